@@ -16,7 +16,7 @@ from app import __version__
 from app.api.plans import Progress
 from app.core.errors import AppError, BadInput, Reason, Unreachable
 from app.core.reasons import os_cause
-from app.core.wire_json import LineCutter, TooLongLine, error_of
+from app.core.wire_json import LineSplitter, LineTooLong, error_of
 from app.decoding import convert, decode
 from app.machine import running_node
 from app.machine.paths import Home
@@ -194,11 +194,11 @@ def segment(name: str) -> str:
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[Json, None]:
-    cutter = LineCutter(MAX_LINE_BYTES)
+    cutter = LineSplitter(MAX_LINE_BYTES)
     async for chunk in content.iter_any():
         try:
             lines = cutter.feed(chunk)
-        except TooLongLine:
+        except LineTooLong:
             raise AppError("node_fault", detail=Reason("line_without_end")) from None
         for line in lines:
             if line.strip():

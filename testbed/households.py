@@ -9,7 +9,7 @@ from random import Random
 
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
-from app.core.model import Cuts, Model, RunRules, Weights, reachable
+from app.core.model import Cuts, Model, RunRules, Weights, reachable_boundaries
 from app.core.planner.forecast import forecast, whole_forecast
 from app.core.planner.placement import Candidate, PlannedStage, Workload
 from app.core.planner.speed_estimates import Speed
@@ -96,8 +96,8 @@ def _with_kinds(chance: Random, made: Model) -> Model:
     """Return the model with layers of two kinds. Each run must contain at least one of each."""
     kinds = [chance.random() < 0.6 for _ in range(made.n_layers)]
     groups = tuple(tuple(layer for layer, has in enumerate(kinds) if has is kind) for kind in (True, False))
-    rules = RunRules(groups, not_long=(chance.randint(1, 3),) if chance.random() < 0.3 else ())
-    legal = reachable(made.cuts.boundaries, made.n_layers, rules)
+    rules = RunRules(groups, forbidden_lengths=(chance.randint(1, 3),) if chance.random() < 0.3 else ())
+    legal = reachable_boundaries(made.cuts.boundaries, made.n_layers, rules)
     return replace(made, cuts=Cuts(legal, rules=rules)) if legal else made
 
 

@@ -17,7 +17,7 @@ from app.core.recovery.fault_table import TABLE
 
 TEXTS = SENTENCES | PHRASES
 PROJECT = Path(__file__).resolve().parent.parent
-NAMES = {*KINDS, "AppError", "Reason", "in_words"}
+NAMES = {*KINDS, "AppError", "Reason", "sentence_for"}
 
 
 class Given(NamedTuple):

@@ -1,4 +1,4 @@
-"""The Chat API for other programs, as its owner manages it: state, keys and upstream servers."""
+"""The owner's view of the Chat API for other programs: its state, keys and upstream servers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.core.errors import Reason
 
 
 class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The limits of one key. None means the limit of all keys."""
+    """The limits of one key. None means the general limit for keys."""
 
     at_once: int | None = None
     tokens_a_minute: int | None = None
@@ -26,19 +26,19 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
     is_counted: bool = True
     last_contact: float | None = None
     own_certificate: bool = False
-    has_key: bool | None = None  # None: the key store cannot be opened
+    has_key: bool | None = None  # None if the key store cannot be opened
 
 
 class ChatApi(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer of the `/api` routes."""
+    """The response of the `/api` routes."""
 
     on: bool = False
     port: int = 0
     may_load: bool = False
     ollama_open: bool = False
     lan: bool = False
-    at_once: int = 0  # requests of each key
-    tokens_a_minute: int = 0  # of each key; 0: any number
+    at_once: int = 0  # limit on concurrent requests of each key
+    tokens_a_minute: int = 0  # limit for each key; 0 for none
     host_names: list[str] = []
     origins: list[str] = []
     limits: dict[str, KeyLimits] = {}
@@ -46,8 +46,8 @@ class ChatApi(msgspec.Struct, frozen=True, kw_only=True):
     listening: bool = False
     address: str | None = None
     lan_addresses: list[str] = []
-    listens_at: int | None = None  # the port
-    keys: list[str] = []  # names
+    listens_at: int | None = None  # the port on which it listens
+    keys: list[str] = []  # names of keys
     keys_where: str = ""
     keys_where_facts: Reason | None = None
     waiting: int = 0
@@ -55,40 +55,40 @@ class ChatApi(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApiKey(msgspec.Struct, frozen=True):
-    """A key and its name."""
+    """An API key and its name."""
 
     name: str
     key: str = ""
 
 
 class ApiKeys(msgspec.Struct, frozen=True):
-    """Answer of `GET /api/keys`."""
+    """The response to `GET /api/keys`."""
 
     keys: list[ApiKey] = []
     where: str = ""
     where_facts: Reason | None = None
 
 
-class KeyRemoved(msgspec.Struct, frozen=True):
-    """Answer of `DELETE /api/keys/{name}`."""
+class RemoveKeyResponse(msgspec.Struct, frozen=True):
+    """The response to `DELETE /api/keys/{name}`."""
 
     removed: str
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """Answer of `GET /api/certificate`: the certificate by which other computers verify the LAN server."""
+    """The response to `GET /api/certificate`: the certificate with which other computers verify the LAN server."""
 
     certificate: str | None = None
 
 
 class Upstreams(msgspec.Struct, frozen=True):
-    """Answer of the `/api/upstreams` routes."""
+    """The response of the `/api/upstreams` routes."""
 
     upstreams: list[Upstream] = []
 
 
 class UpstreamTest(msgspec.Struct, frozen=True):
-    """Answer of `POST /api/upstreams/{name}/test`."""
+    """The response to `POST /api/upstreams/{name}/test`."""
 
     name: str
     models: list[str] = []

@@ -1,10 +1,10 @@
-"""This computer: hardware, settings, programs, health, and journal."""
+"""This computer: its hardware, settings, programs, diagnostics and journal."""
 
 from __future__ import annotations
 
 import msgspec
 
-from app.api.answers import StageFigures
+from app.api.responses import StageFigures
 from app.core.errors import Fact, Reason
 from app.core.scheduler.requester import Requester
 
@@ -17,7 +17,7 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class Disk(msgspec.Struct, frozen=True):
-    """The disk that models are kept on."""
+    """The disk on which models are stored."""
 
     folder: str = ""
     total_bytes: int = 0
@@ -36,7 +36,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """An inference engine as it describes itself, or why it cannot be used."""
+    """An inference engine as it describes itself, or the reason that it cannot be used."""
 
     name: str = ""
     version: str = ""
@@ -56,12 +56,12 @@ class UnusedGraphics(msgspec.Struct, frozen=True):
 
 
 class Computer(msgspec.Struct, frozen=True):
-    """Answer of `GET /machine`."""
+    """The response to `GET /machine`."""
 
     system: str = ""
     processor: str = ""
     cores: int = 0
-    threads: int = 0  # of a worker, at most
+    threads: int = 0  # the maximum for one worker
     threads_now: int = 0
     hottest_c: float | None = None
     memory: Memory = Memory()
@@ -78,14 +78,14 @@ class Game(msgspec.Struct, frozen=True):
 
 
 class Programs(msgspec.Struct, frozen=True):
-    """Answer of `GET /programs`: the programs that run, and the games that are installed."""
+    """The response to `GET /programs`: the running programs and the installed games."""
 
     programs: list[str] = []
     games: list[Game] = []
 
 
 class Autostart(msgspec.Struct, frozen=True):
-    """Answer of the `/autostart` routes: whether Poolhouse starts at sign-in, and where the system keeps that."""
+    """The response of the `/autostart` routes: whether Poolhouse starts at sign-in, and where that is stored."""
 
     on: bool = False
     where: str = ""
@@ -98,13 +98,13 @@ class Interface(msgspec.Struct, frozen=True):
     kind: str = ""
     addresses: list[str] = []
     up: bool = False
-    unasked: bool = False  # used by default, without being chosen
+    unasked: bool = False  # used without having been chosen
     chosen: bool = False
     bits_per_s: int | None = None
 
 
 class FolderUse(msgspec.Struct, frozen=True):
-    """A folder of Poolhouse, and how much it holds."""
+    """A folder of Poolhouse, and the disk space that it uses."""
 
     what: str = ""  # models, stages or logs
     path: str = ""
@@ -113,11 +113,11 @@ class FolderUse(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Answer of the `/settings` routes."""
+    """The response of the `/settings` routes."""
 
     address: str = ""
     port: int = 0
-    port_fixed: bool = False  # set on the command line
+    port_fixed: bool = False  # set on the command line, so it cannot be changed
     discovery: bool = True
     look_for_updates: bool = False
     share_models: bool = True
@@ -130,7 +130,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Walls(msgspec.Struct, frozen=True):
-    """Answer of `GET /walls`: how far the worker that reads model files is confined."""
+    """The response to `GET /walls`: how strictly the worker that reads model files is confined."""
 
     level: str = ""
     cause: str | None = None
@@ -140,7 +140,7 @@ class Walls(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A finding of doctor. `ok` is None for information that is not a fault."""
+    """The finding of one diagnostic check. `ok` is None for information that is not a fault."""
 
     name: str = ""
     ok: bool | None = None
@@ -155,15 +155,15 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class Checks(msgspec.Struct, frozen=True):
-    """Answer of `GET /doctor`."""
+    """The response to `GET /doctor`."""
 
     checks: list[Check] = []
 
 
 class Updates(msgspec.Struct, frozen=True):
-    """Answer of the `/updates` routes."""
+    """The response of the `/updates` routes."""
 
-    place: str | None = None  # where new releases are looked up
+    place: str | None = None  # the address at which new releases are looked up
     daily: bool = False
     last_contact: float | None = None
     version: str | None = None
@@ -172,7 +172,7 @@ class Updates(msgspec.Struct, frozen=True):
 
 
 class HistoryKey(msgspec.Struct, frozen=True):
-    """Answer of the `/history/key` routes: the key of encrypted chats, and where it is kept."""
+    """The response of the `/history/key` routes: the key of encrypted chats, and where it is stored."""
 
     key: str | None = None
     where: str = ""
@@ -185,7 +185,7 @@ class HistoryKey(msgspec.Struct, frozen=True):
 
 
 class AnswerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer that ended."""
+    """The journal entry of an answer that has ended."""
 
     number: int = 0
     at: float = 0.0
@@ -193,7 +193,7 @@ class AnswerEntry(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     end: str = ""  # stop, length, full, stopped or failed
     tokens: int = 0
-    alone: bool = False  # no other answer was in progress
+    alone: bool = False  # no other answer was in progress at the same time
     request: str = ""
     whose: Requester | None = None
     prompt_tokens: int | None = None
@@ -207,7 +207,7 @@ class AnswerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventEntry(msgspec.Struct, frozen=True):
-    """Something that happened. `kind`: machine, model, lending or node."""
+    """The journal entry of an event. `kind` is machine, model, lending or node."""
 
     number: int = 0
     at: float = 0.0
@@ -230,18 +230,18 @@ class AnswerInProgress(msgspec.Struct, frozen=True):
 
 
 class LentTotal(msgspec.Struct, frozen=True):
-    """The total work of this computer for others."""
+    """The total work that this computer has done for others."""
 
     since: float = 0.0
     seconds: float = 0.0
-    rows: int = 0  # token positions
+    rows: int = 0  # computed token positions
     bytes_in: int = 0
     bytes_out: int = 0
     watt_hours: float = 0.0
 
 
 class Journal(msgspec.Struct, frozen=True):
-    """Answer of `GET /journal`."""
+    """The response to `GET /journal`."""
 
     last: int = 0
     answers: list[AnswerEntry] = []

@@ -1,4 +1,4 @@
-"""Model files in transfer: downloads, copies to other machines, and the models folder."""
+"""The transfer of model files: downloads, copies to other machines, and moves of the models folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.core.errors import Reason
 
 
 class DownloadSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The file of a download, and where it comes from."""
+    """The file of a download, and the place from which it comes."""
 
     id: str
     name: str = ""
@@ -17,11 +17,11 @@ class DownloadSource(msgspec.Struct, frozen=True, kw_only=True):
     parts: int = 1
     revision: str | None = None
     source: str | None = None
-    machine: str | None = None  # ID of the machine it is copied from; None: the hub
+    machine: str | None = None  # ID of the machine from which it is copied; None for the hub
 
 
 class Download(DownloadSource, frozen=True, kw_only=True):
-    """A model file being downloaded, or copied from a machine of the household."""
+    """A model file that is being downloaded, or copied from a machine of the household."""
 
     state: str = ""  # waiting, starting, running, checking, paused, done or failed
     done_bytes: int = 0
@@ -30,36 +30,36 @@ class Download(DownloadSource, frozen=True, kw_only=True):
     seconds_left: int | None = None
     reason: str | None = None
     reason_facts: Reason | None = None
-    code: str | None = None  # of the reason
-    held_up: str | None = None  # why no bytes arrive, though it is not paused
+    code: str | None = None  # the code of the reason
+    held_up: str | None = None  # why no data arrives although the download is not paused
     held_up_facts: Reason | None = None
     sha256: str | None = None
     hash_from: str | None = None
-    model: str | None = None  # its name on the shelf
+    model: str | None = None  # its name among the models of this computer
     started: float = 0.0
 
 
 class Downloads(msgspec.Struct, frozen=True):
-    """Answer of `GET /downloads`."""
+    """The response to `GET /downloads`."""
 
     downloads: list[Download] = []
 
 
-class DownloadAnswer(msgspec.Struct, frozen=True):
-    """Answer of the routes that start, pause or resume a download."""
+class DownloadResponse(msgspec.Struct, frozen=True):
+    """The response of the routes that start, pause or resume a download."""
 
     download: Download
 
 
-class DownloadRemoved(msgspec.Struct, frozen=True):
-    """Answer of `DELETE /downloads/{id}`."""
+class RemoveDownloadResponse(msgspec.Struct, frozen=True):
+    """The response to `DELETE /downloads/{id}`."""
 
     removed: str
     freed_bytes: int = 0
 
 
-class Giving(msgspec.Struct, frozen=True):
-    """A model being copied from this computer to another one."""
+class OutgoingCopy(msgspec.Struct, frozen=True):
+    """A model that is being copied from this computer to another one."""
 
     machine: str = ""
     model: str = ""
@@ -91,7 +91,7 @@ class FolderMove(msgspec.Struct, frozen=True):
 
 
 class ModelsFolder(msgspec.Struct, frozen=True):
-    """The folder that models are kept in, and models that are elsewhere."""
+    """The folder in which models are stored, and former folders that still contain models."""
 
     folder: str = ""
     default: bool = True
@@ -105,14 +105,14 @@ class ModelsFolder(msgspec.Struct, frozen=True):
 
 
 class ModelsFolderRoom(ModelsFolder, frozen=True):
-    """Answer of the `/folder` routes: the folder with the room on its disk."""
+    """The response of the `/folder` routes: the models folder, with the free space on its disk."""
 
     free_bytes: int | None = None
-    room_bytes: int | None = None  # available for models
+    room_bytes: int | None = None  # the part of it that is available for models
 
 
 class FolderChoice(msgspec.Struct, frozen=True):
-    """Answer of `POST /folder/look`: the consequences of choosing a folder."""
+    """The response to `POST /folder/look`: the consequences of choosing a folder."""
 
     folder: str = ""
     same: bool = False

@@ -1,4 +1,4 @@
-"""Models on this computer, models of the catalog, and whether they would fit."""
+"""Models on this computer and in the catalog, and whether they would fit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     n_vocab: int | None = None
     context_length: int | None = None
     file_bytes: int = 0
-    quantized_kv: bool = False  # its KV cache may be quantized
+    quantized_kv: bool = False  # whether its KV cache may be quantized
     license: str | None = None
 
 
@@ -29,8 +29,8 @@ class ShelfModel(Model, frozen=True, kw_only=True):
     """A model on this computer."""
 
     path: str = ""
-    splits: bool = True  # its layers may be on several machines
-    whole_reason: str | None = None  # why not
+    splits: bool = True  # whether its layers may be distributed over several machines
+    whole_reason: str | None = None  # why they may not
     whole_reason_facts: Reason | None = None
     builtin: bool = False
     embeds: bool = False
@@ -38,10 +38,10 @@ class ShelfModel(Model, frozen=True, kw_only=True):
     has_template: bool = True
     ranks: bool = False
     n_parameters: int | None = None
-    downloaded: bool = False  # by Poolhouse: removing the model deletes the file
+    downloaded: bool = False  # whether Poolhouse downloaded it, so that removing the model deletes the file
     in_catalog: bool = False
-    source: str | None = msgspec.field(name="from", default=None)  # the program that put the file there
-    away: bool = False  # its disk is disconnected; otherwise a missing file is gone
+    source: str | None = msgspec.field(name="from", default=None)  # the program that stored the file
+    away: bool = False  # whether its disk is disconnected; otherwise a missing file is gone
     missing: str | None = None
     missing_facts: Reason | None = None
 
@@ -58,40 +58,40 @@ class OfferedModel(msgspec.Struct, frozen=True, kw_only=True):
     writes: bool = True
     ranks: bool = False
     n_parameters: int = 0
-    context: int = 0  # of a conversation, if the model is loaded
+    context: int = 0  # the context of a conversation, if the model is loaded
     machine: str = ""
 
 
 class Models(msgspec.Struct, frozen=True):
-    """Answer of `GET /models`."""
+    """The response to `GET /models`."""
 
     models: list[ShelfModel] = []
     offered: list[OfferedModel] = []
 
 
-class ModelAnswer(msgspec.Struct, frozen=True):
-    """Answer of `GET /models/{name}` and of an import."""
+class ModelResponse(msgspec.Struct, frozen=True):
+    """The response to `GET /models/{name}` and to an import."""
 
     model: ShelfModel
 
 
-class ModelRemoved(msgspec.Struct, frozen=True):
-    """Answer of `DELETE /models/{name}`."""
+class RemoveModelResponse(msgspec.Struct, frozen=True):
+    """The response to `DELETE /models/{name}`."""
 
     removed: str
     freed_bytes: int = 0
     file_deleted: bool = False
 
 
-class Unloaded(msgspec.Struct, frozen=True):
-    """Answer of `POST /unload`: the first model, and the others."""
+class UnloadResponse(msgspec.Struct, frozen=True):
+    """The response to `POST /unload`: the first model that was unloaded, and all others."""
 
     unloaded: str | None = None
     also: list[str] = []
 
 
 class HubFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A model file of the catalog or the hub; for a model in several files, the first one."""
+    """A model file in the catalog or on the hub. A model in several files is represented by the first one."""
 
     file: str = ""
     parts: int = 1
@@ -102,18 +102,18 @@ class HubFile(msgspec.Struct, frozen=True, kw_only=True):
     usable: bool = True
     reason: str | None = None  # why it is not usable
     reason_facts: Reason | None = None
-    on_shelf: str | None = None  # its name on this computer
+    on_shelf: str | None = None  # its name among the models of this computer
     download: str | None = None  # the ID of its download
 
 
 class CatalogModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model of the catalog that comes with Poolhouse."""
+    """A model in the catalog that comes with Poolhouse."""
 
     id: str
     name: str = ""
     maker: str = ""
     about: str = ""
-    about_in: dict[str, str] = {}  # the same in other languages
+    about_in: dict[str, str] = {}  # `about` in other languages
     good_at: list[str] = []
     parameters: int | None = None
     active_parameters: int | None = None
@@ -131,14 +131,14 @@ class CatalogModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Catalog(msgspec.Struct, frozen=True):
-    """Answer of `GET /catalog`. `made`: the day of the list."""
+    """The response to `GET /catalog`. `made` is the date of the catalog."""
 
     made: str = ""
     models: list[CatalogModel] = []
 
 
 class HubModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A repository of the hub with GGUF files. Fields are None if the hub does not report them."""
+    """A repository on the hub that contains GGUF files. A field is None if the hub does not report it."""
 
     repository: str
     downloads: int | None = None
@@ -156,21 +156,21 @@ class HubModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HubSearch(msgspec.Struct, frozen=True):
-    """Answer of `GET /search`."""
+    """The response to `GET /search`."""
 
     source: str = ""
     models: list[HubModel] = []
 
 
 class HubListing(HubModel, frozen=True, kw_only=True):
-    """Answer of `GET /search/files`: a repository with its files."""
+    """The response to `GET /search/files`: a repository with its files."""
 
     revision: str = ""
     files: list[HubFile] = []
 
 
 class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A model file of another program on this computer."""
+    """A model file that another program stored on this computer."""
 
     path: str
     app: str = ""
@@ -187,7 +187,7 @@ class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
     on_shelf: str | None = None
 
 
-class FoundPlace(msgspec.Struct, frozen=True):
+class SearchedFolder(msgspec.Struct, frozen=True):
     """A folder that was searched for model files."""
 
     app: str = ""
@@ -196,10 +196,10 @@ class FoundPlace(msgspec.Struct, frozen=True):
 
 
 class FoundFiles(msgspec.Struct, frozen=True):
-    """Answer of `GET /found`."""
+    """The response to `GET /found`."""
 
     files: list[FoundFile] = []
-    looked_in: list[FoundPlace] = []
+    looked_in: list[SearchedFolder] = []
 
 
 class MemoryParts(msgspec.Struct, frozen=True):
@@ -216,26 +216,26 @@ class MemoryParts(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The judgment of whether a model would fit."""
+    """The verdict on whether a model would fit."""
 
     word: str = ""  # fits, tight, smaller context or too big
     spare_bytes: int = 0
     short_bytes: int = 0
-    context: int = 0  # that fits
+    context: int = 0  # a context that fits
     parts: MemoryParts | None = None
-    plan: Plan | None = None  # None: not requested, or nothing fits
+    plan: Plan | None = None  # None if it was not requested or nothing fits
     unforecast: str | None = None  # why the plan has no forecast
     unforecast_facts: Reason | None = None
 
 
 class Verdicts(msgspec.Struct, frozen=True):
-    """Answer of `POST /verdicts`, by the key of each sketch."""
+    """The response to `POST /verdicts`. A verdict has the key of its sketch."""
 
     verdicts: dict[str, Verdict] = {}
 
 
 class Starter(msgspec.Struct, frozen=True):
-    """The model of the catalog that suits this household best as its first one."""
+    """The catalog model that suits this household best as its first model."""
 
     id: str
     name: str = ""
@@ -247,14 +247,14 @@ class Starter(msgspec.Struct, frozen=True):
     tok_s: float | None = None
 
 
-class StarterAnswer(msgspec.Struct, frozen=True):
-    """Answer of `GET /starter`; None if no model of the catalog fits with room to spare."""
+class StarterResponse(msgspec.Struct, frozen=True):
+    """The response to `GET /starter`. `starter` is None if no catalog model fits with room to spare."""
 
     starter: Starter | None = None
 
 
 class Speeds(msgspec.Struct, frozen=True):
-    """Answer of `POST /speeds`: how fast each machine computes layers of a model, by machine ID."""
+    """The response to `POST /speeds`: how fast each machine computes layers of a model, by machine ID."""
 
     model: str
     n_layers: int = 0
@@ -265,7 +265,7 @@ class Speeds(msgspec.Struct, frozen=True):
 
 
 class TokenState(msgspec.Struct, frozen=True):
-    """Answer of the `/token` routes: whether there is an access token of the hub, and where it is kept."""
+    """The response of the `/token` routes: whether there is an access token for the hub, and where it is stored."""
 
     set: bool = False
     where: str = ""

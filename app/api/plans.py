@@ -1,4 +1,4 @@
-"""Plans and loaded models: where their layers are, and how fast they answer."""
+"""Plans and loaded models: the placement of their layers, and the speed of their answers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Stage(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The machine's ID: names may repeat."""
+        """Return the ID of the machine, because names may repeat."""
         return self.id or self.machine
 
 
 class MachineNeed(msgspec.Struct, frozen=True):
-    """The memory that a plan takes from one machine."""
+    """The memory that a plan needs on one machine."""
 
     machine: str
     id: str = ""
@@ -37,12 +37,12 @@ class MachineNeed(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The machine's ID: names may repeat."""
+        """Return the ID of the machine, because names may repeat."""
         return self.id or self.machine
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
-    """The part of a plan that takes the largest share of a request's time."""
+    """The resource that limits the speed of a plan."""
 
     part: str = ""
     machine: str = ""
@@ -51,7 +51,7 @@ class Bottleneck(msgspec.Struct, frozen=True):
 
 
 class TimeShare(msgspec.Struct, frozen=True):
-    """The time that one part of a plan takes of a request."""
+    """The part of a request's time that one machine or link of a plan takes."""
 
     part: str = ""
     machine: str = ""
@@ -65,15 +65,15 @@ class Forecast(msgspec.Struct, frozen=True):
 
     ttft_s: float = 0.0
     decode_tok_s: float = 0.0
-    together_tok_s: float = 0.0  # of all users together
+    together_tok_s: float = 0.0  # of all users' answers together
     request_s: float = 0.0
-    estimated: bool = False  # from the size of the model, not from measured layers
+    estimated: bool = False  # based on the size of the model, not on measured layers
     bottleneck: Bottleneck = Bottleneck()
     shares: list[TimeShare] = []
 
 
 class Alternative(msgspec.Struct, frozen=True, kw_only=True):
-    """Another shape that the planner compared, with its forecast."""
+    """Another topology that the planner compared, with its forecast."""
 
     shape: str = ""
     machines: list[str] = []
@@ -106,7 +106,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 class PlannedMachine(msgspec.Struct, frozen=True):
-    """A machine as it was measured when the plan was made."""
+    """A machine with the measurements on which a plan is based."""
 
     machine: str = ""
     id: str = ""
@@ -118,17 +118,17 @@ class PlannedMachine(msgspec.Struct, frozen=True):
 
 
 class PlanFacts(msgspec.Struct, frozen=True):
-    """The basis of a plan: the typical request, and every machine and link."""
+    """The basis of a plan: the typical request, and the measurements of every machine and link."""
 
     prompt_tokens: int = 0
     output_tokens: int = 0
     batch_rows: int = 0
-    value_bytes: float = 0.0  # of one value of a hidden state on the wire
+    value_bytes: float = 0.0  # the size of one value of a hidden state on the wire
     machines: list[PlannedMachine] = []
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan: which machine computes which layers, with every number behind it."""
+    """A plan: which machine computes which layers, with every number on which that is based."""
 
     model: str
     shape: str = ""  # one, split or replicas
@@ -136,10 +136,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     users: int = 0
     kv: str = ""  # the format of the KV cache
     number: str = ""  # the format of hidden states on the wire
-    kv_bytes: dict[str, int] = {}  # of the whole context, by format
+    kv_bytes: dict[str, int] = {}  # for the whole context, by format
     stages: list[Stage] = []
     machines: list[MachineNeed] = []
-    reasons: list[str] = []  # the sentences of `why`
+    reasons: list[str] = []  # the sentences for `why`
     fits: bool = True
     forecast: Forecast | None = None
     first_token: FirstToken | None = None
@@ -150,23 +150,23 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def held(self) -> list[Stage]:
-        """The stages that are not lost."""
+        """Return the stages that are not lost."""
         return self.stages
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """The reaction to a machine that is lost or leaves."""
+    """A step of the recovery from a machine that is lost or leaving."""
 
     state: str = ""  # reconnecting, lost, leaving, rebuilding, short or continued
     machine: str = ""
     code: str = ""
     text: str | None = None
     text_facts: Reason | None = None
-    seconds: float | None = None  # that it will take, or took
+    seconds: float | None = None  # how long it will take, or how long it took
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step of long work. `machine`: whose step it is; None: of no other machine."""
+    """The progress of one step of a long operation. `machine` is None unless the step runs on another machine."""
 
     step: str
     machine: str | None
@@ -175,16 +175,16 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     unit: str
     bytes_per_s: int | None = None
     seconds_left: int | None = None
-    tries_left: int | None = None  # of an open pairing window
+    tries_left: int | None = None  # tries left for an open pairing window
 
 
 class AnswerOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The forecast of an answer beside its measured times."""
+    """The forecast and the measured times of an answer."""
 
     at: float = 0.0
     model: str = ""
     machines: int = 0
-    prompt_tokens: int  # that were computed
+    prompt_tokens: int  # prompt tokens that were computed, not reused
     output_tokens: int
     forecast_ttft_s: float
     ttft_s: float
@@ -196,7 +196,7 @@ class AnswerOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 class Replica(msgspec.Struct, frozen=True):
     """One of several pipelines that answer for the same model."""
 
-    machine: str = ""  # the first of its machines, which names it
+    machine: str = ""  # the first machine of the pipeline, which names it
     id: str = ""
     ids: list[str] = []
     state: str = ""  # ready, recovering, lost or draining
@@ -207,26 +207,26 @@ class Replica(msgspec.Struct, frozen=True):
 class LoadedModel(Plan, frozen=True, kw_only=True):
     """A language model that is loaded, is being loaded, or was lost."""
 
-    holders: list[str] | None = None  # IDs of the machines that hold it now; None: those of all stages
+    holders: list[str] | None = None  # IDs of the machines that hold it now; None for those of all stages
     state: str = ""  # loading, ready, recovering or lost
-    stopping: bool = False  # its memory is being given back
+    stopping: bool = False  # its memory is being released
     reason: str | None = None
     reason_facts: Reason | None = None
     recovery: Notice | None = None
-    ahead: list[Stage] = []  # loaded before they are needed
-    progress: dict[str, Progress] = {}  # of its loading, by machine name
+    ahead: list[Stage] = []  # stages loaded before they are needed
+    progress: dict[str, Progress] = {}  # the progress of loading, by machine name
     shape_ordered: str | None = None
-    loaded_seconds: float = 0.0  # that loading took
+    loaded_seconds: float = 0.0  # the time that loading took
     fetched_bytes: int = 0
     last_answer: AnswerOutcome | None = None
     replicas: list[Replica] = []
-    tools: bool | None = None  # its chat template has tool calls; None: not read yet
-    thinks: bool | None = None  # its chat template can turn thinking on
+    tools: bool | None = None  # whether its chat template supports tool calls; None if not read yet
+    thinks: bool | None = None  # whether its chat template can turn reasoning on
     answering: int = 0
 
     @property
     def held(self) -> list[Stage]:
-        """The stages, without those of replicas that are lost."""
+        """Return the stages, without those of replicas that are lost."""
         if self.holders is None:
             return self.stages
         return [stage for stage in self.stages if stage.key in self.holders]
@@ -236,7 +236,7 @@ class LoadedEmbedder(Plan, frozen=True, kw_only=True):
     """An embedding model or reranker that is loaded."""
 
     state: str = ""  # loading or ready
-    wished: bool = False  # loaded by a person, so it is not unloaded when idle
-    ranks: bool = False  # a reranker: it scores texts
+    wished: bool = False  # a person loaded it, so it is not unloaded when idle
+    ranks: bool = False  # whether it is a reranker, which scores texts
     loaded_seconds: float = 0.0
     asks: int = 0  # requests in progress

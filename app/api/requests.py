@@ -1,4 +1,4 @@
-"""The bodies of requests to the loopback API: every size is bounded, and unknown fields are refused."""
+"""The bodies of requests to the loopback API. Every size is bounded, and unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LinkMbit = Annotated[int, Meta(ge=0, le=LINK_MOST_MBIT)]
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base class of all request bodies."""
+    """The base class of all request bodies."""
 
 
 class OpenPairing(Request, frozen=True):
@@ -27,12 +27,12 @@ class OpenPairing(Request, frozen=True):
 
 
 class Join(Request, frozen=True):
-    address: Annotated[str, Meta(max_length=260)]  # or a name; "": the only open pairing window
+    address: Annotated[str, Meta(max_length=260)]  # an address or a name; "" for the only open pairing window
     code: Annotated[str, Meta(max_length=32)]
 
 
 class ChangeLending(Request, frozen=True):
-    """Rules to change; what is not given stays. The fields are those of app/core/lending/policy.py's Rules."""
+    """The lending rules to change. Omitted ones stay. The fields are those of `Rules` in app/core/lending/policy.py."""
 
     on: bool | msgspec.UnsetType = msgspec.UNSET
     memory_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] | msgspec.UnsetType | None = msgspec.UNSET
@@ -53,7 +53,7 @@ class ChangeLending(Request, frozen=True):
 
 
 class PauseLending(Request, frozen=True):
-    seconds: Annotated[float, Meta(gt=0, le=366 * 86400)] | None = None  # None: until resumed
+    seconds: Annotated[float, Meta(gt=0, le=366 * 86400)] | None = None  # None for a pause until resumed
     at_once: bool = False
 
 
@@ -62,17 +62,17 @@ class ChooseAutostart(Request, frozen=True):
 
 
 class ChangeSettings(Request, frozen=True):
-    """Settings that apply from the next start on; omitted ones stay."""
+    """The settings to change. Omitted ones stay. Most changes take effect at the next start."""
 
     port: Annotated[int, Meta(ge=0, le=65535)] | msgspec.UnsetType = msgspec.UNSET
     discovery: bool | msgspec.UnsetType = msgspec.UNSET
     interfaces: Annotated[list[Name], Meta(max_length=32)] | msgspec.UnsetType = msgspec.UNSET
-    look_for_updates: bool | msgspec.UnsetType = msgspec.UNSET  # takes effect at once, as does the next field
+    look_for_updates: bool | msgspec.UnsetType = msgspec.UNSET  # this and the next field take effect at once
     share_models: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class ChooseFolder(Request, frozen=True):
-    """The folder of the models; "" is the one in the home."""
+    """The folder in which to store models. An empty path means the default folder in the home of the node."""
 
     path: Annotated[str, Meta(max_length=4096)]
     move: bool = False
@@ -80,13 +80,13 @@ class ChooseFolder(Request, frozen=True):
 
 
 class PreferInterface(Request, frozen=True):
-    """The interface of this computer through which a machine is dialed; None: the best one."""
+    """The interface of this computer to use for connections to a machine. None means the best one."""
 
     interface: Annotated[str, Meta(min_length=1, max_length=128)] | None
 
 
 class ChangeApi(Request, frozen=True):
-    """The Chat API; what is not given stays. It counts at once."""
+    """The settings of the Chat API to change, with effect at once. Omitted ones stay."""
 
     on: bool | msgspec.UnsetType = msgspec.UNSET
     port: Annotated[int, Meta(ge=1024, le=65535)] | msgspec.UnsetType = msgspec.UNSET
@@ -102,7 +102,7 @@ class ChangeApi(Request, frozen=True):
 
 
 class LimitKey(Request, frozen=True):
-    """The limits of one key; None: those of all keys."""
+    """The limits of one key. None means the general limit for keys."""
 
     name: Annotated[str, Meta(max_length=100)]
     at_once: Annotated[int, Meta(ge=1, le=32)] | None = None
@@ -110,7 +110,7 @@ class LimitKey(Request, frozen=True):
 
 
 class AddUpstream(Request, frozen=True):
-    """Another OpenAI-compatible server; it is asked only while it is on."""
+    """Another OpenAI-compatible server, which receives requests only while it is on."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$")]
     url: Annotated[str, Meta(min_length=1, max_length=500)]
@@ -130,7 +130,7 @@ class ApiKey(Request, frozen=True):
     name: Annotated[str, Meta(max_length=100)] = "default"
 
 
-class Reach(Request, frozen=True):
+class DialAddress(Request, frozen=True):
     address: Annotated[str, Meta(min_length=1, max_length=260)]
 
 
@@ -152,12 +152,12 @@ class StartDownload(Request, frozen=True):
     file: Annotated[str, Meta(min_length=1, max_length=1000)]
     revision: Name | None = None
     name: Name | None = None
-    machine: Hash | None = None  # ID of the machine it is copied from; None: the hub
-    sha256: Hash | None = None  # of the file, if the catalog does not have it
+    machine: Hash | None = None  # ID of the machine from which it is copied; None for the hub
+    sha256: Hash | None = None  # the hash of the file, if the catalog does not state it
 
 
 class FindCopies(Request, frozen=True):
-    """A question to the household: who has this file? `sha256` as in StartDownload."""
+    """A search for machines of the household that have this file. `sha256` is the same as in StartDownload."""
 
     repository: Name
     file: Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -171,9 +171,9 @@ class SetToken(Request, frozen=True):
 
 class MeasureModel(Request, frozen=True):
     model: Name
-    one_by_one: bool = False  # for nodes that share one computer
+    one_by_one: bool = False  # measure machines one after the other, for nodes that share a computer
     only_here: bool = False  # measure this machine only
-    known_only: bool = False  # measure nothing
+    known_only: bool = False  # measure nothing, and return known speeds only
 
 
 class PlanModel(Request, frozen=True):
@@ -181,18 +181,18 @@ class PlanModel(Request, frozen=True):
     context: Count | None = None
     users: Annotated[int, Meta(ge=1, le=64)] | None = None
     split: Annotated[list[int], Meta(min_length=1, max_length=64)] | None = None
-    shape: Literal["one", "split", "replicas"] | None = None  # None: the best for so many users
-    measure: bool | None = None  # measure the machines first; None: a load does, unless `split` is given
-    without: Annotated[list[Name], Meta(max_length=64)] = []  # ids of machines to leave out
+    shape: Literal["one", "split", "replicas"] | None = None  # None for the best one for this number of users
+    measure: bool | None = None  # measure the machines first; None measures them for a load without `split`
+    without: Annotated[list[Name], Meta(max_length=64)] = []  # ids of machines to exclude
     kv: KvType = KvType.F16
-    # of hidden states on the wire; auto: f16, or q8 if that makes requests clearly faster
+    # the format of hidden states on the wire; auto: f16, or q8 if that makes requests clearly faster
     number: Literal["auto", "f16", "f32", "q8"] = "auto"
-    beside: bool = False  # other loaded models stay loaded
-    anyway: bool = False  # this machine may use all of its memory, beyond its own limit
+    beside: bool = False  # keep other loaded models
+    anyway: bool = False  # let this machine use all of its memory, beyond its own limit
 
 
 class Sketch(Request, frozen=True, kw_only=True):
-    """Facts from a catalog about a file that is not here."""
+    """Facts from a catalog about a model file that is not on this computer."""
 
     key: Annotated[str, Meta(min_length=1, max_length=400)]
     file_bytes: Annotated[int, Meta(ge=1, le=1 << 50)]
@@ -206,9 +206,12 @@ class Sketch(Request, frozen=True, kw_only=True):
     active_parameters: Annotated[int, Meta(ge=1, le=1 << 50)] | None = None
 
 
-class Judge(Request, frozen=True):
-    """Would they fit? `place`: say also where the layers would go, and how fast that would be; `measure`:
-    the machines first, where they were not measured on layers like these."""
+class JudgeModels(Request, frozen=True):
+    """A request for verdicts on whether these models would fit.
+
+    place: plan also where the layers would go, and how fast that would be. measure: first measure the machines that
+    have not been measured on similar layers.
+    """
 
     sketches: Annotated[list[Sketch], Meta(max_length=400)]
     context: Count | None = None
@@ -220,11 +223,11 @@ class Judge(Request, frozen=True):
 
 
 class LoadModel(PlanModel, frozen=True):
-    first: bool = True  # it then answers questions that name no model
+    first: bool = True  # make it the model that answers questions without a model name
 
 
 class UnloadModel(Request, frozen=True):
-    """None: all that is loaded."""
+    """The model to unload. None means all loaded models."""
 
     model: Name | None = None
 
@@ -232,7 +235,7 @@ class UnloadModel(Request, frozen=True):
 class Message(Request, frozen=True):
     role: Literal["system", "user", "assistant"]
     content: Text
-    thought: Text = ""  # the thought that preceded an answer
+    thought: Text = ""  # the reasoning that preceded an answer
 
 
 class SamplingValues(Request, frozen=True):
@@ -245,7 +248,7 @@ class SamplingValues(Request, frozen=True):
     logit_bias: Annotated[list[tuple[int, float]], Meta(max_length=300)] = []
 
     def sampling(self, chance: int) -> Sampling:
-        """The values with a seed: the one given, or `chance`."""
+        """Return these values with their own seed, or with the seed `chance` if they have none."""
         return Sampling(
             temperature=self.temperature,
             top_k=self.top_k,
@@ -258,14 +261,15 @@ class SamplingValues(Request, frozen=True):
 
 
 class CountTokens(Request, frozen=True):
-    """model: whose tokens; None: those of whatever answers a question without a name."""
+    """A text of which to count the tokens. If `model` is None, the model that answers requests without a name counts
+    them."""
 
     text: Text
     model: Name | None = None
 
 
 class Ask(Request, frozen=True):
-    """One answer: exactly one of prompt, prompt_ids and messages is given."""
+    """A request for one answer. Exactly one of `prompt`, `prompt_ids` and `messages` is set."""
 
     prompt: Text | None = None
     prompt_ids: Annotated[list[int], Meta(min_length=1, max_length=1 << 20)] | None = None
@@ -275,11 +279,11 @@ class Ask(Request, frozen=True):
     max_tokens: Count | None = None
     stop: Annotated[list[Annotated[str, Meta(min_length=1, max_length=256)]], Meta(max_length=8)] = []
     conversation: Name | None = None
-    # Unix time at which the chat began, since its template may contain the date
+    # Unix time at which the chat began, because its template may contain the date
     begun_at: Annotated[float, Meta(ge=0, le=1 << 35)] | None = None
     ignore_end: bool = False  # for benchmarks that need exactly max_tokens
-    guesses: bool = True  # idle machines may speculate on the next tokens
+    guesses: bool = True  # let idle machines speculate on the next tokens
     sampling: SamplingValues = SamplingValues()
-    think: bool | None = None  # think before answering; None: as the model's template does
+    think: bool | None = None  # reason before answering; None leaves it to the template of the model
     effort: Annotated[str, Meta(max_length=32)] = ""  # low, medium or high
-    think_tokens: Annotated[int, Meta(ge=0, le=1 << 20)] | None = None  # the most tokens of a thought
+    think_tokens: Annotated[int, Meta(ge=0, le=1 << 20)] | None = None  # maximum tokens of reasoning

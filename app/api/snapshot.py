@@ -1,10 +1,10 @@
-"""The state of a node: what `GET /status` answers, and what the event stream begins with."""
+"""The state of a node: the response to `GET /status`, and the first message of the event stream."""
 
 from __future__ import annotations
 
 import msgspec
 
-from app.api.downloads import Download, Giving, ModelsFolder
+from app.api.downloads import Download, ModelsFolder, OutgoingCopy
 from app.api.plans import LoadedEmbedder, LoadedModel
 from app.core.errors import Fact, Reason
 from app.core.lending.policy import Battery
@@ -12,26 +12,26 @@ from app.core.planner.speed_estimates import Factor
 
 
 class Lending(msgspec.Struct, frozen=True):
-    """The memory that this computer lends now."""
+    """The state of this computer's lending, and the memory that it lends now."""
 
     state: str = "off"
     reason: str | None = None
     reason_facts: Reason | None = None
-    code: str | None = None  # of the reason
-    used_by: list[str] = []  # names of machines
-    lent_bytes: int = 0  # the total that others may use
-    used_bytes: int = 0  # in use by others
+    code: str | None = None  # the code of the reason
+    used_by: list[str] = []  # names of machines that use it
+    lent_bytes: int = 0  # the total that other machines may use
+    used_bytes: int = 0  # used by other machines now
     total_bytes: int = 0
     free_bytes: int = 0
     reserve_bytes: int = 0  # kept free for the owner's programs
-    own_bytes: int = 0  # held by this computer's own models
+    own_bytes: int = 0  # used by this computer's own models
     since: int = 0
     resumes_in_s: int | None = None
     gives_back_in_s: int | None = None
 
 
 class LendingRules(msgspec.Struct, frozen=True):
-    """The owner's rules; app/core/lending/policy.py explains each."""
+    """The owner's rules for lending, which app/core/lending/policy.py explains."""
 
     on: bool = True
     memory_bytes: int | None = None
@@ -52,7 +52,7 @@ class LendingRules(msgspec.Struct, frozen=True):
 
 
 class LendingReadings(msgspec.Struct, frozen=True):
-    """The latest readings that the rules look at; None if the system does not provide one."""
+    """The latest sensor readings that the rules use. A reading is None if the system does not provide it."""
 
     idle_s: float | None = None
     battery: Battery | None = None
@@ -64,18 +64,18 @@ class LendingReadings(msgspec.Struct, frozen=True):
 
 
 class LendingState(msgspec.Struct, frozen=True):
-    """Answer of the `/lending` routes: the state, the rules, their limits, and the readings."""
+    """The response of the `/lending` routes: the state, the rules, their limits, and the readings."""
 
     lending: Lending = Lending()
     rules: LendingRules = LendingRules()
     most_bytes: int = 0
     most_threads: int = 0
-    own_most_bytes: int = 0  # the most that this computer's own models may use
+    own_most_bytes: int = 0  # the maximum for this computer's own models
     readings: LendingReadings = LendingReadings()
 
 
 class LinkMeasurement(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of a link; all None or empty before it is measured."""
+    """The measurements of a link, all None or empty before the first one."""
 
     measured_at: float | None = None
     measured_address: str | None = None
@@ -94,10 +94,10 @@ class LinkMeasurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkInterfaces(LinkMeasurement, frozen=True, kw_only=True):
-    """A link with the interface its owner prefers, and the one that would be better."""
+    """A link with the interface that its owner prefers, and the one that would be better, if any."""
 
     preferred: str | None = None
-    preferred_reason: str | None = None  # why it is not used
+    preferred_reason: str | None = None  # why the preferred interface is not used
     preferred_reason_facts: Reason | None = None
     better_interface: str | None = None
     better_reason: str | None = None
@@ -107,13 +107,13 @@ class LinkInterfaces(LinkMeasurement, frozen=True, kw_only=True):
 class Link(LinkInterfaces, frozen=True):
     """A link that is up."""
 
-    round_trip_seconds: float | None = None  # of heartbeats
+    round_trip_seconds: float | None = None  # measured with heartbeats
     address: str | None = None
-    version: str = ""  # of the far end's Poolhouse
+    version: str = ""  # the version of Poolhouse at the other end
 
 
 class LinkReport(LinkInterfaces, frozen=True):
-    """A link that was measured by hand, or why it was not."""
+    """The result of measuring a link on request, or the reason that there is none."""
 
     id: str = ""
     name: str = ""
@@ -122,16 +122,16 @@ class LinkReport(LinkInterfaces, frozen=True):
 
 
 class LinkReports(msgspec.Struct, frozen=True):
-    """Answer of `POST /measure`."""
+    """The response to `POST /measure`."""
 
     links: list[LinkReport] = []
 
 
-LayerRange = tuple[int, int]  # the first layer, and the one after the last
+LayerRange = tuple[int, int]  # the first layer, and the layer after the last
 
 
 class MachineRef(msgspec.Struct, frozen=True):
-    """A machine as answers name it."""
+    """The ID and the name of a machine."""
 
     id: str
     name: str = ""
@@ -140,29 +140,30 @@ class MachineRef(msgspec.Struct, frozen=True):
 class Machine(MachineRef, frozen=True, kw_only=True):
     """A machine of the household."""
 
-    this: bool = False  # the machine whose node answers
+    this: bool = False  # whether it is the machine of the node that answers
     online: bool = False
-    state: str = "offline"  # of its lending: off, ready, lending, working, draining or paused; otherwise offline
+    # the state of its lending: off, ready, lending, working, draining or paused; offline if it is not online
+    state: str = "offline"
     reason: str | None = None
     reason_facts: Reason | None = None
-    doubted: bool = False  # its computations were wrong, and it is not used
+    doubted: bool = False  # it computed wrong results and is not used
     device: str | None = None
     hottest_c: int | None = None
     engine: str = ""
     watts: int | None = None
-    link_mbit: int = 0  # its owner's limit; 0: none
-    used_by: list[str] = []  # ids of the machines whose models have layers there
+    link_mbit: int = 0  # its owner's limit; 0 for none
+    used_by: list[str] = []  # ids of the machines whose models have layers on it
     total_bytes: int | None = None
     lent_bytes: int | None = None
     used_bytes: int | None = None
     roles: list[str] = []
     address: str | None = None
-    layers: list[LayerRange] = []  # of this machine's models
+    layers: list[LayerRange] = []  # the layers that it holds for models of the node that answers
     seen_at: float | None = None
 
 
 class Node(msgspec.Struct, frozen=True):
-    """The node that answers."""
+    """The node that sends the response."""
 
     id: str = ""
     name: str = ""
@@ -174,10 +175,10 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Stranger(msgspec.Struct, frozen=True):
-    """A Poolhouse nearby that does not belong to the household."""
+    """A machine nearby that runs Poolhouse but does not belong to the household."""
 
-    id: str = ""  # the first 16 digits
-    name: str | None = None  # only while its pairing window is open
+    id: str = ""  # the first 16 digits of its id
+    name: str | None = None  # known only while its pairing window is open
     addresses: list[str] = []
     pairing_address: str | None = None
     protocol: int | None = None
@@ -186,7 +187,7 @@ class Stranger(msgspec.Struct, frozen=True):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """The search for machines nearby: whether it is on, and what prevents it."""
+    """The search for machines nearby: whether it is on, and what obstructs it."""
 
     on: bool = False
     reason: str | None = None
@@ -202,7 +203,7 @@ class Pairing(msgspec.Struct, frozen=True):
 
 
 class WaitingChat(msgspec.Struct, frozen=True):
-    """A question that waits for a slot."""
+    """A request that is waiting for a slot."""
 
     conversation: str | None = None
     place: int = 0
@@ -210,7 +211,7 @@ class WaitingChat(msgspec.Struct, frozen=True):
 
 
 class AnswerCounts(msgspec.Struct, frozen=True):
-    """The number of answers in progress, and the questions that wait."""
+    """The number of answers in progress and of requests that wait."""
 
     running: int = 0
     waiting: int = 0
@@ -218,7 +219,7 @@ class AnswerCounts(msgspec.Struct, frozen=True):
 
 
 class FailedLoad(msgspec.Struct, frozen=True):
-    """Why the last load failed, while no other model is loaded."""
+    """The reason that the last load failed, reported while no other model is loaded."""
 
     code: str = ""
     facts: dict[str, Fact] = {}
@@ -227,14 +228,14 @@ class FailedLoad(msgspec.Struct, frozen=True):
 
 
 class MachineFactors(msgspec.Struct, frozen=True):
-    """The factors for forecasts of a machine: its computing, and the link to it."""
+    """The correction factors that forecasts use for a machine and for the link to it."""
 
     machine: Factor = Factor()
     link: Factor = Factor()
 
 
 class ForecastErrors(msgspec.Struct, frozen=True):
-    """The median errors of forecasts, as shares."""
+    """The median relative errors of forecasts."""
 
     answers: int = 0
     ttft_error: float | None = None
@@ -243,13 +244,13 @@ class ForecastErrors(msgspec.Struct, frozen=True):
 
 
 class ShelfVersion(msgspec.Struct, frozen=True):
-    """A number that grows when the models on this computer change."""
+    """A counter that increases when the models on this computer change."""
 
     changes: int = 0
 
 
 class HubContact(msgspec.Struct, frozen=True):
-    """The time when the model hub was last asked."""
+    """The time of the last request to the model hub."""
 
     last_contact: float | None = None
 
@@ -270,41 +271,41 @@ class HouseholdState(msgspec.Struct, frozen=True, kw_only=True):
     links: dict[str, Link] = {}
     links_between: dict[
         str, dict[str, LinkMeasurement]
-    ] = {}  # links of others, by the measuring machine and the far end
+    ] = {}  # links between other machines, by the measuring machine and the far end
 
 
 class Snapshot(HouseholdState, frozen=True, kw_only=True):
-    """Everything that a window or a command shows of a node."""
+    """Everything that the window and the commands show about a node."""
 
-    loaded: LoadedModel | None = None  # answers requests that name no model
+    loaded: LoadedModel | None = None  # the model that answers requests without a model name
     beside: list[LoadedModel] = []  # the other loaded language models
     load_failed: FailedLoad | None = None
     embeds: LoadedEmbedder | None = None
     forecasts: ForecastErrors = ForecastErrors()
     pairing: Pairing | None = None
-    pairing_closed: str | None = None  # the code of why the last pairing window closed
-    paired: str | None = None  # the ID of the machine that the last window paired
+    pairing_closed: str | None = None  # the code of the reason that the last pairing window closed
+    paired: str | None = None  # the ID of the machine that was paired in the last window
     answers: AnswerCounts = AnswerCounts()
-    hosts: list[str] | None = None  # names of those that answer for this guest; None: it is no guest
+    hosts: list[str] | None = None  # names of the hosts that answer for this guest; None if this machine is no guest
     downloads: dict[str, Download] = {}
     models_folder: ModelsFolder = ModelsFolder()
     shelf: ShelfVersion = ShelfVersion()
     hub: HubContact = HubContact()
-    giving: Giving | None = None
+    giving: OutgoingCopy | None = None
     journal: JournalEnd = JournalEnd()
 
     @property
     def models(self) -> list[LoadedModel]:
-        """All loaded language models; the one that answers requests without a model name comes first."""
+        """Return all loaded language models. The one that answers requests without a model name comes first."""
         return [self.loaded, *self.beside] if self.loaded else self.beside
 
     def model(self, name: str | None) -> LoadedModel | None:
-        """Return the loaded language model of this name; without a name, the one that answers such requests."""
+        """Return the loaded language model of this name or, without a name, the one that answers such requests."""
         if not name:
             return self.loaded
         return next((model for model in self.models if model.model == name), None)
 
     @property
     def sorted_machines(self) -> list[Machine]:
-        """All machines of the household: this one first, the others by name."""
+        """Return all machines of the household: this one first, then the others by name."""
         return sorted(self.machines.values(), key=lambda machine: (not machine.this, machine.name.casefold()))

@@ -13,15 +13,24 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.api.answers import AnswerLine, Loaded
 from app.api.models import Models
 from app.api.plans import LoadedModel, Plan, Progress
+from app.api.responses import AnswerLine, LoadResponse
 from app.api.snapshot import Snapshot
 from app.cli import terminal_text
 from app.cli.node_calls import gather_first_error
 from app.cli.terminal_text import milliseconds, seconds
 from app.cli.views.placement_view import layer_numbers
-from app.core.bench import WARM_UP_TOKENS, BenchRound, TimedAnswer, figures, is_same, is_still, question, same_orders
+from app.core.bench import (
+    WARM_UP_TOKENS,
+    BenchRound,
+    TimedAnswer,
+    ask_request,
+    figures,
+    has_same_layers,
+    is_still_loaded,
+    load_requests_like,
+)
 from app.core.errors import AppError, BadInput, Unreachable
 from app.core.reasons import size
 
@@ -69,7 +78,7 @@ class Bench:
         if placed is None or not self._is_enough(placed):
             self._before, self.has_loaded = placed, True
             body = {"model": self._task.model, **self._load_options()}
-            placed = (await self._node.work("POST", "/load", body, progress, answer=Loaded)).loaded
+            placed = (await self._node.work("POST", "/load", body, progress, answer=LoadResponse)).loaded
         self._model = placed.model  # the requested name may be abbreviated
         shelf = (await self._node.get("/models", Models)).models
         self._n_vocab = next((model.n_vocab for model in shelf if model.name == placed.model), None)
@@ -85,7 +94,7 @@ class Bench:
             await self._node.post("/unload")
             return
         was = msgspec.to_builtins(before)
-        if not is_still(was, msgspec.to_builtins(snapshot.loaded)):
+        if not is_still_loaded(was, msgspec.to_builtins(snapshot.loaded)):
             order = await self._reload_order(was, list(snapshot.machines))
             await self._node.work("POST", "/load", order, progress)
 
@@ -94,11 +103,11 @@ class Bench:
 
         If there is no such request, leave the placement to the planner.
         """
-        orders = same_orders(was, machines)
+        orders = load_requests_like(was, machines)
         for order in orders:
             with suppress(AppError):  # then another request restores it, or loading reports why it cannot be restored
                 planned = await self._node.work("POST", "/plan", order, answer=Plan)
-                if is_same(was, msgspec.to_builtins(planned)):
+                if has_same_layers(was, msgspec.to_builtins(planned)):
                     return order
         return orders[0]
 
@@ -142,7 +151,7 @@ class Bench:
 
     async def _answer(self, sizes: tuple[int, int, int], n_tokens: int) -> TimedAnswer:
         task = self._task
-        body = question(task.seed, sizes, task.prompt, n_tokens, self._n_vocab)
+        body = ask_request(task.seed, sizes, task.prompt, n_tokens, self._n_vocab)
         body["model"] = self._model
         began, first, last = time.perf_counter(), None, 0.0
         async with aclosing(self._node.stream("POST", "/ask", body, each=AnswerLine)) as lines:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from app.cli import terminal_text
 from app.core.errors import AppError, BadInput
-from app.core.reasons import in_words, said
+from app.core.reasons import said, sentence_for
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -172,9 +172,9 @@ def _pull_hint(name: str) -> str:
     except BadInput as odd:
         if odd.reason.code != "catalog_ambiguous" or not name:
             return ""
-        return in_words("models_not_pulled", name=name, there=odd.reason.facts["there"])
+        return sentence_for("models_not_pulled", name=name, there=odd.reason.facts["there"])
     pulled = offer.id if file.recommended else f"{offer.id}:{file.quantization}"
-    return in_words("model_not_pulled", model=pulled)
+    return sentence_for("model_not_pulled", model=pulled)
 
 
 def _share_one_file() -> bool:

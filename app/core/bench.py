@@ -1,5 +1,4 @@
-"""The figures of a benchmark, its requests, and the load requests that restore what was loaded before it. Pure: no
-clock, no network."""
+"""The requests of a benchmark, its statistics, and the load requests that restore the original placement afterwards."""
 
 from __future__ import annotations
 
@@ -10,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-COLUMNS = ("busy_s", "wait_s", "bytes_in", "bytes_out", "steps")
-BYTE_TOKENS = (3, 259)  # the tokens of every byte-level vocabulary, used if its size is unknown
+WORK_FIELDS = ("busy_s", "wait_s", "bytes_in", "bytes_out", "steps")
+BYTE_TOKENS = (3, 259)  # token ids that every byte-level vocabulary has, used if the size of the vocabulary is unknown
 WARM_UP_TOKENS = 16
 GREEDY = {"temperature": 0.0, "seed": 0}
 
 
 class StageHolder(Protocol):
-    """A stage's id and the machine that held it."""
+    """The machine that held a stage. `machine` is its name."""
 
     @property
     def id(self) -> str: ...
@@ -26,7 +25,7 @@ class StageHolder(Protocol):
 
 
 class StageWork(Protocol):
-    """The work of one stage for one answer. `machine` is its id or its name."""
+    """The work that one stage did for one answer. `machine` is the id or the name of its machine."""
 
     @property
     def machine(self) -> str: ...
@@ -47,7 +46,7 @@ class StageWork(Protocol):
 
 
 class Answer(Protocol):
-    """The end of an answer as the node reports it."""
+    """The final message of an answer, as the node reports it."""
 
     @property
     def token_ids(self) -> Sequence[int]: ...
@@ -69,7 +68,7 @@ class Answer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TimedAnswer:
-    """One answer as its client saw it. Seconds count from the moment of the request."""
+    """One answer as timed by the client. Times are in seconds since the request."""
 
     first_seconds: float
     last_seconds: float
@@ -81,9 +80,10 @@ class TimedAnswer:
 
     @property
     def decode_tok_s(self) -> float | None:
-        """Return the tokens after the first one per second, or None if there are none.
+        """Return the tokens per second after the first token, or None if there are fewer than two.
 
-        A busy client receives many tokens at once, as if they had taken no time; then the node's own time counts.
+        A busy client may receive many tokens in the same moment and measure too high a rate, so the node's own rate
+        is the upper limit.
         """
         if self.n_tokens < 2:
             return None
@@ -94,7 +94,7 @@ class TimedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BenchRound:
-    """One round: answers requested at the same time, and the seconds until the last of them ended."""
+    """One round of answers that were requested at the same time. `seconds` is the time until the last of them ended."""
 
     timed: tuple[TimedAnswer, ...]
     seconds: float
@@ -106,7 +106,8 @@ class BenchRound:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Several measurements of one quantity. `deviation` is the sample's, or None for a single measurement."""
+    """The statistics of several measurements. `deviation` is the sample standard deviation, or None for one
+    measurement."""
 
     mean: float
     deviation: float | None
@@ -116,7 +117,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Return the mean and spread, or None if nothing was measured."""
+    """Return the statistics of `values`, or None if there are none."""
     if not values:
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else None
@@ -124,37 +125,38 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """Return the nearest-rank percentile: the smallest value that `share` of all do not exceed."""
+    """Return the nearest-rank percentile of `values` for the fraction `share`, or None if there are none."""
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def prompt_ids(seed: int, stream_key: tuple[int, int, int], n: int, n_vocab: int | None) -> list[int]:
-    """Return `n` random ids, different for each (streams, run, stream) so that no prefix can be reused."""
+    """Return `n` pseudorandom token ids that differ for each `stream_key` (streams, run, stream), so that no prefix of
+    a prompt can be reused."""
     low, high = (BYTE_TOKENS[0], n_vocab) if n_vocab and n_vocab > 64 else BYTE_TOKENS
     chance = hashlib.shake_256(f"{seed}/{stream_key}".encode()).digest(4 * n)
     drawn = (int.from_bytes(chance[4 * at : 4 * at + 4]) for at in range(n))
     return [low + number % (high - low) for number in drawn]
 
 
-def question(
+def ask_request(
     seed: int, stream_key: tuple[int, int, int], n_prompt: int, n_tokens: int, n_vocab: int | None
 ) -> dict[str, Any]:
-    """Return the body of one POST /ask: a prompt that was never used before, and an answer of exactly `n_tokens`
-    tokens."""
+    """Return the body of a `POST /ask` request with a prompt that was never used before and an answer of exactly
+    `n_tokens` tokens."""
     return {
         "prompt_ids": prompt_ids(seed, stream_key, n_prompt, n_vocab),
         "raw": True,
         "max_tokens": n_tokens,
         "ignore_end": True,
-        "guesses": False,  # random ids may repeat in ways that text does not
+        "guesses": False,  # random ids may repeat in a way that text does not
         "sampling": GREEDY,
     }
 
 
 def figures(streams: int, rounds: Sequence[BenchRound]) -> dict[str, Any]:
-    """Return all figures of the rounds with this number of streams, in the form of the JSON output."""
+    """Return all figures of the rounds with this number of concurrent streams, in the form of the JSON output."""
     every = [timing for run in rounds for timing in run.timed]
     firsts = [timing.first_seconds for timing in every]
     rates = [timing.decode_tok_s for timing in every if timing.decode_tok_s is not None]
@@ -176,10 +178,10 @@ def figures(streams: int, rounds: Sequence[BenchRound]) -> dict[str, Any]:
 
 
 def energy(watts: float | None, rounds: Sequence[BenchRound]) -> dict[str, float] | None:
-    """Return the energy that all machines drew during these rounds, or None if it is unknown.
+    """Return the energy that all machines consumed during these rounds, or None if their power is unknown.
 
-    watts: the mean power of all machines together. Only generated tokens are counted, but the energy includes
-    reading the prompts.
+    watts: the mean power of all machines together. The energy includes reading the prompts, but is divided by the
+    generated tokens only.
     """
     if watts is None:
         return None
@@ -189,7 +191,7 @@ def energy(watts: float | None, rounds: Sequence[BenchRound]) -> dict[str, float
 
 
 def stages(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """Return each stage's work for an answer, averaged over all answers."""
+    """Return the work of each stage per answer, averaged over all answers."""
     held: dict[tuple[str, int, int], list[tuple[float, ...]]] = {}
     for answer in answers:
         for work in answer.stages:
@@ -202,7 +204,7 @@ def stages(answers: Sequence[Answer]) -> list[dict[str, Any]]:
             "machine": machine,
             "first": first,
             "last": last,
-            **dict(zip(COLUMNS, (statistics.fmean(column) for column in zip(*did, strict=True)), strict=True)),
+            **dict(zip(WORK_FIELDS, (statistics.fmean(column) for column in zip(*did, strict=True)), strict=True)),
         }
         for (machine, first, last), did in sorted(held.items(), key=lambda item: item[0][1])
     ]
@@ -215,32 +217,32 @@ def _known(value: Spread | None) -> dict[str, Any] | None:
 Json = dict[str, Any]
 
 
-Run = tuple[str, int, int]  # machine, first layer, the one after its last
+Run = tuple[str, int, int]  # machine id, first layer, layer after the last
 
 
-KEPT = ("model", "context", "users", "kv", "number")  # settings that the next load keeps
+LOAD_SETTINGS = ("model", "context", "users", "kv", "number")  # settings that the next load keeps
 
 
-SHAPES = {"one machine": "one", "split": "split", "replicas": "replicas"}
+SHAPE_NAMES = {"one machine": "one", "split": "split", "replicas": "replicas"}
 
 
-def order_on(loaded: Mapping[str, Any], machines: Iterable[str], used: Iterable[str]) -> Json:
-    """Return the load request that places the model as it is loaded now, but only on `used` of all `machines` (ids)."""
-    kept = {name: loaded[name] for name in KEPT if loaded.get(name) is not None}
+def load_request_on(loaded: Mapping[str, Any], machines: Iterable[str], used: Iterable[str]) -> Json:
+    """Return a load request with the settings of the loaded model that allows only `used` of all `machines` (ids)."""
+    kept = {name: loaded[name] for name in LOAD_SETTINGS if loaded.get(name) is not None}
     allowed = set(used)
     without = [machine for machine in machines if machine not in allowed]
     return kept | {"measure": False, "without": without}
 
 
-def same_orders(loaded: Mapping[str, Any], machines: Iterable[str]) -> tuple[Json, ...]:
-    """Return the requests that may load the model exactly as it is placed now, the best first.
+def load_requests_like(loaded: Mapping[str, Any], machines: Iterable[str]) -> tuple[Json, ...]:
+    """Return the load requests that may reproduce the current placement, the best first.
 
-    If the planner would choose the same placement by itself, the first request has no split. The first is also the
-    one to use if none of them reproduces the placement.
+    The first one leaves the split to the planner, which may choose the same placement again. It is also the one to
+    use if none of them reproduces the placement.
     """
     runs = runs_of(loaded)
-    order = order_on(loaded, machines, {machine for machine, _, _ in runs})
-    shape = SHAPES.get(str(loaded.get("shape")))
+    order = load_request_on(loaded, machines, {machine for machine, _, _ in runs})
+    shape = SHAPE_NAMES.get(str(loaded.get("shape")))
     planned = order | ({"shape": shape} if shape else {})
     split = _first_pipeline(runs)
     if len(split) < 2:
@@ -249,8 +251,8 @@ def same_orders(loaded: Mapping[str, Any], machines: Iterable[str]) -> tuple[Jso
     return planned, order | by_hand | ({"shape": shape} if len(split) < len(runs) else {})
 
 
-def is_same(loaded: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
-    """Return whether a plan gives every machine the layers that it holds now."""
+def has_same_layers(loaded: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
+    """Return whether a plan gives every machine exactly the layers that it holds now."""
     return runs_of(loaded) == runs_of(planned)
 
 
@@ -259,14 +261,14 @@ def runs_of(placed: Mapping[str, Any]) -> list[Run]:
 
 
 def _first_pipeline(runs: Sequence[Run]) -> list[Run]:
-    """The host's: whole ones on other machines, if there are any, come after its last run."""
+    """Return the runs of the host's pipeline. Whole replicas on other machines, if any, follow its last run."""
     n_layers = max((last for _, _, last in runs), default=0)
     ends = next((place for place, (_, _, last) in enumerate(runs) if last == n_layers), 0)
     return list(runs[: ends + 1])
 
 
-def is_still(loaded: Mapping[str, Any], now: Mapping[str, Any] | None) -> bool:
-    """Return whether the same model is still loaded in the same way and answering."""
-    if now is None or now.get("state") != "ready" or not is_same(loaded, now):
+def is_still_loaded(loaded: Mapping[str, Any], now: Mapping[str, Any] | None) -> bool:
+    """Return whether the same model is still ready, with the same placement and settings."""
+    if now is None or now.get("state") != "ready" or not has_same_layers(loaded, now):
         return False
-    return all(loaded.get(name) == now.get(name) for name in KEPT)
+    return all(loaded.get(name) == now.get(name) for name in LOAD_SETTINGS)

@@ -1,7 +1,7 @@
-"""A chat as a tree of messages: add, edit, branch, switch, fork, trim. Values in, new values out.
+"""A chat as an immutable tree of messages, and the functions that add, edit, branch, switch, fork and trim it.
 
-Every message names the one before it, so an edited question or a second answer is a sibling of the first. `leaf` is the
-end of the branch that is shown. Ids and times come in as arguments.
+Every message names its parent, so an edited question or a second answer is a sibling of the first. `leaf` is the
+end of the branch that is shown. Callers supply ids and times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ChatId = NewType("ChatId", str)
 MessageId = NewType("MessageId", str)
 
 Details = Mapping[str, Any]  # JSON values, never changed in place
-Sampling = Mapping[str, float | int]  # only values that differ from the default, by the node's names
+Sampling = Mapping[str, float | int]  # the values that differ from the default, by the names that the node uses
 
 
 class Role(StrEnum):
@@ -25,48 +25,49 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a chat. `details` holds figures and attachments, under the names below."""
+    """One message of a chat. `details` holds figures and attachments under the keys below."""
 
     id: MessageId
     parent: MessageId | None
     role: Role
     text: str
-    made_at: float  # seconds since 1970
+    made_at: float  # Unix time
     details: Details = field(default_factory=dict)
 
 
-# Keys of `details`: "model" is the model that answered; "figures" the node's `done` message without its text;
-# "attachments" a list of {"name", "text"}; "notes" sentences; "ended" the reason why the text stops where it does.
+# Keys of `details`: "model" is the model that answered. "figures" is the node's `done` message without its text.
+# "attachments" is a list of {"name", "text"}. "notes" is a list of sentences. "ended" is the reason that the text ends
+# where it does.
 MODEL, FIGURES, ATTACHMENTS, NOTES, ENDED = "model", "figures", "attachments", "notes", "ended"
 THOUGHT, THOUGHT_S = "thought", "thought_s"  # the reasoning before an answer, and its duration
-BEFORE = "before"  # for an answer in progress: the number of characters it had when it was continued
-UNFINISHED = "unfinished"  # recorded as the end of an answer in progress, because the app may quit first
-FULL = "full"  # the context is full, whereas "length" means that the longest allowed answer was reached
+BEFORE = "before"  # the length of an answer in characters when its generation was last resumed, while it is in progress
+UNFINISHED = "unfinished"  # the end that is recorded for an answer in progress, in case the app quits first
+FULL = "full"  # the context is full; "length" means that the answer reached its maximum length
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """One conversation with its settings and all its branches, in the order they were made."""
+    """A conversation with its settings and all its branches. Messages are in the order in which they were made."""
 
     id: ChatId
-    title: str = ""  # "" if the user gave it no title and it has no message yet
-    folder: str = ""  # "" if it is in no folder
+    title: str = ""  # "" if the user chose no title and there is no message yet
+    folder: str = ""  # "" for none
     pinned: bool = False
     archived: bool = False
-    model: str | None = None  # None for whichever model is loaded
+    model: str | None = None  # None for any model that is loaded
     system: str = ""
     sampling: Sampling = field(default_factory=dict)
     context: int | None = None  # in tokens; None for the context that the model was loaded with
     draft: str = ""
     messages: Mapping[MessageId, Message] = field(default_factory=dict)
     leaf: MessageId | None = None
-    changed_at: float = 0.0  # time of its latest message
+    changed_at: float = 0.0  # the time of the latest message
     draft_files: tuple[Details, ...] = ()  # in the form of "attachments"
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A chat in the list, without its messages."""
+    """The entry of a chat in the list of chats, without its messages."""
 
     id: ChatId
     title: str
@@ -82,7 +83,7 @@ def path(chat: Chat) -> tuple[Message, ...]:
 
 
 def path_to(chat: Chat, end: MessageId | None) -> tuple[Message, ...]:
-    """Return all messages up to `end`, oldest first. Raises KeyError for an unknown message."""
+    """Return all messages from the first one to `end`. Raises KeyError for an unknown message."""
     messages: list[Message] = []
     while end is not None:
         message = chat.messages[end]
@@ -92,9 +93,10 @@ def path_to(chat: Chat, end: MessageId | None) -> tuple[Message, ...]:
 
 
 def prompt_messages(branch: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages of a branch that the model is given: unanswered questions are left out, except at the end.
+    """Return the messages of a branch that the model receives.
 
-    Two questions in a row confuse a model, and many templates refuse them.
+    An unanswered question is left out unless it is the last message: two questions in a row confuse a model, and
+    many templates refuse them.
     """
     roles = [message.role for message in branch]
     both = (Role.USER, Role.USER)
@@ -103,13 +105,13 @@ def prompt_messages(branch: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def last_turn(branch: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the last question and the answer to it so far."""
+    """Return the last question and as much of its answer as there is."""
     begin = max((at for at, message in enumerate(branch) if message.role is Role.USER), default=0)
     return tuple(branch[begin:])
 
 
 def siblings(chat: Chat, message: MessageId) -> tuple[MessageId, ...]:
-    """Return the versions of a message, including itself, in the order they were made."""
+    """Return all versions of a message, including itself, in the order in which they were made."""
     here = chat.messages[message]
     return tuple(
         sibling.id for sibling in chat.messages.values() if sibling.parent == here.parent and sibling.role == here.role
@@ -117,7 +119,7 @@ def siblings(chat: Chat, message: MessageId) -> tuple[MessageId, ...]:
 
 
 def versions(chat: Chat) -> dict[MessageId, tuple[MessageId, ...]]:
-    """Return the `siblings` of every message at once: a long chat asks for all of them."""
+    """Return the `siblings` of every message, computed together because a long chat needs all of them."""
     groups: dict[tuple[MessageId | None, Role], list[MessageId]] = {}
     for message in chat.messages.values():
         groups.setdefault((message.parent, message.role), []).append(message.id)
@@ -125,7 +127,7 @@ def versions(chat: Chat) -> dict[MessageId, tuple[MessageId, ...]]:
 
 
 def add(chat: Chat, message: Message) -> Chat:
-    """Add a message, which becomes the leaf.
+    """Add a message and make it the leaf.
 
     Raises ValueError if its id is taken or its parent is missing.
     """
@@ -142,22 +144,22 @@ def add(chat: Chat, message: Message) -> Chat:
 
 
 def edit(chat: Chat, message: MessageId, text: str, new: MessageId, made_at: float) -> Chat:
-    """Add a new version of a question or an answer next to the old one, with the same attachments."""
+    """Add a new version of a question or an answer as a sibling of the old one, with the same attachments."""
     old = chat.messages[message]
     kept = {ATTACHMENTS: old.details[ATTACHMENTS]} if ATTACHMENTS in old.details else {}
     return add(chat, replace(old, id=new, text=text, made_at=made_at, details=kept))
 
 
-def say(chat: Chat, message: MessageId, text: str, details: Details | None = None) -> Chat:
-    """Replace the text of a message, such as an answer that grows, and its details if given."""
+def set_text(chat: Chat, message: MessageId, text: str, details: Details | None = None) -> Chat:
+    """Replace the text of a message, such as that of a growing answer, and its details if given."""
     old = chat.messages[message]
     now = replace(old, text=text, details=old.details if details is None else details)
     return replace(chat, messages={**chat.messages, message: now})
 
 
 def switch(chat: Chat, message: MessageId) -> Chat:
-    """Show the branch through `message`, down to the newest message after it."""
-    newest = {below.parent: below.id for below in chat.messages.values()}  # the last one wins
+    """Show the branch through `message`, following the newest reply at each step below it."""
+    newest = {below.parent: below.id for below in chat.messages.values()}  # of several replies, the last one remains
     end = chat.messages[message].id
     while end in newest:
         end = newest[end]
@@ -165,7 +167,7 @@ def switch(chat: Chat, message: MessageId) -> Chat:
 
 
 def remove(chat: Chat, message: MessageId) -> Chat:
-    """Remove `message` and everything after it. If the leaf is among them, the nearest remaining message becomes the
+    """Remove `message` and everything below it. If that includes the leaf, the nearest remaining message becomes the
     leaf."""
     gone = {message}
     for message_below in chat.messages.values():  # parents precede their children
@@ -182,7 +184,7 @@ def remove(chat: Chat, message: MessageId) -> Chat:
 
 
 def clone(chat: Chat, new: ChatId, title: str) -> Chat:
-    """Return a copy of the chat with every branch. It is not pinned and has no draft."""
+    """Return a copy of the chat with every branch. It is neither pinned nor archived and has no draft."""
     return replace(chat, id=new, title=title, pinned=False, archived=False, draft="", draft_files=())
 
 
@@ -194,15 +196,15 @@ def fork(chat: Chat, at: MessageId, new: ChatId, title: str) -> Chat:
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """The part of a branch that fits. `dropped` counts the messages left out at its beginning."""
+    """The part of a branch that fits into the context. `dropped` counts the messages left out at its beginning."""
 
     kept: tuple[Message, ...]
     dropped: int
-    tokens: int  # tokens of the messages that are kept
+    tokens: int  # the total of the kept messages
 
 
 def trim(branch: Sequence[Message], budget: int, tokens_of: Callable[[Message], int]) -> Trimmed:
-    """Return the end of `branch` that fits in `budget` tokens, beginning with a question.
+    """Return the end of `branch` that fits into `budget` tokens, beginning with a question.
 
     Whole turns are dropped, oldest first. The last question and everything after it always stay, even if they alone
     are too long: nothing is cut silently, and the node reports what does not fit.
@@ -219,7 +221,7 @@ def trim(branch: Sequence[Message], budget: int, tokens_of: Callable[[Message], 
 
 
 def heading(chat: Chat) -> Heading:
-    """Return the chat's entry in the list."""
+    """Return the entry of the chat in the list of chats."""
     return Heading(chat.id, title_of(chat), chat.folder, chat.pinned, chat.archived, chat.changed_at)
 
 
@@ -227,7 +229,7 @@ TITLE_CHARACTERS = 60
 
 
 def title_of(chat: Chat) -> str:
-    """Return the title the user chose, or else the beginning of the first question; "" if there is neither."""
+    """Return the title that the user chose, or else the beginning of the first question, or "" if there is neither."""
     if chat.title:
         return chat.title
     first = next((m for m in chat.messages.values() if m.role is Role.USER), None)

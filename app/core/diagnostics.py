@@ -1,4 +1,4 @@
-"""Diagnostic checks: their order, the most probable cause among them, and the firewall commands that may help. Pure."""
+"""Diagnostic checks: their order, the most probable cause among their findings, and firewall commands that may help."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from app.core.errors import Reason
 
-# The likeliest cause comes first. Other codes come last, in the order of the checks.
+# Codes of findings, the most probable cause first. All other codes come after these, in the order of the checks.
 LIKELIEST = (
     "node_away",
     "node_other_version",
@@ -36,12 +36,12 @@ LIKELIEST = (
     "vpn_up",
     "virtual_chosen",
     "discovery_off",
-    "link_slow",  # it is found, but slow
+    "link_slow",  # the machine was found, but its link is slow
 )
 
-# In the order in which a person would look: does it run, do the machines find each other, are they admitted, what may
-# be in the way, and then what is inside.
-MACHINE = ""  # each other machine, under its own name
+# The names of the checks in the order in which a person would look: whether the node runs, whether machines find each
+# other, whether they are admitted, what may block them, and then the details of this machine.
+MACHINE = ""  # stands for each other machine, whose check bears its name
 ORDER = (
     "Poolhouse", "Node", "Settings", "Identity", "Listening", "Household", "Version", "Discovery", "Mutual discovery",
     "Network", "Incoming connections", MACHINE, "VPN", "Virtual", "IPv6", "Lending", "Model", "Engine", "Sandbox",
@@ -51,10 +51,10 @@ ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding. `ok` is None for a note that is not a fault.
+    """The finding of one diagnostic check. `ok` is None for a note, which is not a fault.
 
-    code: the kind of finding, for code that offers a cure. address: that of the machine in question. tested: False
-    if the check could not be made.
+    code: identifies the finding to code that offers a remedy. address: the address of the machine in question.
+    tested: False if the check could not be performed.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Check:
 
 
 def check_of(finding: Mapping[str, Any]) -> Check:
-    """Return the finding of an object that `check_json` made. Raises KeyError."""
+    """Return the finding in its JSON form as a Check. Raises KeyError."""
     cause, cure = finding.get("cause_facts"), finding.get("cure_facts")
     return Check(
         finding["name"],
@@ -83,7 +83,7 @@ def check_of(finding: Mapping[str, Any]) -> Check:
 
 
 def sorted_checks(checks: Iterable[Check]) -> list[Check]:
-    """Return the checks in the order in which a person would make them. Checks of one kind keep their order."""
+    """Return the checks in the order in which a person would perform them. Checks of the same kind keep their order."""
     return sorted(checks, key=_place)
 
 
@@ -93,9 +93,9 @@ def _place(check: Check) -> int:
 
 
 def likeliest_cause(checks: Iterable[Check]) -> Check | None:
-    """Return the most probable reason why machines do not see each other, or None if none was found.
+    """Return the finding that most probably explains why machines cannot see each other, or None if there is none.
 
-    A failed check precedes a note, and a note counts only if it can be a cause.
+    A failed check takes precedence over a note, and a note counts only if its code is in LIKELIEST.
     """
     causes = [check for check in checks if check.ok is False or (check.ok is None and _may_explain(check))]
     return min(causes, key=_rank, default=None)
@@ -106,7 +106,7 @@ def _may_explain(check: Check) -> bool:
 
 
 def _rank(check: Check) -> tuple[bool, int]:
-    """Return the sort key. Among equal checks, `min` keeps the first."""
+    """Return the sort key: failed checks before notes, then the order of LIKELIEST."""
     known = LIKELIEST.index(check.code) if check.code in LIKELIEST else len(LIKELIEST)
     return check.ok is not False, known
 
@@ -115,7 +115,7 @@ MDNS_PORT = 5353
 
 
 class Firewall(StrEnum):
-    """The firewalls that people have."""
+    """A firewall for which a command is known."""
 
     WINDOWS = "Windows"
     UFW = "ufw"
@@ -123,8 +123,8 @@ class Firewall(StrEnum):
 
 
 def firewall_command(wall: Firewall, port: int) -> str:
-    """Return the command that opens the household's port and discovery, only for private networks if the firewall
-    supports that."""
+    """Return the command that opens the household's port and the discovery port, only for private networks if the
+    firewall supports that."""
     match wall:
         case Firewall.WINDOWS:
             return (

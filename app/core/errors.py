@@ -1,14 +1,14 @@
-"""The few errors a person can act on. All else is a bug.
+"""The few errors that a user can act on. Any other exception is a bug.
 
 AppError
-├── BadInput        what was typed, chosen or opened cannot be used
-├── DoesNotFit      memory or disk is short
-├── Refused         a machine, a rule or a code said no
+├── BadInput        an input that was typed, chosen or opened cannot be used
+├── DoesNotFit      memory or disk space is short
+├── Refused         a machine, a server or a rule refused
 ├── Unreachable     a machine or the node does not answer
-├── StageLost       a worker or a lender went away in the middle of work
-│   └── StageFailed what was computed fails again wherever it is computed
+├── StageLost       a worker or a lender was lost during a computation
+│   └── StageFailed the computation would fail again if it were repeated
 ├── Busy            too much work is waiting; try again later
-└── Damaged         bytes are not what their hash promised
+└── Damaged         data does not match its hash
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason for a state or an error: a code from core/sentences and the facts that its sentence mentions.
+    """The reason for a state or an error: a code, and the facts that its sentence mentions.
 
-    A fact may itself be a reason, so that each face can express both in its own language.
+    app/core/sentences holds a sentence for each code. A fact may itself be a reason, so that every interface can
+    express both in its own language.
     """
 
     code: str
     facts: dict[str, Fact] = field(default_factory=dict)
 
     def number(self, name: str) -> float:
-        """Return a fact as a number, or 0 if it is not one, since a reason may come from another machine."""
+        """Return a fact as a number, or 0 if it is missing or not a number. A reason may come from another machine."""
         fact = self.facts.get(name)
         return fact if isinstance(fact, int | float) else 0
 
     def mapped(self, change: Callable[[str, str | int | float], str | int | float]) -> Reason:
-        """Return the reason with each plain fact changed by name and value, in nested reasons as well."""
+        """Return the reason with `change(name, value)` applied to every plain fact, also to those of nested reasons."""
         return Reason(
             self.code,
             {name: fact.mapped(change) if isinstance(fact, Reason) else change(name, fact)
@@ -43,13 +44,13 @@ class Reason:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Reason:
-        """Return the reason of an object that `to_json` made. Raises KeyError."""
+        """Return the reason in an object made by `to_json`. Raises KeyError."""
         facts = {name: cls.from_json(fact) if isinstance(fact, Mapping) else fact
                  for name, fact in value["facts"].items()}  # fmt: skip
         return cls(value["code"], facts)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the reason as a JSON object. Nested reasons become objects of the same form."""
+        """Return the reason as a JSON object, in which nested reasons have the same form."""
         facts = {name: fact.to_json() if isinstance(fact, Reason) else fact for name, fact in self.facts.items()}
         return {"code": self.code, "facts": facts}
 
@@ -58,7 +59,7 @@ Fact = str | int | float | Reason
 
 
 class AppError(Exception):
-    """An error with a reason, which `core/reasons.py` turns into the sentence that a person reads."""
+    """An error with a reason, which app/core/reasons.py turns into the sentence that the user reads."""
 
     def __init__(self, code: str, **facts: Fact) -> None:
         super().__init__(code, facts)
@@ -66,8 +67,8 @@ class AppError(Exception):
 
 
 def bug(error: Exception) -> AppError:
-    """Return an error for a fault in Poolhouse, with its kind and place but not its message, which may contain private
-    text."""
+    """Return the error for a bug in Poolhouse. It states the type and the location of the exception but not its
+    message, which may contain private text."""
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next
@@ -79,35 +80,36 @@ def bug(error: Exception) -> AppError:
 
 
 class BadInput(AppError):
-    """A typed, chosen or opened value that cannot be used."""
+    """An input that was typed, chosen or opened and cannot be used."""
 
 
 class DoesNotFit(AppError):
-    """Memory or disk is short."""
+    """A shortage of memory or disk space."""
 
 
 class Refused(AppError):
-    """A machine, a rule or a code said no."""
+    """A refusal by a machine, a server or a rule."""
 
 
 class Unreachable(AppError):
-    """A machine or the node does not answer."""
+    """A machine or node that does not answer."""
 
 
 class StageLost(AppError):
-    """A worker or a lender went away in the middle of work."""
+    """The loss of a worker or a lender during a computation."""
 
 
 class StageFailed(StageLost):
-    """A computation that would fail again for the same reason. app/core/recovery/fault_table.py lists the codes."""
+    """A failure that would occur again if the computation were repeated. app/core/recovery/fault_table.py lists the
+    codes."""
 
 
 class Busy(AppError):
-    """Too much work is waiting."""
+    """A rejection because too much work is waiting."""
 
 
 class Damaged(AppError):
-    """Bytes that do not match their promised hash."""
+    """Data that does not match its hash."""
 
 
 KINDS: dict[str, type[AppError]] = {

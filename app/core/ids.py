@@ -1,4 +1,4 @@
-"""Ids of machines, pipelines and sequences, and the names of machines: cleaned, compared and made unique."""
+"""Ids of machines, pipelines and sequences, and names of machines, which are cleaned, compared and made unique."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from itertools import count
 from typing import NewType
 
-MachineId = NewType("MachineId", str)  # 64 hex digits: SHA-256 of the machine's certificate (DER)
+MachineId = NewType("MachineId", str)  # 64 hex digits: the SHA-256 hash of the machine's DER certificate
 PipelineId = NewType("PipelineId", bytes)  # 16 random bytes, chosen by the host
-SequenceId = NewType("SequenceId", int)  # counted by the host, never reused while it runs
+SequenceId = NewType("SequenceId", int)  # a counter of the host, never reused while the node runs
 
 MACHINE_ID_DIGITS = 64
 PIPELINE_ID_BYTES = 16
@@ -34,8 +34,8 @@ def pipeline_id(text: str) -> PipelineId:
 
 
 NO_NAME = "unnamed"
-# Characters that are invisible although they count as letters or marks: fillers, joiners, selectors, an empty Braille
-# cell.
+# Characters that are invisible although Unicode classifies them as letters or marks: fillers, joiners, selectors, and
+# the empty Braille cell.
 _UNSEEN = frozenset(
     map(
         chr,
@@ -49,15 +49,17 @@ _NUMBERED = re.compile(r"(.*\S) ([0-9]{1,3})")
 
 
 def clean_name(text: str) -> str:
-    """Return a machine's name fit for display: at most 64 characters, some visible, no control or direction
-    characters."""
+    """Return a machine's name in a form fit for display.
+
+    It has at most 64 characters, at least one of them visible, and no control or direction characters.
+    """
     shown = "".join(c for c in text if not unicodedata.category(c).startswith(("C", "Zl", "Zp")))
     name = " ".join(shown.split())[:MAX_NAME_CHARACTERS].strip()
     return NO_NAME if _UNSEEN.issuperset(name.replace(" ", "")) else name
 
 
 def name_key(name: str) -> str:
-    """Return the same key for names that look the same to a reader, whatever their case, width, spaces and hidden
+    """Return a key that is equal for names that look the same, regardless of case, width, spaces and invisible
     characters.
 
     Similar letters of different alphabets remain distinct.
@@ -68,25 +70,25 @@ def name_key(name: str) -> str:
 
 
 def same_name(name: str, other: str) -> bool:
-    """Return whether both names look the same to a reader."""
+    """Return whether two names look the same to a reader."""
     return name_key(name) == name_key(other)
 
 
 def is_taken(name: str, names: Iterable[str]) -> bool:
-    """Return whether this name, or one that looks the same, is among `names`."""
+    """Return whether `names` contains this name or one that looks the same."""
     return name_key(name) in map(name_key, names)
 
 
 def unless_taken(announced: str, otherwise: str, names: Iterable[str]) -> str:
-    """Return the name that a machine announces, or `otherwise` if another machine has it.
+    """Return the name that a machine announces, or `otherwise` if another machine already has it.
 
-    If two machines had one name, a report about one would seem to be about the other.
+    If two machines had the same name, a report about one of them would seem to be about the other.
     """
     return otherwise if is_taken(announced, names) else clean_name(announced)
 
 
 def free_name(preferred: str, names: Iterable[str]) -> str:
-    """Return `preferred`, with a number appended if the name is taken."""
+    """Return `preferred`, followed by a number if the name is taken."""
     name, taken = clean_name(preferred), set(map(name_key, names))
     if name_key(name) not in taken:
         return name

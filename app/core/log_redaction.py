@@ -1,4 +1,4 @@
-"""Log lines: their facts for programs, their form for people, and the removal of private data from them. Pure.
+"""Log lines: their facts, their readable form, and the removal of private data from them.
 
 A private name is replaced by the same word in all texts, so that a log can still be followed.
 """
@@ -15,7 +15,7 @@ import msgspec
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """The words that people read."""
+    """The fields of a JSON log line that people read."""
 
     time: str
     level: str
@@ -29,13 +29,13 @@ Facts = Mapping[str, str | int | float | bool | None]
 
 
 def log_extra(request: str, **facts: str | int | float | bool | None) -> dict[str, Any]:
-    """Return the `extra=` of a logging call: the request that a line is about, and its figures. Never any text of a
-    chat."""
+    """Return the `extra` argument of a logging call: the request that the line is about, and its facts. Never pass the
+    text of a chat."""
     return {"request": request, "facts": facts}
 
 
 def readable_line(line: str) -> str:
-    """Return a log line as people read it. Other text is returned unchanged."""
+    """Return a JSON log line in readable form. Any other text is returned unchanged."""
     try:
         entry = _DECODER.decode(line)
     except (ValueError, RecursionError):  # every error of msgspec is a ValueError
@@ -51,16 +51,16 @@ _MAC = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])
 _MAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _ID = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{16,}(?![0-9A-Za-z])")
 _SECRET = re.compile(r"(?<![0-9A-Za-z])hf_[0-9A-Za-z]{6,}|(?<=Bearer )\S+", re.IGNORECASE)
-MOST_CHARACTERS = 20_000  # per line: matching may take a while, and nobody reads more
+MOST_CHARACTERS = 20_000  # per line: matching longer lines would take too long, and nobody reads them
 _WORD = r"[^\s\"'/\\]+"
-_IN_HOME = re.compile(  # a folder's name may contain spaces; JSON writes two backslashes
+_IN_HOME = re.compile(  # folder names may contain spaces, and JSON doubles backslashes
     rf"~(?:[/\\]+{_WORD}(?: +{_WORD})*)+([/\\]+{_WORD})"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateNames:
-    """The names known to be private: of machines, of people, and of the user's folder."""
+    """The names known to be private: those of machines, of people, and of the user's folders."""
 
     machines: Sequence[str] = ()
     people: Sequence[str] = ()
@@ -68,7 +68,7 @@ class PrivateNames:
 
 
 def redact(texts: Mapping[str, str], known: PrivateNames) -> dict[str, str]:
-    """Return the texts without private data. `texts` are in the order in which they are read."""
+    """Return the texts without private data. `texts` must be in reading order."""
     words = _Words()
     return {
         key: "".join(_redacted_text(_cut(line), known, words) for line in text.splitlines(keepends=True))
@@ -77,7 +77,7 @@ def redact(texts: Mapping[str, str], known: PrivateNames) -> dict[str, str]:
 
 
 class _Words:
-    """The words that replace private names, numbered as they are met."""
+    """The words that replace private names, numbered in the order in which the names first occur."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
@@ -90,7 +90,7 @@ class _Words:
 def _redacted_text(text: str, known: PrivateNames, words: _Words) -> str:
     for folder in sorted(filter(None, known.folders), key=len, reverse=True):
         text = text.replace(folder, "~")
-        text = text.replace(folder.replace("\\", "\\\\"), "~")  # as JSON writes it
+        text = text.replace(folder.replace("\\", "\\\\"), "~")  # JSON doubles backslashes
     text = _IN_HOME.sub(r"~/…\1", text)
     text = _SECRET.sub("secret", text)
     text = _MAIL.sub(lambda match: words("mail", match[0]), text)
@@ -114,7 +114,7 @@ def _numbered(words: _Words, kind: str) -> Callable[[re.Match[str]], str]:
 
 
 def _without(names: Sequence[str], text: str, word: Callable[[re.Match[str]], str]) -> str:
-    """Replace all names at once, the longest first, so that no replacement is replaced again."""
+    """Replace all names in a single pass, the longest first, so that no replacement is replaced again."""
     nonempty = sorted({name for name in names if name.strip()}, key=lambda name: (-len(name), name))
     if not nonempty:
         return text
@@ -123,7 +123,8 @@ def _without(names: Sequence[str], text: str, word: Callable[[re.Match[str]], st
 
 
 def _address(text: str, words: _Words) -> str:
-    """Return a replacement for an address. Loopback addresses and text that is not an address stay."""
+    """Return the replacement for an address. Loopback addresses and text that is not an address are returned
+    unchanged."""
     trimmed = text.rstrip(":.")
     rest = text[len(trimmed) :]
     for candidate, behind in ((text, ""), (trimmed, rest)):

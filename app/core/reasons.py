@@ -1,8 +1,8 @@
-"""Makes the sentence that a person reads from a reason: what happened, why, and one action.
+"""The sentences that people read, made from reasons: what happened, why, and one action to take.
 
-The texts are data, one file per language in `sentences/`. `sentences` has one for each code, `in_window` those that are
-worded differently in the window, and `phrases` those that only stand inside another sentence. English is complete;
-another language may lack a text, which is then said in English. A fact has the same name in each language.
+The texts are data, one file per language in `sentences/`. `sentences` contains one for each code, `in_window` those
+that the window words differently, and `phrases` those that occur only within another sentence. English is complete;
+a text that another language lacks is shown in English. Facts have the same names in all languages.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from app.core.errors import AppError, Fact, Reason
 TIB, GIB, MIB, KIB = 1 << 40, 1 << 30, 1 << 20, 1 << 10
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "de")
-TIMES = "times"  # the format of a number that a language may write as one word, such as `einmal`
+TIMES = "times"  # the format of a number that a language may express in one word, such as `once`
 _GROUPED = frozenset(("asked", "characters", "context", "least", "mbit", "most", "tokens"))
-# Facts that an engine or an operating system may have worded. They are quoted if the language differs from theirs.
+# Facts whose words may come from an engine or an operating system. A language in which these would stand out quotes
+# them.
 _QUOTED = frozenset(("cause", "detail", "error", "how", "what", "why", "words"))
 
 
-# Read with json: `poolhouse --help` must be fast, so msgspec is not loaded for it.
+# This is not a msgspec type, because `poolhouse --help` must be fast and does not load msgspec.
 @dataclass(frozen=True)
 class Language:
-    """The texts of one language by code."""
+    """The texts of one language, by code."""
 
     sentences: dict[str, str]
     in_window: dict[str, str] = field(default_factory=dict)
     phrases: dict[str, str] = field(default_factory=dict)
-    times: tuple[str, ...] = ("{count}",)  # once, twice, …; the last one is for all greater numbers
+    times: tuple[str, ...] = ("{count}",)  # for 1, 2 and so on; the last entry is for all larger numbers
     quotes: str = "{}"
 
     def text(self, code: str, in_window: bool) -> str | None:
@@ -45,8 +46,9 @@ class Language:
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
-    """One face of the app and its wording. `names` are the models that it shows under other names."""
+class Locale:
+    """The language and the number format of one user interface. `names` maps models to the names that it shows for
+    them."""
 
     language: str = ENGLISH
     in_window: bool = False
@@ -55,12 +57,12 @@ class Face:
     names: Mapping[str, str] = field(default_factory=dict)
 
 
-TERMINAL = Face()
+TERMINAL_LOCALE = Locale()
 
 
 @cache
 def language(name: str) -> Language:
-    """Return the texts of a language, empty if it has no file."""
+    """Return the texts of a language, which are empty if it has no file."""
     if name not in LANGUAGES:
         return Language({})
     content = pkgutil.get_data("app.core", f"sentences/{name}.json")
@@ -72,36 +74,36 @@ SENTENCES: dict[str, str] = language(ENGLISH).sentences
 PHRASES: dict[str, str] = language(ENGLISH).phrases
 
 
-def said(reason_or_error: Reason | AppError, face: Face = TERMINAL) -> str:
-    """Return the sentence for a reason. Facts named `…_bytes` are written in GiB, MiB or KiB.
+def said(reason_or_error: Reason | AppError, locale: Locale = TERMINAL_LOCALE) -> str:
+    """Return the sentence for a reason. Facts named `…_bytes` are written as sizes, such as `1.5 GiB`.
 
-    Raises KeyError for a code without a sentence or a sentence without its facts: a bug that a test detects.
+    Raises KeyError for a code without a sentence or a sentence without its facts, a bug that a test detects.
     """
     reason = reason_or_error.reason if isinstance(reason_or_error, AppError) else reason_or_error
     parts: list[str] = []
-    for words, name, form, _ in string.Formatter().parse(_template(reason.code, face)):
+    for words, name, form, _ in string.Formatter().parse(_template(reason.code, locale)):
         parts.append(words)
         if name is not None:
             fact = reason.facts[name]
-            shown = _shown(reason.code, name, fact, form or "", face)
+            shown = _shown(reason.code, name, fact, form or "", locale)
             is_first = isinstance(fact, Reason) and not "".join(parts)
             parts.append(shown[:1].upper() + shown[1:] if is_first else shown)
     return "".join(parts)
 
 
-def in_words(code: str, **facts: Fact) -> str:
-    """Return the sentence of a code that is no error."""
+def sentence_for(code: str, **facts: Fact) -> str:
+    """Return the sentence for a code that is not an error."""
     return said(Reason(code, facts))
 
 
-def in_sequence(reasons: Sequence[Reason]) -> Reason:
-    """Return several reasons, at least one, as a single reason."""
+def combined_reason(reasons: Sequence[Reason]) -> Reason:
+    """Combine one or more reasons into a single reason."""
     first, *rest = reasons
-    return Reason("sentences", {"first": first, "second": in_sequence(rest)}) if rest else first
+    return Reason("sentences", {"first": first, "second": combined_reason(rest)}) if rest else first
 
 
-def can_be_said(reason: Reason) -> bool:
-    """Return whether this version has a sentence for the reason, and the reason has the facts for it."""
+def has_sentence(reason: Reason) -> bool:
+    """Return whether this version has a sentence for the reason, and the reason has all facts for the sentence."""
     try:
         said(reason)
     except (LookupError, ValueError, TypeError, ArithmeticError):
@@ -110,71 +112,73 @@ def can_be_said(reason: Reason) -> bool:
 
 
 def fact_text(fact: Fact) -> str:
-    """Return a fact in English, as a log has it."""
+    """Return a fact as English text for the log."""
     return said(fact) if isinstance(fact, Reason) else str(fact)
 
 
 def os_cause(error: OSError) -> Fact:
-    """Return why the system refused something: a phrase for the usual causes, else the system's own words."""
+    """Return why the operating system refused something: a phrase for common causes, otherwise the system's own
+    message."""
     code = f"os_{errno.errorcode.get(error.errno or 0, '').lower()}"
     return Reason(code) if code in PHRASES else error.strerror or str(error)
 
 
 def sentence(reason: Reason | None) -> str | None:
-    """Return the English sentence of a reason, if there is one."""
+    """Return the English sentence of a reason, or None without a reason."""
     return said(reason) if reason else None
 
 
-def with_reason(name: str, reason: Reason | None) -> dict[str, Any]:
-    """Return the members of a JSON object that describe a reason: its sentence, and its code and facts."""
+def reason_fields(name: str, reason: Reason | None) -> dict[str, Any]:
+    """Return the fields of a JSON object that describe a reason: its sentence, and its code and facts."""
     if reason is None:
         return {name: None, f"{name}_facts": None}
     return {name: said(reason), f"{name}_facts": reason.to_json()}
 
 
-def with_reasons(name: str, reasons: Iterable[Reason]) -> dict[str, Any]:
-    """Return the same for several reasons: a list of sentences, and a list of codes and facts in the same order."""
-    members = [with_reason(name, reason) for reason in reasons]
+def reasons_fields(name: str, reasons: Iterable[Reason]) -> dict[str, Any]:
+    """Return the fields that describe several reasons: a list of sentences, and a list of codes and facts in the same
+    order."""
+    members = [reason_fields(name, reason) for reason in reasons]
     return {key: [member[key] for member in members] for key in (name, f"{name}_facts")}
 
 
-def size(n_bytes: int, face: Face = TERMINAL) -> str:
-    """Return a number of bytes as people read it: `1.5 TiB`, `12.0 MiB`, `3.2 KiB`, `7 bytes`."""
+def size(n_bytes: int, locale: Locale = TERMINAL_LOCALE) -> str:
+    """Return a number of bytes in readable form: `1.5 TiB`, `12.0 MiB`, `3.2 KiB`, `7 bytes`."""
     for unit, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if n_bytes >= unit:
-            return f"{n_bytes / unit:.1f}".replace(".", face.decimal_point) + f" {name}"
-    return said(Reason("one_byte") if n_bytes == 1 else Reason("bytes", {"count": n_bytes}), face)
+            return f"{n_bytes / unit:.1f}".replace(".", locale.decimal_point) + f" {name}"
+    return said(Reason("one_byte") if n_bytes == 1 else Reason("bytes", {"count": n_bytes}), locale)
 
 
-def _template(code: str, face: Face) -> str:
-    own = language(face.language).text(code, face.in_window)
-    template = own or language(ENGLISH).text(code, face.in_window)
+def _template(code: str, locale: Locale) -> str:
+    own = language(locale.language).text(code, locale.in_window)
+    template = own or language(ENGLISH).text(code, locale.in_window)
     if template is None:
         raise KeyError(code)
     return template
 
 
-def _shown(code: str, name: str, fact: Fact, form: str, face: Face) -> str:
+def _shown(code: str, name: str, fact: Fact, form: str, locale: Locale) -> str:
     if isinstance(fact, Reason):
-        return said(fact, face)
+        return said(fact, locale)
     if isinstance(fact, str):
         if form:
             raise ValueError(f"{name} of {code} is no number")
-        return _words(code, name, fact, face)
+        return _words(code, name, fact, locale)
     if form == TIMES:
-        words = language(face.language).times
+        words = language(locale.language).times
         return words[min(int(fact), len(words)) - 1].format(count=fact)
     if name.endswith("_bytes"):
-        return size(int(fact), face)
+        return size(int(fact), locale)
     if isinstance(fact, int) and name in _GROUPED:
-        return f"{fact:,}".replace(",", face.group_separator)
+        return f"{fact:,}".replace(",", locale.group_separator)
     shown = format(fact, form)
-    return shown.replace(".", face.decimal_point) if isinstance(fact, float) or form else shown
+    return shown.replace(".", locale.decimal_point) if isinstance(fact, float) or form else shown
 
 
-def _words(code: str, name: str, fact: str, face: Face) -> str:
+def _words(code: str, name: str, fact: str, locale: Locale) -> str:
     if name == "model" or (name == "name" and code.startswith("model_")):
-        return face.names.get(fact, fact)
+        return locale.names.get(fact, fact)
     if name in _QUOTED and " " in fact:
-        return language(face.language).quotes.format(fact)
+        return language(locale.language).quotes.format(fact)
     return fact

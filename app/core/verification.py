@@ -1,13 +1,13 @@
-"""The check of a lender's numbers: samples of what it computed are computed again here, and compared. Pure.
+"""The check of a lender's results: samples of what it computed are computed again here and compared.
 
-The distance between two honest computations of the same rows depends on the model, and on how many layers they went
-through: engines choose between several ways through the same sums. So no fixed limit would do. This machine computes
-each sample in two ways, with flash attention and without; the distance between them shows how much honest ones differ
-for just these rows.
+The distance between two honest computations of the same rows depends on the model and on the number of layers,
+because engines calculate the same sums by different methods. So no fixed limit would do. This machine computes each
+sample twice, with and without flash attention. The distance between its two results shows how much honest results
+differ for exactly these rows.
 
-Measured with llama-cpp-python 0.3.36 on x86_64, 64 rows, the largest distance of a row as a share of its length:
+Measured with llama-cpp-python 0.3.36 on x86_64 with 64 rows: the largest distance of a row, relative to its norm.
 
-    layers               the same again   without flash attention   fewer rows at once   weights in f32
+    layers               repeated         without flash attention   fewer rows at once   weights in f32
     Guide, Q8_0, 4       0                0.008                     0.010                0.008
     random, Q4_K_M, 4    0                0.020                     0.024                0.019
     random, Q4_K_M, 20   –                0.040                     0.029                0.027
@@ -16,12 +16,13 @@ Measured with llama-cpp-python 0.3.36 on x86_64, 64 rows, the largest distance o
     random, F16, 4       0                0.0006                    0.0011               0.0005
     random, F16, 20      –                0.0008                    0.0012               0.0006
 
-Where layers choose, experts or positions, an honest machine's row may be far off because one choice fell otherwise: of
-eight samples of a tiny Mixtral one had a row 0.2 off, where all others were within 0.001. For such models a quarter of
-the rows may be any distance apart between the two ways, and three quarters of a lender's.
+If layers choose experts or positions, an honest machine's row may be far off because a single choice differed: in
+one of eight samples of a tiny Mixtral, one row was 0.2 off while all others were within 0.001. For such models, a
+quarter of the rows may be any distance apart in this machine's two results, and three quarters of a lender's rows.
 
-The wire adds 0.0003 in f16 and at most 0.013 in 8 bits, whatever the values: 31 values of a block, each rounded by 0.29
-of a step on average, beside one of 127 steps. Other processors were not measured: more is allowed there.
+The wire format adds 0.0003 in f16 and at most 0.013 in 8 bits, whatever the values: 31 values of a block, each
+rounded by 0.29 of a step on average, next to one of 127 steps. Other processors were not measured, so the tolerance
+for them is larger.
 """
 
 from __future__ import annotations
@@ -33,66 +34,79 @@ from enum import StrEnum
 
 from backends.contract import BLOCK_VALUES, OUTLIER_BYTES, SCALE_BYTES, Number, n_blocks, n_outliers
 
-CHANCE = 0.25  # probability that a prompt's first chunk is kept as a sample, if none is kept yet
-REST_S = 600.0  # time before a machine is checked again
-LEAST_ROWS = 16  # per sample; the known answer of a new placement is shorter
+CHANCE = 0.25  # the probability with which the first chunk of a prompt is kept as a sample, if there is none yet
+REST_S = 600.0  # the minimum time between two checks of a machine
+LEAST_ROWS = 16  # per sample; the known answer with which a new placement is checked is shorter
 MOST_BYTES = 4 << 20  # per sample, input and output together
-# an honest result is never this many times as far off as this machine's two computations are from each other
+# an honest result is always less than this many times as far off as this machine's two results are from each other
 FACTOR = 4.0
-MOST_NOISE = 0.1  # beyond this, this machine's own two computations prove nothing
-# minimum tolerance, however close the two computations are
+MOST_NOISE = 0.1  # beyond this, this machine's two results prove nothing
+# the minimum tolerance, however close this machine's two results are
 SAME_KIND = {Number.F32: 0.005, Number.F16: 0.006, Number.Q8: 0.06}
-OTHER_KIND = 0.06  # for another processor or engine: bf16 has 8 bits, and there are many layers
+OTHER_KIND = 0.06  # the same for another processor or engine: bf16 has a precision of 8 bits, and there are many layers
 
 
 class Finding(StrEnum):
-    """The comparison of one machine's numbers with those of another."""
+    """The outcome of comparing the results of two machines."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
-    UNCLEAR = "unclear"  # no judgment is possible
+    UNCLEAR = "unclear"  # the results allow no judgment
 
 
 def takes_sample(n_rows: int, n_bytes: int, draw: float, rested_s: float) -> bool:
-    """Return whether the first chunk of a prompt is kept as a sample. draw: random, 0 to 1."""
+    """Return whether to keep the first chunk of a prompt as a sample. `draw` is a random number from 0 to 1."""
     return n_rows >= LEAST_ROWS and n_bytes <= MOST_BYTES and draw < CHANCE and rested_s >= REST_S
 
 
 def noise_of(distances: Sequence[float], *, chooses: bool) -> float:
-    """Return how far apart the rows of this machine's two ways are. chooses: its layers choose experts or positions."""
+    """Return the distance between this machine's two results for a sample.
+
+    chooses: its layers choose experts or positions, so the most distant quarter of the rows does not count.
+    """
     return _at(distances, 0.75 if chooses else 1.0)
 
 
 def distance_of(distances: Sequence[float], *, chooses: bool) -> float:
-    """Return the distance between a lender's rows and the nearer of this machine's."""
+    """Return the distance between a lender's rows and the nearer of this machine's two results.
+
+    chooses: its layers choose experts or positions, so the most distant three quarters of the rows do not count.
+    """
     return _at(distances, 0.25 if chooses else 1.0)
 
 
 def _at(distances: Sequence[float], share: float) -> float:
-    """Return the value that `share` of them do not exceed, or infinity if there are none."""
+    """Return the smallest value that is at least as large as the fraction `share` of all values, or infinity if there
+    are none."""
     place = math.ceil(share * len(distances)) - 1
     return sorted(distances)[place] if distances else math.inf
 
 
 def honest_limit(noise: float, number: Number, *, same_kind: bool) -> float:
-    """Return how far an honest machine's rows may be from this machine's. noise: how far apart its own two ways are."""
+    """Return how far the rows of an honest machine may be from this machine's. `noise` is the distance between this
+    machine's two results."""
     least = SAME_KIND.get(number, OTHER_KIND) if same_kind else OTHER_KIND
     return max(least, FACTOR * noise)
 
 
 def finding_of(distance: float, noise: float, most: float) -> Finding:
-    """Return the finding on a machine whose rows are this far from the nearer of this machine's two ways."""
+    """Return the finding on a machine whose rows have this distance from the nearer of this machine's two results.
+
+    most: the `honest_limit`.
+    """
     if not (math.isfinite(noise) and noise <= MOST_NOISE):
         return Finding.UNCLEAR
     return Finding.AGREES if distance <= most else Finding.DIFFERS
 
 
 def final_finding(lender: Finding, third: Finding | None) -> Finding:
-    """Decide whether the lender's numbers are wrong. Both are compared with this machine's; `third`: those of another
-    machine that computed the same rows, if there is one.
+    """Decide whether a lender's results are wrong.
 
-    If two machines of three agree, they are right. Of only two, this machine is believed: it has the whole file,
-    and is trusted in everything else as well. If all three disagree, none is believed.
+    lender, third: the findings on the lender and, if there is one, on a third machine that computed the same rows,
+    each compared with this machine.
+
+    If two of three machines agree, they are right. If there are only two, this machine is believed: it has the
+    whole file and is trusted in everything else as well. If all three disagree, none is believed.
     """
     if lender is not Finding.DIFFERS or third is None:
         return lender
@@ -102,11 +116,12 @@ def final_finding(lender: Finding, third: Finding | None) -> Finding:
 Row = Sequence[float]
 
 
-F32_END = 2.0**128  # values from here on are infinite in f32; NaN is not below it either
+F32_END = 2.0**128  # values from here on are infinite in f32, and NaN is not less than this either
 
 
 def rows_of(payload: bytes, width: int, number: Number) -> list[Row]:
-    """Return the rows of a payload as in backends/wire_numbers.py. Raises ValueError if its length is wrong."""
+    """Return the rows of a payload in the format of backends/wire_numbers.py. Raises ValueError if its length is
+    wrong."""
     size = number.row_bytes(width)
     if len(payload) % size:
         raise ValueError(f"{len(payload)} bytes are no whole number of rows of {size}")
@@ -154,7 +169,7 @@ def _q8_row(payload: bytes, width: int) -> Row:
 
 
 def are_usable(payload: bytes, width: int, number: Number) -> bool:
-    """Return whether a worker would accept these rows: the right number of them, each value finite in f32."""
+    """Return whether a worker would accept this payload: whole rows, and every value finite in f32."""
     if number is Number.IDS:
         return True
     try:
@@ -165,25 +180,26 @@ def are_usable(payload: bytes, width: int, number: Number) -> bool:
 
 
 def as_f32(rows: Sequence[Row]) -> bytes:
-    """Return the payload of these rows in f32."""
+    """Return these rows as a payload in f32."""
     return b"".join([struct.pack(f"<{len(row)}f", *row) for row in rows])
 
 
 def as_f16(row: Row) -> bytes:
-    """Return the payload of one row whose values fit into f16 unscaled: its exponent is 0."""
+    """Return one row as a payload in f16. Its exponent is 0, so its values must fit into f16 unscaled."""
     return struct.pack(f"<h{len(row)}e", 0, *row)
 
 
 def largest_distance(rows: Sequence[Row], other: Sequence[Row]) -> float:
-    """Return the largest distance between two rows at the same place, as a share of the longer row.
+    """Return the largest distance between corresponding rows, relative to the norm of the longer row.
 
-    0: identical. 1: as far as from a row to zero. Infinite if the counts differ or a row is not finite.
+    0: the rows are identical. 1: they are as far apart as a row from zero. Infinity: their number differs, or a row
+    is not finite.
     """
     return max(distances(rows, other), default=0.0)
 
 
 def distances(rows: Sequence[Row], other: Sequence[Row]) -> list[float]:
-    """Return the distance of each pair of rows."""
+    """Return the distance of each pair of corresponding rows, as in `largest_distance`."""
     if len(rows) != len(other):
         return [math.inf]
     return [_apart(a, b) for a, b in zip(rows, other, strict=True)]

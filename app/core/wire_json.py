@@ -1,4 +1,4 @@
-"""JSON between a node and its clients: lines, lone surrogates, errors, and merge patches (RFC 7396). Pure."""
+"""JSON between a node and its clients: lines, lone surrogates, errors, and merge patches (RFC 7396)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 import msgspec
 
 from app.core.errors import KINDS, AppError, Fact, Reason
-from app.core.reasons import can_be_said
+from app.core.reasons import has_sentence
 
 
-class TooLongLine(ValueError):
+class LineTooLong(ValueError):
     """A line longer than the limit."""
 
 
-class LineCutter:
-    """A splitter of lines that reads each byte once. No line may be longer than `most_bytes`."""
+class LineSplitter:
+    """An incremental line splitter that reads each byte only once. No line may be longer than `most_bytes`."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._held = bytearray()
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the lines that are complete now, without their ends. Raises TooLongLine."""
+        """Add received bytes, and return the lines that are now complete, without newlines. Raises LineTooLong."""
         head, end, tail = piece.rpartition(b"\n")
         if end:
             self._held += head
@@ -33,12 +33,12 @@ class LineCutter:
             self._held += tail
             lines = []
         if len(self._held) > self._most_bytes or any(len(line) > self._most_bytes for line in lines):
-            raise TooLongLine
+            raise LineTooLong
         return lines
 
 
 _MAY_BE = re.compile(rb"\\u[dD][89a-fA-F]")
-# Two backslashes stand for one character of the text, so a `u` after them begins no escape.
+# Two backslashes are one escaped backslash, so a `u` after them begins no escape.
 _ESCAPE = re.compile(
     rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
@@ -47,7 +47,7 @@ _HALF_BYTES = len(_REPLACEMENT)
 
 
 def replace_lone_surrogates(data: bytes) -> bytes:
-    """Return the JSON with U+FFFD in place of each lone surrogate."""
+    """Return the JSON text with U+FFFD in place of each lone surrogate."""
     if not _MAY_BE.search(data):
         return data
     return _ESCAPE.sub(lambda match: _whole(match[0]), data)
@@ -67,7 +67,10 @@ class WireError(msgspec.Struct, frozen=True):
 
 
 def error_of(payload: object) -> AppError:
-    """Return the error that a node sent, of the original kind and with a sentence that `said()` can find."""
+    """Return the error that a node sent, as an instance of its original class.
+
+    If this version has no sentence for the error, the result carries the sentence that the node sent.
+    """
     try:
         sent = msgspec.convert(payload, WireError)
     except msgspec.ValidationError:
@@ -75,7 +78,7 @@ def error_of(payload: object) -> AppError:
     facts = {name: fact for name, fact in sent.facts.items() if name not in ("self", "code")}
     kind = KINDS.get(sent.kind, AppError)
     error = kind(sent.code, **facts)
-    if can_be_said(error.reason):
+    if has_sentence(error.reason):
         return error
     if sent.message:
         return kind("said_by_node", sentence=sent.message)
@@ -88,7 +91,7 @@ Json = dict[str, Any]
 def merge_patch(old: Json, new: Json) -> Json:
     """Return the smallest merge patch that turns `old` into `new`, or {} if they are equal.
 
-    A removed key becomes None, so snapshots use None for "nothing" and never omit a key.
+    A removed key becomes None, so snapshots use None for a missing value and never omit a key.
     """
     patch: Json = dict.fromkeys(old.keys() - new.keys())
     for key, value in new.items():
@@ -100,7 +103,7 @@ def merge_patch(old: Json, new: Json) -> Json:
 
 
 def apply_merge_patch(old: Json, patch: Json) -> Json:
-    """Return `old` with a merge patch applied, without changing `old`."""
+    """Return a copy of `old` with the merge patch applied."""
     new = dict(old)
     for key, value in patch.items():
         if value is None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from app.api.answers import Answer
+from app.api.responses import Answer
 from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_schema.json_grammar import check_size, json_grammar
 from app.core.json_schema.schema_types import localize_references

@@ -11,7 +11,7 @@ from app.core import wire_json
 from app.core.errors import BadInput
 from app.core.json_schema.partial_json import MAX_DEPTH, certain_part, to_json
 from app.core.json_schema.schema_types import is_deeper, localize_references
-from app.core.tools.reasoning import AS_IT_IS, Thinking
+from app.core.tools.reasoning import TEMPLATE_DEFAULT, Thinking
 from app.decoding import decode
 from backends.contract import Sampling
 
@@ -70,7 +70,7 @@ class ApiRequest:
     must_call: str | None = None  # "" for any tool, or the name of one
     parallel_calls: bool | None = None  # None: not specified, which allows them
     calls_in_pieces: bool = False  # whether arguments are sent as they become certain
-    thinking: Thinking = AS_IT_IS
+    thinking: Thinking = TEMPLATE_DEFAULT
     template_options: Json = field(default_factory=dict)  # additional variables of the chat template
     user: str = ""  # distinguishes the users of one program
     extra_fields: Json = field(default_factory=dict)  # unparsed fields, used only by upstreams

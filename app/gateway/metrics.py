@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, dis
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from app.api.answers import Answer
+from app.api.responses import Answer
 from app.gateway.fair_queue import FairQueue
 from app.node.models.model_manager import ModelManager
 from backends.contract import Layers

@@ -19,7 +19,7 @@ from app.core.household.link import LinkKind
 from app.core.household.operations import MAX_OPERATION_BYTES
 from app.core.lending.policy import LINK_MOST_MBIT
 from app.core.model import ModelShape
-from app.core.reasons import SENTENCES, can_be_said
+from app.core.reasons import SENTENCES, has_sentence
 from backends.contract import KEPT_STATES, KvType
 
 PROTOCOL = 6
@@ -375,7 +375,7 @@ def displayable_reason(reason: Reason) -> Reason:
     named = ("self", "code")  # these names would clash with arguments of the error
     facts = {name: fact for name, fact in reason.facts.items() if name not in named}
     plain = Reason(reason.code, facts).mapped(_printable)
-    return plain if reason.code in SENTENCES and can_be_said(plain) else Reason("peer_refused")
+    return plain if reason.code in SENTENCES and has_sentence(plain) else Reason("peer_refused")
 
 
 def log_batches(operations: list[str]) -> list[Log]:

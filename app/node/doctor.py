@@ -293,7 +293,7 @@ class Doctor:
         ]
         failed = network.link_manager.failed
         results += [
-            _reached(machine, household.today(failed[key]) if key in failed else None)
+            _reached(machine, household.with_current_names(failed[key]) if key in failed else None)
             for key, machine in household.machines.items()
             if key != network.id
         ]

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, structs
 
 from app.api import computer
-from app.api.answers import Answer
+from app.api.responses import Answer
 from app.api.snapshot import Snapshot
 from app.catalog.transfers.file_transfer import run_to_completion
 from app.core.errors import AppError, Fact, Reason

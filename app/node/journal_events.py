@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from app.api.answers import AnswerRecovery
 from app.api.downloads import Download
 from app.api.plans import LoadedEmbedder, LoadedModel
+from app.api.responses import AnswerRecovery
 from app.api.snapshot import Lending, Machine, Snapshot
 from app.core.errors import Fact, Reason
 

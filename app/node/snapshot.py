@@ -13,7 +13,7 @@ from app.core.errors import Reason
 from app.core.household.household import Household, Machine
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.forecast import way
+from app.core.planner.forecast import transfer_times
 from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage
 from app.core.reasons import said, sentence
 from app.inference.pipeline.replica_set import Replica
@@ -34,7 +34,7 @@ def describe_machines(household: Household, me: MachineId) -> dict[str, api.Mach
 def _machine(machine: Machine, household: Household, this: bool) -> api.Machine:
     has_reason = machine.online and not (machine.only_uses and machine.lending == "paused")
     why = machine.reason or (machine.lending_reason if has_reason else None)
-    reason = household.today(why) if why else None
+    reason = household.with_current_names(why) if why else None
     return api.Machine(
         id=machine.id,
         name=machine.name,
@@ -67,9 +67,9 @@ def with_current_names(described: T, household: Household) -> T:
         case list():
             renamed = [with_current_names(part, household) for part in described]
         case Reason():
-            renamed = household.today(described)
+            renamed = household.with_current_names(described)
         case plans.Explanation():
-            renamed = explain(household.today(described.reason))
+            renamed = explain(household.with_current_names(described.reason))
         case msgspec.Struct():
             renamed = _with_current_names(described, household)
     return renamed  # type: ignore[no-any-return]
@@ -196,8 +196,8 @@ def _plan_facts(plan: Plan, model: Model) -> plans.PlanFacts:
                 candidate.lends_bytes,
                 candidate.speed,
                 candidate.link,
-                way(candidate.link, token_bytes)[0] if candidate.link else None,
-                way(candidate.link, chunk_bytes)[0] if candidate.link else None,
+                transfer_times(candidate.link, token_bytes)[0] if candidate.link else None,
+                transfer_times(candidate.link, chunk_bytes)[0] if candidate.link else None,
             )
             for candidate in plan.machines
         ],

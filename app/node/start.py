@@ -28,7 +28,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from app import __version__
 from app.core.errors import AppError, Reason, Refused
-from app.core.reasons import SENTENCES, in_words, said
+from app.core.reasons import SENTENCES, said, sentence_for
 from app.machine import keyring_store, running_node, settings
 from app.machine.interfaces import interfaces
 from app.machine.paths import Home
@@ -232,7 +232,7 @@ def say_awaited(options: NodeOptions) -> None:
     there = [interface.name for interface in interfaces()] if options.interfaces else []
     for name in options.interfaces:
         if name not in there:
-            sentence = in_words("interface_awaited", name=name, there=", ".join(there) or Reason("none"))
+            sentence = sentence_for("interface_awaited", name=name, there=", ".join(there) or Reason("none"))
             log.warning("%s", sentence)
             sys.stderr.write(sentence + "\n")
             sys.stderr.flush()

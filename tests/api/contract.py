@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api import answers, chat_api, computer, downloads, models, plans, snapshot
+from app.api import chat_api, computer, downloads, models, plans, responses, snapshot
 
 # None: the change of a snapshot, which has only what differs.
 TYPES: dict[str, Any] = {
@@ -15,23 +15,23 @@ TYPES: dict[str, Any] = {
     "POST /measure": snapshot.LinkReports,
     "POST /verdicts": models.Verdicts,
     "POST /settings": computer.Settings,
-    "POST /pairing": answers.PairingCode,
+    "POST /pairing": responses.PairingCode,
     "GET /status while pairing": snapshot.Snapshot,
-    "DELETE /pairing": answers.Nothing,
+    "DELETE /pairing": responses.EmptyResponse,
     "POST /plan: progress": plans.Progress,
     "POST /plan: done": plans.Plan,
     "POST /load: progress": plans.Progress,
-    "POST /load: done": answers.Loaded,
-    "POST /ask: by": answers.AnsweredBy,
-    "POST /ask: delta": answers.Delta,
-    "POST /ask: done": answers.Answer,
-    "POST /tokens": answers.TokenCount,
+    "POST /load: done": responses.LoadResponse,
+    "POST /ask: by": responses.AnsweredBy,
+    "POST /ask: delta": responses.Delta,
+    "POST /ask: done": responses.Answer,
+    "POST /tokens": responses.TokenCount,
     "GET /status": snapshot.Snapshot,
-    "GET /machines": answers.Machines,
+    "GET /machines": responses.Machines,
     "GET /lending": snapshot.LendingState,
     "GET /models": models.Models,
-    "GET /models/guide": models.ModelAnswer,
-    "GET /starter": models.StarterAnswer,
+    "GET /models/guide": models.ModelResponse,
+    "GET /starter": models.StarterResponse,
     "GET /machine": computer.Computer,
     "GET /programs": computer.Programs,
     "GET /autostart": computer.Autostart,
@@ -46,13 +46,13 @@ TYPES: dict[str, Any] = {
     "GET /api/keys": chat_api.ApiKeys,
     "GET /api/upstreams": chat_api.Upstreams,
     "GET /api/certificate": chat_api.Certificate,
-    "GET /answers": answers.AnswerKeys,
+    "GET /answers": responses.AnswerKeys,
     "GET /history/key": computer.HistoryKey,
     "GET /updates": computer.Updates,
     "GET /events: snapshot": snapshot.Snapshot,
     "GET /events: change": None,
-    "GET /machines/{ref}": answers.MachineAnswer,
-    "DELETE /api/keys/{name}": chat_api.KeyRemoved,
-    "POST /unload": models.Unloaded,
-    "a refusal": answers.Refusal,
+    "GET /machines/{ref}": responses.MachineResponse,
+    "DELETE /api/keys/{name}": chat_api.RemoveKeyResponse,
+    "POST /unload": models.UnloadResponse,
+    "a refusal": responses.ErrorResponse,
 }

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.tools.call_grammar import calls_grammar
 from app.core.tools.call_markers import markers_of
-from app.core.tools.reasoning import AnswerStart, Kind, ThoughtSplitter
+from app.core.tools.reasoning import AnswerStart, PartKind, ThoughtSplitter
 from scripts.call_compare.page import PAGE, page
 from scripts.engine_source import engine
 from tests.backends.call_samples import DIFFERS, REFUSED, TOOLS, compared, expected, of_template, ours, record, theirs
@@ -76,10 +76,10 @@ def test_gpt_oss_thinks_before_it_calls(text: str, output: str, n_calls: int) ->
     """The rest is parsed after its thoughts were removed."""
     name = "openai-gpt-oss-120b"
     call_format, form = of_template(name), form_of(record()["templates"][name]["source"])
-    splitter = ThoughtSplitter(form, AnswerStart(passes_calls=True))
+    splitter = ThoughtSplitter(form, AnswerStart(keeps_calls=True))
     parts = [*splitter.push(text), *splitter.flush()]
     assert call_format is not None
-    names = ours(call_format, "".join(part.text for part in parts if part.kind is Kind.ANSWER), 1)
+    names = ours(call_format, "".join(part.text for part in parts if part.kind is PartKind.ANSWER), 1)
     assert names == (output, [{"name": "get_weather", "arguments": {"town": "Bern"}}] * n_calls)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.tools.argument_values import QUOTE
+from app.core.tools.argument_values import GEMMA_QUOTE
 from app.core.tools.call_grammar import calls_grammar
 from app.core.tools.call_markers import markers_of
 from backends.contract import CallFormat, Layers, Payload, Role, Sampling, Segment, Tokens
@@ -49,7 +49,7 @@ def _signs(call_format: CallFormat) -> set[str]:
 def _ends(call_format: CallFormat) -> set[str]:
     """Return the strings that end a value."""
     if call_format.payload is Payload.GEMMA:
-        return {QUOTE}
+        return {GEMMA_QUOTE}
     if call_format.payload is not Payload.NESTED:
         return {call_format.value_end, call_format.value_end.strip()} - {""}
     keys = [key for schema in SCHEMAS.values() for key in schema["properties"]]

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.core.tools.reasoning import AnswerStart, Kind, ThoughtSplitter, answer_start, marker_tokens
+from app.core.tools.reasoning import AnswerStart, PartKind, ThoughtSplitter, answer_start, marker_tokens
 from backends.contract import ReasoningFormat, Scalar
 from backends.templates.sandboxed_rendering import render
 from backends.templates.template_reasoning import of_template
@@ -79,8 +79,10 @@ def ours(form: ReasoningFormat, place: AnswerStart, text: str, step: int) -> tup
     for at in range(0, len(text), step):
         parts += splitter.push(text[at : at + step])
     parts += splitter.flush()
-    result = {kind: "".join(part.text for part in parts if part.kind is kind) for kind in (Kind.THOUGHT, Kind.ANSWER)}
-    return result[Kind.THOUGHT].strip(), result[Kind.ANSWER].strip()
+    result = {
+        kind: "".join(part.text for part in parts if part.kind is kind) for kind in (PartKind.THOUGHT, PartKind.ANSWER)
+    }
+    return result[PartKind.THOUGHT].strip(), result[PartKind.ANSWER].strip()
 
 
 def _controls(form: ReasoningFormat) -> list[str]:

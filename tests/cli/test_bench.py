@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.api.answers import Answer
+from app.api.responses import Answer
 from app.core.bench import BenchRound, TimedAnswer, energy, figures, percentile, prompt_ids, spread, stages
 from app.decoding import convert
 from tests.cli.answers import ANSWER, KITCHEN, LOADED, MODELS, PLAN, SNAPSHOT, STAGES, Json, streamed

@@ -23,7 +23,7 @@ from app.core.chat import (
     path_to,
     prompt_messages,
     remove,
-    say,
+    set_text,
     siblings,
     switch,
     title_of,
@@ -95,11 +95,11 @@ def test_switching_goes_to_the_newest_end(chat: Chat) -> None:
 
 
 def test_an_answer_grows(chat: Chat) -> None:
-    new = say(chat, MessageId("a2"), "more")
-    new = say(new, MessageId("a2"), "more text", {"model": "m"})
+    new = set_text(chat, MessageId("a2"), "more")
+    new = set_text(new, MessageId("a2"), "more text", {"model": "m"})
     assert new.messages[MessageId("a2")].text == "more text"
     assert new.messages[MessageId("a2")].details == {"model": "m"}
-    assert say(new, MessageId("a2"), "x").messages[MessageId("a2")].details == {"model": "m"}
+    assert set_text(new, MessageId("a2"), "x").messages[MessageId("a2")].details == {"model": "m"}
 
 
 def test_removing_takes_what_follows(chat: Chat) -> None:

@@ -15,7 +15,7 @@ from app.core.household.link import LinkKind
 from app.core.model import Model
 from app.core.planner.placement import ALL_TOPOLOGIES, ONE_PIPELINE, Candidate, Part, Plan, Topology, Workload
 from app.core.planner.plan import plan
-from app.core.planner.topologies import forecast_of, with_part
+from app.core.planner.topologies import forecast_of, with_replaced_pipeline
 from app.core.reasons import said
 from testbed.households import MIB, fits, link, machine, model, some_household, speed
 
@@ -117,7 +117,7 @@ def test_a_part_of_several_may_go_to_a_machine_that_came_later() -> None:
     mixed = plan(host, [before, whole], LAYERS, Workload(1024, 4), [2, 12, 2], topologies=several)
     assert mixed.topology is Topology.REPLICAS
     part = plan(host, [late], LAYERS, Workload(1024, 4), [2, 12, 2])
-    now = with_part(mixed, 0, part, LAYERS)
+    now = with_replaced_pipeline(mixed, 0, part, LAYERS)
     assert [stage.name for stage in now.stages] == ["host", "late", "host", "whole"]
     assert now.forecast is not None
     assert {candidate.name for candidate in now.machines} == {"host", "before", "whole", "late"}

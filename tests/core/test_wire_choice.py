@@ -9,7 +9,7 @@ import pytest
 
 from app.core.planner.forecast import forecast
 from app.core.planner.placement import Candidate, Topology, Workload
-from app.core.planner.plan import NARROW_PAYS, plan, plan_with_wire
+from app.core.planner.plan import NARROW_MAX_RATIO, plan, plan_with_wire
 from backends.contract import Number
 from testbed import households as h
 
@@ -28,7 +28,7 @@ def test_a_slow_link_carries_8_bits_and_the_plan_says_what_that_gains() -> None:
     assert result.workload.number is Number.Q8
     assert result.forecast
     assert usual.forecast
-    assert result.forecast.request_s <= NARROW_PAYS * usual.forecast.request_s
+    assert result.forecast.request_s <= NARROW_MAX_RATIO * usual.forecast.request_s
     (why,) = [reason for reason in result.reasons if reason.code == "plan_narrow_wire"]
     assert why.facts == {"narrow_s": result.forecast.request_s, "usual_s": usual.forecast.request_s}
 
@@ -85,5 +85,5 @@ def test_the_shortcut_never_hides_a_gain(seed: int) -> None:
     assert result.forecast
     assert usual.forecast
     assert narrow.forecast
-    pays = narrow.forecast.request_s <= NARROW_PAYS * usual.forecast.request_s
+    pays = narrow.forecast.request_s <= NARROW_MAX_RATIO * usual.forecast.request_s
     assert (result.workload.number is Number.Q8) == (pays and narrow.topology is not Topology.ONE_MACHINE)

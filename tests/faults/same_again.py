@@ -22,7 +22,7 @@ from pathlib import Path
 from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_reader import model_of
 from app.core.errors import AppError, DoesNotFit
-from app.core.recovery.recovery import Loss, Misfit, Planned
+from app.core.recovery.recovery import Loss, PlanFailed, Planned
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
@@ -114,8 +114,8 @@ class House:
     def blames(self, error: AppError) -> tuple[str, str, bool]:
         return "", "", False
 
-    def misfit(self, loss: Loss, error: DoesNotFit) -> Misfit:
-        return Misfit(error.reason)
+    def misfit(self, loss: Loss, error: DoesNotFit) -> PlanFailed:
+        return PlanFailed(error.reason)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from msgspec import structs
 
-from app.api.answers import Answer
+from app.api.responses import Answer
 from app.gateway.answering import AnswerReader
 from app.gateway.api_request import AnswerEnd, ApiRequest, CallDone, TextPiece, Tool
 from app.inference.pipeline.completion import Delta

@@ -13,8 +13,8 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from app.api.answers import Answer
 from app.api.requests import Ask
+from app.api.responses import Answer
 from app.core.errors import AppError, BadInput, Busy
 from app.gateway.access.token_budget import TokenBudget
 from app.gateway.answering import Answering, AnswerReader, Caller, _conversation

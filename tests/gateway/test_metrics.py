@@ -8,7 +8,7 @@ import re
 
 import aiohttp
 
-from app.api.answers import Answer
+from app.api.responses import Answer
 from app.gateway.metrics import Metrics
 from tests.gateway.conftest import Open
 from tests.node.prometheus import samples

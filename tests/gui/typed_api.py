@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from app.api.answers import Answer, AnswerLine
 from app.api.plans import LoadedModel
+from app.api.responses import Answer, AnswerLine
 from app.api.snapshot import Snapshot
 from app.decoding import convert
 from app.gui.api.node_state import NodeState

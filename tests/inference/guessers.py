@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.core.scheduler.speculative_lookup import Gain, Lookup, TokenMatch
+from app.core.scheduler.speculative_lookup import Lookup, SpeculationGain, TokenMatch
 
 
 class Oracle:
@@ -36,4 +36,4 @@ class Oracle:
     def speaks(self, patch: pytest.MonkeyPatch) -> None:
         """Replace every lookup, and make every guess however unlikely."""
         patch.setattr(Lookup, "find", lambda _self, *known: self.find(*known))
-        patch.setattr(Gain, "pays", lambda _self, _chance: True)
+        patch.setattr(SpeculationGain, "pays", lambda _self, _chance: True)

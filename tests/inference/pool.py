@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost, Unreachable
-from app.core.recovery.recovery import Loss, Misfit, Planned, RecentFailures
+from app.core.recovery.recovery import Loss, PlanFailed, Planned, RecentFailures
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
@@ -283,8 +283,8 @@ class Rebuild:
     def blames(self, error: AppError) -> tuple[str, str, bool]:
         return "id-1", "lender-1", False
 
-    def misfit(self, loss: Loss, error: DoesNotFit) -> Misfit:
-        return Misfit(Reason("recovery_short", {"machine": loss.name, "what": "too small."}))
+    def misfit(self, loss: Loss, error: DoesNotFit) -> PlanFailed:
+        return PlanFailed(Reason("recovery_short", {"machine": loss.name, "what": "too small."}))
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.scheduler.speculative_lookup import Gain
+from app.core.scheduler.speculative_lookup import SpeculationGain
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.sequence import Token
 from backends.contract import GREEDY, Sampling
@@ -134,7 +134,7 @@ async def test_only_where_machines_would_stand_idle(oracle: Oracle) -> None:
 async def test_a_text_that_repeats_is_guessed_and_any_other_hardly(monkeypatch: pytest.MonkeyPatch) -> None:
     """No oracle is used. The fake's tokens depend on all before, so only a bias makes a text repeat."""
     loop = Sampling(temperature=0.0, logit_bias=((100, 100.0),))
-    monkeypatch.setattr(Gain, "pays", lambda _self, chance: chance > 0.3)  # of no busy test machine
+    monkeypatch.setattr(SpeculationGain, "pays", lambda _self, chance: chance > 0.3)  # of no busy test machine
     async with pool(2, 4, 2) as built:
         plain, finish = await answer(built.pipeline, request("hello", 60))
         assert plain == KNOWN["hello", GREEDY]

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from app.core.errors import Damaged, DoesNotFit
-from app.core.lending.hours import read_hours
+from app.core.lending.hours import parse_hours
 from app.core.lending.policy import Rules
 from app.machine.settings import Pause, Settings, SettingsStore, load, save
 
-RULES = Rules(memory_bytes=5, idle_s=60.0, hours=read_hours("sat 9:00-17:00"), programs=("game",))
+RULES = Rules(memory_bytes=5, idle_s=60.0, hours=parse_hours("sat 9:00-17:00"), programs=("game",))
 
 
 def test_settings_survive_being_saved(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.household.link import LinkKind
 from app.core.ids import MachineId
-from app.core.reasons import in_words
+from app.core.reasons import sentence_for
 from app.machine.interfaces import Interface
 from app.network.messages import PROTOCOL, Called
 from app.network.sockets import Address
@@ -106,9 +106,9 @@ def test_a_vpn_is_a_note_unless_it_was_chosen() -> None:
 
 
 def test_networks_inside_this_computer_are_left_alone_unless_one_was_chosen() -> None:
-    assert cause_of(virtual([CABLE], frozenset())) == in_words("check_no_virtual")
+    assert cause_of(virtual([CABLE], frozenset())) == sentence_for("check_no_virtual")
     inner = virtual([CABLE, BRIDGE, DOWN], frozenset())
-    assert (inner.ok, cause_of(inner)) == (True, in_words("check_virtual", names="docker0"))
+    assert (inner.ok, cause_of(inner)) == (True, sentence_for("check_virtual", names="docker0"))
     chosen = virtual([CABLE, BRIDGE, DOWN], frozenset(["docker0", "docker1", "eth0"]))
     assert (chosen.ok, chosen.code) == (None, "virtual_chosen")
     assert "`--interface docker0`" in cure_of(chosen)

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from app.api.answers import Answer, AnswerRecovery, ForecastSpeed, StageFigures
 from app.api.computer import LentTotal
 from app.api.plans import LoadedModel
+from app.api.responses import Answer, AnswerRecovery, ForecastSpeed, StageFigures
 from app.api.snapshot import Lending, Machine, Node, Snapshot
 from app.client import with_node
 from app.core.errors import Reason, StageLost

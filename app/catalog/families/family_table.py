@@ -34,7 +34,7 @@ from app.catalog.families.layer_metadata import (
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_file import Header
 from app.core.errors import Reason
-from app.core.model import PLACEHOLDER_ROWS, RunRules, reachable
+from app.core.model import PLACEHOLDER_ROWS, RunRules, reachable_boundaries
 from backends.contract import USUAL, Traits
 
 LITE_LAYERS, LITE_VOCABULARY = (26, 27), (48, 128_256)  # DeepSeek V2 Lite; GigaChat 3 and Kanana 2
@@ -299,7 +299,7 @@ def boundaries(header: Header, architecture: str, n_vocab: int) -> tuple[tuple[i
     step = family.step(header)
     edges = [at for at in range(1, n) if at % step == 0 and family.starts(header, at)]
     rules = RunRules(_groups(header, family), _not_long(header, family, n_vocab))
-    legal = reachable(edges, n, rules)
+    legal = reachable_boundaries(edges, n, rules)
     return legal, rules, None if legal else Reason("whole_small")
 
 

@@ -18,7 +18,7 @@ from app.catalog.files import disk_error, part_bytes, sync_folder, write_whole
 from app.catalog.gguf.gguf_file import part_names, part_paths
 from app.catalog.hub.hub_address import check_file_names
 from app.core.errors import BadInput, Fact, Reason
-from app.core.reasons import can_be_said, os_cause
+from app.core.reasons import has_sentence, os_cause
 from app.decoding import decode
 
 log = logging.getLogger(__name__)
@@ -277,4 +277,4 @@ def _folder_bytes(folder: Path) -> int:
 
 def _can_be_said(record: Record) -> bool:
     """Return whether this version has a sentence for the record's error, which another version may have stored."""
-    return record.code is None or can_be_said(Reason(record.code, record.facts))
+    return record.code is None or has_sentence(Reason(record.code, record.facts))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from app.api.chat_api import ApiKey, ChatApi, KeyRemoved
+    from app.api.chat_api import ApiKey, ChatApi, RemoveKeyResponse
     from app.client import NodeClient
 
 Json = dict[str, Any]
@@ -169,12 +169,12 @@ def key(
     if rotate and remove:
         raise typer.BadParameter("Give either --rotate or --remove.")
 
-    from app.api.chat_api import ApiKey, ApiKeys, KeyRemoved
+    from app.api.chat_api import ApiKey, ApiKeys, RemoveKeyResponse
     from app.client import segment
 
-    async def work(node: NodeClient) -> ApiKey | KeyRemoved:
+    async def work(node: NodeClient) -> ApiKey | RemoveKeyResponse:
         if remove:
-            return await node.delete(f"/api/keys/{segment(name)}", KeyRemoved)
+            return await node.delete(f"/api/keys/{segment(name)}", RemoveKeyResponse)
         keys = {entry.name: entry for entry in (await node.get("/api/keys", ApiKeys)).keys}
         if rotate and keys and name not in keys:  # probably mistyped; a leaked key would stay valid
             raise BadInput("api_key_unknown", name=name[:40], there=", ".join(sorted(keys)))

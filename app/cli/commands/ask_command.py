@@ -18,8 +18,8 @@ from app.cli.terminal_text import rate, seconds
 from app.core.errors import BadInput, Unreachable
 
 if TYPE_CHECKING:
-    from app.api.answers import Answer, AnswerLine
     from app.api.plans import Notice
+    from app.api.responses import Answer, AnswerLine
     from app.client import NodeClient
 
 Json = dict[str, Any]
@@ -151,7 +151,7 @@ async def stream_answer(node: NodeClient, out: Output, body: Json) -> tuple[Answ
 
     Without `--json`, the text is written as it arrives.
     """
-    from app.api.answers import AnswerLine
+    from app.api.responses import AnswerLine
 
     thinks, notices = False, _Notices(out)
     try:

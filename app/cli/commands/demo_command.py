@@ -24,9 +24,9 @@ from app.core.errors import BadInput, StageLost
 from app.machine.paths import expand_user
 
 if TYPE_CHECKING:
-    from app.api.answers import Answer
     from app.api.models import ShelfModel
     from app.api.plans import LoadedModel
+    from app.api.responses import Answer
     from app.cli.demo_nodes import DemoNode
     from app.client import NodeClient
 
@@ -120,7 +120,7 @@ async def _show_demo(out: Output, clients: list[NodeClient], nodes: list[DemoNod
 
 
 async def _pair(out: Output, host: NodeClient, lender: NodeClient, name: str) -> None:
-    from app.api.answers import PairingCode
+    from app.api.responses import PairingCode
 
     window = await host.post("/pairing", {"role": "use_and_lend"}, answer=PairingCode)
     out.note(f"Pairing {name} with the code {window.code} at {window.address}…")
@@ -148,8 +148,8 @@ async def _all_online(host: NodeClient, machines: int) -> None:
 
 async def _load(out: Output, host: NodeClient, machines: int) -> LoadedModel:
     """Load the built-in model, split over all machines."""
-    from app.api.answers import Loaded
     from app.api.models import Models
+    from app.api.responses import LoadResponse
     from app.cli.progress import show_progress
 
     shelf = (await host.get("/models", Models)).models
@@ -160,7 +160,7 @@ async def _load(out: Output, host: NodeClient, machines: int) -> LoadedModel:
     out.note(f"Loading {_described(model)} onto {_machines(machines)}…")
     body = {"model": model.name, "split": split}
     with show_progress(out) as show:
-        return (await host.work("POST", "/load", body, show, answer=Loaded)).loaded
+        return (await host.work("POST", "/load", body, show, answer=LoadResponse)).loaded
 
 
 def even_split(n_layers: int, machines: int) -> list[int] | None:

@@ -37,7 +37,7 @@ def status(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 def machines(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the machines of the household."""
-    from app.api.answers import Machines
+    from app.api.responses import Machines
 
     answer = ask_node(home, lambda node: node.get("/machines", Machines))
 
@@ -57,11 +57,11 @@ def rename(
     as_json: JsonOption = False,
 ) -> None:
     """Rename a machine."""
-    from app.api.answers import Renamed
+    from app.api.responses import RenameResponse
     from app.client import segment
 
     path = f"/machines/{segment(machine)}/name"
-    answer = ask_node(home, lambda node: node.post(path, {"name": name}, answer=Renamed))
+    answer = ask_node(home, lambda node: node.post(path, {"name": name}, answer=RenameResponse))
     was, now = terminal_text.name(answer.renamed.was), terminal_text.name(answer.renamed.name)
     Output(as_json).result(answer, lambda: f"{was} is now called {now}.")
 
@@ -90,7 +90,7 @@ def roles(
 
     Everything that the machine is doing in a removed role ends immediately.
     """
-    from app.api.answers import RolesSet
+    from app.api.responses import SetRolesResponse
     from app.client import segment
 
     options = {"admin": admin, "host": host, "lender": lender, "guest": guest}
@@ -98,7 +98,7 @@ def roles(
     if not chosen:
         raise typer.BadParameter("Give at least one of --host, --lender, --guest and --admin.")
     path = f"/machines/{segment(machine)}/roles"
-    answer = ask_node(home, lambda node: node.post(path, {"roles": chosen}, answer=RolesSet))
+    answer = ask_node(home, lambda node: node.post(path, {"roles": chosen}, answer=SetRolesResponse))
     name = terminal_text.name(answer.machine.name)
     has = [terminal_text.line(role) for role in answer.machine.roles]
     ends = [f" {words}" for role, words in LOST_ROLE.items() if role not in has]
@@ -107,11 +107,11 @@ def roles(
 
 def use_again(machine: MachineArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Use a machine for layers again after a check found that it computed wrong numbers."""
-    from app.api.answers import UsedAgain
+    from app.api.responses import UseAgainResponse
     from app.client import segment
 
     path = f"/machines/{segment(machine)}/use-again"
-    answer = ask_node(home, lambda node: node.post(path, answer=UsedAgain))
+    answer = ask_node(home, lambda node: node.post(path, answer=UseAgainResponse))
     name = terminal_text.name(answer.used_again.name)
     Output(as_json).result(answer, lambda: f"{name} is used again.")
 
@@ -129,15 +129,15 @@ def remove(
     as_json: JsonOption = False,
 ) -> None:
     """Remove a machine from the household. To return, it must run `reset` and be paired again."""
-    from app.api.answers import MachineAnswer, Removed
+    from app.api.responses import MachineResponse, RemoveMachineResponse
     from app.client import segment
 
     out, path = Output(as_json), f"/machines/{segment(machine)}"
     if not yes:  # asking for consent would be pointless if no machine has this name
-        name = terminal_text.name(ask_node(home, lambda node: node.get(path, MachineAnswer)).machine.name)
+        name = terminal_text.name(ask_node(home, lambda node: node.get(path, MachineResponse)).machine.name)
         out.confirm(f"Remove {name} from the household?", yes)
     added = "" if keep_added is None else f"?added={'keep' if keep_added else 'remove'}"
-    answer = ask_node(home, lambda node: node.delete(path + added, Removed))
+    answer = ask_node(home, lambda node: node.delete(path + added, RemoveMachineResponse))
     name = terminal_text.name(answer.removed.name)
     removed_too = ", ".join(map(terminal_text.name, answer.also_removed))
     also = f" Also removed: {removed_too}." if removed_too else ""

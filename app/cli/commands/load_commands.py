@@ -15,7 +15,7 @@ from app.cli.output import Output
 from backends.contract import KV_ANSWERS, KV_SAME_ANSWERS, KvType
 
 if TYPE_CHECKING:
-    from app.api.answers import Loaded, LoadedEmbedderAnswer
+    from app.api.responses import LoadEmbedderResponse, LoadResponse
     from app.cli.progress import ShowProgress
     from app.client import NodeClient
 
@@ -163,16 +163,16 @@ def load(  # noqa: PLR0913  one for each option
         out.note_dim(loaded_line(answer.loaded))
 
 
-async def _load(node: NodeClient, body: dict[str, Any], show: ShowProgress) -> Loaded | LoadedEmbedderAnswer:
+async def _load(node: NodeClient, body: dict[str, Any], show: ShowProgress) -> LoadResponse | LoadEmbedderResponse:
     """Load a model. Raises Stopped after Ctrl-C, which makes the node abandon the load."""
-    from app.api.answers import Loaded, LoadedEmbedderAnswer
+    from app.api.responses import LoadEmbedderResponse, LoadResponse
     from app.decoding import convert
 
     try:
         answer = await node.work("POST", "/load", body, show)
     except asyncio.CancelledError:
         raise Stopped("load_given_up", model=body["model"]) from None
-    return convert(answer, LoadedEmbedderAnswer) if "wished" in answer["loaded"] else convert(answer, Loaded)
+    return convert(answer, LoadEmbedderResponse) if "wished" in answer["loaded"] else convert(answer, LoadResponse)
 
 
 def _show_full_name(out: Output, typed: str, name: str) -> None:
@@ -183,9 +183,9 @@ def _show_full_name(out: Output, typed: str, name: str) -> None:
 
 def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Unload a model on every machine or, without a name, all loaded models."""
-    from app.api.models import Unloaded
+    from app.api.models import UnloadResponse
 
-    answer = ask_node(home, lambda node: node.post("/unload", {"model": model}, answer=Unloaded))
+    answer = ask_node(home, lambda node: node.post("/unload", {"model": model}, answer=UnloadResponse))
     unloaded = [name for name in (answer.unloaded, *answer.also) if name]
     sentence = " ".join(f"{terminal_text.name(name)} is unloaded." for name in unloaded)
     nothing = f"{terminal_text.name(model)} was not loaded." if model else "No model was loaded."

@@ -21,7 +21,7 @@ from app.machine.paths import expand_user
 if TYPE_CHECKING:
     from app.api.computer import Settings
     from app.api.downloads import ModelsFolderRoom
-    from app.api.models import Models, StarterAnswer
+    from app.api.models import Models, StarterResponse
     from app.cli.progress import ShowProgress
     from app.client import NodeClient
 
@@ -42,14 +42,14 @@ def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
     )
 
 
-async def _shelf(node: NodeClient) -> tuple[Models, StarterAnswer | None]:
+async def _shelf(node: NodeClient) -> tuple[Models, StarterResponse | None]:
     """Return the shelf, and a recommended first model if the shelf contains only the built-in one."""
-    from app.api.models import Models, StarterAnswer
+    from app.api.models import Models, StarterResponse
 
     shelf = await node.get("/models", Models)
     if shelf.offered or not all(model.builtin for model in shelf.models):
         return shelf, None
-    return shelf, await node.get("/starter", StarterAnswer)
+    return shelf, await node.get("/starter", StarterResponse)
 
 
 def import_file(
@@ -62,7 +62,7 @@ def import_file(
     as_json: JsonOption = False,
 ) -> None:
     """Add a model file to the shelf."""
-    from app.api.models import ModelAnswer
+    from app.api.models import ModelResponse
     from app.cli.progress import show_progress
 
     path = expand_user(file).absolute()  # the node has a different working directory
@@ -72,7 +72,7 @@ def import_file(
         raise BadInput("file_odd" if path.exists() else "file_missing", path=str(path))
     out, body = Output(as_json), {"path": str(path), "name": name}
     with show_progress(out) as show:
-        answer = ask_node(home, lambda node: node.work("POST", "/models", body, show, answer=ModelAnswer))
+        answer = ask_node(home, lambda node: node.work("POST", "/models", body, show, answer=ModelResponse))
 
     from app.cli.views.models_view import models_view
 
@@ -117,17 +117,17 @@ def _without_part(path: Path) -> str:
 
 def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Remove a model from the shelf. Its file is deleted only if it was downloaded here."""
-    from app.api.models import ModelAnswer, ModelRemoved
+    from app.api.models import ModelResponse, RemoveModelResponse
     from app.client import segment
 
     out, path = Output(as_json), f"/models/{segment(model)}"
     if not yes:  # The question shows the full name, and is asked only if the model exists.
-        entry = ask_node(home, lambda node: node.get(path, ModelAnswer)).model
+        entry = ask_node(home, lambda node: node.get(path, ModelResponse)).model
         if entry.builtin:
             raise BadInput("model_builtin", name=entry.name)
         name = terminal_text.name(entry.name)
         out.confirm(f"Remove {name} from this computer?", yes)
-    answer = ask_node(home, lambda node: node.delete(path, ModelRemoved))
+    answer = ask_node(home, lambda node: node.delete(path, RemoveModelResponse))
     name = terminal_text.name(answer.removed)
     file = "its file was deleted" if answer.file_deleted else "its file stays where it is"
     of_what = "" if answer.file_deleted else " of cut layers"

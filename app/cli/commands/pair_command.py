@@ -20,8 +20,8 @@ from app.core.errors import AppError, BadInput, Refused
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from app.api.answers import MachineAnswer, PairingCode
     from app.api.plans import Progress
+    from app.api.responses import MachineResponse, PairingCode
     from app.client import NodeClient
 
 DISCOVERY_SECONDS, POLL_SECONDS = 4.0, 0.2  # time to hear an announcement: twice what discovery takes
@@ -142,7 +142,7 @@ def _ask_code(out: Output) -> str:
 
 
 def _let_in(out: Output, home: Path | None, role: str, wait: bool) -> None:
-    from app.api.answers import PairingCode
+    from app.api.responses import PairingCode
 
     window = ask_node(home, lambda node: node.post("/pairing", {"role": role}, answer=PairingCode))
     if out.as_json:
@@ -159,19 +159,19 @@ def _let_in(out: Output, home: Path | None, role: str, wait: bool) -> None:
 
 
 def _join(out: Output, home: Path | None, address: str, code: str) -> None:
-    from app.api.answers import Joined
+    from app.api.responses import JoinResponse
 
     body = {"address": address, "code": code}
-    joined = ask_node(home, lambda node: node.post("/pairing/join", body, answer=Joined))
+    joined = ask_node(home, lambda node: node.post("/pairing/join", body, answer=JoinResponse))
     about = IS_GUEST if joined.guest else TRUST
     called = f"{RENAMED.format(name=terminal_text.name(joined.called))} " if joined.called else ""
     name = terminal_text.name(joined.machine.name)
     out.result(joined, lambda: f"Paired with {name}. {called}{about}")
 
 
-async def _keep_open(node: NodeClient, out: Output, window: PairingCode) -> MachineAnswer:
+async def _keep_open(node: NodeClient, out: Output, window: PairingCode) -> MachineResponse:
     """Show the code until a machine joins or pairing closes. Ctrl-C closes pairing."""
-    from app.api.answers import MachineAnswer
+    from app.api.responses import MachineResponse
 
     try:
         if out.is_live:
@@ -181,7 +181,7 @@ async def _keep_open(node: NodeClient, out: Output, window: PairingCode) -> Mach
                 f"Code {terminal_text.line(window.code)} at {terminal_text.line(window.address)}, valid for "
                 f"{int(window.seconds)} seconds."
             )
-        return await node.work("GET", "/pairing/wait", answer=MachineAnswer)
+        return await node.work("GET", "/pairing/wait", answer=MachineResponse)
     except asyncio.CancelledError:
         # The event loop is ending; otherwise the window would stay open until it times out.
         with contextlib.suppress(AppError, TimeoutError):
@@ -190,10 +190,10 @@ async def _keep_open(node: NodeClient, out: Output, window: PairingCode) -> Mach
         raise
 
 
-async def _counting_down(node: NodeClient, out: Output, window: PairingCode) -> MachineAnswer:
+async def _counting_down(node: NodeClient, out: Output, window: PairingCode) -> MachineResponse:
     from rich.live import Live
 
-    from app.api.answers import MachineAnswer
+    from app.api.responses import MachineResponse
 
     deadline = time.monotonic() + window.seconds
     tries_left = window.tries
@@ -209,7 +209,7 @@ async def _counting_down(node: NodeClient, out: Output, window: PairingCode) -> 
         refresh_per_second=4,
         transient=True,
     ):
-        return await node.work("GET", "/pairing/wait", progress=heard, answer=MachineAnswer)
+        return await node.work("GET", "/pairing/wait", progress=heard, answer=MachineResponse)
 
 
 def _window_view(window: PairingCode, seconds_left: float, tries_left: int) -> RenderableType:

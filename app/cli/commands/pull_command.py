@@ -19,8 +19,8 @@ from app.core.errors import AppError, BadInput, Reason, Unreachable
 from app.core.reasons import size
 
 if TYPE_CHECKING:
-    from app.api.downloads import Download, DownloadRemoved
-    from app.api.models import ShelfModel, Starter, StarterAnswer
+    from app.api.downloads import Download, RemoveDownloadResponse
+    from app.api.models import ShelfModel, Starter, StarterResponse
     from app.cli.progress import ShowProgress
     from app.client import NodeClient
 
@@ -107,7 +107,7 @@ async def _pull(
     choice: the model, and its name on the shelf. source: the machine to copy from, and whether to copy from no
     machine.
     """
-    from app.api.downloads import DownloadAnswer
+    from app.api.downloads import DownloadResponse
     from app.api.models import Models, ShelfModel
     from app.client import segment
 
@@ -117,7 +117,7 @@ async def _pull(
     order = {"repository": version.repository, "file": version.file, "revision": version.revision, "name": name}
     if machine := await _source_machine(node, version, source, out):
         order |= {"machine": machine, "sha256": version.sha256}
-    started = (await node.post("/downloads", order, answer=DownloadAnswer)).download
+    started = (await node.post("/downloads", order, answer=DownloadResponse)).download
     try:
         finished = await _wait_for_download(node, started.id, show, out)
     except asyncio.CancelledError:
@@ -137,7 +137,7 @@ async def _source_machine(
     chosen, online = source
     if online:
         return None
-    from app.api.answers import MachineRefs
+    from app.api.responses import MachineRefs
 
     body = {
         "repository": version.repository,
@@ -232,8 +232,8 @@ async def _find_on_hub(node: NodeClient, repository: str, version: str) -> HubFi
     raise BadInput("catalog_no_version", name=repository, there=available)
 
 
-async def _cancel(node: NodeClient, model: str) -> DownloadRemoved:
-    from app.api.downloads import DownloadRemoved, Downloads
+async def _cancel(node: NodeClient, model: str) -> RemoveDownloadResponse:
+    from app.api.downloads import Downloads, RemoveDownloadResponse
     from app.client import segment
 
     downloads, typed = (await node.get("/downloads", Downloads)).downloads, model.casefold()
@@ -249,10 +249,10 @@ async def _cancel(node: NodeClient, model: str) -> DownloadRemoved:
         chosen = next(same, None)
     if chosen is None:
         raise BadInput("download_unknown")
-    return await node.delete(f"/downloads/{segment(chosen.id)}", DownloadRemoved)
+    return await node.delete(f"/downloads/{segment(chosen.id)}", RemoveDownloadResponse)
 
 
-def _cancelled(answer: DownloadRemoved) -> str:
+def _cancelled(answer: RemoveDownloadResponse) -> str:
     freed = answer.freed_bytes
     return "The download was canceled." + (f" This freed {size(freed)}." if freed else "")
 
@@ -270,15 +270,15 @@ def _list_catalog(out: Output, home: Path | None) -> None:
     out.result(listed, lambda: _table(catalog.models, starter, none_fits=none_fits))
 
 
-def _starter(home: Path | None) -> StarterAnswer | None:
+def _starter(home: Path | None) -> StarterResponse | None:
     """Return the model that the node recommends, or None if no node is running.
 
     The recommendation depends on the memory that the household lends.
     """
-    from app.api.models import StarterAnswer
+    from app.api.models import StarterResponse
 
     try:
-        return ask_node(home, lambda node: node.get("/starter", StarterAnswer))
+        return ask_node(home, lambda node: node.get("/starter", StarterResponse))
     except Unreachable:
         return None
 

@@ -1,1 +1,1 @@
-"""The machines of the household: facts, the signed log of members, pairing, links. Pure."""
+"""The machines of the household: what is known about them, the signed membership log, pairing, and links."""

@@ -1,4 +1,4 @@
-"""The machines of the household as this node sees them: frozen facts, replaced by events."""
+"""The machines of the household as this node sees them: immutable values that events replace."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from app.core.ids import MachineId, same_name, unless_taken
 from backends.contract import Layers
 
 GUEST, HOST, LENDER = str(Role.GUEST), str(Role.HOST), str(Role.LENDER)
-MOST_FORMER = 64  # maximum former names of machines that are remembered
-NAMING = ("name", "machine")  # facts of reasons that name a machine
-# reasons that describe the end of a machine as seen from its connections
-ENDS = ("stage_unreachable", "stage_silent", "stage_lost")
-CLOSED = "shutting_down"  # the reason when a machine announces its own end
-MOST_STRANGERS = 64  # more than a home has
+MOST_FORMER = 64  # the number of former names to remember
+MACHINE_FACTS = ("name", "machine")  # the facts of a reason that contain the name of a machine
+# codes for the end of a machine that was only noticed by its broken connections
+BROKEN_LINK_CODES = ("stage_unreachable", "stage_silent", "stage_lost")
+SHUTDOWN_CODE = "shutting_down"  # the code with which a machine announces that it shuts down
+MOST_STRANGERS = 64  # more machines than a home has
 
 
 @dataclass(frozen=True, slots=True)
 class SelfDescription:
-    """A machine's description of itself, apart from its memory."""
+    """The facts that a machine reports about itself, apart from its memory."""
 
-    used_by: tuple[MachineId, ...] = ()  # machines whose models currently have layers there
-    engine: str = ""  # the engine that computes layers, with its version
+    used_by: tuple[MachineId, ...] = ()  # machines whose models have layers on this one
+    engine: str = ""  # name and version of the engine that computes layers
     watts: int | None = None  # None if its system does not report it
-    link_mbit: int = 0  # the maximum in each direction that its owner allows Poolhouse; 0 for no limit
+    link_mbit: int = 0  # the owner's rate limit for Poolhouse in each direction; 0 for no limit
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A member as it last described itself. It is identified by its id, not by its name."""
+    """A member of the household as it last described itself. It is identified by its id, not by its name."""
 
     id: MachineId
     name: str
     online: bool = False
     device: str = ""
     total_bytes: int = 0
-    lending: str = ""  # its own report on its lending: `paused`, `draining` and so on
-    lending_reason: Reason | None = None  # the reason it gives for that
+    lending: str = ""  # the state of its lending as it reports it, such as `paused` or `draining`
+    lending_reason: Reason | None = None  # the reason that it gives for this state
     hottest_c: int | None = None  # temperature of its processor; None if its system does not report it
     log_name: str = ""  # its name in the household's log
     lends_bytes: int = 0  # available to a new placement now
@@ -53,21 +53,21 @@ class Machine:
     about: SelfDescription = SelfDescription()
 
     def could_lend(self, released_bytes: int) -> int:
-        """Return the bytes that a new placement may use once `released_bytes` of an old one are released.
+        """Return the bytes that a new placement may use once `released_bytes` of an old placement are released.
 
-        The result never exceeds what the machine lends in total, since its own report of the release may have
-        arrived already.
+        The result never exceeds what the machine lends in total, because its latest report may already include the
+        release.
         """
         return min(self.lends_bytes + released_bytes, self.lends_bytes + self.used_bytes)
 
     @property
     def only_uses(self) -> bool:
-        """Return whether its household lets it use models but not lend. Nothing is paused on such a machine."""
+        """Return whether the household lets it use models but not lend. Such a machine has no lending to pause."""
         return bool(self.roles) and LENDER not in self.roles
 
     @property
     def state(self) -> str:
-        """Return the one-word state for the map and the table."""
+        """Return the one-word state that the map and the table show."""
         if not self.online:
             return "offline"
         if self.lending == "draining" or (self.lending == "paused" and not self.only_uses):
@@ -83,12 +83,12 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A machine that belongs to the household according to the log."""
+    """The event that a machine belongs to the household according to the log."""
 
     id: MachineId
     name: str
     roles: tuple[str, ...]
-    seen_at: float | None = None  # Unix time, from before this start of the node
+    seen_at: float | None = None  # Unix time from before the node started
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A link to the machine passed all checks."""
+    """The event that a link to a machine passed all checks."""
 
     id: MachineId
     address: str | None
@@ -106,7 +106,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The machine described itself."""
+    """The event that a machine described itself."""
 
     id: MachineId
     name: str
@@ -122,7 +122,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class SilenceNoted:
-    """A machine that has been silent for a while (a reason), or is heard again (None)."""
+    """The event that a machine has been silent for a while (with a reason) or responds again (None)."""
 
     id: MachineId
     reason: Reason | None
@@ -137,33 +137,35 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class LayersHeld:
-    """The layers that each machine holds after a placement added or released some."""
+    """The event that a placement loaded or released layers. `layers` are the layers that each machine holds now."""
 
     layers: Mapping[MachineId, tuple[Layers, ...]]
-    replaced: Mapping[MachineId, Reason] = field(default_factory=dict)  # why other machines take over their layers
+    # why other machines take over the layers of these
+    replaced: Mapping[MachineId, Reason] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """An announcement of a Poolhouse on this network. A hint: its form is checked, nothing in it is proved."""
+    """An announcement from a Poolhouse on this network. It is only a hint: its form is checked, but nothing in it is
+    proved."""
 
     id16: str  # the first 16 hex digits of the id that it claims
-    addresses: tuple[str, ...]  # IPv4 and IPv6 without port, all local
-    port: int  # the port for members
+    addresses: tuple[str, ...]  # IPv4 and IPv6 addresses without a port, all of them local
+    port: int  # the port on which members connect
     protocol: int
-    name: str | None = None  # safe to display; present only while it admits new machines
+    name: str | None = None  # safe to display; only present while its pairing window is open
     pairing_port: int | None = None
-    system: str | None = None  # its operating system by its own account, sent with the name
+    system: str | None = None  # its operating system as it claims, sent together with the name
     device: str | None = None
 
     def is_of(self, machine: MachineId) -> bool:
-        """Return whether this may be `machine`."""
+        """Return whether this announcement may come from `machine`."""
         return machine.startswith(self.id16)
 
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementEnded:
-    """A stranger that said goodbye, or was silent for too long."""
+    """The event that a stranger said goodbye or was silent for too long."""
 
     id16: str
 
@@ -175,42 +177,42 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Household:
-    """All machines by id, and the strangers nearby, by the beginning of the id they claim."""
+    """All members by id, and the strangers nearby by the beginning of the id that they claim."""
 
     machines: Mapping[MachineId, Machine] = field(default_factory=dict)
-    # ordered by when they were last heard, latest last
+    # sorted by the time of the last announcement, latest last
     strangers: Mapping[str, Announced] = field(default_factory=dict)
     former: Mapping[str, MachineId] = field(default_factory=dict)  # former names of renamed machines
 
-    def today(self, reason: Reason) -> Reason:
-        """Return the reason with the current names of machines, since it may predate a renaming.
+    def with_current_names(self, reason: Reason) -> Reason:
+        """Return the reason with the current names of machines, because it may be older than a renaming.
 
         A machine that announced its shutdown is reported as closed, not as a broken connection.
         """
         taken = {machine.name for machine in self.machines.values()}
         now = {
             fact: self.machines[self.former[said]].name
-            for fact in NAMING
+            for fact in MACHINE_FACTS
             if isinstance(said := reason.facts.get(fact), str) and said in self.former and said not in taken
         }
-        inner = {name: self.today(fact) for name, fact in reason.facts.items() if isinstance(fact, Reason)}
+        inner = {name: self.with_current_names(fact) for name, fact in reason.facts.items() if isinstance(fact, Reason)}
         named = Reason(reason.code, {**reason.facts, **now, **inner}) if now or inner else reason
-        closed = reason.code in ENDS and self._has_closed(str(named.facts.get("machine")))
+        closed = reason.code in BROKEN_LINK_CODES and self._has_closed(str(named.facts.get("machine")))
         return Reason("machine_closed", {"machine": named.facts["machine"]}) if closed else named
 
     def _has_closed(self, name: str) -> bool:
         return any(
-            machine.name == name and machine.reason is not None and machine.reason.code == CLOSED
+            machine.name == name and machine.reason is not None and machine.reason.code == SHUTDOWN_CODE
             for machine in self.machines.values()
             if not machine.online
         )
 
 
 def with_unlinkable(household: Household, kept_out: Mapping[MachineId, Reason]) -> Household:
-    """Return the household in which machines that answer but cannot be linked state the reason, not how their last
-    link ended.
+    """Return the household with the reason set on each offline machine that answers but cannot be linked.
 
-    A machine that said goodbye, was updated and now has another version is not reported as closed.
+    That reason replaces how its last link ended. So a machine that said goodbye, was updated and now has another
+    version is not reported as closed.
     """
     machines = {
         key: replace(machine, reason=kept_out[key]) if key in kept_out and not machine.online else machine
@@ -220,13 +222,14 @@ def with_unlinkable(household: Household, kept_out: Mapping[MachineId, Reason]) 
 
 
 def apply(household: Household, event: Event) -> Household:
-    """Return the household after the event. News about a machine that is not a member changes nothing."""
+    """Return the household after an event. Events about machines that are not members change nothing."""
     machines = dict(household.machines)
     strangers = household.strangers
     match event:
         case Member(id, name, roles, seen_at):
             known = machines.get(id, Machine(id, name, log_name=name, seen_at=seen_at))
-            shown = known.name if known.log_name == name else name  # otherwise it was renamed
+            # a different name shows that the machine renamed itself
+            shown = known.name if known.log_name == name else name
             for key, machine in machines.items():
                 if key != id and same_name(machine.name, name):  # names in the log take precedence
                     machines[key] = replace(machine, name=machine.log_name)
@@ -259,7 +262,7 @@ def apply(household: Household, event: Event) -> Household:
 
 
 def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapping[str, MachineId]:
-    """Return the most recent former names of the members."""
+    """Return the former names of members, at most the MOST_FORMER latest ones."""
     known = {
         **household.former,
         **{
@@ -273,7 +276,7 @@ def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapp
 
 
 def _with_stranger(strangers: Mapping[str, Announced], seen: Announced) -> Mapping[str, Announced]:
-    """Append the stranger. Beyond the limit, drop the one that was heard longest ago."""
+    """Append a stranger. Beyond the limit, drop the one that has been silent for longest."""
     others_near = [(key, other) for key, other in strangers.items() if key != seen.id16]
     return dict([*others_near[-(MOST_STRANGERS - 1) :], (seen.id16, seen)])
 

@@ -1,4 +1,4 @@
-"""The path between two machines: its last measurement, and a better interface for it. Pure."""
+"""The link between two machines: its last measurement, and interfaces that would make it better."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.core.errors import Fact, Reason
 
 
 class LinkKind(StrEnum):
-    """The medium of a link, as far as the system reports it."""
+    """The medium of a link, as far as the operating system reports it."""
 
     LOOPBACK = "loopback"
     ETHERNET = "ethernet"
@@ -23,33 +23,33 @@ class LinkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LinkEnd:
-    """The interface at one end of a link."""
+    """The network interface at one end of a link."""
 
     kind: LinkKind = LinkKind.UNKNOWN
-    interface: str = ""  # the name that its system uses
+    interface: str = ""  # its name in the operating system
     negotiated_bits_per_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One link as this machine sees it, measured over the peer connection itself, including TLS."""
+    """A link as this machine sees it, measured over the peer connection itself, including TLS."""
 
-    round_trip_s: float  # median time of an empty frame there and back
+    round_trip_s: float  # the median round-trip time of an empty frame
     round_trip_p95_s: float
-    jitter_s: float  # mean difference between neighboring round trips
+    jitter_s: float  # mean difference between successive round trips
     out_bytes_per_s: float  # from this machine
     in_bytes_per_s: float  # to this machine
-    interface: str  # its name on this system; "" if unknown
+    interface: str  # its name on this machine; "" if unknown
     kind: LinkKind
     mtu: int | None
-    negotiated_bits_per_s: int | None  # the rate negotiated between the card and the switch
-    far_kind: LinkKind = LinkKind.UNKNOWN  # the kind at the other machine, as it reports
+    negotiated_bits_per_s: int | None  # the rate that the network card negotiated with the switch
+    far_kind: LinkKind = LinkKind.UNKNOWN  # the kind of interface at the other machine, as it reports it
     far_interface: str = ""
     far_negotiated_bits_per_s: int | None = None
-    limit_bytes_per_s: float | None = None  # an owner's limit in each direction; None for no limit
+    limit_bytes_per_s: float | None = None  # the owner's limit in each direction; None for no limit
 
-    def held_to(self, bytes_per_s: float | None) -> Link:
-        """Return the link under the current limit: never more than was measured, and never more than is allowed."""
+    def limited_to(self, bytes_per_s: float | None) -> Link:
+        """Return the link under this rate limit, or without a limit for None. No rate exceeds what was measured."""
         if bytes_per_s is None:
             return replace(self, limit_bytes_per_s=None)
         return replace(
@@ -59,8 +59,8 @@ class Link:
             limit_bytes_per_s=bytes_per_s,
         )
 
-    def was_held_below(self, bytes_per_s: float | None) -> bool:
-        """Return whether the link was measured under a tighter limit than this one."""
+    def was_limited_below(self, bytes_per_s: float | None) -> bool:
+        """Return whether the link was measured under a tighter limit than `bytes_per_s`."""
         limit = self.limit_bytes_per_s
         return limit is not None and (bytes_per_s is None or limit < bytes_per_s)
 
@@ -68,7 +68,7 @@ class Link:
 CABLES = (LinkKind.THUNDERBOLT, LinkKind.ETHERNET)
 
 
-BETTER = {  # better alternatives to each kind, best first
+BETTER = {  # for each kind, the kinds that are better, best first
     LinkKind.WIFI: CABLES,
     LinkKind.VPN: (*CABLES, LinkKind.WIFI),
     LinkKind.VIRTUAL: (*CABLES, LinkKind.WIFI),
@@ -83,7 +83,7 @@ CODES = {
 
 
 def better_ends(used: LinkEnd, candidates: Iterable[LinkEnd]) -> tuple[LinkEnd, ...]:
-    """Return the interfaces worth trying instead of the current one, best first, or none if it is right."""
+    """Return the interfaces worth trying in place of `used`, best first."""
     order = BETTER.get(used.kind, ())
     better = [end for end in candidates if end.kind in order and end.interface != used.interface]
     better.sort(key=lambda end: (order.index(end.kind), -(end.negotiated_bits_per_s or 0)))
@@ -91,6 +91,6 @@ def better_ends(used: LinkEnd, candidates: Iterable[LinkEnd]) -> tuple[LinkEnd, 
 
 
 def wrong_interface(machine: str, used: LinkEnd, instead: LinkEnd) -> Reason:
-    """Return the reason that traffic to `machine` takes a worse path than it could."""
+    """Return the reason that traffic to `machine` goes through a worse interface than necessary."""
     facts: dict[str, Fact] = {"machine": machine, "used": used.interface or "?", "interface": instead.interface}
     return Reason(CODES[used.kind], facts)

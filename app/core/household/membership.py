@@ -1,7 +1,7 @@
-"""The members of the household: merging and evaluating the signed log, in any order of arrival.
+"""The members of the household, derived from the signed log regardless of the order in which its lines arrived.
 
-See SAFETY.md 4. Nothing here verifies a signature or reads a certificate: `Verify` and `CertificateCheck` are passed
-in.
+See SAFETY.md 4. This module verifies no signature and reads no certificate: callers pass in a `Verify` and a
+`CertificateCheck` function.
 """
 
 from __future__ import annotations
@@ -28,73 +28,77 @@ from app.core.household.operations import (
 from app.core.ids import MachineId, clean_name, free_name
 
 C = TypeVar("C", SetRoles, Rename)
-Verify = Callable[[bytes, bytes, bytes], bool]  # (signer's DER, signed bytes, signature) -> is the signature valid?
-CertificateCheck = Callable[[bytes], bool]  # (DER of the new member) -> may the certificate be pinned?
+# (DER certificate of the signer, signed bytes, signature) -> whether the signature is valid
+Verify = Callable[[bytes, bytes, bytes], bool]
+CertificateCheck = Callable[[bytes], bool]  # (DER certificate of the new member) -> whether it may be pinned
 LineLimits = Mapping[type[Body], int]
 
-# 4,096 lines in total. Half of them are reserved for the first machine, so that it can remove other admins no matter
-# how much they sign.
+# The maximum number of lines, 4,096 in total. Half of them are reserved for the founder, so that it can remove other
+# admins no matter how much they sign.
 FOUNDER_ROOM: LineLimits = {Add: 1024, Remove: 512, SetRoles: 256, Rename: 256}
 OTHERS_ROOM: LineLimits = {Add: 1024, Remove: 512, SetRoles: 256, Rename: 256}  # for all other signers together
-SIGNER_ROOM: LineLimits = {Add: 256, Remove: 128, SetRoles: 64, Rename: 64}  # for each of them
+SIGNER_ROOM: LineLimits = {Add: 256, Remove: 128, SetRoles: 64, Rename: 64}  # for each signer except the founder
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A machine that belongs to the household now."""
+    """A current member of the household."""
 
     id: MachineId
     der: bytes
-    name: str  # its name when it joined or was last renamed; its current own name is in its HELLO
+    name: str  # the name under which it joined or was last renamed; its HELLO contains the name that it uses now
     roles: frozenset[Role]
-    renamed: OperationId | None = None  # the line that gave it this name, if it was renamed
+    renamed: OperationId | None = None  # the operation that gave it this name, if it was renamed
 
     @property
     def is_guest(self) -> bool:
-        """Return whether hosts answer for it. A machine that may also host, as lines of two admins can add up to, is no
-        guest."""
+        """Return whether the machine only uses models that hosts run for it.
+
+        The lines of two admins can add up to both roles. A machine that may also host is not a guest.
+        """
         return Role.GUEST in self.roles and Role.HOST not in self.roles
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The household log as this machine has it. Each operation follows the ones it depends on."""
+    """The household log on this machine. Each operation follows the operations that it depends on."""
 
     household: HouseholdId
     operations: tuple[Operation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """The outcome of a merge."""
+class MergeResult:
+    """The result of merging operations into the log."""
 
     log: Log
-    new: tuple[Operation, ...]  # operations to relay to others
-    false: tuple[Operation, ...]  # with false signatures, which no member relays
-    unfit: tuple[Operation, ...]  # with certificates that nobody may pin
-    unfounded: tuple[Operation, ...]  # by signers who are not known to be admins
-    n_outside: int  # the unfounded ones, plus those about machines that nobody added
+    new: tuple[Operation, ...]  # operations to relay to other members
+    forged: tuple[Operation, ...]  # operations with invalid signatures, which no honest member relays
+    unpinnable: tuple[Operation, ...]  # operations with certificates that must not be pinned
+    unauthorized: tuple[Operation, ...]  # operations by signers who are not known to be admins
+    n_outside: int  # the number of unfounded operations and of those about machines that nobody has added
 
 
-def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: CertificateCheck) -> Merged:
+def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: CertificateCheck) -> MergeResult:
     """Return the log with every operation of `arrived` that this machine can trust.
 
-    An operation counts once its signer is known to be, or to have been, an admin, and the machine it concerns has
-    been added. Others are dropped, and come again with the next exchange. If there is no room for all, the ones
-    that are kept do not depend on the order of arrival. `verify` is called once for each new operation.
+    An operation counts once its signer is known to be, or to have been, an admin, and the machine that it concerns
+    has been added. Other operations are dropped, and the next exchange delivers them again. If there is no room for
+    all operations, those to keep are chosen independently of the order of arrival. `verify` is called once for each
+    new operation.
     """
     known = dict.fromkeys(log.operations)
     waiting = [operation for operation in dict.fromkeys(arrived) if operation not in known]
-    false, unfit = [], []
+    forged, unpinnable = [], []
 
     def trusted(operation: Operation, admins: Mapping[MachineId, bytes]) -> bool:
         body = operation.body
         if isinstance(body, Add) and not fit(body.der):
-            unfit.append(operation)
+            unpinnable.append(operation)
             return False
         payload = signed_bytes(body, operation.signer)
         if not verify(_der_of_signer(operation, admins), payload, operation.signature):
-            false.append(operation)
+            forged.append(operation)
             return False
         return True
 
@@ -103,28 +107,27 @@ def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: Certifica
     merged = Log(log.household, _within_room(log.household, tuple(known)))
     before = set(log.operations)
     new = tuple(operation for operation in merged.operations if operation not in before)
-    unfounded = tuple(operation for operation in outside if operation.signer not in admins)
-    return Merged(merged, new, tuple(false), tuple(unfit), unfounded, len(outside))
+    unauthorized = tuple(operation for operation in outside if operation.signer not in admins)
+    return MergeResult(merged, new, tuple(forged), tuple(unpinnable), unauthorized, len(outside))
 
 
 def is_superseded(operation: Operation, log: Log) -> bool:
-    """Return whether the same signer has given this machine a newer name, or newer roles."""
+    """Return whether the same signer has since given this machine another name, or other roles."""
     last = _last_of_signer(log.operations).get(_subject(operation), operation)
     return isinstance(operation.body, SetRoles | Rename) and last != operation
 
 
 def founder(log: Log) -> MachineId | None:
-    """Return the machine that the first operation of the household names."""
+    """Return the machine that founded the household, or None if the founding operation is missing."""
     founding = (line.signer for line in log.operations if _founds(line, log.household))
     return next(founding, None)
 
 
 def members(log: Log) -> Mapping[MachineId, Member]:
-    """Return the current members of the household, derived from the log alone in four passes. No two have the same
-    name."""
+    """Return the current members of the household, derived from the log in four passes. No two have the same name."""
     counted, removed = _counted_members(log)
     changes = _changes(log, counted, removed)
-    roles, names = last_of(changes, SetRoles), last_of(changes, Rename)
+    roles, names = effective_lines(changes, SetRoles), effective_lines(changes, Rename)
     now = {
         machine: _changed(member, roles.get(machine), names.get(machine))
         for machine, member in counted.items()
@@ -134,9 +137,10 @@ def members(log: Log) -> Mapping[MachineId, Member]:
 
 
 def _told_apart(now: Mapping[MachineId, Member], first: MachineId | None) -> Mapping[MachineId, Member]:
-    """Append a number to names that two members share, as two admins may have admitted them at the same time.
+    """Append a number to names that several members share, because admins may have admitted them at the same time.
 
-    The first machine keeps its name, otherwise the one with the lower id, whatever the order of arrival.
+    The founder keeps its name. Among other machines, the one with the lowest id does, whatever the order of
+    arrival.
     """
     names: dict[MachineId, str] = {}
     for machine in sorted(now, key=lambda machine_id: (machine_id != first, machine_id)):
@@ -144,8 +148,9 @@ def _told_apart(now: Mapping[MachineId, Member], first: MachineId | None) -> Map
     return {machine: replace(member, name=names[machine]) for machine, member in now.items()}
 
 
-def last_of(operations: Iterable[Operation], kind: type[C]) -> dict[MachineId, Operation]:
-    """Return, for each machine, the line of this kind that counts: the one with the highest turn, then id (pass 4)."""
+def effective_lines(operations: Iterable[Operation], kind: type[C]) -> dict[MachineId, Operation]:
+    """Return the line of this kind that counts for each machine: the one with the highest turn, then the highest id
+    (pass 4)."""
     last: dict[MachineId, tuple[int, OperationId, Operation]] = {}
     for operation in operations:
         body = operation.body
@@ -156,7 +161,7 @@ def last_of(operations: Iterable[Operation], kind: type[C]) -> dict[MachineId, O
 
 
 def next_turn(log: Log, machine: MachineId, leaving: MachineId | None = None) -> int:
-    """Return the turn with which a new line about `machine` supersedes all that count now.
+    """Return the turn with which a new line about `machine` supersedes all lines that count now.
 
     leaving: a machine whose lines no longer count, however high their turns are.
     """
@@ -171,12 +176,12 @@ def next_turn(log: Log, machine: MachineId, leaving: MachineId | None = None) ->
 
 
 def removed_machines(log: Log) -> frozenset[MachineId]:
-    """Return the removed machines, which can never come back under the same id."""
+    """Return the removed machines, which can never join again under the same id."""
     return frozenset(_removed(log, _ever_admins(log)))
 
 
 def added_by(log: Log, machine: MachineId) -> tuple[Operation, ...]:
-    """Return the `add`s signed by `machine`, since its removal states which of them are kept."""
+    """Return the `add` operations that `machine` signed. The removal of that machine must state which ones to keep."""
     return tuple(
         operation
         for operation in log.operations
@@ -190,8 +195,7 @@ def _enter(
     waiting: Sequence[Operation],
     trusted: Callable[[Operation, Mapping[MachineId, bytes]], bool],
 ) -> Sequence[Operation]:
-    """Move the operations of `waiting` that depend only on known ones into `known`, in order of dependence. Return the
-    rest."""
+    """Move each operation from `waiting` to `known` once everything that it depends on is known. Return the rest."""
     admins = _ever_admins(Log(household, tuple(known)))
     added = {line.body.machine for line in known if isinstance(line.body, Add)}
     progress = True
@@ -214,7 +218,8 @@ def _enter(
 def _may_enter(
     operation: Operation, household: HouseholdId, admins: Mapping[MachineId, bytes], added: Collection[MachineId]
 ) -> bool:
-    """Return whether an operation is useful. One about a machine that was never added would only use up room."""
+    """Return whether an operation may be recorded. An operation about a machine that was never added would only take
+    up room."""
     body = operation.body
     if _founds(operation, household):
         return True
@@ -223,7 +228,7 @@ def _may_enter(
 
 
 def _founds(operation: Operation, household: HouseholdId) -> bool:
-    """Return whether this is the operation in which the first machine added itself."""
+    """Return whether this is the operation in which the founder added itself."""
     body = operation.body
     return (
         isinstance(body, Add)
@@ -234,10 +239,10 @@ def _founds(operation: Operation, household: HouseholdId) -> bool:
 
 
 def _within_room(household: HouseholdId, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-    """Return the operations for which there is room, independent of the order in which they arrived.
+    """Return the operations for which the log has room, chosen independently of the order in which they arrived.
 
-    Admins nearer to the first machine precede others. Of one admin's operations, those that a removal keeps come
-    first.
+    Admins that are closer to the founder take precedence. Among the operations of one admin, those that a removal
+    keeps come first.
     """
     first = founder(Log(household, operations))
     by_signer: dict[MachineId, list[Operation]] = {}
@@ -288,7 +293,7 @@ def _all_fit(first: MachineId, by_signer: Mapping[MachineId, Sequence[Operation]
 
 
 class _Ranks:
-    """The order in which one signer's operations are kept if they do not all fit."""
+    """The order in which the operations of one signer are kept if they do not all fit."""
 
     def __init__(self, operations: Sequence[Operation], household: HouseholdId) -> None:
         self._household = household
@@ -299,7 +304,8 @@ class _Ranks:
                 self._removals.setdefault(line.body.machine, []).append(line)
 
     def kept(self, signer: MachineId, before: Collection[MachineId]) -> Collection[OperationId]:
-        """Return the operations that removals of `signer`, signed by admins `before` it, keep."""
+        """Return the operations of `signer` that its removals keep, considering only removals signed by admins in
+        `before`."""
         removals = [
             line.body.kept
             for line in self._removals.get(signer, ())
@@ -308,7 +314,8 @@ class _Ranks:
         return {operation for kept in removals for operation in kept}
 
     def sorted(self, lines: Iterable[Operation], kept: Collection[OperationId]) -> Iterator[Operation]:
-        """Yield the most needed operations first, then the others by their hash, which is the same on every machine."""
+        """Yield the most important operations first. Hashes, which are the same on every machine, decide between equal
+        ones."""
 
         def rank(line: Operation) -> tuple[bool, bool, bool, OperationId]:
             changes = isinstance(line.body, SetRoles | Rename)
@@ -321,7 +328,7 @@ class _Ranks:
 def _taken(
     lines: Iterator[Operation], kind: type[Body], left: dict[type[Body], int], *, is_first: bool
 ) -> list[Operation]:
-    """Take as many lines as there is room for. Lines of signers other than the first machine use up `left`."""
+    """Return as many lines as there is room for. Lines of signers other than the founder use up `left`."""
     room = FOUNDER_ROOM[kind] if is_first else min(SIGNER_ROOM[kind], left[kind])
     taken = [line for _, line in zip(range(room), lines, strict=False)]
     if not is_first:
@@ -334,7 +341,7 @@ def _subject(operation: Operation) -> tuple[MachineId, type[Body], MachineId]:
 
 
 def _last_of_signer(operations: Iterable[Operation]) -> dict[tuple[MachineId, type[Body], MachineId], Operation]:
-    """Return the last name and the last roles that each signer gave to each machine."""
+    """Return the latest name and roles that each signer gave to each machine, as operations."""
     lines: dict[tuple[MachineId, type[Body], MachineId], list[Operation]] = {}
     for line in operations:
         if isinstance(line.body, SetRoles | Rename):
@@ -352,7 +359,7 @@ def _makes_admin(operation: Operation) -> bool:
 
 
 def _ever_admins(log: Log) -> dict[MachineId, bytes]:
-    """Return all machines that were ever admins, ignoring removals, with their certificates (pass 1)."""
+    """Return the certificates of all machines that were ever admins, ignoring removals (pass 1)."""
     admins: dict[MachineId, bytes] = {}
     before = -1
     while before != len(admins):
@@ -371,7 +378,7 @@ def _note_admin(operation: Operation, admins: dict[MachineId, bytes]) -> None:
 
 def _der_of_signer(operation: Operation, admins: Mapping[MachineId, bytes]) -> bytes:
     if isinstance(operation.body, Add) and operation.body.machine == operation.signer:
-        return operation.body.der  # the first operation: the id is the hash of this DER itself
+        return operation.body.der  # in the founding operation, the signer's id is the hash of this certificate
     return admins[operation.signer]
 
 
@@ -387,8 +394,10 @@ def _removed(log: Log, admins: Collection[MachineId]) -> dict[MachineId, frozens
 
 
 def _counted_members(log: Log) -> tuple[dict[MachineId, Member], dict[MachineId, frozenset[OperationId]]]:
-    """Return the members whose chain of `add`s reaches the first machine, including removed ones, and the result of
-    pass 2 (pass 3)."""
+    """Run pass 3, and return its result and that of pass 2.
+
+    The result of pass 3 is all machines whose chain of `add`s leads back to the founder, including removed ones.
+    """
     removed = _removed(log, _ever_admins(log))
     counted: dict[MachineId, Member] = {}
     progress = True
@@ -414,7 +423,7 @@ def _counts(
     counted: Mapping[MachineId, Member],
     removed: Mapping[MachineId, frozenset[OperationId]],
 ) -> bool:
-    """Return whether a line rests on a chain of counted `add`s from the first machine."""
+    """Return whether a chain of counted `add`s leads from the founder to the signer, and no removal voids this line."""
     if _founds(operation, log.household):
         return True
     signer = counted.get(operation.signer)
@@ -424,7 +433,7 @@ def _counts(
 
 
 def _with_roles(member: Member | None, add: Add) -> Member:
-    """Merge an `add` into a member. Roles add up, and the alphabetically first name counts, so that the order of
+    """Merge an `add` into a member. Roles add up, and the alphabetically first name is used, so that the order of
     arrival does not matter."""
     roles, name = frozenset(add.roles), clean_name(add.name)
     if member is None:
@@ -433,7 +442,7 @@ def _with_roles(member: Member | None, add: Add) -> Member:
 
 
 def _changed(member: Member, roles: Operation | None, name: Operation | None) -> Member:
-    """Return the member as changed by the latest operations about it. Its right to sign stays as it was added."""
+    """Return the member with its latest roles and name. The admin role stays as it was added."""
     if roles is not None and isinstance(roles.body, SetRoles):
         admin = member.roles & {Role.ADMIN}
         member = replace(member, roles=frozenset(roles.body.roles) | admin)

@@ -1,4 +1,4 @@
-"""One signed line of the household log, and the one way to write it as bytes (SAFETY.md 4)."""
+"""A signed operation of the household log, and its only valid encoding as bytes (SAFETY.md 4)."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ import msgspec
 
 from app.core.ids import MAX_NAME_CHARACTERS, MachineId, machine_id
 
-HouseholdId = NewType("HouseholdId", str)  # 64 hex digits: hash of the first operation
+HouseholdId = NewType("HouseholdId", str)  # 64 hex digits: the hash of what the founder signed
 OperationId = NewType("OperationId", str)  # 64 hex digits: hash of the operation's bytes
 
 CONTEXT = b"poolhouse member 1\0"
 MAX_OPERATION_BYTES = 4 << 10
 MAX_DER_BYTES = 2 << 10
 SIGNATURE_BYTES = 64
-NO_HOUSEHOLD = HouseholdId("")  # stands in the first operation, which cannot contain its own hash
+NO_HOUSEHOLD = HouseholdId("")  # used by the first operation, which cannot contain its own hash
 
 
 class Role(StrEnum):
-    """A right of a machine."""
+    """A role that a machine may have in the household."""
 
     ADMIN = "admin"  # signs operations, opens pairing windows
     HOST = "host"  # opens pipelines on lenders
     LENDER = "lender"  # serves stages
-    GUEST = "guest"  # only uses a host's chat API
+    GUEST = "guest"  # only uses the Chat API of hosts
 
 
 FIRST_ROLES = (Role.ADMIN, Role.HOST, Role.LENDER)
-MAX_TURN = 1 << 53  # the largest integer that every JSON reader keeps exact
+MAX_TURN = 1 << 53  # the largest integer that every JSON parser reads exactly
 
 
 class BadOperation(ValueError):
-    """An invalid operation: its bytes are dropped and never relayed."""
+    """An invalid operation. Its bytes are dropped and never relayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """`machine` joins, with the certificate `der`."""
+    """The operation that adds `machine` to the household. `der` is its certificate."""
 
     household: HouseholdId
     machine: MachineId
@@ -55,7 +55,8 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """`machine` leaves forever. Of its own `add`s only those in `kept` still count."""
+    """The operation that removes `machine` forever. Of the operations that it signed, only those in `kept` still
+    count."""
 
     household: HouseholdId
     machine: MachineId
@@ -64,10 +65,10 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class SetRoles:
-    """`machine` may do this and no more. Of several the highest turn counts.
+    """The operation that sets the roles of `machine`. If there are several, the one with the highest turn counts.
 
-    Never ADMIN: that right comes with an `add`, and only a `remove` takes it away. So the set of signers does not
-    depend on the order in which lines arrive.
+    It never contains ADMIN: only an `add` grants that role, and only a `remove` takes it away. So the set of
+    signers does not depend on the order in which lines arrive.
     """
 
     household: HouseholdId
@@ -78,7 +79,7 @@ class SetRoles:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """`machine` is to call itself `name`. Of several the highest turn counts."""
+    """The operation that renames `machine`. If there are several, the one with the highest turn counts."""
 
     household: HouseholdId
     machine: MachineId
@@ -104,18 +105,18 @@ class Operation:
 
 
 def signed_bytes(body: Body, signer: MachineId) -> bytes:
-    """Return the bytes that an operation's signature covers."""
+    """Return the bytes that the signature of an operation covers."""
     return CONTEXT + _canonical(_fields(body) | {"signer": signer})
 
 
 def encode(operation: Operation) -> bytes:
-    """Return the canonical form of an operation: JSON, keys sorted, no spaces, ASCII."""
+    """Return the canonical form of an operation: ASCII JSON with sorted keys and without spaces."""
     fields = _fields(operation.body) | {"signer": operation.signer, "signature": _base64(operation.signature)}
     return _canonical(fields)
 
 
 def decode(text: bytes | str) -> Operation:
-    """Return the operation that `encode` wrote. Raises BadOperation for any other text."""
+    """Return the operation that `encode` wrote as `text`. Raises BadOperation for any other text."""
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
     if len(raw) > MAX_OPERATION_BYTES:
         raise BadOperation("longer than 4 KiB")
@@ -123,13 +124,13 @@ def decode(text: bytes | str) -> Operation:
         operation = _parsed(_DECODER.decode(raw))
     except (ValueError, RecursionError) as error:  # every error of msgspec is a ValueError
         raise BadOperation("not an operation") from error
-    if encode(operation) != raw:  # one operation must not have two encodings, or it would be two operations
+    if encode(operation) != raw:  # with two encodings, one operation would become two
         raise BadOperation("not canonical")
     return operation
 
 
 def household_of(first: Operation) -> HouseholdId:
-    """Return the household that `first` founds: the hash of the text that its founder signed."""
+    """Return the id of the household that `first` founds: the hash of the bytes that its founder signed."""
     return HouseholdId(hashlib.sha256(signed_bytes(first.body, first.signer)).hexdigest())
 
 
@@ -150,7 +151,7 @@ def _fields(body: Body) -> dict[str, object]:
 
 
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op", kw_only=True):
-    """An operation in its written form. `_parsed` checks the values."""
+    """The JSON form of an operation. `_parsed` checks its values."""
 
     household: str
     machine: str
@@ -218,8 +219,8 @@ def _parsed_add(line: _AddLine, household: HouseholdId, machine: MachineId) -> A
 
 
 def _parsed_name(name: str) -> str:
-    """Check a name's length. It is cleaned for display only: the set of control characters differs by Unicode
-    version."""
+    """Check the length of a name. Names are cleaned only for display, because the set of control characters depends on
+    the Unicode version."""
     if not 0 < len(name) <= MAX_NAME_CHARACTERS:
         raise ValueError("a name that is too long")
     return name
@@ -240,7 +241,8 @@ def _parsed_turn(turn: int) -> int:
 def _parsed_kept(kept: list[str]) -> tuple[OperationId, ...]:
     if kept != sorted(set(kept)):
         raise ValueError("kept is a sorted list without repeats")
-    return tuple(OperationId(machine_id(item)) for item in kept)  # ids of operations have the same form: 64 digits
+    # ids of operations have the same form as those of machines
+    return tuple(OperationId(machine_id(item)) for item in kept)
 
 
 def _household(text: str) -> HouseholdId:

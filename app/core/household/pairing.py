@@ -1,8 +1,8 @@
-"""A pairing window as a table: for each state and event, the next state and the commands to run.
+"""The state machine of a pairing window: for each state and event, the next state and the commands to run.
 
-See SAFETY.md 3. Seconds are monotonic and arrive with the events. A try is counted before its proof is checked, so
-breaking off afterwards does not save it. A machine occupies the window only once it brings a proof: greetings are
-heard concurrently, so a machine without a proof keeps nobody waiting.
+See SAFETY.md 3. Events carry monotonic times in seconds. A try is counted before its proof is checked, so a machine
+that disconnects early has still used it up. A machine occupies the window only once it has sent a proof. Before
+that, handshakes run concurrently, so a machine without a proof keeps nobody waiting.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from app.core.ids import MachineId
 
 MAX_TRIES = 3
 WINDOW_SECONDS = 120.0
-ATTEMPT_SECONDS = 10.0  # for one attempt from the connection to its proof, and again from there to the sent log
-LINK_SECONDS = 15.0  # from the sent log to the first real link
+ATTEMPT_SECONDS = 10.0  # the time limit from the connection to the proof, and again from there until the log is sent
+LINK_SECONDS = 15.0  # the time limit from sending the log to the first link
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """No window is open. `why` is None before the first window and after a cancelled one."""
+    """The state in which no window is open. `why` is None before the first window and after a cancelled one."""
 
     why: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The code is shown, and nobody has proved that they know it yet."""
+    """The state in which the code is shown and nobody has proved that they know it."""
 
     tries: int
     until_seconds: float
@@ -35,7 +35,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Checking:
-    """A proof has arrived, its try is counted, and it is being checked."""
+    """The state in which a proof has arrived and been counted as a try, and is being checked."""
 
     tries: int
     until_seconds: float
@@ -44,14 +44,14 @@ class Checking:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The code is proved and used up. The other side still has to sign its identity."""
+    """The state in which the code is proved and used up. The other side still has to sign its identity."""
 
     attempt_until_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """`machine` has the log, but is paired only when its link is up."""
+    """The state in which `machine` has the log but is not paired yet, because its first link is not up."""
 
     machine: MachineId
     until_seconds: float
@@ -59,7 +59,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """`machine` is paired."""
+    """The state in which `machine` is paired."""
 
     machine: MachineId
 
@@ -69,31 +69,31 @@ State = Closed | Open | Checking | Exchange | Admitted | Done
 
 @dataclass(frozen=True, slots=True)
 class WindowRequested:
-    """The user opens a window."""
+    """The event that the user opens a window."""
 
     now_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class ProofReceived:
-    """A proof has arrived, or an invalid SPAKE2 message."""
+    """The event that a proof, or an invalid SPAKE2 message, has arrived."""
 
     now_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class ProofAccepted:
-    """The proof is good."""
+    """The event that the proof is correct."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProofRejected:
-    """The proof is bad: somebody guessed, or tampered with the numbers."""
+    """The event that the proof is wrong: somebody guessed the code, or tampered with the messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """The third message arrived with a valid signature, so this is really `machine`."""
+    """The event that the third message arrived with a valid signature, which proves the identity of `machine`."""
 
     machine: MachineId
     now_seconds: float
@@ -101,91 +101,99 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """A link that passed the three checks."""
+    """The event that a link passed the three checks."""
 
     machine: MachineId
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """The current attempt ended: the connection was lost, or a message was out of order or malformed."""
+class AttemptBroken:
+    """The event that the attempt broke off: the connection was lost, or a message was malformed or out of order."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """Some time has passed."""
+    """The event that some time has passed."""
 
     now_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The user closes the window."""
+    """The event that the user closes the window."""
 
 
 Event = (
-    WindowRequested | ProofReceived | ProofAccepted | ProofRejected | Signed | Linked | Broken | TimePassed | Cancelled
+    WindowRequested
+    | ProofReceived
+    | ProofAccepted
+    | ProofRejected
+    | Signed
+    | Linked
+    | AttemptBroken
+    | TimePassed
+    | Cancelled
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ShowCode:
-    """Make a code, show it, and listen."""
+    """The command to generate a code, show it, and listen."""
 
 
 @dataclass(frozen=True, slots=True)
 class HideCode:
-    """The code is void. Stop listening."""
+    """The command to invalidate the code and stop listening."""
 
 
 @dataclass(frozen=True, slots=True)
-class TurnAway:
-    """Refuse the proof unread because no window is open, or another proof is accepted or being checked."""
+class RefuseProof:
+    """The command to refuse a proof unread, because no window is open or another proof is accepted or being checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Check the proof, and report ProofAccepted or ProofRejected."""
+    """The command to check the proof and report ProofAccepted or ProofRejected."""
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmed:
-    """Send our own proof and signature."""
+class Confirm:
+    """The command to send this machine's own proof and signature."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
-    """End the attempt, saying why."""
+class EndAttempt:
+    """The command to end the attempt and state why."""
 
     why: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Let `machine` in for its first link, and send it the log."""
+    """The command to admit `machine` for its first link and send it the log."""
 
     machine: MachineId
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
-    """Put `machine` into the log for good and tell all members."""
+class AddMember:
+    """The command to add `machine` to the log permanently and tell all members."""
 
     machine: MachineId
 
 
 @dataclass(frozen=True, slots=True)
-class Withdraw:
-    """Forget `machine`, which never linked."""
+class RevokeAdmission:
+    """The command to forget `machine`, which never linked."""
 
     machine: MachineId
 
 
-Command = ShowCode | HideCode | TurnAway | Check | Confirmed | Drop | Admit | Keep | Withdraw
+Command = ShowCode | HideCode | RefuseProof | Check | Confirm | EndAttempt | Admit | AddMember | RevokeAdmission
 Step = tuple[State, tuple[Command, ...]]
 
 TOO_MANY = Reason("pairing_tries_used")  # for the machine that showed the code
-ALL_WRONG = Reason("codes_wrong")  # for the machine where the last wrong code was typed
+ALL_WRONG = Reason("codes_wrong")  # for the machine on which the last wrong code was typed
 EXPIRED = Reason("pairing_expired")
 UNFINISHED = Reason("pairing_unfinished")
 OUT_OF_ORDER = Reason("pairing_broken")
@@ -206,13 +214,13 @@ def step(state: State, event: Event) -> Step:
         case Open(tries, until), ProofReceived(now):  # count the try before checking it
             return Checking(tries - 1, until, now + ATTEMPT_SECONDS), (Check(),)
         case _, ProofReceived():
-            return state, (TurnAway(),)
+            return state, (RefuseProof(),)
         case ((Closed() | Done()), _):
             return state, ()
         case _, Cancelled():
             return _closed(state, None)
         case Admitted(machine), Linked(other) if machine == other:
-            return Done(machine), (Keep(machine), HideCode())
+            return Done(machine), (AddMember(machine), HideCode())
         case ((Open() | Admitted()), _):
             return state, ()
         case _:
@@ -220,10 +228,11 @@ def step(state: State, event: Event) -> Step:
 
 
 def _attempt(state: Checking | Exchange, event: Event) -> Step:
-    """Accept Tried, Proved and Signed in this order only. Any other event ends the attempt."""
+    """Advance an attempt, in which ProofAccepted and then Signed are expected. Any other message or the deadline ends
+    it."""
     match state, event:
         case Checking(_, _, end), ProofAccepted():
-            return Exchange(end), (Confirmed(),)  # the code is used up, so there is no way back to Open
+            return Exchange(end), (Confirm(),)  # the code is used up, so the window cannot return to Open
         case Exchange(), Signed(machine, now):
             return Admitted(machine, now + LINK_SECONDS), (Admit(machine),)
         case Checking(), ProofRejected():
@@ -233,26 +242,26 @@ def _attempt(state: Checking | Exchange, event: Event) -> Step:
         case _, WindowRequested() | Linked():
             return state, ()
         case Exchange(), _:
-            return Closed(UNFINISHED), (Drop(UNFINISHED), HideCode())
+            return Closed(UNFINISHED), (EndAttempt(UNFINISHED), HideCode())
         case Checking(), _:
             return _after_attempt(state, wrong=False)
 
 
 def _after_attempt(state: Checking, wrong: bool) -> Step:
-    """Return to Open while tries are left."""
+    """Reopen the window if tries are left; otherwise close it."""
     if state.tries == 0:
-        return Closed(TOO_MANY), (Drop(ALL_WRONG), HideCode())
+        return Closed(TOO_MANY), (EndAttempt(ALL_WRONG), HideCode())
     why = Reason("code_wrong", {"tries_left": state.tries}) if wrong else OUT_OF_ORDER
-    return Open(state.tries, state.until_seconds), (Drop(why),)
+    return Open(state.tries, state.until_seconds), (EndAttempt(why),)
 
 
 def _time_is_up(state: Open | Admitted) -> Step:
     if isinstance(state, Admitted):
-        return Closed(UNFINISHED), (Withdraw(state.machine), HideCode())
+        return Closed(UNFINISHED), (RevokeAdmission(state.machine), HideCode())
     return Closed(EXPIRED), (HideCode(),)
 
 
 def _closed(state: State, why: Reason | None) -> Step:
     if isinstance(state, Admitted):
-        return Closed(UNFINISHED), (Withdraw(state.machine), HideCode())
+        return Closed(UNFINISHED), (RevokeAdmission(state.machine), HideCode())
     return Closed(why), (HideCode(),)

@@ -1,1 +1,1 @@
-"""JSON schemas as grammars, and JSON text that is still incomplete. Pure."""
+"""JSON schemas converted to grammars, and JSON text that is still incomplete."""

@@ -1,9 +1,9 @@
-"""JSON schema -> GBNF, so that an answer can only be JSON of that schema. Pure.
+"""Conversion of a JSON schema to a GBNF grammar, so that an answer can only be JSON of that schema.
 
-Not enforced, as in every engine of this kind: `uniqueItems`, that only one of `oneOf` matches, and each `format` that
-`string_expression` does not know. Properties that a schema does not name are never written, nor are items beyond its
-`prefixItems` unless it describes them. Constraints that no grammar can guarantee are refused, and so are regular
-expressions that do not match a known format.
+As in every engine of this kind, some constraints are not enforced: `uniqueItems`, that only one schema of `oneOf`
+matches, and each `format` that `string_expression` does not know. If a schema names properties, no others are
+generated. Nor are items beyond its `prefixItems`, unless it describes them. Constraints that no grammar can
+guarantee are refused, and so are regular expressions other than those of known formats.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 from app.core.errors import BadInput
 from app.core.json_schema.schema_types import is_deeper, resolve_reference, restricted_to, values_of_type
 
-MAX_INTEGER = 10**16 - 1  # no answer contains a longer integer
-MAX_BOUND = 10**6  # limit for numbers with a fraction: with nine decimal places, floats still tell them apart
+MAX_INTEGER = 10**16 - 1  # the largest integer that an answer may contain
+MAX_BOUND = 10**6  # limit for the bounds of fractions: up to here, floats represent nine decimal places exactly enough
 BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 
 _FRACTION = '("." [0-9]{1,9})?'
 _ZEROS = '("." "0"{1,9})?'
-_MORE = '"." [0-9]{0,8} [1-9]'  # a fraction other than zero
+_MORE = '"." [0-9]{0,8} [1-9]'  # a fraction that is not zero
 
 
 def integers(schema: Mapping[str, Any]) -> str:
-    """Return the expression of the integers between a schema's bounds. Raises ValueError with the problem."""
+    """Return the expression for the integers within a schema's bounds. Raises ValueError that states the problem."""
     bounds = _bounds_of(schema)
     low = max(
         math.ceil(bounds.get("minimum", -MAX_INTEGER)),
@@ -49,9 +49,9 @@ def integers(schema: Mapping[str, Any]) -> str:
 
 
 def numbers(schema: Mapping[str, Any]) -> str:
-    """Return the expression of the numbers between a schema's bounds, which must be integers.
+    """Return the expression for the numbers within a schema's bounds, which must be integers.
 
-    Raises ValueError with the problem.
+    Raises ValueError that states the problem.
     """
     bounds = _bounds_of(schema)
     if any(bound != math.floor(bound) or abs(bound) > MAX_BOUND for bound in bounds.values()):
@@ -79,7 +79,7 @@ def _bounds_of(schema: Mapping[str, Any]) -> dict[str, int | float]:
 
 
 def _stricter(bounds: Mapping[str, int | float], word: str, exclusive: str, pick: Any) -> tuple[int, bool]:
-    """Return the stricter bound, and whether it is exclusive."""
+    """Return the stricter of an inclusive and an exclusive bound, and whether it is the exclusive one."""
     none = MAX_INTEGER if pick is min else -MAX_INTEGER
     closed, opened = int(bounds.get(word, none)), int(bounds.get(exclusive, none))
     if exclusive not in bounds:
@@ -89,7 +89,7 @@ def _stricter(bounds: Mapping[str, int | float], word: str, exclusive: str, pick
 
 
 def _magnitudes(low: int, open_low: bool, high: int, open_high: bool) -> str:
-    """Return the numbers from low to high, which are nonnegative integers."""
+    """Return the expression for the numbers from low to high, both nonnegative integers."""
     if low == high:
         return f'"{low}" {_ZEROS}'
     options = []
@@ -103,7 +103,7 @@ def _magnitudes(low: int, open_low: bool, high: int, open_high: bool) -> str:
 
 
 def _naturals(low: int, high: int) -> str:
-    """Return the integers from low to high, both nonnegative."""
+    """Return the expression for the integers from low to high, both nonnegative."""
     if low == high:
         return f'"{low}"'
     options = []
@@ -120,7 +120,7 @@ def _naturals(low: int, high: int) -> str:
 
 
 def _span(low: str, high: str) -> str:
-    """Return the strings of digits from low to high, all equally long."""
+    """Return the expression for the strings of digits from low to high, which have equal lengths."""
     if low == high:
         return f'"{low}"'
     rest = len(low) - 1
@@ -138,14 +138,14 @@ def _span(low: str, high: str) -> str:
     return f"({' | '.join(options)})"
 
 
-# The strings of JSON Schema's `format`s: valid dates, times, durations, UUIDs, addresses, names. Years are 1000 to 9999
-# and there are no leap seconds, so that every reader accepts them. A host name must not be too long in total, so none
-# has many long parts.
+# The strings that satisfy a `format` of JSON Schema: valid dates, times, durations, UUIDs, addresses and names. Years
+# are 1000 to 9999 and there are no leap seconds, so that every parser accepts them. The total length of a host name is
+# limited, so a name with many parts has short ones.
 
 _ODD_MONTHS = '("01" | "03" | "05" | "07" | "08" | "10" | "12") "-" ("0" [1-9] | [12] [0-9] | "3" [01])'
 _EVEN_MONTHS = '("04" | "06" | "09" | "11") "-" ("0" [1-9] | [12] [0-9] | "30")'
 _FEBRUARY = '"02-" ("0" [1-9] | "1" [0-9] | "2" [0-8])'
-_BY_FOUR = '("0" [48] | [2468] [048] | [13579] [26])'  # two digits, not both 0
+_BY_FOUR = '("0" [48] | [2468] [048] | [13579] [26])'  # two digits divisible by four, but not 00
 _LEAP_YEAR = f'([1-9] [0-9] {_BY_FOUR} | ([2468] [048] | [13579] [26]) "00")'
 DATE = f'([1-9] [0-9]{{3}} "-" ({_ODD_MONTHS} | {_EVEN_MONTHS} | {_FEBRUARY}) | {_LEAP_YEAR} "-02-29")'
 HOUR, MINUTE = '([01] [0-9] | "2" [0-3])', "[0-5] [0-9]"
@@ -153,7 +153,7 @@ SECOND = f'":" {MINUTE} ("." [0-9]{{1,6}})?'
 _TIME = f'{HOUR} ":" {MINUTE} {SECOND} ("Z" | [+-] {HOUR} ":" {MINUTE})'
 _BYTE = '("25" [0-5] | "2" [0-4] [0-9] | "1" [0-9] [0-9] | [1-9]? [0-9])'
 _LETTERS = "[0-9a-fA-F]{1,4}"
-_LAST = f'({_LETTERS} ":" {_LETTERS} | {_BYTE} ("." {_BYTE}){{3}})'  # 32 bits
+_LAST = f'({_LETTERS} ":" {_LETTERS} | {_BYTE} ("." {_BYTE}){{3}})'  # the last 32 bits
 _IPV6 = " | ".join(
     [f'({_LETTERS} ":"){{6}} {_LAST}', f'"::" ({_LETTERS} ":"){{5}} {_LAST}']
     + [f'({_LETTERS} (":" {_LETTERS}){{0,{n}}})? "::" ({_LETTERS} ":"){{{4 - n}}} {_LAST}' for n in range(4)]
@@ -180,7 +180,8 @@ FORMATS: dict[object, tuple[str, int, int]] = {  # the grammar, and the minimum 
     "hostname": (f'({_LONG} ("." {_LONG}){{0,3}} | {SHORT} ("." {SHORT}){{4,7}})', 1, 251),
     "email": (f'{MAILBOX} "@" {SHORT} ("." {SHORT}){{1,5}}', 5, 249),
 }
-IPV6_ALONE = FORMATS["ipv6"][0].replace(_LAST, f'{_LETTERS} ":" {_LETTERS}')  # not ending in an IPv4 address
+# without the form that ends in an IPv4 address
+IPV6_ALONE = FORMATS["ipv6"][0].replace(_LAST, f'{_LETTERS} ":" {_LETTERS}')
 
 
 Known = tuple[str, int, int]  # the grammar, and the minimum and maximum number of characters
@@ -211,8 +212,8 @@ def _uuid(version: str) -> Known:
 
 
 def _datetime_patterns() -> dict[str, Known]:
-    """Return the patterns of date-times with and without zones, as the newest zod writes them and as earlier versions
-    did."""
+    """Return the patterns of date-times with and without time zones, as current and earlier versions of zod write
+    them."""
     to_a_second = f'{DATE} "T" {HOUR} ":" {MINUTE} {SECOND}'
     somewhere = FORMATS["date-time"]
     here = f'{to_a_second} "Z"?', 19, 27
@@ -246,10 +247,10 @@ PATTERNS: dict[str, Known] = {
 
 
 def string_expression(schema: Mapping[str, Any], least: int, most: int | None) -> str:
-    """Return the expression for strings of a schema's pattern, or else of its format.
+    """Return the expression for strings that match a schema's pattern or, if it has none, its format.
 
-    It is empty if the constraint is not enforced, for an unknown format or one whose strings may have other
-    lengths.
+    The result is empty if the constraint cannot be enforced: the pattern or format is unknown, or its strings may
+    be shorter than `least` or longer than `most`.
     """
     known: Mapping[Any, Known] = PATTERNS if "pattern" in schema else FORMATS
     name = schema.get("pattern" if "pattern" in schema else "format")
@@ -259,11 +260,11 @@ def string_expression(schema: Mapping[str, Any], least: int, most: int | None) -
     return text if least <= shortest and (most is None or longest <= most) else ""
 
 
-MAX_SCHEMA_BYTES = 64 << 10  # for this limit and the next, see SAFETY.md 7
+MAX_SCHEMA_BYTES = 64 << 10  # SAFETY.md 7 explains this limit and the next
 MAX_DEPTH = 32
 MAX_REPEAT = 2000  # llama.cpp refuses more
 MAX_GRAMMAR_BYTES = 64 << 10
-MAX_RULES = 4096  # a grammar with more would be too long anyway
+MAX_RULES = 4096  # with more rules, a grammar would be too long anyway
 TOO_LARGE = "it makes a grammar of more than 64 KiB"
 
 _PLAIN = {
@@ -291,24 +292,24 @@ _SILENT = frozenset(
 
 
 def json_grammar(schema: object) -> str:
-    """Return the grammar of one JSON value of this schema. Raises BadInput("schema_refused")."""
+    """Return the grammar for one JSON value of this schema. Raises BadInput("schema_refused")."""
     rules = Rules()
     return rules.grammar(rules.add(schema))
 
 
 def none_of(characters: Iterable[str]) -> str:
-    """Return a class of any character but these."""
+    """Return the character class that excludes these characters."""
     escaped = "".join(f"\\{character}" if character in "[]" else literal(character)[1:-1] for character in characters)
     return f"[^{escaped}]"
 
 
 def _begun(text: str, end: str) -> int:
-    """Return how many characters of the beginning of `end` are at the end of `text`."""
+    """Return the length of the longest prefix of `end` with which `text` ends."""
     return next(n for n in range(len(end), -1, -1) if text.endswith(end[:n]))
 
 
 def literal(text: str) -> str:
-    """Return a text as a GBNF literal."""
+    """Return `text` as a GBNF literal."""
     for sign, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
         text = text.replace(sign, written)
     return f'"{text}"'
@@ -326,7 +327,10 @@ class Rules:
         self._size = 0  # size of the grammar so far
 
     def add(self, schema: object, root: object = None) -> str:
-        """Return the name of the rule for values of a schema. References are resolved within it, or within `root`."""
+        """Add the rules for the values of a schema, and return the name of the top-level rule.
+
+        root: the value within which references are resolved; by default, the schema itself.
+        """
         check_size(schema)
         self._root, self._refs = schema if root is None else root, {}
         waiting: list[tuple[str, str]] = []
@@ -337,7 +341,7 @@ class Rules:
         return name
 
     def grammar(self, root: str) -> str:
-        """Return the text of the grammar with this root. Raises BadInput if it is too large."""
+        """Return the text of the grammar whose root is this expression. Raises BadInput if it is too large."""
         lines = [f"root ::= {root}", *(f"{name} ::= {rule}" for name, rule in self._rules.items())]
         text = "\n".join(lines) + "\n"
         if len(text.encode()) > MAX_GRAMMAR_BYTES:
@@ -345,13 +349,13 @@ class Rules:
         return text
 
     def named(self, expression: str) -> str:
-        """Return the name of a rule for this expression."""
+        """Add a rule for this expression, and return its name."""
         return self._rule(expression)
 
     def without(self, end: str) -> str:
         """Return the name of the rule for any text that does not contain `end`.
 
-        There is one rule for each number of its characters that precede.
+        There is a rule for each number of characters of `end` that have just been written.
         """
         if end not in self._without:
             names = [f"r{len(self._rules) + n}" for n in range(len(end))]
@@ -369,8 +373,8 @@ class Rules:
         return name
 
     def _put(self, name: str, expression: str) -> None:
-        """Add a rule. Raises BadInput as soon as the grammar is too large: nested lists of types repeat everything
-        below them."""
+        """Add a rule. Raises BadInput as soon as the grammar is too large, because nested lists of types repeat all
+        rules below them."""
         self._size += len(name) + len(expression)
         if self._size > MAX_GRAMMAR_BYTES:
             raise _no("", TOO_LARGE)
@@ -381,7 +385,8 @@ class Rules:
             return "value"
         if not isinstance(schema, Mapping):
             raise _no(at, "it is no schema")
-        if schema.get("propertyNames") == {"type": "string"}:  # true of all names; zod writes it for records
+        # every name satisfies this, and zod writes it for records
+        if schema.get("propertyNames") == {"type": "string"}:
             schema = {word: entry for word, entry in schema.items() if word != "propertyNames"}
         if keyword := next((word for word in _REFUSED if word in schema), None):
             raise _no(at, f"{keyword} is not supported")
@@ -394,7 +399,8 @@ class Rules:
         return self._typed(schema, at, waiting)
 
     def _composed(self, word: str, operand: Any, kind: Any, at: str, waiting: list[tuple[str, str]]) -> str:
-        """Return the expression of a schema with a composing keyword. `kind`: the type that also applies, if any."""
+        """Return the expression for a schema with a composing keyword. `kind` is the type given next to the keyword,
+        if any."""
         match word, operand:
             case "$ref", str(place):
                 rule = self._reference(place, at, waiting)
@@ -415,7 +421,7 @@ class Rules:
         raise _no(at, f"this {word} is not supported")
 
     def _check_kind(self, place: str, kind: Any, at: str) -> None:
-        """Raise BadInput for a type next to a reference whose target may have another type."""
+        """Raise BadInput if the type given next to a reference is not the type of its target."""
         target = self._referred(place) if kind is not None else None
         if kind is not None and not (isinstance(target, Mapping) and target.get("type") == kind):
             raise _no(at, "type stands beside a $ref to what has another, or none")
@@ -480,7 +486,7 @@ class Rules:
         if every and any(property_schema is False for property_schema in every.values()):
             raise _no(at, "a required property is forbidden")
         if not every and more is not False:
-            if least > 1:  # one name may occur twice
+            if least > 1:  # a grammar cannot prevent the same name from occurring twice
                 raise _no(at, "minProperties above 1 needs properties that are named")
             of = self._rule(self._expression(more, f"{at}/additionalProperties", waiting))
             return f'"{{" space {_several(f"""string ":" space {of}""", least, most)} space "}}"'
@@ -491,7 +497,8 @@ class Rules:
         return f'"{{" space {self._listed(parts, least, most, at)} space "}}"'
 
     def _listed(self, parts: Sequence[tuple[str, bool]], least: int, most: int | None, at: str) -> str:
-        """Return the properties in order, separated by commas. Optional ones may be missing while enough remain."""
+        """Return the expression for the properties in order, separated by commas. Optional ones may be left out as
+        long as at least `least` properties are written."""
         needed = sum(of for _, of in parts)
         if least > len(parts):
             raise _no(at, "minProperties is above the number of its named properties")
@@ -501,7 +508,7 @@ class Rules:
             least = 0
         if most is None or most >= len(parts):
             most = len(parts)
-            many = max(1, least)  # beyond this, the number no longer matters
+            many = max(1, least)  # from here on, the number of properties no longer matters
         else:
             many = most
         if many * len(parts) > MAX_RULES:
@@ -512,10 +519,10 @@ class Rules:
         return rest[0] or '""'
 
     def _from(self, part: tuple[str, bool], came: int, rest: Sequence[str | None], many: int, most: int) -> str | None:
-        """Return the rule for this property and those after it once `came` have been written, or None if nothing is
-        allowed.
+        """Return the rule for this property and all later ones once `came` properties are written, or None if there is
+        no way to continue.
 
-        rest: for each number of properties written, the rule of what may follow this one.
+        rest: for each number of written properties, the rule for what may follow this property.
         """
         name, needed = part
         later = rest[min(came + 1, many)] if came < most else None
@@ -544,7 +551,7 @@ class Rules:
 
 
 def check_size(schema: object) -> None:
-    """Raise BadInput("schema_refused") for JSON that is too long or too deep to process."""
+    """Raise BadInput("schema_refused") for a schema that is too long or nested too deeply to process."""
     try:
         size = len(json.dumps(schema, ensure_ascii=False).encode())
     except (TypeError, ValueError, RecursionError):
@@ -564,7 +571,7 @@ def _json(value: object) -> str:
 
 
 def _bounds(schema: Mapping[str, Any], low: str, high: str, at: str) -> tuple[int, int | None]:
-    """Return the lower and the upper bound. A null bound counts as absent. Raises BadInput."""
+    """Return the lower and the upper bound. A bound that is null counts as absent. Raises BadInput."""
     least, most = schema.get(low), schema.get(high)
     for bound in (least, most):
         if bound is not None and (type(bound) is not int or not 0 <= bound <= MAX_REPEAT):
@@ -576,14 +583,14 @@ def _bounds(schema: Mapping[str, Any], low: str, high: str, at: str) -> tuple[in
 
 
 def _among(values: Sequence[object], kind: object, at: str) -> str:
-    """Return one of the values that are of the type."""
+    """Return the expression for those of the values that have this type."""
     if not (matching := values_of_type(values, kind)):
         raise _no(at, "none of its values is of its type")
     return " | ".join(map(_json, matching))
 
 
 def _beside(schema: object, kind: object, at: str) -> object:
-    """Return one of several choices, restricted to the type given next to them."""
+    """Return a schema listed under a composing keyword, restricted to the type given next to that keyword."""
     try:
         return restricted_to(schema, kind)
     except ValueError as error:
@@ -591,7 +598,7 @@ def _beside(schema: object, kind: object, at: str) -> object:
 
 
 def _several(of: str, least: int, most: int | None) -> str:
-    """Return `least` to `most` repetitions with commas between them."""
+    """Return the expression for `least` to `most` repetitions, separated by commas."""
     if most == 0:
         return '""'
     inner = f'{of} ("," space {of}){_times(max(0, least - 1), None if most is None else most - 1)}'

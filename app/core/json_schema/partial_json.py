@@ -1,5 +1,4 @@
-"""JSON as models write it: values, the certain part of a text that was cut anywhere, and a scan of an object that still
-grows. Pure."""
+"""JSON as models write it: values, the certain part of a truncated text, and a scanner for a growing object."""
 
 from __future__ import annotations
 
@@ -10,19 +9,19 @@ from typing import Any, NoReturn
 
 from app.core.json_schema.schema_types import is_deeper
 
-MAX_DEPTH = 64  # of values that are written as JSON again somewhere, since readers and writers support only this depth
-# Half a string, half a word, or nothing, at the end of a text.
+MAX_DEPTH = 64  # the maximum nesting of values that will be written as JSON again, since other parsers have limits too
+# An incomplete string or word, or nothing, at the end of a text.
 _HALF = re.compile(r'(?:"(?:[^"\\]|\\.)*\\?|t(?:r|ru)?|f(?:a|al|als)?|n(?:u|ul)?|)', re.DOTALL)
 _NUMBER = re.compile(r"[-+0-9.eE]*")
 _BLANKS = re.compile(r"[ \t\r\n]*")
-MOST_VALUES = 20_000  # of JSON read piece by piece: a twentieth of a second
+MOST_VALUES = 20_000  # the limit for incremental parsing, which takes a twentieth of a second for this many
 
 
 def value_at(text: str, at: int = 0) -> tuple[Any, int]:
-    """Return the value that begins at `at`, and the position where it ends.
+    """Return the value that begins at `at`, and the position after it.
 
-    Raises ValueError if there is none, if it is nested too deeply, or if it is a number that JSON does not allow or
-    that is out of range.
+    Raises ValueError if there is no value, if it is nested too deeply, or if it contains a number that JSON does
+    not allow or that is out of range.
     """
     try:
         value, end = _DECODER.raw_decode(text, at)
@@ -34,7 +33,7 @@ def value_at(text: str, at: int = 0) -> tuple[Any, int]:
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a text. Raises ValueError like `value_at`, and for anything after the value."""
+    """Return the value of a JSON text. Raises ValueError like `value_at`, and also if anything follows the value."""
     text = text.strip()
     value, end = value_at(text)
     if end < len(text):
@@ -43,10 +42,13 @@ def parse_json(text: str) -> Any:
 
 
 def certain_part(text: str) -> Any:
-    """Return the list or object that a text begins, without its incomplete parts: half a string, a number that may
-    continue, a name without its value. Raises ValueError if it begins neither."""
+    """Return the list or object that begins a truncated text, without its incomplete parts.
+
+    Incomplete parts are half a string, a number that may continue, and a name without its value. Raises ValueError
+    if the text begins neither a list nor an object.
+    """
     reader = _Reader(text)
-    if not reader.stands("{["):
+    if not reader.next_is("{["):
         raise ValueError("no list and no object begins here")
     value = reader.value(0)
     if not reader.is_cut and not reader.at_end():
@@ -55,7 +57,8 @@ def certain_part(text: str) -> Any:
 
 
 def to_json(value: object) -> str:
-    """A value as JSON text that can be sent. Half a surrogate pair, which JSON can name, becomes the sign for none."""
+    """Return a value as JSON text that can be encoded. Lone surrogates, which JSON can contain as escapes, become
+    U+FFFD."""
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode()
@@ -65,7 +68,7 @@ def to_json(value: object) -> str:
 
 
 class _CutError(Exception):
-    """The text ends here."""
+    """The end of the text before the end of a value."""
 
 
 class _Reader:
@@ -74,19 +77,19 @@ class _Reader:
         self._n_left = MOST_VALUES
 
     def value(self, depth: int) -> Any:
-        """Return the next value, or the part present of a list or object. Raises ValueError, _CutError."""
+        """Return the next value, or the available part of a list or object. Raises ValueError, _CutError."""
         if depth > MAX_DEPTH:
             raise _too_deep()
         self._n_left -= 1
         if self._n_left < 0:
             raise ValueError("it has too many values")
-        if self._takes("{"):
+        if self._accept("{"):
             return self._object(depth + 1)
-        if self._takes("["):
+        if self._accept("["):
             return self._list(depth + 1)
         begin = self._at
         if (number := _NUMBER.match(self._text, begin)) and number.end() == len(self._text):
-            raise _CutError  # 12 may still become 123
+            raise _CutError  # for example, 12 may become 123
         try:
             value, self._at = _DECODER.raw_decode(self._text, begin)
         except ValueError:
@@ -98,13 +101,13 @@ class _Reader:
     def _object(self, depth: int) -> dict[str, Any]:
         members: dict[str, Any] = {}
         try:
-            while not self._takes("}"):
+            while not self._accept("}"):
                 if members:
-                    self._wants(",")
+                    self._expect(",")
                 name = self.value(depth)
                 if not isinstance(name, str):
                     raise ValueError("a name is no string")
-                self._wants(":")
+                self._expect(":")
                 members[name] = self.value(depth)
                 if self.is_cut:
                     break
@@ -115,9 +118,9 @@ class _Reader:
     def _list(self, depth: int) -> list[Any]:
         items: list[Any] = []
         try:
-            while not self._takes("]"):
+            while not self._accept("]"):
                 if items:
-                    self._wants(",")
+                    self._expect(",")
                 items.append(self.value(depth))
                 if self.is_cut:
                     break
@@ -130,20 +133,20 @@ class _Reader:
             self._at = blanks.end()
         return self._at == len(self._text)
 
-    def stands(self, signs: str) -> bool:
-        return not self.at_end() and self._text[self._at] in signs
+    def next_is(self, characters: str) -> bool:
+        return not self.at_end() and self._text[self._at] in characters
 
-    def _takes(self, sign: str) -> bool:
+    def _accept(self, character: str) -> bool:
         if self.at_end():
             raise _CutError
-        if self._text[self._at] != sign:
+        if self._text[self._at] != character:
             return False
         self._at += 1
         return True
 
-    def _wants(self, sign: str) -> None:
-        if not self._takes(sign):
-            raise ValueError(f"{sign} is missing")
+    def _expect(self, character: str) -> None:
+        if not self._accept(character):
+            raise ValueError(f"{character} is missing")
 
 
 def _no_number(name: str) -> NoReturn:
@@ -184,25 +187,28 @@ _WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)
 _BEGUN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*|)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]*)?")
 
 
-WORDS = ("true", "false", "null")
+CONSTANTS = ("true", "false", "null")
 
 
-VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, BEHIND = range(6)  # what may come next
+VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, AFTER_VALUE = range(6)  # what the scanner expects next
 
 
 class JsonScan:
-    """Reads a text from `at` on. All before `at` is the beginning of an object, and nothing is read twice."""
+    """An incremental scanner of one JSON object in a growing text, which reads no character twice.
+
+    at: the position up to which the text is certainly part of the object; at first, the beginning of the object.
+    """
 
     def __init__(self, at: int) -> None:
         self.at = at
-        self.is_whole = False
-        self._open = ""  # the open brackets
+        self.is_complete = False
+        self._open = ""  # the open brackets, outermost first
         self._next = VALUE
         self._in_text = False
 
     def read(self, text: str) -> None:
-        """Read as far as the text is certain. Raises ValueError if it cannot be the continuation of an object."""
-        while not self.is_whole:
+        """Read as far as the text is certain. Raises ValueError if it is not a JSON object."""
+        while not self.is_complete:
             if self._in_text:
                 if not self._text(text):
                     return
@@ -213,7 +219,7 @@ class JsonScan:
                 return
 
     def _text(self, text: str) -> bool:
-        """Continue within a string. Return whether its end has come."""
+        """Continue within a string. Return whether its end was reached."""
         while True:
             if plain := _PLAIN.match(text, self.at):
                 self.at = plain.end()
@@ -222,7 +228,7 @@ class JsonScan:
             if text[self.at] == '"':
                 self.at += 1
                 self._in_text = False
-                self._next = COLON if self._next in (KEY, FIRST_KEY) else BEHIND
+                self._next = COLON if self._next in (KEY, FIRST_KEY) else AFTER_VALUE
                 return True
             if escape := _ESCAPE.match(text, self.at):
                 self.at = escape.end()
@@ -232,23 +238,23 @@ class JsonScan:
                 raise ValueError("a text holds what none may")
 
     def _token(self, text: str) -> bool:
-        """Read the next token. Return whether it is complete."""
-        sign = text[self.at]
-        match sign, self._next:
-            case "{" | "[", _ if self._next in (VALUE, FIRST_VALUE) and (self._open or sign == "{"):
+        """Read the next token. Return False if it is incomplete."""
+        character = text[self.at]
+        match character, self._next:
+            case "{" | "[", _ if self._next in (VALUE, FIRST_VALUE) and (self._open or character == "{"):
                 if len(self._open) >= MAX_DEPTH:
                     raise ValueError("it is nested too deeply")
-                self._open += sign
-                self._next = FIRST_KEY if sign == "{" else FIRST_VALUE
-            case '"', _ if self._next not in (COLON, BEHIND) and self._open:
+                self._open += character
+                self._next = FIRST_KEY if character == "{" else FIRST_VALUE
+            case '"', _ if self._next not in (COLON, AFTER_VALUE) and self._open:
                 self._in_text = True
             case ":", _ if self._next == COLON:
                 self._next = VALUE
-            case ",", _ if self._next == BEHIND:
+            case ",", _ if self._next == AFTER_VALUE:
                 self._next = KEY if self._open[-1] == "{" else VALUE
-            case "}", _ if self._next in (FIRST_KEY, BEHIND) and self._open[-1:] == "{":
+            case "}", _ if self._next in (FIRST_KEY, AFTER_VALUE) and self._open[-1:] == "{":
                 self._close()
-            case "]", _ if self._next in (FIRST_VALUE, BEHIND) and self._open[-1:] == "[":
+            case "]", _ if self._next in (FIRST_VALUE, AFTER_VALUE) and self._open[-1:] == "[":
                 self._close()
             case _:
                 return self._word(text)
@@ -257,7 +263,7 @@ class JsonScan:
 
     def _close(self) -> None:
         self._open = self._open[:-1]
-        self._next, self.is_whole = BEHIND, not self._open
+        self._next, self.is_complete = AFTER_VALUE, not self._open
 
     def _word(self, text: str) -> bool:
         if self._next not in (VALUE, FIRST_VALUE) or not self._open:
@@ -265,11 +271,11 @@ class JsonScan:
         match = _WORD.match(text, self.at)
         word = match[0] if match else ""
         if match and match.end() == len(text):
-            if not (_BEGUN_NUMBER.fullmatch(word) or any(literal.startswith(word) for literal in WORDS)):
+            if not (_BEGUN_NUMBER.fullmatch(word) or any(literal.startswith(word) for literal in CONSTANTS)):
                 raise ValueError("it is no value")
             return False
-        if not (_WHOLE_NUMBER.fullmatch(word) and math.isfinite(float(word))) and word not in WORDS:
+        if not (_WHOLE_NUMBER.fullmatch(word) and math.isfinite(float(word))) and word not in CONSTANTS:
             raise ValueError("it is no value")
         self.at += len(word)
-        self._next = BEHIND
+        self._next = AFTER_VALUE
         return True

@@ -1,4 +1,4 @@
-"""The types of JSON values, and the types and references in a JSON schema. Pure."""
+"""The types of JSON values, and the types and references in a JSON schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 
 def values_of_type(values: Sequence[object], kind: object) -> list[object]:
-    """Return the values of this type, or of one of these types. None accepts any."""
+    """Return the values of this type or of one of these types. None accepts every value."""
     if kind is None:
         return list(values)
     kinds = _list(kind)
@@ -16,7 +16,7 @@ def values_of_type(values: Sequence[object], kind: object) -> list[object]:
 
 
 def restricted_to(schema: object, kind: object) -> object:
-    """Return a schema restricted to a type. Raises ValueError if it has another type."""
+    """Return a schema restricted to a type. Raises ValueError if the schema has a different type."""
     if kind is None or not (schema is True or isinstance(schema, Mapping)):
         return schema
     keywords: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
@@ -32,7 +32,7 @@ def restricted_to(schema: object, kind: object) -> object:
 
 
 def kinds_of(value: object) -> tuple[str, ...]:
-    """Return the types of a JSON value: an integer is also a number."""
+    """Return the types of a JSON value. An integer is also a number."""
     match value:
         case None:
             return ("null",)
@@ -50,7 +50,7 @@ def kinds_of(value: object) -> tuple[str, ...]:
 
 
 def resolve_reference(place: object, root: object) -> object:
-    """Return the target of a reference within `root`, or None if it points to nothing."""
+    """Return the target of a `$ref` within `root`, or None if there is none."""
     if not isinstance(place, str) or not (place == "#" or place.startswith("#/")):
         return None
     target = root
@@ -62,7 +62,7 @@ def resolve_reference(place: object, root: object) -> object:
 def _inner(of: object, step: str) -> object:
     """Return the target of one step of a reference.
 
-    Some programs percent-encode it as in a URL (`%3C` for `<`); others do not.
+    Some programs percent-encode a step as in a URL (`%3C` for `<`); others do not.
     """
     if isinstance(of, list):
         return of[int(step)] if step.isascii() and step.isdecimal() and int(step) < len(of) else None
@@ -75,7 +75,7 @@ def _inner(of: object, step: str) -> object:
 
 
 def is_deeper(value: object, most: int) -> bool:
-    """Return whether lists and objects are nested more than `most` levels deep. It does not recurse."""
+    """Return whether lists and objects are nested more than `most` levels deep, without recursion."""
     level: Iterable[object] = [value]
     for _ in range(most + 1):
         level = [inner for outer in level for inner in _inside(outer)]
@@ -93,24 +93,28 @@ def _list(kind: object) -> Sequence[object]:
     return kind if isinstance(kind, list) else [kind]
 
 
-# these contain data, in which a `$ref` is not a reference
-VALUES = frozenset({"const", "default", "enum", "example", "examples"})
+# keywords whose values are data, in which a `$ref` is not a reference
+DATA_KEYWORDS = frozenset({"const", "default", "enum", "example", "examples"})
 
 
-NAMED = frozenset({"properties", "$defs", "definitions"})  # these map names to schemas, so their keys are not keywords
+# keywords that map names to schemas, so the keys of their values are not keywords
+NAME_MAP_KEYWORDS = frozenset({"properties", "$defs", "definitions"})
 
 
-Around = tuple[tuple[str, Any], ...]  # schemas with their locations, from the root to the innermost one
+EnclosingSchemas = tuple[tuple[str, Any], ...]  # the enclosing schemas with their locations, from the root inward
 
 
 def localize_references(schema: Any) -> Any:
-    """Return the schema with each reference that points to nothing from the root made relative to the innermost schema
-    around it that has its target. References without any target stay. The schema must not be deep: see
-    `check_size`."""
+    """Return the schema with references rewritten so that they resolve from the root.
+
+    A reference without a target from the root is taken to be relative to the innermost enclosing schema that has
+    its target. References without any target stay. The schema must have passed `check_size`, which limits its
+    depth.
+    """
     return _schema(schema, "#", ())
 
 
-def _schema(part: Any, at: str, around: Around) -> Any:
+def _schema(part: Any, at: str, around: EnclosingSchemas) -> Any:
     if isinstance(part, list):
         return [_schema(inner, f"{at}/{n}", around) for n, inner in enumerate(part)]
     if not isinstance(part, Mapping):
@@ -119,18 +123,18 @@ def _schema(part: Any, at: str, around: Around) -> Any:
     made: dict[str, Any] = {}
     for name, inner in part.items():
         place = f"{at}/{_step(name)}"
-        if name in VALUES:
+        if name in DATA_KEYWORDS:
             made[name] = inner
         elif name == "$ref":
             made[name] = _referenced(inner, around)
-        elif name in NAMED and isinstance(inner, Mapping):
+        elif name in NAME_MAP_KEYWORDS and isinstance(inner, Mapping):
             made[name] = {of: _schema(of_it, f"{place}/{_step(of)}", around) for of, of_it in inner.items()}
         else:
             made[name] = _schema(inner, place, around)
     return made
 
 
-def _referenced(place: Any, around: Around) -> Any:
+def _referenced(place: Any, around: EnclosingSchemas) -> Any:
     if not isinstance(place, str) or not place.startswith("#/"):
         return place
     _, root = around[0]

@@ -1,1 +1,1 @@
-"""Decides whether a machine lends now: its owner's rules against its readings. Pure."""
+"""The decision whether this machine lends now: the owner's rules applied to sensor readings."""

@@ -1,4 +1,4 @@
-"""The hours of a week in which something is allowed, as people write them: `mon-fri 18:00-08:00`."""
+"""The hours of the week in which something is allowed, as people write them: `mon-fri 18:00-08:00`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPAN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A span from one minute to another on these days. It passes midnight if it ends before it begins.
+    """A time span on some days of the week. It passes midnight if it ends before it begins.
 
     days: 0 is Monday. A span belongs to the day on which it begins.
     """
@@ -41,7 +41,7 @@ class Span:
         if not sound:
             raise ValueError("hours that no week has")
 
-    def holds(self, weekday: int, minute: int) -> bool:
+    def includes(self, weekday: int, minute: int) -> bool:
         """Return whether the span includes this minute of this weekday."""
         if self.from_minute < self.to_minute:
             return weekday in self.days and self.from_minute <= minute < self.to_minute
@@ -49,15 +49,15 @@ class Span:
         return today or ((weekday - 1) % len(DAYS) in self.days and minute < self.to_minute)
 
 
-def within(spans: Sequence[Span], weekday: int, minute: int) -> bool:
-    """Return whether any span includes this moment. No spans mean always."""
-    return not spans or any(span.holds(weekday, minute) for span in spans)
+def is_within(spans: Sequence[Span], weekday: int, minute: int) -> bool:
+    """Return whether any span includes this moment. No spans at all mean every moment."""
+    return not spans or any(span.includes(weekday, minute) for span in spans)
 
 
-def read_hours(text: str) -> tuple[Span, ...]:
-    """Return the spans in a text such as `mon-fri 18:00-08:00, sat, sun 9:00-12:00`; none for `always`.
+def parse_hours(text: str) -> tuple[Span, ...]:
+    """Return the spans in a text such as `mon-fri 18:00-08:00, sat, sun 9:00-12:00`, or none for `always`.
 
-    Raises BadInput for any other text.
+    Raises BadInput for an invalid text.
     """
     typed = text.strip().lower()
     if typed == "always":
@@ -71,8 +71,8 @@ def read_hours(text: str) -> tuple[Span, ...]:
         raise _odd(text) from None
 
 
-def hours_text(spans: Sequence[Span]) -> str:
-    """Return the text that `read_hours` reads back: `mon-fri 18:00-08:00, sat`, or `always`."""
+def format_hours(spans: Sequence[Span]) -> str:
+    """Return the spans in the form that `parse_hours` accepts: `mon-fri 18:00-08:00, sat`, or `always`."""
     return ", ".join(_written(span) for span in spans) or "always"
 
 

@@ -1,4 +1,4 @@
-"""The state machine of this machine's lending: Off, Ready, Working, Draining or Paused, and the steps between them."""
+"""The state machine of this machine's lending: off, ready, working, draining or paused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.lending.policy import Allowed, Denied, NothingLent, Verdict
 
-# How long no frame has passed when a pause may interrupt: between two answers, it costs nobody anything. Within an
-# answer, another machine may compute for longer than this, so hosts report whether an answer is in progress.
+# A pause may interrupt after this much time without a frame: between two answers, that costs nobody anything. Within an
+# answer, another machine may compute for longer, so hosts report whether an answer is in progress.
 QUIET_SECONDS = 2.0
 
 OWNER = Reason("pause_owner")
@@ -20,27 +20,27 @@ OFF = Reason("lend_off")
 
 @dataclass(frozen=True, slots=True)
 class Off:
-    """The owner lends nothing."""
+    """The state in which the owner lends nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Hosts may request memory; none has layers here."""
+    """The state in which hosts may request memory but none has layers here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """Some machines have layers here."""
+    """The state in which hosts have layers here."""
 
     hosts: frozenset[MachineId]
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """A pause of lending.
+    """The state in which lending is paused.
 
-    by_owner: paused by hand, which rules alone do not end. until_s: paused by hand until then, after which it ends by
-    itself.
+    by_owner: the owner paused it, so the rules alone do not end the pause. until_s: when a pause by the owner ends
+    by itself, or None.
     """
 
     why: Reason
@@ -50,7 +50,8 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """Running answers may finish until the deadline, and nothing new begins. `then` is the next state."""
+    """The state in which running answers may finish until the deadline and nothing new begins. `then` is the next
+    state."""
 
     hosts: frozenset[MachineId]
     deadline_s: float
@@ -63,7 +64,8 @@ State = Off | Ready | Working | Draining | Paused
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The owner pauses, until a moment or until resumed. A deadline of now stops at once."""
+    """The event that the owner pauses lending, until `until_s` or until resumed. A deadline of now ends running
+    answers."""
 
     deadline_s: float
     until_s: float | None = None
@@ -72,12 +74,13 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The owner lends again."""
+    """The event that the owner resumes lending."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyApplied:
-    """The rules were applied. What they deny must be released by the deadline."""
+    """The event that the rules were applied. Memory that the verdict no longer allows must be released by the
+    deadline."""
 
     verdict: Verdict
     deadline_s: float
@@ -85,8 +88,11 @@ class PolicyApplied:
 
 @dataclass(frozen=True, slots=True)
 class StagesInspected:
-    """A look at the lent stages: which hosts have layers here, how long no frame has passed, and whether a host reports
-    that an answer passes here."""
+    """The event that the lent stages were inspected.
+
+    hosts: the machines that have layers here. quiet_s: the time since the last frame. answers: whether a host
+    reports an answer in progress.
+    """
 
     now_s: float
     hosts: frozenset[MachineId]
@@ -99,7 +105,7 @@ Event = Pause | Resume | PolicyApplied | StagesInspected
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
-    """End all lending now. `why` is the reason that the hosts are given."""
+    """The command to end all lending now. `why` is the reason that hosts receive."""
 
     why: Reason
 
@@ -108,7 +114,7 @@ Steps = tuple[State, tuple[GiveBack, ...]]
 
 
 def step(state: State, event: Event) -> Steps:
-    """Return the state after the event, and the actions to take."""
+    """Return the state after the event, and the commands to run."""
     match state, event:
         case _, Pause(deadline_s, until_s, why):
             return _leave(state, Paused(why, True, until_s), deadline_s), ()
@@ -121,11 +127,11 @@ def step(state: State, event: Event) -> Steps:
         case _, StagesInspected():
             return _inspected(state, event)
         case _:
-            return state, ()  # a pause set by a rule ends only by the rules
+            return state, ()  # only the rules end a pause that a rule began
 
 
 def reason_of(state: State) -> Reason | None:
-    """Return the reason that nothing is lent, or soon nothing will be."""
+    """Return the reason that nothing is lent, or that nothing will be lent soon."""
     match state:
         case Off():
             return OFF
@@ -138,7 +144,7 @@ def reason_of(state: State) -> Reason | None:
 
 
 def state_word(state: State) -> StateWord:
-    """Return the one-word state for the faces and the other machines."""
+    """Return the one-word state for the user interfaces and the other machines."""
     match state:
         case Off():
             return "off"
@@ -155,7 +161,7 @@ def state_word(state: State) -> StateWord:
 
 
 def _leave(state: State, then: Paused | Off, deadline_s: float) -> State:
-    """Release what is lent first, if anything. A drain that has begun never gets longer."""
+    """Change to `then`, after a drain if anything is lent. A drain in progress never gets longer."""
     match state:
         case Working(hosts):
             return Draining(hosts, deadline_s, then)
@@ -191,10 +197,10 @@ def _inspected(state: State, seen: StagesInspected) -> Steps:
             return then, ()
         case Draining(_, deadline_s, then):
             ended = seen.quiet_s >= QUIET_SECONDS and not seen.answers
-            over = ended or seen.now_s >= deadline_s  # at the deadline, no matter what a host reports
+            over = ended or seen.now_s >= deadline_s  # the deadline applies regardless of what a host reports
             ends = (GiveBack(reason_of(then) or OFF),) if over else ()
             return replace(state, hosts=seen.hosts), ends
-        case Off() | Paused() if seen.hosts:  # a host opened it just as the pause began
+        case Off() | Paused() if seen.hosts:  # a host opened a stage just as the pause began
             return state, (GiveBack(reason_of(state) or OFF),)
         case _:
             return state, ()

@@ -1,4 +1,4 @@
-"""The lending policy: whether this machine lends, and how much, given its owner's rules and its readings. Pure."""
+"""The lending policy: whether this machine lends, and how much, according to its owner's rules and its readings."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.core.errors import Reason
-from app.core.lending.hours import Span, within
+from app.core.lending.hours import Span, is_within
 
-RESERVE_BYTES = 1 << 30  # never lent, but kept for the owner's next program; on small machines, a tenth of the memory
-STEP_BYTES = 64 << 20  # free memory is reported in steps, so that other machines do not hear about every page
-SHORT_SHARE = 0.5  # share of the reserve: if less is free, the owner's programs need the lent memory
-CRITICAL_SHARE = 0.125  # share of the reserve: if less is free, running answers are not waited for
-BATTERY_GAP_PERCENT = 10  # lending resumes this far above the level at which it paused (UX.md TC3)
+# never lent but kept for the next program that the owner starts; on small machines, a tenth of the memory
+RESERVE_BYTES = 1 << 30
+STEP_BYTES = 64 << 20  # the granularity of reported free memory, so that other machines need not hear about every page
+SHORT_SHARE = 0.5  # fraction of the reserve; with less free memory, the owner's programs need the lent memory
+CRITICAL_SHARE = 0.125  # fraction of the reserve; with less free memory, running answers may not finish
+BATTERY_GAP_PERCENT = 10  # lending resumes at this much above the level at which it paused (UX.md TC3)
 BATTERY_CRITICAL_PERCENT = 5
-GPU_BUSY_PERCENT = 30  # load from another program that pauses lending; the pause ends at half of it
-HOT_CELSIUS = 95  # most processors throttle at 95 to 105
+GPU_BUSY_PERCENT = 30  # load of other programs at which lending pauses; it resumes below half of that
+HOT_CELSIUS = 95  # most processors throttle between 95 and 105 degrees
 HOT_LEAST, HOT_MOST = 50, 105  # the range an owner may choose from
-COOLER_CELSIUS = 15.0  # lending resumes this far below the temperature at which it paused
+COOLER_CELSIUS = 15.0  # lending resumes at this much below the temperature at which it paused
 MAX_THREADS = 1024
 MAX_PROGRAMS = 64
-# below the minimum, transfers shared by several machines would be too slow
+# below the minimum, transfers to several machines at a time would be too slow
 LINK_LEAST_MBIT, LINK_MOST_MBIT = 2, 100_000
 MAX_PROGRAM_CHARACTERS = 100
 
-# How long no rule may object before lending resumes. Otherwise brief changes would cause layers to be loaded and
-# discarded again and again.
+# The time without an objection before lending resumes. Otherwise, brief changes would load and discard layers again and
+# again.
 CALM_SECONDS = {
     "pause_program": 15.0,
     "pause_gpu": 60.0,
@@ -36,24 +37,24 @@ CALM_SECONDS = {
     "pause_metered": 15.0,
 }
 
-PROCESSOR = "cpu"  # the device that stands for main memory
+PROCESSOR = "cpu"  # the device that represents main memory
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The owner's choices. The defaults work without any choice.
+    """The owner's rules for lending. The defaults are ready for use.
 
-    on: whether anything is lent. memory_bytes: the most that is lent; 0 for nothing; None for half of the memory
-    that is free when the node starts. devices: names of the devices lent; empty for all. idle_s: how long the owner
-    must have been away; 0 to lend even while someone is using the computer. hours: when to lend; empty for always.
+    on: whether anything is lent. memory_bytes: the maximum to lend; 0 for nothing; None for half of the memory that
+    is free when the node starts. devices: names of the lent devices; empty for all. idle_s: how long the owner must
+    have been away; 0 to lend even while someone is using the computer. hours: when to lend; empty for always.
     battery_percent: on battery, lend only above this level; 0 for any level; 100 for only while plugged in.
     programs: executables that pause lending while they run. gpu: pause while another program keeps a graphics card
     busy. drain_s: how long a running answer may take to finish when a pause begins. threads: processor threads for
-    each run of layers that others load from now on; 0 for all. hot: pause while the processor is hotter than
-    hot_celsius. screen: pause while a program fills the screen, such as a game, a movie or slides. network: pause
-    while this computer is on a VPN or a metered network. link_mbit: the most that Poolhouse sends, and receives, in
-    Mbit/s; 0 for no limit. limit_bytes: the most that all models may use here, others' and the owner's together; 0
-    for all free memory.
+    each run of layers that other machines load from now on; 0 for all. hot: pause while the processor is hotter
+    than hot_celsius. screen: pause while a program fills the screen, such as a game, a movie or slides. network:
+    pause while this computer is on a VPN or a metered network. link_mbit: the maximum rate in each direction that
+    Poolhouse may use, in Mbit/s; 0 for no limit. limit_bytes: the maximum for all models on this machine, other
+    machines' and the owner's together; 0 for all free memory.
     """
 
     on: bool = True
@@ -92,7 +93,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Battery:
-    """The battery as the system reports it."""
+    """The state of the battery, as the system reports it."""
 
     percent: float
     plugged: bool
@@ -103,13 +104,13 @@ Network = Literal["free", "metered", "vpn"]
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """The readings of the machine at one moment. They are None if the system does not provide them.
+    """The sensor readings of this machine at one moment. A reading is None if the system does not provide it.
 
     now_s: from a monotonic clock. weekday (0 is Monday) and minute: local time. idle_s: time since the owner's last
-    key press or pointer event; None also if nobody is signed in. programs: the running programs among those that
-    the rules name. gpu_percent: how busy other programs keep the busiest graphics card. hottest_c: the hottest part
-    of the processor. full_screen: whether a program fills the screen. network: the kind of network behind the
-    default route.
+    key press or pointer event; None also if nobody is signed in. programs: those programs named in the rules that
+    are running. gpu_percent: how busy other programs keep the busiest graphics card. hottest_c: the temperature of
+    the hottest part of the processor. full_screen: whether a program fills the screen. network: the kind of network
+    behind the default route.
     """
 
     now_s: float
@@ -120,18 +121,18 @@ class Readings:
     programs: frozenset[str] = frozenset()
     gpu_percent: float | None = None
     hottest_c: float | None = None
-    watts: float | None = None  # power consumption; not used by any rule
+    watts: float | None = None  # power consumption, which no rule uses
     full_screen: bool | None = None
     network: Network | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LendableMemory:
-    """The memory at one moment, in bytes.
+    """The memory of this machine at one moment, in bytes.
 
-    most: the owner's limit for others. promised: reserved for others. unloaded: the part of promised that has not
-    been taken from the free memory yet. own: used by this machine's own models. limit: for others and own models
-    together; 0 for none.
+    most: the owner's limit for other machines. promised: reserved for other machines. unloaded: the part of
+    `promised` that still counts as free, because nothing has been loaded into it yet. own: used by this machine's
+    own models. limit: the maximum for all models together; 0 for none.
     """
 
     most_bytes: int
@@ -144,12 +145,12 @@ class LendableMemory:
 
     @property
     def reserve_bytes(self) -> int:
-        """Return the bytes that always stay with the owner."""
+        """Return the bytes that are never lent."""
         return min(RESERVE_BYTES, self.total_bytes // 10)
 
     @property
     def lent_bytes(self) -> int:
-        """Return the bytes that others may use in total: at most what they have now plus what is free.
+        """Return the bytes that other machines may use in total: at most what they have now plus what is free.
 
         The owner's models reduce this only if they leave too little free memory, or too little of the limit for all
         models.
@@ -162,7 +163,7 @@ class LendableMemory:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Others may use this many bytes, on these devices (empty: all)."""
+    """The verdict that other machines may use this many bytes on these devices. No devices means all devices."""
 
     bytes: int
     devices: tuple[str, ...] = ()
@@ -173,9 +174,9 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Lending is not allowed now. `at_once`: the machine needs its memory, so running answers are not waited for.
+    """The verdict that lending is not allowed now.
 
-    objected_s: when a rule last objected.
+    at_once: the machine needs its memory, so running answers may not finish. objected_s: when a rule last objected.
     """
 
     why: Reason
@@ -185,55 +186,56 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class NothingLent:
-    """The owner lends nothing."""
+    """The verdict that the owner lends nothing."""
 
 
 Verdict = Allowed | Denied | NothingLent
 
 
-def may_lend(rules: Rules, senses: Readings, room: LendableMemory, before: Verdict | None = None) -> Verdict:
-    """Decide whether this machine lends now. `before`: the last verdict, or None if the rules have changed.
+def may_lend(rules: Rules, readings: Readings, memory: LendableMemory, before: Verdict | None = None) -> Verdict:
+    """Decide whether this machine lends now. `before` is the last verdict, or None if the rules have changed.
 
     A denial lasts until its cause is clearly over: the thresholds for pausing and resuming differ, and brief causes
     must have been absent for a while.
     """
     elsewhere = rules.devices and PROCESSOR not in rules.devices
     if not rules.on or rules.memory_bytes == 0 or elsewhere:
-        return NothingLent()  # engines compute in main memory only, so nothing else can be lent yet
+        return NothingLent()  # engines only compute in main memory so far, so nothing else can be lent
     denied = before if isinstance(before, Denied) else None
     paused_for = denied.why.code if denied else ""
-    code = _objection(rules, senses, room, paused_for)
+    code = _objection(rules, readings, memory, paused_for)
     if code is not None:
-        return Denied(Reason(code), senses.now_s, _in_need(senses, room))
-    if denied and senses.now_s - denied.objected_s < CALM_SECONDS.get(paused_for, 0.0):
+        return Denied(Reason(code), readings.now_s, _in_need(readings, memory))
+    if denied and readings.now_s - denied.objected_s < CALM_SECONDS.get(paused_for, 0.0):
         return replace(denied, at_once=False)
-    return Allowed(room.lent_bytes, rules.devices)
+    return Allowed(memory.lent_bytes, rules.devices)
 
 
-def _objection(rules: Rules, senses: Readings, room: LendableMemory, paused_for: str) -> str | None:
-    """Return the reason code of the first rule that forbids lending. `paused_for`: the reason for the current pause."""
-    if not within(rules.hours, senses.weekday, senses.minute):
+def _objection(rules: Rules, readings: Readings, memory: LendableMemory, paused_for: str) -> str | None:
+    """Return the reason code of the first rule that forbids lending, or None. `paused_for` is the code of the current
+    pause."""
+    if not is_within(rules.hours, readings.weekday, readings.minute):
         return "pause_hours"
-    if senses.idle_s is not None and senses.idle_s < rules.idle_s:
+    if readings.idle_s is not None and readings.idle_s < rules.idle_s:
         return "pause_active"
-    if _battery_low(rules, senses.battery, paused_for == "pause_battery"):
+    if _battery_low(rules, readings.battery, paused_for == "pause_battery"):
         return "pause_battery"
-    if senses.programs & _executables(rules.programs):
+    if readings.programs & _executables(rules.programs):
         return "pause_program"
     busy = GPU_BUSY_PERCENT / 2 if paused_for == "pause_gpu" else GPU_BUSY_PERCENT
-    if rules.gpu and senses.gpu_percent is not None and senses.gpu_percent >= busy:
+    if rules.gpu and readings.gpu_percent is not None and readings.gpu_percent >= busy:
         return "pause_gpu"
-    if rules.screen and senses.full_screen:
+    if rules.screen and readings.full_screen:
         return "pause_screen"
-    if rules.network and senses.network in ("metered", "vpn"):
-        return f"pause_{senses.network}"
+    if rules.network and readings.network in ("metered", "vpn"):
+        return f"pause_{readings.network}"
     most_c = rules.hot_celsius - (COOLER_CELSIUS if paused_for == "pause_hot" else 0)
-    if rules.hot and senses.hottest_c is not None and senses.hottest_c >= most_c:
+    if rules.hot and readings.hottest_c is not None and readings.hottest_c >= most_c:
         return "pause_hot"
     share = 1.0 if paused_for == "pause_memory" else SHORT_SHARE
-    if room.free_bytes < share * room.reserve_bytes:
+    if memory.free_bytes < share * memory.reserve_bytes:
         return "pause_memory"
-    if room.promised_bytes > room.most_bytes:
+    if memory.promised_bytes > memory.most_bytes:
         return "pause_less"
     return None
 
@@ -245,15 +247,15 @@ def _battery_low(rules: Rules, battery: Battery | None, paused: bool) -> bool:
     return level >= 100 or battery.percent < level
 
 
-def _in_need(senses: Readings, room: LendableMemory) -> bool:
-    """Return whether memory or battery is about to run out (SAFETY.md 8)."""
-    battery = senses.battery
+def _in_need(readings: Readings, memory: LendableMemory) -> bool:
+    """Return whether memory or battery is nearly exhausted (SAFETY.md 8)."""
+    battery = readings.battery
     empty = battery and not battery.plugged and battery.percent <= BATTERY_CRITICAL_PERCENT
-    return bool(empty) or room.free_bytes < CRITICAL_SHARE * room.reserve_bytes
+    return bool(empty) or memory.free_bytes < CRITICAL_SHARE * memory.reserve_bytes
 
 
 def executable(name: str) -> str:
-    """Return a program's name for comparison: without folder or `.exe`, in lowercase."""
+    """Return the name of a program in the form used for comparison: lowercase, without folder or `.exe`."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1].casefold()
     return last.removesuffix(".exe")
 
@@ -262,13 +264,13 @@ def _executables(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(map(executable, names))
 
 
-def with_figures(why: Reason, senses: Readings) -> Reason:
-    """Return the reason with the current readings, or unchanged if they add nothing."""
+def with_figures(why: Reason, readings: Readings) -> Reason:
+    """Return the reason with the current reading that caused it, or unchanged if there is none."""
     match why.code:
-        case "pause_battery" if senses.battery is not None:
-            return Reason("pause_battery_at", {"percent": round(senses.battery.percent)})
-        case "pause_program" if senses.programs:
-            return Reason("pause_program_named", {"program": min(senses.programs)})
-        case "pause_hot" if senses.hottest_c is not None:
-            return Reason("pause_hot_at", {"degrees": round(senses.hottest_c)})
+        case "pause_battery" if readings.battery is not None:
+            return Reason("pause_battery_at", {"percent": round(readings.battery.percent)})
+        case "pause_program" if readings.programs:
+            return Reason("pause_program_named", {"program": min(readings.programs)})
+        case "pause_hot" if readings.hottest_c is not None:
+            return Reason("pause_hot_at", {"degrees": round(readings.hottest_c)})
     return why

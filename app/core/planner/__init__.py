@@ -1,1 +1,1 @@
-"""Plans a placement: which machine holds which layers, how fast it will be, and what would help. Pure."""
+"""The planner: which machine holds which layers, how fast the model will be, and what would improve it."""

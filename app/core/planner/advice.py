@@ -1,4 +1,4 @@
-"""Advice on a plan: the cable or memory that would help most, found by planning again with just that change. Pure."""
+"""Advice on a plan: which cable or how much memory would help most. Each change is tested by planning again with it."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass, replace
 from app.core.errors import Reason
 from app.core.household.link import Link, LinkKind
 from app.core.model import Model
-from app.core.planner.forecast import on_air
+from app.core.planner.forecast import uses_wifi
 from app.core.planner.placement import PLENTY_BYTES, Candidate, Forecast, Plan, Workload
 from app.core.planner.topologies import TopologyOption, TopologySearch
 
-HELPS = 0.10  # a smaller gain is not worth a person's effort
-MOST = 3  # maximum pieces of advice
-CABLE_BYTES_PER_S = 117e6  # a gigabit link, minus its overhead
+LEAST_GAIN = 0.10  # a smaller gain is not worth the effort
+MAX_SUGGESTIONS = 3
+CABLE_BYTES_PER_S = 117e6  # a gigabit link without its protocol overhead
 CABLE_ROUND_TRIP_S = 0.0003
 
 
 def advise(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, now: Plan
 ) -> tuple[Reason, ...]:
-    """Return the changes that would make requests at least a tenth shorter, best first, with the gain of each.
+    """Return the changes that would shorten requests by at least a tenth, best first, with the gain of each.
 
-    now: the plan for the same machines. A topology chosen by a person is kept. There is no advice on a plan that
-    was forced or was not based on measurements.
+    now: the plan for the same machines. A topology that a person chose is kept. There is no advice on a plan with a
+    forced split, or on one that is not based on measurements.
     """
     known = now.forecast
     if known is None or not now.alternatives:
         return ()
     measured = [lender for lender in lenders if lender.speed and lender.link]
-    limit_s = (1 - HELPS) * known.request_s
+    limit_s = (1 - LEAST_GAIN) * known.request_s
     advice: list[tuple[float, Reason]] = []
     for machine, changed, is_link in _changes(host, measured):
         after = [changed if candidate is machine else candidate for candidate in (host, *measured)]
@@ -40,11 +40,12 @@ def advise(
             reason = _of_link(machine, host, gain) if is_link else _of_memory(machine, gain)
             advice.append((then.forecast.request_s, reason))
     advice.sort(key=lambda ranked: ranked[0])
-    return tuple(reason for _, reason in advice[:MOST])
+    return tuple(reason for _, reason in advice[:MAX_SUGGESTIONS])
 
 
 def _changes(host: Candidate, lenders: Sequence[Candidate]) -> Iterator[tuple[Candidate, Candidate, bool]]:
-    """Yield the possible changes: the machine as it is, as it would be, and whether the change is to its link."""
+    """Yield each possible change: the machine as it is, the machine after the change, and whether the change is to its
+    link."""
     for machine in (host, *lenders):
         if machine.link is not None and (wired := by_cable(machine.link)) != machine.link:
             yield machine, replace(machine, link=wired), True
@@ -53,7 +54,7 @@ def _changes(host: Candidate, lenders: Sequence[Candidate]) -> Iterator[tuple[Ca
 
 @dataclass(frozen=True, slots=True)
 class _Gain:
-    """The gain from a change."""
+    """The performance before and after a change."""
 
     now: Forecast
     then: TopologyOption
@@ -61,7 +62,7 @@ class _Gain:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Return the tokens per second, now and after the change."""
+        """Return the tokens per second before and after the change."""
         then = self.then.forecast
         if self.users > 1:
             return self.now.together_tok_s, then.together_tok_s
@@ -69,18 +70,18 @@ class _Gain:
 
     @property
     def times(self) -> tuple[float, float]:
-        """Return the seconds of a typical request, now and after the change."""
+        """Return the seconds of a typical request before and after the change."""
         return self.now.request_s, self.then.forecast.request_s
 
     @property
     def is_faster(self) -> bool:
-        """Return whether the gain shows in the rate. Otherwise it shows in the time."""
+        """Return whether the gain shows in the tokens per second. Otherwise it shows in the seconds of a request."""
         now, then = self.rates
-        return then >= (1 + HELPS) * now
+        return then >= (1 + LEAST_GAIN) * now
 
 
 def by_cable(link: Link) -> Link:
-    """Return the same link over a gigabit cable, or the link itself if that would be no better."""
+    """Return the link as it would be over a gigabit cable. Whatever is already better stays."""
     allowed = link.limit_bytes_per_s or CABLE_BYTES_PER_S
     rate = min(CABLE_BYTES_PER_S, allowed)  # a cable does not lift the owner's limit
     return replace(
@@ -104,7 +105,7 @@ def _of_link(lender: Candidate, host: Candidate, gain: _Gain) -> Reason:
     name = host.name if only_here else lender.name
     megabits = 8e-6 * min(link.out_bytes_per_s, link.in_bytes_per_s)
     milliseconds = 1e3 * link.round_trip_s
-    wifi = on_air(link)
+    wifi = uses_wifi(link)
     if gain.is_faster:
         now, then = gain.rates
         return Reason(

@@ -1,17 +1,19 @@
-"""Forecasts of how fast a placement will answer, from measurements. Pure.
+"""Forecasts of how fast a placement will answer, based on measurements.
 
-A step of the pipeline is a chunk of a prompt, or a token of each answer in a group. It passes through the stages
-one after another. Several steps are in flight, so each machine and each link works on a different step, and the
-slowest sets the pace. So, with N machines:
+A step of the pipeline computes a chunk of a prompt, or one token of each answer in a group. It passes through the
+stages one after another. Several steps are in flight, so each machine and each link works on a different step, and
+the slowest of them sets the pace. With N machines, the times are:
 
-    first token   one chunk through everything, then for each further chunk the longest time between two
-                  steps anywhere; with N + 1 steps in flight, at least an (N + 1)th of the whole path
-    one answer    every token takes the whole path
-    U answers     in up to N groups: a round takes the whole path, or as long as the slowest needs for all groups
-    a request     as long as one alone takes or, if that is more, U times the work of the busiest machine or link
-                  for one (the two bounds of a closed queueing network with U customers)
+    first token   one chunk through all stages, plus, for each further chunk, the longest time between two steps on
+                  any machine or link; with N + 1 steps in flight, that is at least an (N + 1)th of the whole path
+    one answer    for every token, the whole path
+    U answers     in up to N groups; a round takes the whole path or, if that is longer, the time that the slowest
+                  machine or link needs for all groups
+    a request     the time of one request alone or, if that is longer, U times the work that the busiest machine or
+                  link does for one request (the two bounds of a closed queueing network with U customers)
 
-Plans are compared by the last of these. One machine computes the host's first and last runs, one after the other.
+Plans are compared by the time of a request. The host's first and last runs are computed by one machine, one after
+the other.
 """
 
 from __future__ import annotations
@@ -26,36 +28,37 @@ from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, Pl
 from app.core.planner.speed_estimates import Factor, Speed
 from backends.contract import Role
 
-# a step with up to this many rows costs as much per row as an answer's, not a prompt's (measured on processors)
+# the maximum rows of a step that costs as much per row as a decode step; larger ones cost as much as prompts (measured
+# on CPUs)
 FEW_ROWS = 32
-# The share of a layer's time that the last layer saves for rows without a sampled token, which go no further than the
-# attention. It skips the feed-forward network, 0.7 of the multiplications in llama's usual proportions.
-UNSEEN = 0.7
-CREDIT = 2  # steps in flight to one lender (app/inference/stages/stage_client.py)
+# The fraction of a layer's time that the last layer saves for rows without a sampled token. Such rows skip the feed-
+# forward network, which has 0.7 of the multiplications in the usual proportions of Llama models.
+LAST_LAYER_SAVING = 0.7
+MAX_STEPS_IN_FLIGHT = 2  # to one lender (app/inference/stages/stage_client.py)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The load of one step of the pipeline."""
+    """The work in one step of the pipeline."""
 
     rows: float
-    position: float  # positions before the step, in each of its sequences
+    position: float  # the number of positions before the step in each of its sequences
     sampled: float  # rows for which a token is sampled
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The steps that a workload takes on a given number of machines."""
+    """The steps of a workload on a given number of machines."""
 
     machines: int
     chunks: int  # chunks of the prompt
     tokens: int  # tokens of the answer after the first
     groups: int  # groups into which the answers are divided
-    crowd: float  # how many times the whole path a token takes when there are more groups than machines
+    crowd: float  # the number of passes over the whole path that a token takes if there are more groups than machines
     users: int
     chunk: Step
-    single: Step  # a token of one answer alone
-    group: Step  # a token of each answer in a group
+    single: Step  # a token of a single answer
+    group: Step  # a token for each answer in a group
 
     @classmethod
     def of(cls, workload: Workload, machines: int) -> Rounds:
@@ -78,24 +81,25 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a step on one machine by its number of layers, including the transfer there and back."""
+    """The cost of a step on one machine, as a function of its number of layers. It includes the transfer there and
+    back."""
 
     fixed_s: float
     layer_s: float
-    way_s: float = 0.0  # transfer time there and back; 0 on the host
-    busiest_way_s: float = 0.0  # how long this step keeps the link busy
+    transfer_s: float = 0.0  # the time of the transfer there and back; 0 on the host
+    link_busy_s: float = 0.0  # how long this step keeps the link busy
 
     def compute_s(self, n_layers: int) -> float:
         return self.fixed_s + n_layers * self.layer_s
 
     def latency_s(self, n_layers: int) -> float:
-        """Return the time from the host and back if nothing else is in the way."""
-        return self.compute_s(n_layers) + self.way_s
+        """Return the time from the host to this machine and back, including its computation, if nothing has to wait."""
+        return self.compute_s(n_layers) + self.transfer_s
 
     def period_s(self, n_layers: int) -> float:
-        """Return the shortest time between two steps."""
+        """Return the shortest possible time between two steps."""
         compute_s = self.compute_s(n_layers)
-        return max(compute_s, self.busiest_way_s, (compute_s + self.way_s) / CREDIT)
+        return max(compute_s, self.link_busy_s, (compute_s + self.transfer_s) / MAX_STEPS_IN_FLIGHT)
 
 
 def step_layer_s(speed: Speed, step: Step, batch_rows: int) -> float:
@@ -111,9 +115,9 @@ def step_layer_s(speed: Speed, step: Step, batch_rows: int) -> float:
 
 
 def cost(machine: Candidate, step: Step, model: Model, workload: Workload, role: Role = Role.MIDDLE) -> Cost:
-    """Return the cost of a step on a measured machine.
+    """Return the cost of a step on a machine whose speed was measured.
 
-    role: WHOLE for all layers, LAST for the host's first and last runs, MIDDLE for a lender.
+    role: WHOLE for all layers, LAST for the host's first and last runs together, MIDDLE for a lender.
     """
     speed, link = machine.speed, machine.link
     assert speed is not None
@@ -123,26 +127,26 @@ def cost(machine: Candidate, step: Step, model: Model, workload: Workload, role:
     layer_s = step_layer_s(speed, step, workload.batch_rows)
     if role is not Role.MIDDLE:
         if not step.sampled:
-            fixed_s -= UNSEEN * layer_s
+            fixed_s -= LAST_LAYER_SAVING * layer_s
         return Cost(fixed_s, layer_s)
     assert link is not None
-    return Cost(fixed_s, layer_s, *way(link, step.rows * workload.number.row_bytes(model.width)))
+    return Cost(fixed_s, layer_s, *transfer_times(link, step.rows * workload.number.row_bytes(model.width)))
 
 
-def way(link: Link, n_bytes: float) -> tuple[float, float]:
-    """Return the seconds of the transfer there and back, and how long it keeps the link busy."""
+def transfer_times(link: Link, n_bytes: float) -> tuple[float, float]:
+    """Return the seconds of the transfer there and back, and the seconds that it keeps the link busy."""
     out_s, in_s = n_bytes / link.out_bytes_per_s, n_bytes / link.in_bytes_per_s
-    return link.round_trip_s + out_s + in_s, out_s + in_s if on_air(link) else max(out_s, in_s)
+    return link.round_trip_s + out_s + in_s, out_s + in_s if uses_wifi(link) else max(out_s, in_s)
 
 
-def on_air(link: Link) -> bool:
-    """Return whether a link uses Wi-Fi at either end, so that it carries only one direction at a time."""
+def uses_wifi(link: Link) -> bool:
+    """Return whether either end of a link uses Wi-Fi, which carries only one direction at a time."""
     return LinkKind.WIFI in (link.kind, link.far_kind)
 
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """A machine's part in a placement."""
+    """The part of a placement that one machine computes."""
 
     machine: Candidate
     n_layers: int
@@ -158,15 +162,15 @@ class _Load:
         return prompt_s + decode_s / rounds.group.rows
 
     def shares(self, rounds: Rounds, request_s: float) -> list[Share]:
-        """Return the shares of a request's time that are spent computing here and on the link."""
+        """Return the shares of a request's time that are spent on computing here and on the link to this machine."""
         rows, whole = rounds.group.rows, request_s / rounds.users
         compute_s = rounds.chunks * self.chunk.compute_s(self.n_layers) + self.head_s
         compute_s += rounds.tokens / rows * self.group.compute_s(self.n_layers)
-        way_s = rounds.chunks * self.chunk.way_s + rounds.tokens / rows * self.group.way_s
+        transfer_s = rounds.chunks * self.chunk.transfer_s + rounds.tokens / rows * self.group.transfer_s
         key, name = self.machine.id, self.machine.name
         shares = [Share(Part.MACHINE, key, name, compute_s, min(1.0, compute_s / whole))]
-        if self.machine.link is not None and way_s:
-            shares.append(Share(Part.LINK, key, name, way_s, min(1.0, way_s / whole)))
+        if self.machine.link is not None and transfer_s:
+            shares.append(Share(Part.LINK, key, name, transfer_s, min(1.0, transfer_s / whole)))
         return shares
 
 
@@ -175,7 +179,7 @@ def forecast(
 ) -> Forecast | None:
     """Forecast the performance of these stages. Return None if one of their machines or links was not measured.
 
-    For a prompt and answer other than the typical ones, pass a workload with their numbers of tokens.
+    For a prompt and an answer of other than typical length, pass a workload with their numbers of tokens.
     """
     host = machines[stages[0].machine]
     holders = [machines[key] for key in dict.fromkeys(stage.machine for stage in stages)]
@@ -190,7 +194,7 @@ def forecast(
 def _of_one(
     stages: Sequence[PlannedStage], machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
 ) -> Forecast:
-    """Forecast one fully measured pipeline."""
+    """Forecast a single pipeline, all of which was measured."""
     host = machines[stages[0].machine]
     holders = [machines[key] for key in dict.fromkeys(stage.machine for stage in stages)]
     rounds = Rounds.of(workload, len(holders))
@@ -213,7 +217,7 @@ def _load(machine: Candidate, n_layers: int, role: Role, rounds: Rounds, model: 
 
 
 def _of_loads(loads: Sequence[_Load], rounds: Rounds) -> Forecast:
-    """Apply the formulas in the module's docstring."""
+    """Apply the formulas in the docstring of this module."""
     chunk_s = sum(load.chunk.latency_s(load.n_layers) for load in loads)
     slowest_s = max(load.chunk.period_s(load.n_layers) for load in loads)
     ttft_s = chunk_s + sum(load.head_s for load in loads)
@@ -248,8 +252,8 @@ Parts = Sequence[Sequence[PlannedStage]]
 
 
 def _of_replicas(parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload) -> Forecast:
-    """Forecast replicas: each request goes to the pipeline that is expected to finish it first."""
-    users = spread(parts, machines, model, workload)
+    """Forecast replicas, each request being routed to the pipeline that is expected to finish it first."""
+    users = users_per_pipeline(parts, machines, model, workload)
     each = [
         _of_one(part, machines, model, replace(workload, users=n)) for part, n in zip(parts, users, strict=True) if n
     ]
@@ -266,8 +270,11 @@ def _of_replicas(parts: Parts, machines: Mapping[MachineId, Candidate], model: M
     )
 
 
-def spread(parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload) -> list[int]:
-    """Return how many of the users each pipeline serves, chosen so that the slowest request is as quick as possible."""
+def users_per_pipeline(
+    parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
+) -> list[int]:
+    """Return how many of the users each pipeline serves. They are distributed so that the slowest request is as fast
+    as possible."""
     users = [0] * len(parts)
     with_one_more = [_of_one(part, machines, model, replace(workload, users=1)).request_s for part in parts]
     for _ in range(workload.users):
@@ -279,9 +286,9 @@ def spread(parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, 
 
 
 def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: int) -> Forecast:
-    """Forecast all layers on this machine, for this number of users.
+    """Forecast a machine that holds all layers and serves this number of users.
 
-    On a lender the text must also be transferred, which takes a negligible time.
+    On a lender, the time to transfer the request and the answer is negligible.
     """
     rounds = Rounds.of(replace(workload, users=users), 1)
     load = _load(machine, model.n_layers, Role.WHOLE, rounds, model, workload)
@@ -289,26 +296,26 @@ def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: 
 
 
 @dataclass(frozen=True, slots=True)
-class Habit:
-    """The error of one placement's forecasts, compared with forecasts without the factors of machines and links.
+class PlacementCorrection:
+    """The correction of one placement's forecasts, relative to forecasts without the factors of machines and links.
 
-    Machines that share a computer, or whose caches can hold their layers, behave differently together than alone.
+    Machines that share a computer, or whose caches can hold their layers, perform differently together than alone.
     """
 
     first: Factor = field(default_factory=Factor)
     decode: Factor = field(default_factory=Factor)
 
-    def learned(self, plain: Forecast, ttft_s: float, tok_s: float) -> Habit:
-        """Return the habit after one more answer. plain: the forecast without any factor."""
+    def learned(self, plain: Forecast, ttft_s: float, tok_s: float) -> PlacementCorrection:
+        """Return the correction after one more answer. `plain` is its forecast without any factor."""
         if tok_s <= 0:
             return self
-        return Habit(
+        return PlacementCorrection(
             self.first.settled(plain.ttft_s * self.first.value, ttft_s),
             self.decode.settled(self.decode.value / plain.decode_tok_s, 1 / tok_s),
         )
 
-    def expects(self, plain: Forecast) -> Forecast:
-        """Return the forecast corrected by the answers of this placement so far."""
+    def corrected(self, plain: Forecast) -> Forecast:
+        """Return the forecast `plain`, corrected by what the answers of this placement have shown."""
         return replace(
             plain, ttft_s=plain.ttft_s * self.first.value, decode_tok_s=plain.decode_tok_s / self.decode.value
         )
@@ -316,56 +323,55 @@ class Habit:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """The correction factors of a household."""
+    """The correction factors of all machines and links of a household."""
 
     machines: Mapping[MachineId, Factor] = field(default_factory=dict)
     links: Mapping[MachineId, Factor] = field(default_factory=dict)  # by the machine at the far end
 
     def of(self, part: Part, machine: MachineId) -> Factor:
-        """Return the factor of a machine, or of the link to it; 1 if unknown."""
+        """Return the factor of a machine or of the link to it, which is 1 if unknown."""
         kept = self.links if part is Part.LINK else self.machines
         return kept.get(machine, Factor())
 
-    def learned(self, machine: MachineId, compute_s: float, way_s: float, measured_s: float) -> Corrections:
-        """Return the corrections after one more answer of a machine.
+    def learned(self, machine: MachineId, compute_s: float, transfer_s: float, measured_s: float) -> Corrections:
+        """Return the corrections after a machine has taken part in one more answer.
 
-        compute_s and way_s: the forecasts for computing and for the transfer there and back, including these
+        compute_s, transfer_s: the forecasts for computing and for the transfer there and back, including these
         factors. measured_s: the time that both took together. Each factor learns in proportion to its part of the
         forecast. The host has no link.
         """
-        whole_s = compute_s + way_s
+        whole_s = compute_s + transfer_s
         if whole_s <= 0:
             return self
         here = self.of(Part.MACHINE, machine).learned(whole_s, measured_s, compute_s / whole_s)
-        there = self.of(Part.LINK, machine).learned(whole_s, measured_s, way_s / whole_s)
+        there = self.of(Part.LINK, machine).learned(whole_s, measured_s, transfer_s / whole_s)
         return Corrections(
-            {**self.machines, machine: here}, {**self.links, machine: there} if way_s > 0 else self.links
+            {**self.machines, machine: here}, {**self.links, machine: there} if transfer_s > 0 else self.links
         )
 
     def corrected(self, machine: Candidate) -> Candidate:
-        """Return the machine with the latest factors applied to its speed and link, replacing those of its last
-        update."""
+        """Return the machine with the current factors applied to its speed and link, in place of the earlier ones."""
         speed, link = machine.speed, machine.link
         factor = self.of(Part.MACHINE, machine.id).value
-        way_factor = self.of(Part.LINK, machine.id).value
+        link_factor = self.of(Part.LINK, machine.id).value
         return replace(
             machine,
-            speed=speed and slower(speed, factor / machine.factor),
-            link=link and longer(link, way_factor / machine.way_factor),
+            speed=speed and scaled_speed(speed, factor / machine.factor),
+            link=link and scaled_link(link, link_factor / machine.link_factor),
             factor=factor,
-            way_factor=way_factor,
+            link_factor=link_factor,
         )
 
     def without(self, machines: Container[MachineId]) -> Corrections:
-        """Return the corrections without these machines, because they were measured again."""
+        """Return the corrections without those of these machines, because they were measured again."""
         return Corrections(
             {key: factor for key, factor in self.machines.items() if key not in machines},
             {key: factor for key, factor in self.links.items() if key not in machines},
         )
 
 
-def slower(speed: Speed, factor: float) -> Speed:
-    """Return the speed of a machine that takes `factor` times as long for everything."""
+def scaled_speed(speed: Speed, factor: float) -> Speed:
+    """Return the speed of a machine on which everything takes `factor` times as long."""
     return replace(
         speed,
         layer_s=factor * speed.layer_s,
@@ -381,8 +387,8 @@ def slower(speed: Speed, factor: float) -> Speed:
     )
 
 
-def longer(link: Link, factor: float) -> Link:
-    """Return a link on which everything takes `factor` times as long."""
+def scaled_link(link: Link, factor: float) -> Link:
+    """Return a link on which every transfer takes `factor` times as long."""
     return replace(
         link,
         round_trip_s=factor * link.round_trip_s,

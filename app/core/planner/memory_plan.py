@@ -1,7 +1,7 @@
-"""Plans by memory alone, for machines that were not measured, and what a model that does not fit would need. Pure.
+"""Plans by memory alone, for machines that were not measured, and suggestions for a model that does not fit.
 
-One machine is used if the model fits on it and may be placed there; otherwise the fewest lenders, filled evenly.
-Each suggestion for a shortage is found by trying it.
+The model is placed on one machine if it fits there and that is allowed. Otherwise it is split over the fewest
+possible lenders, which are filled evenly. Each suggestion is verified by planning with it.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
-from app.core.planner.split_search import furthest
+from app.core.planner.split_search import reachable_ends
 from app.core.planner.stage_memory import (
     Grid,
-    beside_layers,
+    fixed_bytes,
     host_starts,
     layer_bytes_to,
     lender_starts,
     planned_stage,
     split_stages,
 )
-from app.core.reasons import in_sequence
+from app.core.reasons import combined_reason
 from backends.contract import Layers, Role
 
 
 class _Cut(NamedTuple):
-    """A division of the layers up to some edge: how full the fullest machine is, and the edges between the runs."""
+    """A division of the first layers into runs, and how full it makes the fullest machine."""
 
     fullest: float
     edges: tuple[int, ...]
@@ -39,9 +39,9 @@ class _Cut(NamedTuple):
 def plan_by_memory(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, *, alone: bool = True
 ) -> Plan:
-    """Place the model. alone: use only the host if the model fits there; otherwise always split it.
+    """Place the model. Raises DoesNotFit that states what would help.
 
-    Raises DoesNotFit with what would help.
+    alone: whether the host may hold the whole model if it fits there. If False, the model is always split.
     """
     whole = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     fits = whole.total_bytes <= host.lends_bytes
@@ -63,15 +63,15 @@ def plan_by_memory(
 def _balanced(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
 ) -> tuple[PlannedStage, ...]:
-    """Return the stages whose legal cuts keep the fullest machine as empty as possible, or () if none fit.
+    """Return the stages of the legal split that keeps the fullest machine as empty as possible, or () if none fits.
 
-    The host's first run is as short as possible, because its last run includes the head and one long run is faster
+    The host's first run is as short as possible, because its last run includes the head, and one long run is faster
     than two short ones.
     """
     boundaries, to = sorted(model.cuts.boundaries), layer_bytes_to(model, workload)
-    beside = beside_layers(Role.MIDDLE, model, workload)
+    beside = fixed_bytes(Role.MIDDLE, model, workload)
     start = next(edge for edge in boundaries if model.cuts.rules.allow(Layers(0, edge)))
-    best: dict[int, _Cut] = {start: _Cut(0.0, (0, start))}  # by the edge at which the last run so far ends
+    best: dict[int, _Cut] = {start: _Cut(0.0, (0, start))}  # by the edge at which the latest run ends
     for lender in lenders:
         reached: dict[int, _Cut] = {}
         for begin, cut in best.items():
@@ -85,7 +85,7 @@ def _balanced(
                 if end not in reached or fill < reached[end].fullest:
                     reached[end] = _Cut(fill, (*cut.edges, end))
         best = reached
-    ends = beside_layers(Role.FIRST, model, workload) + beside_layers(Role.LAST, model, workload)
+    ends = fixed_bytes(Role.FIRST, model, workload) + fixed_bytes(Role.LAST, model, workload)
     fitting = []
     for end, cut in best.items():
         on_host = ends + to[start] + to[-1] - to[end]
@@ -98,17 +98,17 @@ def _balanced(
     return split_stages([host, *lenders, host], edges, model, workload)
 
 
-LEAST_CONTEXT = 256  # positions; a model with fewer is useless
+LEAST_CONTEXT = 256  # in positions; a model with a shorter context is useless
 CONTEXT_STEP = 256  # suggested contexts are multiples of this
 NEW_STEP_BYTES = 1 << 26  # the memory of a suggested machine is a multiple of this
-SHARES = 64  # smaller files are tried in steps of one 64th
+SHARES = 64  # smaller files are tried in steps of 1/64
 
 
 def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> DoesNotFit:
-    """Return the error that states how much is missing and what would help."""
+    """Return the error that states how much memory is missing and what would help."""
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     reasons = what_helps(host, lenders, model, workload)
-    helps = in_sequence(reasons)
+    helps = combined_reason(reasons)
     lacks = [reason.facts["more_bytes"] for reason in reasons if reason.code in ("helps_limit", "helps_here")]
     context = next((int(reason.number("context")) for reason in reasons if "context" in reason.facts), 0)
     parts = {
@@ -143,7 +143,7 @@ def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
         )
     lent = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
     code = "pool_too_small"
-    if lent >= alone.total_bytes:  # the total would suffice if it were in one place
+    if lent >= alone.total_bytes:  # the total would be enough if it were on one machine
         code = "host_short_of_ends" if _more_here(host, lenders, model, workload) else "pool_in_pieces"
     return DoesNotFit(code, model=model.name, machine=host.name, need_bytes=alone.total_bytes,
                       lent_bytes=lent, here_bytes=host.lends_bytes, machines=1 + len(lenders),
@@ -151,7 +151,7 @@ def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
 
 
 def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[Reason]:
-    """Return the changes that would each be enough.
+    """Return the changes that would each be enough to make the model fit.
 
     These are a shorter context, more memory or a higher limit on this machine, another machine, or a smaller file.
     """
@@ -174,22 +174,25 @@ def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, work
 
 
 def longest_context(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int:
-    """Return the longest context with which the model fits, below the workload's, or 0 if that is too short to be
-    useful."""
+    """Return the longest context with which the model fits, or 0 if that is too short to be useful.
+
+    Only contexts shorter than that of the workload are considered.
+    """
     steps = (workload.context - 1) // CONTEXT_STEP
     n = _most(steps, lambda n: can_hold(host, lenders, model, replace(workload, context=n * CONTEXT_STEP)))
     return n * CONTEXT_STEP if n * CONTEXT_STEP >= LEAST_CONTEXT else 0
 
 
 def can_hold(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> bool:
-    """Return whether all layers fit on the host alone, or on lenders after the host's shortest first run."""
+    """Return whether the host alone can hold all layers, or the host and the lenders can if the first run is the
+    shortest."""
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     if alone.total_bytes <= host.lends_bytes:
         return True
     if not model.cuts.boundaries:
         return False
     grid = Grid.of(model, workload)
-    beside = {role: beside_layers(role, model, workload) for role in Role}
+    beside = {role: fixed_bytes(role, model, workload) for role in Role}
     room = host.lends_bytes - beside[Role.FIRST] - beside[Role.LAST]
     first = grid.firsts[0]
     ends = sum(
@@ -199,7 +202,7 @@ def can_hold(host: Candidate, lenders: Sequence[Candidate], model: Model, worklo
     for lender in _largest_first(lenders):
         starts = lender_starts(grid, lender.lends_bytes - beside[Role.MIDDLE])
         runs = [(n, mask) for n, mask in enumerate(starts) if mask]
-        reach |= furthest(reach, [runs])
+        reach |= reachable_ends(reach, [runs])
     return bool(reach & ends)
 
 
@@ -208,8 +211,8 @@ def _largest_first(lenders: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _new_machine(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Return the bytes that one more machine would have to lend, or None if even a large one would not be enough."""
-    all_bytes = Grid.of(model, workload).bytes_to[-1] + beside_layers(Role.MIDDLE, model, workload)
+    """Return the bytes that one more machine would have to lend, or None if no amount would be enough."""
+    all_bytes = Grid.of(model, workload).bytes_to[-1] + fixed_bytes(Role.MIDDLE, model, workload)
     steps = 1 + all_bytes // NEW_STEP_BYTES
 
     def enough(n: int) -> bool:
@@ -221,7 +224,7 @@ def _new_machine(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
 
 
 def _more_here(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Return the extra bytes that the host would need, or None if only room for the whole model would help."""
+    """Return the additional bytes that the host would need, or None if only memory for the whole model would help."""
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     steps = max(0, alone.total_bytes - host.lends_bytes) // NEW_STEP_BYTES
 
@@ -244,7 +247,7 @@ def _higher_limit(host: Candidate, lenders: Sequence[Candidate], model: Model, w
 
 
 def _smaller(model: Model, n: int) -> Model:
-    """Return the model as a file of n / SHARES of its size, like another quantization."""
+    """Return the model as if its file had n / SHARES of its size, like another quantization."""
     weights = replace(
         model.weights,
         layer_bytes=tuple(size * n // SHARES for size in model.weights.layer_bytes),
@@ -257,7 +260,7 @@ def _smaller(model: Model, n: int) -> Model:
 def _most(limit: int, holds: Callable[[int], bool]) -> int:
     """Return the largest n up to the limit for which `holds` is true, or 0 if there is none.
 
-    If `holds` is true for n, it must be true for all smaller numbers.
+    If `holds` is true for a number, it must be true for all smaller ones.
     """
     low, high = 0, limit
     while low < high:

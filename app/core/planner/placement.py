@@ -1,4 +1,4 @@
-"""The parts of a plan: candidate machines, the workload, planned stages and their forecast. Pure data."""
+"""The parts of a plan: candidate machines, the workload, planned stages and their forecast."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ from backends.contract import KvType, Layers, Number, Role, is_proved
 
 
 class Topology(StrEnum):
-    """The arrangement of a model in the household."""
+    """The arrangement of a model on the machines of the household."""
 
     ONE_MACHINE = "one machine"
-    SPLIT = "split"  # the host's first run, lenders, the host's last run
-    # several pipelines, each request on one of them; all hold the whole model, except perhaps the host's
+    SPLIT = "split"  # the host's first run, then lenders, then the host's last run
+    # several pipelines, of which one serves each request; all hold the whole model, except that the host's may be a
+    # split
     REPLICAS = "replicas"
 
 
 ALL_TOPOLOGIES = frozenset(Topology)
 ONE_PIPELINE = frozenset({Topology.ONE_MACHINE, Topology.SPLIT})
-LEAST_SLOTS = 4  # conversations kept warm, even for one user
+LEAST_SLOTS = 4  # the number of conversations that stay in the cache, even for one user
 PLENTY_BYTES = 1 << 62  # more memory than any model needs
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A machine that could hold layers, the bytes that it lends for that now, and its measurements.
+    """A machine that could hold layers, the bytes that it lends for them now, and its measurements.
 
-    speed: its speed with the model in question. link: from the host to this machine; the host has none. Both are
-    None if not measured. engine: the name and version of its engine; empty if not reported yet. device: its
-    processor and other computing devices, as it reports them. doubted: its results were found to be wrong. factor,
-    way_factor: the learned corrections (`Corrections` in forecast.py), already included in its speed and its link.
-    past_limit_bytes: for the host, how much more memory it would have without its owner's limit for all models
-    there; None if memory is the only limit. is_lending: if False, it lends nothing even if memory becomes free.
+    speed: its speed with the model in question. link: the link from the host to this machine; the host has none.
+    Both are None if not measured. engine: the name and version of its engine; empty if not reported yet. device:
+    its processor and accelerators, as it reports them. doubted: its results were found to be wrong. factor,
+    link_factor: the learned corrections that `speed` and `link` already include (`Corrections` in forecast.py).
+    past_limit_bytes: for the host, how much more memory it would have without its owner's limit for all models;
+    None if memory is the only limit. is_lending: if False, it lends nothing even if memory becomes free.
     """
 
     id: MachineId
@@ -49,13 +50,13 @@ class Candidate:
     device: str = ""
     doubted: bool = False
     factor: float = 1.0
-    way_factor: float = 1.0
+    link_factor: float = 1.0
     past_limit_bytes: int | None = None
     is_lending: bool = True
 
     @property
     def unproved(self) -> bool:
-        """Return whether it reports an engine with which no cut has been proved to work."""
+        """Return whether it reports an engine that has not been proved to compute cut models correctly."""
         _, _, version = self.engine.partition(" ")
         return bool(version) and not is_proved(version)
 
@@ -65,7 +66,7 @@ class Workload:
     """The load for which a model is placed.
 
     context: positions of one sequence. users: simultaneous sequences. A typical request has `prompt_tokens` and
-    gets `output_tokens`, as far as the context allows.
+    receives `output_tokens`, as far as the context allows.
     """
 
     context: int
@@ -78,7 +79,7 @@ class Workload:
 
     @property
     def slots(self) -> int:
-        """Return the number of sequences whose state is kept at once."""
+        """Return the number of sequences whose state is kept at the same time."""
         return max(self.users, LEAST_SLOTS)
 
     @property
@@ -94,7 +95,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStage:
-    """One run of layers on one machine, with the memory it needs there."""
+    """One run of layers on one machine, with the memory that it needs there."""
 
     machine: MachineId
     name: str
@@ -110,7 +111,7 @@ class PlannedStage:
 
 
 class Part(StrEnum):
-    """A part of a placement that can set its pace."""
+    """The kind of resource that can limit the speed of a placement."""
 
     MACHINE = "machine"
     LINK = "link"
@@ -119,44 +120,45 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The share of a request's time spent on one machine, or on the link to it."""
+    """The share of a request's time that is spent on one machine or on the link to it."""
 
     part: Part
     machine: MachineId
     name: str
-    busy_s: float  # time that one typical request spends computing or in transfer
-    share: float  # fraction of a request's time with `users` at once, 0 to 1
+    busy_s: float  # the time that a typical request spends here, computing or in transfer
+    share: float  # the fraction of a request's time while `users` send requests at the same time, 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """The part of a placement that sets its pace."""
+    """The resource that limits the speed of a placement."""
 
     part: Part
     machine: MachineId
     name: str
-    share: float  # as in Share; for memory, the fraction of time that more of it would save
+    share: float  # as in Share; for memory, the fraction of the time that more memory would save
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The expected performance of a placement, as far as it was measured."""
+    """The expected performance of a placement, based on measurements."""
 
     ttft_s: float  # for the typical prompt on idle machines
-    decode_tok_s: float  # of one answer alone
-    together_tok_s: float  # of all answers together while `users` of them decode
-    request_s: float  # a typical request while `users` send requests at once: the figure by which plans are compared
-    shares: tuple[Share, ...]  # of each machine and link that takes part
+    decode_tok_s: float  # for a single answer
+    together_tok_s: float  # for all answers together while `users` of them are decoded
+    # a typical request while `users` send requests at the same time; plans are compared by this figure
+    request_s: float
+    shares: tuple[Share, ...]  # for each machine and link that takes part
     bottleneck: Bottleneck
-    estimated: bool = False  # whether some machine was measured on layers other than the model's
+    estimated: bool = False  # whether the speed of some machine is an estimate from other layers
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A topology that was considered, at its best."""
+    """A topology that was considered, with the forecast of its best placement."""
 
     topology: Topology
-    machines: tuple[str, ...]  # the machines' names
+    machines: tuple[str, ...]  # names of the machines
     forecast: Forecast
 
 
@@ -168,19 +170,19 @@ class Plan:
     workload: Workload
     reasons: tuple[Reason, ...]
     forecast: Forecast | None = None  # None if some part was not measured
-    alternatives: tuple[Alternative, ...] = ()  # including the chosen one
+    alternatives: tuple[Alternative, ...] = ()  # the topologies that were compared, including the chosen one
     machines: tuple[Candidate, ...] = ()  # the host and all lenders that were considered
-    # the topologies it was chosen from, which a person may have restricted
+    # the topologies from which it was chosen; a person may have restricted them
     allowed: frozenset[Topology] = ALL_TOPOLOGIES
 
     @property
     def host(self) -> MachineId:
-        """Return the machine that drives the placement."""
+        """Return the machine that hosts the model and drives its pipelines."""
         return self.machines[0].id if self.machines else self.stages[0].machine
 
     @property
     def parts(self) -> tuple[Plan, ...]:
-        """Return a plan for each replica. The only part of a single-machine or split plan is the plan itself."""
+        """Return a plan for each replica. A plan without replicas has only one part, itself."""
         if self.topology is not Topology.REPLICAS:
             return (self,)
         return tuple(replace(self, stages=part, forecast=None) for part in pipelines(self.stages))
@@ -193,7 +195,7 @@ class Plan:
 
 
 def pipelines(stages: Sequence[PlannedStage]) -> tuple[tuple[PlannedStage, ...], ...]:
-    """Return the stages of each pipeline. A whole stage is a pipeline by itself; a first stage begins a split."""
+    """Group the stages by pipeline. A whole stage is a pipeline by itself; a first stage begins a split."""
     parts: list[list[PlannedStage]] = []
     for stage in stages:
         if stage.role in (Role.WHOLE, Role.FIRST) or not parts:

@@ -1,12 +1,12 @@
-"""The cost of changing a placement, and whether a better one is worth it. Pure.
+"""The cost of changing a placement, and whether a better one is worth it.
 
-Layers that stay where they are need no transfer and no loading. So when a machine is lost, there are two
-candidates: the best placement on the remaining machines, and the old one with only the lost runs moved. The one
-that finishes a running request first is chosen. If nothing is lost, only a clearly better placement is worth moving
-to, and only while nobody is waiting for an answer.
+Layers that stay where they are need no transfer and no loading. So if a machine is lost, there are two candidates:
+the best placement on the remaining machines, and the old placement with only the lost runs moved. The one that
+finishes a running request first is chosen. If no machine is lost, layers move only for a clearly better placement,
+and only while nobody is waiting for an answer.
 
-A machine that has become far slower is also a reason to change. Longer contexts slow all machines alike, so each
-machine's slowdown is compared with that of the machine that changed least.
+A machine that has become much slower is also a reason to change. Longer contexts slow down all machines alike, so
+each machine's slowdown is compared with that of the machine that changed least.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ from app.core.model import Model
 from app.core.planner.placement import Candidate, Forecast, Part, Plan, PlannedStage, Topology
 from app.core.planner.plan import plan
 
-MOST_TRIES = 24  # ways to assign the lost runs to idle machines: four machines in every order
-MARGIN = 0.85  # a better placement must take less than this share of the current request time (hysteresis)
-QUIET_S = 10.0  # time without any request before layers are moved only for speed
-AHEAD_SHARE = 0.5  # share of a spare machine's lent memory to fill; the rest is kept for its own requests
-SETTLED_S = 60.0  # time between two such moves, and after a recovery, so that brief changes are ignored
+MOST_TRIES = 24  # the limit on assignments of the lost runs to idle machines: all orders of four machines
+# a better placement must take less than this fraction of the current request time, which prevents oscillation
+MARGIN = 0.85
+QUIET_S = 10.0  # the time without a request before layers move only to gain speed
+# the fraction of a spare machine's lent memory that may be filled; the rest is kept for its own requests
+AHEAD_SHARE = 0.5
+SETTLED_S = 60.0  # the minimum time between two such moves, and after a recovery, so that brief changes are ignored
 
 
-def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
-    """Return plans on the machines of `now` that leave every run where it was if its machine is still there.
+def plans_keeping_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
+    """Return plans on the machines of `now` in which every run stays where it was unless its machine is gone.
 
-    The runs of missing machines go to machines that hold nothing. There may be no such plan.
+    The runs of lost machines move to machines that hold nothing. There may be no such plan.
     """
     if before.topology is Topology.REPLICAS or not now.machines:
         return ()
@@ -54,12 +56,13 @@ def kept_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
     return tuple(plans)
 
 
-def moving_s(
+def move_duration_s(
     plan: Plan, moving: Iterable[PlannedStage], sent: Collection[PlannedStage], load_bytes_per_s: float
 ) -> float:
-    """Return the time until all stages of a plan can compute. Each machine receives its missing layers and loads them.
+    """Return the time until each machine has received and loaded the layers that it lacks for a plan.
 
-    sent: those of `moving` whose layers are already on their machine's disk. The machines work in parallel.
+    moving: the stages to load. sent: those of them whose layers are already on the disk of their machine. The
+    machines work in parallel.
     """
     links = {machine.id: machine.link for machine in plan.machines}
     loads: dict[MachineId, float] = {}
@@ -72,10 +75,10 @@ def moving_s(
     return max(loads.values(), default=0.0)
 
 
-def soonest(plans: Sequence[Plan], moving_seconds: Sequence[float]) -> int:
+def soonest_plan(plans: Sequence[Plan], moving_seconds: Sequence[float]) -> int:
     """Return the index of the plan that finishes a waiting request first.
 
-    If several are equal, the first wins, since that is the planner's own choice.
+    If several are equal, the first one wins, since that is the planner's own choice.
     """
     known = all(plan.forecast is not None for plan in plans)
 
@@ -87,33 +90,32 @@ def soonest(plans: Sequence[Plan], moving_seconds: Sequence[float]) -> int:
 
 
 def is_clearly_better(now: Forecast | None, then: Forecast | None) -> bool:
-    """Return whether requests would be shorter by a margin. An unmeasured placement is no reason to move."""
+    """Return whether requests would be shorter by the required margin. An unmeasured placement is no reason to move."""
     return now is not None and then is not None and then.request_s < MARGIN * now.request_s
 
 
 def may_move(now_s: float, last_asked_s: float, last_placed_s: float) -> bool:
-    """Return whether layers may be moved only for speed.
+    """Return whether layers may be moved only to gain speed.
 
-    They may not during an answer or soon after one, nor soon after they were placed.
+    They may not be moved during an answer or soon after one, nor soon after they were placed.
     """
     return now_s - last_asked_s >= QUIET_S and now_s - last_placed_s >= SETTLED_S
 
 
 def may_load_ahead(needs_bytes: int, lends_bytes: int) -> bool:
-    """Return whether a spare machine's memory may be filled with layers that may never be needed.
-
-    Otherwise only its disk is used.
-    """
+    """Return whether layers that may never be needed may fill memory of a spare machine. Otherwise they stay on its
+    disk."""
     return needs_bytes <= AHEAD_SHARE * lends_bytes
 
 
-SLOWER = 5.0  # slowdown against its best step time, relative to the other machines (SAFETY.md 6)
-LEAST_S = 0.005  # in shorter steps, the computer's other work matters as much
-SLOW_FOR_S = 600.0  # time before anything is placed there again: a processor cools down, a game ends
+# the slowdown from its best step time, relative to the other machines, at which a machine is slow (SAFETY.md 6)
+SLOWER = 5.0
+LEAST_S = 0.005  # for shorter steps, other work on the computer matters as much
+SLOW_FOR_S = 600.0  # the time before layers may be placed there again: a processor cools down, or a game ends
 
 
 def best_steps(known: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
-    """Return the shortest step so far of each machine that is computing now."""
+    """Return the shortest step time so far of each machine that is computing now."""
     return {machine: min(step_s, known.get(machine, step_s)) for machine, step_s in now.items()}
 
 
@@ -128,7 +130,7 @@ def slow_machines(at_best: Mapping[MachineId, float], now: Mapping[MachineId, fl
 
 
 def slowed_forecast(forecast: Forecast, machine: MachineId, times: float) -> Forecast:
-    """Return the forecast of a placement in which one machine takes `times` as long as forecast."""
+    """Return the forecast of a placement in which one machine takes `times` times as long as forecast."""
     busy_s = sum(share.busy_s for share in forecast.shares if share.machine == machine and share.part is Part.MACHINE)
     return replace(forecast, request_s=forecast.request_s + (times - 1) * busy_s)
 

@@ -1,10 +1,10 @@
-"""The planner: decides which machine holds which layers. Pure: no clock, no network, and equal facts give equal plans.
+"""The planner, which decides which machine holds which layers. Equal facts give equal plans.
 
 Of all placements that fit, it chooses the one with the shortest typical request (app/core/planner/forecast.py): the
-host alone, a split over some of the lenders, or replicas. In a split the host holds the first and the last run, so
-text and logits never leave it, nor do tokens. Replicas on lenders are whole and receive the token ids of the
-requests that they answer; the host's own replica may be a split. Machines that were not measured are placed by
-memory alone.
+host alone, a split over some of the lenders, or replicas. In a split, the host holds the first and the last run, so
+text, tokens and logits never leave it. Replicas on lenders hold the whole model and receive the token ids of the
+requests that they answer; the host's own replica may be a split. If machines were not measured, the model is placed
+by memory alone.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason
-from app.core.model import Model, nearest
-from app.core.planner.forecast import forecast, way
+from app.core.model import Model, neighbors
+from app.core.planner.forecast import forecast, transfer_times
 from app.core.planner.memory_plan import plan_by_memory
 from app.core.planner.placement import (
     ALL_TOPOLOGIES,
@@ -30,11 +30,17 @@ from app.core.planner.placement import (
     Workload,
 )
 from app.core.planner.stage_memory import split_stages
-from app.core.planner.topologies import TopologyOption, TopologySearch, also_whole, replicas_by_memory, several_reason
+from app.core.planner.topologies import (
+    TopologyOption,
+    TopologySearch,
+    replicas_by_memory,
+    replicas_reason,
+    with_whole_replicas,
+)
 from backends.contract import PROVED_ENGINES, Layers, Number
 
-NARROW_PAYS = 0.9  # 8 bits on the wire pay off if they shorten a typical request to at most this share of its time
-MATTERS = 0.9  # memory is the bottleneck if more of it would shorten requests to this share
+NARROW_MAX_RATIO = 0.9  # 8 bits on the wire are worthwhile if they shorten a typical request to this fraction or less
+MEMORY_MAX_RATIO = 0.9  # memory is the bottleneck if more of it would shorten requests to this fraction or less
 
 
 def plan(
@@ -46,15 +52,16 @@ def plan(
     *,
     topologies: frozenset[Topology] = ALL_TOPOLOGIES,
 ) -> Plan:
-    """Place the model. `split` forces the layers of each run: host's first, lenders in order, host's last.
+    """Place the model on the host and the lenders.
 
-    topologies: the topologies to choose from. With a `split`, allowing only replicas means the split plus whole
-    replicas. The order of the lenders matters only to `split`. Raises DoesNotFit with the missing bytes or the
-    impossible topology, and BadInput for an invalid split.
+    split: the forced number of layers of each run, in the order host, lenders, host. topologies: the topologies to
+    choose from; with a `split`, allowing only replicas means the split plus whole replicas. The order of the
+    lenders matters only to `split`. Raises DoesNotFit that states the missing bytes or the impossible topology, and
+    BadInput for an invalid split.
     """
     if split is not None:
         forced = _forced(host, lenders, model, workload, split)
-        return forced if topologies & ONE_PIPELINE else also_whole(forced, lenders, model)
+        return forced if topologies & ONE_PIPELINE else with_whole_replicas(forced, lenders, model)
     lenders = sorted(lenders, key=lambda lender: (lender.name, lender.id))
     best = _best(host, lenders, model, workload, topologies)
     if best is None:
@@ -75,7 +82,8 @@ def plan_with_wire(
 ) -> Plan:
     """Place the model with f16 on the wire, or with 8 bits if that makes a typical request clearly shorter.
 
-    8 bits cost a little answer quality (docs/wire-quality.md), so a small gain is not worth it. Raises like `plan`.
+    Eight bits cost a little answer quality (docs/wire-quality.md), so a small gain is not worth it. Raises the same
+    errors as `plan`.
     """
     usual = plan(host, lenders, model, workload, split, topologies=topologies)
     narrow = replace(workload, number=Number.Q8)
@@ -85,27 +93,27 @@ def plan_with_wire(
     narrow_plan = plan(host, lenders, model, narrow, split, topologies=topologies)
     if narrow_plan.forecast is None or narrow_plan.topology is Topology.ONE_MACHINE:
         return usual
-    if narrow_plan.forecast.request_s > NARROW_PAYS * known.request_s:
+    if narrow_plan.forecast.request_s > NARROW_MAX_RATIO * known.request_s:
         return usual
     facts: dict[str, Fact] = {"narrow_s": narrow_plan.forecast.request_s, "usual_s": known.request_s}
     return replace(narrow_plan, reasons=(*narrow_plan.reasons, Reason("plan_narrow_wire", facts)))
 
 
 def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narrow: Workload, request_s: float) -> bool:
-    """Return whether all links together could save enough of a request to justify planning twice, which takes time."""
+    """Return whether 8 bits on all links could save enough of a request to justify planning a second time."""
     n_bytes = [work.number.row_bytes(model.width) for work in (usual, narrow)]
     rows = usual.prompt + usual.output
     saved_s = 0.0
     for link in filter(None, (lender.link for lender in lenders)):
-        wide_s, narrow_s = (way(link, rows * row)[0] for row in n_bytes)
+        wide_s, narrow_s = (transfer_times(link, rows * row)[0] for row in n_bytes)
         saved_s += wide_s - narrow_s
-    return saved_s >= (1 - NARROW_PAYS) * request_s
+    return saved_s >= (1 - NARROW_MAX_RATIO) * request_s
 
 
 def _by_memory(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, topologies: frozenset[Topology]
 ) -> Plan:
-    """Return a plan by memory if not everything was measured, with replicas only if nothing else is allowed."""
+    """Return a plan by memory alone. It has replicas only if nothing else is allowed."""
     if not topologies & ONE_PIPELINE:
         return replicas_by_memory(host, lenders, model, workload)
     placed = plan_by_memory(host, lenders, model, workload, alone=Topology.ONE_MACHINE in topologies)
@@ -135,14 +143,14 @@ def _best(
 
 
 def _bottleneck(best: TopologyOption, household: TopologySearch, topologies: frozenset[Topology]) -> Bottleneck:
-    """Return the bottleneck. It is memory if ample memory would make requests much shorter in these topologies."""
+    """Return the bottleneck, which is memory if unlimited memory would make requests much shorter."""
     known = best.forecast
     if best.topology is Topology.REPLICAS:
         return known.bottleneck
     machines = (household.host, *household.lenders)
     freer = [replace(machine, lends_bytes=PLENTY_BYTES) for machine in machines]
     roomy = TopologySearch(freer[0], freer[1:], household.model, household.workload)
-    better = roomy.below(MATTERS * known.request_s, topologies)
+    better = roomy.below(MEMORY_MAX_RATIO * known.request_s, topologies)
     if better is None:
         return known.bottleneck
     most = max(machines, key=lambda m: better.layers(m.id) - best.layers(m.id))
@@ -192,18 +200,18 @@ def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int
     for first, last in pairwise(edges):
         if not _may_end(model, first, last):
             layer = last if last < model.n_layers else first
-            where = " or ".join(map(str, nearest(layer, _legal_near(model, edges, layer))))
+            where = " or ".join(map(str, neighbors(layer, _legal_near(model, edges, layer))))
             raise BadInput("split_boundary", split=shown, layer=layer, legal=where or Reason("nowhere"))
 
 
 def _may_end(model: Model, first: int, last: int) -> bool:
-    """Return whether a run of these layers is legal, given that its beginning is."""
+    """Return whether a run of these layers is legal, provided that it begins at a legal place."""
     ends = last in model.cuts.boundaries or last == model.n_layers
     return ends and (len(model.layers) == last - first or model.cuts.rules.allow(Layers(first, last)))
 
 
 def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
-    """Return the legal places for the cut that is now before `layer`, if all other cuts stay."""
+    """Return the places to which the cut before `layer` could legally move if all other cuts stay."""
     place = edges.index(layer)
     before, after = edges[place - 1], edges[place + 1]
     legal = [
@@ -216,16 +224,16 @@ def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
     return legal or list(model.cuts.boundaries)
 
 
-SAME = 0.01  # a smaller difference counts as none
+NEGLIGIBLE = 0.01  # smaller relative differences do not count
 
 
 def reasons_for(
     best: TopologyOption, options: Sequence[TopologyOption], household: TopologySearch, lenders: Sequence[Candidate]
 ) -> tuple[Reason, ...]:
-    """Return the reasons for choosing `best` among `options`. `lenders`: measured or not."""
+    """Return the reasons for choosing `best` among `options`. `lenders` includes those that were not measured."""
     reasons = [_topology_reason(best, options, household)]
     pace = best.forecast.bottleneck
-    # a single machine is computing all the time anyway
+    # it says nothing that a single machine computes all the time
     if len(best.machines) > 1 or pace.part is not Part.MACHINE:
         reasons.append(_pace(pace))
     if household.search is not None and best.topology is not Topology.REPLICAS:
@@ -241,7 +249,7 @@ def _topology_reason(best: TopologyOption, options: Sequence[TopologyOption], ho
     if best.topology is Topology.REPLICAS:
         users, request_s = household.workload.users, best.forecast.request_s
         codes = "plan_replicas", "plan_replicas_mixed"
-        return several_reason(best.stages, *codes, users=users, request_s=request_s)
+        return replicas_reason(best.stages, *codes, users=users, request_s=request_s)
     if best.topology is Topology.SPLIT and alone_s is None:
         return Reason("plan_split", {"machine": host, "machines": n_machines})
     if alone_s is None or split_s is None:
@@ -266,7 +274,7 @@ def _pace(bottleneck: Bottleneck) -> Reason:
 
 
 def _left_out(lender: Candidate, best: TopologyOption, household: TopologySearch) -> Reason:
-    """Return the reason why this machine holds nothing, based on the best placement with it."""
+    """Return the reason that this machine holds nothing, based on the best placement that includes it."""
     if not lender.is_lending:
         return Reason("left_out_lends_nothing", {"machine": lender.name})
     if lender.speed is None or lender.link is None:
@@ -274,11 +282,11 @@ def _left_out(lender: Candidate, best: TopologyOption, household: TopologySearch
     with_it, without = household.with_also(best, lender.id), best.forecast
     if with_it is None:
         return Reason("left_out_room", {"machine": lender.name, "lent_bytes": lender.lends_bytes})
-    if with_it.request_s < (1 + SAME) * without.request_s:
+    if with_it.request_s < (1 + NEGLIGIBLE) * without.request_s:
         return Reason("left_out_same", {"machine": lender.name})
     several = household.workload.users > 1
     fast, slow = ((forecast.together_tok_s if several else forecast.decode_tok_s) for forecast in (without, with_it))
-    if slow * (1 + SAME) < fast:
+    if slow * (1 + NEGLIGIBLE) < fast:
         return Reason("left_out_slower", {"machine": lender.name, "with_tok_s": slow, "without_tok_s": fast})
     return Reason(
         "left_out_longer", {"machine": lender.name, "with_s": with_it.request_s, "without_s": without.request_s}
@@ -289,25 +297,26 @@ PROVED = " or ".join(PROVED_ENGINES)
 
 
 @dataclass(frozen=True, slots=True)
-class Proved:
-    """The lenders that may take part, and the machines excluded because of their engine or their results."""
+class EligibleMachines:
+    """The lenders that may hold layers, and the machines excluded because of their engine or their results."""
 
     lenders: tuple[Candidate, ...]
     unproved: tuple[Candidate, ...]
-    host_is: bool  # if False, nothing is shared, because the host holds a part of every split
+    host_is_proved: bool  # if False, nothing is split, because the host holds a part of every split
     doubted: tuple[Candidate, ...] = ()
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Return a reason for each machine that was excluded because of its engine or its doubtful results."""
+        """Return a reason for each excluded machine."""
         doubted = [Reason("left_out_doubted", {"machine": machine.name}) for machine in self.doubted]
         unproved = [
-            Reason("left_out_engine" if self.host_is else "plan_engine", _facts(machine)) for machine in self.unproved
+            Reason("left_out_engine" if self.host_is_proved else "plan_engine", _facts(machine))
+            for machine in self.unproved
         ]
         return (*unproved, *doubted)
 
     def explain(self, error: AppError) -> AppError:
-        """Return the error of a plan, extended if the excluded machines might have made the plan possible."""
+        """Return an error of the planner, extended if the excluded machines might have made the plan possible."""
         if not isinstance(error, BadInput | DoesNotFit):
             return error
         if self.doubted and not self.unproved:
@@ -319,14 +328,14 @@ class Proved:
         return type(error)("engine_in_the_way", **facts, what=error.reason)
 
 
-def with_proved(host: Candidate, lenders: Sequence[Candidate]) -> Proved:
-    """Return which of these machines may hold a part of a model."""
+def eligible_machines(host: Candidate, lenders: Sequence[Candidate]) -> EligibleMachines:
+    """Return which of these machines may hold layers."""
     if host.unproved:
-        return Proved((), (host,), host_is=False)
+        return EligibleMachines((), (host,), host_is_proved=False)
     apart = tuple(lender for lender in lenders if lender.unproved)
     doubted = tuple(lender for lender in lenders if lender.doubted and not lender.unproved)
     used = tuple(lender for lender in lenders if not (lender.unproved or lender.doubted))
-    return Proved(used, apart, host_is=True, doubted=doubted)
+    return EligibleMachines(used, apart, host_is_proved=True, doubted=doubted)
 
 
 def _facts(machine: Candidate) -> dict[str, Fact]:

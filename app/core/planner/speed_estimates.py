@@ -1,15 +1,15 @@
-"""The effort of a model's layers, estimates of their speed from a measured layer, and correction factors. Pure.
+"""The effort of a model's layers, estimates of their speed based on a measured layer, and correction factors.
 
-Layers of a model that has not been downloaded, and layers too large to be synthesized, cannot be measured. A plain
-layer of the same number type is measured in their place. The cost of the first row of a step is the bytes that it
-reads; that of further rows and of prompts is their multiplications:
+Layers that have not been downloaded, or are too large to be synthesized, cannot be measured. A plain layer of the
+same number type is measured in their place. The cost of the first row of a step depends on the bytes that it reads;
+that of further rows and of prompts depends on their multiplications:
 
     attention, feed-forward   every weight is read once per step and multiplied once per row
     experts                   a row uses k of E experts; n rows read about E (1 - (1 - k/E)^n) of them
-    keys and values           read for each earlier position; with a sliding window, for at most that many
-    states                    read and written once per row, whatever came before
+    keys and values           read for each earlier position, or for those within a sliding window
+    states                    read and written once per row, regardless of its position
 
-The estimate tells which of two models is faster, and about how fast. It does not know an engine's strengths.
+The estimate shows which of two models is faster, and about how fast. It knows nothing of an engine's strengths.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """The seconds that one machine's engine takes for a model's layers.
+    """The time that one machine's engine takes for the layers of a model, in seconds.
 
-    They are measured on layers of the model's own sizes and quantization, or estimated from other layers.
+    The times are measured on layers of the model's own sizes and quantization, or estimated from other layers.
 
     A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), plus k *
     position_s for each position that its sequences already hold. A prefill chunk of the workload's `batch_rows`
@@ -42,15 +42,17 @@ class Speed:
     chunk_s: float  # per layer, for a whole prefill chunk at the beginning of a prompt
     chunk_position_s: float  # per layer, for each position before a whole chunk
     step_s: float  # overhead of any step: starting the engine, the pipe, the process
-    head_s: float  # the last norm, the output matrix and the sampler, for one row; measured where they run
+    # the last norm, the output matrix and the sampler for one row, measured on the machine that runs them
+    head_s: float
     head_row_s: float  # the same for each further row
     window: int = 0
     window_position_s: float = 0.0
     window_chunk_position_s: float = 0.0
-    estimated: bool = False  # whether it comes from layers of another shape
+    estimated: bool = False  # whether it is based on layers of another shape
 
 
-ROUGH_TOK_S = 60.0  # above this, tokens take less than 17 ms, so the computers' other work matters as much as the model
+# above this, a token takes less than 17 ms, so other work of the computers matters as much as the model
+ROUGH_TOK_S = 60.0
 
 
 def is_rough(tok_s: float) -> bool:
@@ -58,13 +60,13 @@ def is_rough(tok_s: float) -> bool:
     return tok_s > ROUGH_TOK_S
 
 
-WIDE = 8  # rows of the measured step from which the cost of a further row is derived
-STATE_OPERATIONS = 4  # multiplications per value of a state and row: decay, add, read out
+WIDE = 8  # the number of rows in the measured step from which the cost of a further row is derived
+STATE_OPERATIONS = 4  # multiplications per state value and row: decay, add, read
 
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """The experts of a layer, of which a router picks some for each row."""
+    """The experts of a layer. A router picks some of them for each row."""
 
     n: float
     used: float
@@ -72,29 +74,29 @@ class Experts:
     weights: float
 
     def read(self, rows: float) -> float:
-        """Return how many different experts this many rows need if each row picks independently."""
+        """Return how many different experts this many rows need on average if each row picks independently."""
         return self.n * (1 - float((1 - self.used / self.n) ** rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The effort of one layer, averaged over a model's layers, and of the output matrix."""
+    """The bytes and multiplications of one layer, averaged over a model's layers, and of the output matrix."""
 
     n_bytes: float  # bytes of the weights that every row needs
-    weights: float  # multiplications with them per row
-    position: float  # multiplications per earlier position of a row, in layers that attend to all of them
+    weights: float  # multiplications with these weights per row
+    position: float  # multiplications per earlier position of a row, in layers that attend to all positions
     head_bytes: float
     head_weights: float
     experts: Experts | None = None
     window: int = 0
-    window_position: float = 0.0  # as `position`, in layers that attend only to a window
+    window_position: float = 0.0  # like `position`, in layers that attend only to a window
     state_values: float = 0.0
     state_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLayer:
-    """A plain layer, and the times that a machine took for it in steps of up to `batch_rows` rows."""
+    """A plain layer, and the time that a machine took for it in steps of up to `batch_rows` rows."""
 
     speed: Speed
     effort: Effort
@@ -105,17 +107,17 @@ class MeasuredLayer:
         return self.speed.layer_s / self.effort.n_bytes
 
     def few_s(self, n_bytes: float, weights: float, rows: float) -> float:
-        """Return the seconds for a few rows through weights that are read once."""
+        """Return the seconds that a few rows take, including the time to read the weights once."""
         further = max(0.0, rows - 1) * weights * self.speed.layer_row_s / self.effort.weights
         return n_bytes * self.byte_s + min(further, self.many_s(weights, rows))
 
     def many_s(self, weights: float, rows: float) -> float:
-        """Return the seconds for rows of a prompt, where the time to read the weights is negligible."""
+        """Return the seconds for rows of a prompt, for which the time to read the weights is negligible."""
         return weights * rows * self.speed.chunk_s / (self.batch_rows * self.effort.weights)
 
 
 def estimate_speed(measured: MeasuredLayer, effort: Effort) -> Speed:
-    """Estimate the machine's speed with the layers of another model."""
+    """Estimate the speed of the measured machine with the layers of another model."""
     speed, like = measured.speed, measured.effort
     single_s = _step_s(measured, effort, 1)
     wide_s = max(single_s, _step_s(measured, effort, WIDE))
@@ -140,12 +142,12 @@ def estimate_speed(measured: MeasuredLayer, effort: Effort) -> Speed:
 def _step_s(measured: MeasuredLayer, effort: Effort, rows: int) -> float:
     """Return the time of a decode step with this many rows, each from a different sequence."""
     found_s = measured.few_s(effort.n_bytes, effort.weights, rows)
-    found_s += rows * 2 * effort.state_bytes * measured.byte_s  # read and written
+    found_s += rows * 2 * effort.state_bytes * measured.byte_s  # a state is read and written
     return found_s + _experts_s(measured, effort.experts, rows)
 
 
 def _chunk_s(measured: MeasuredLayer, effort: Effort) -> float:
-    """Return the time of a whole chunk of a prompt."""
+    """Return the time of a full prefill chunk."""
     rows = measured.batch_rows
     weights = effort.weights + STATE_OPERATIONS * effort.state_values
     return measured.many_s(weights, rows) + _experts_s(measured, effort.experts, rows)
@@ -161,26 +163,26 @@ def _experts_s(measured: MeasuredLayer, experts: Experts | None, rows: int) -> f
     return read * measured.few_s(n_bytes, weights, each)
 
 
-LAYERS = 32  # assumed if unknown, as in common models of 7 to 8 billion parameters
+LAYERS = 32  # the default if unknown, as in common models of 7 to 8 billion parameters
 
 
 KV_BYTES = 4096  # per token and layer in f16: keys and values for 8 heads of 128 values
 
 
-WIDTH, VOCABULARY = 4096, 128 << 10  # they matter little, since they only affect the work memory
+WIDTH, VOCABULARY = 4096, 128 << 10  # their exact values hardly matter, since they only affect the working memory
 
 
 KV_VALUE_BYTES = 2
 
 
-# share of dense weights among those that a token uses in a model of experts: attention, shared experts
+# the fraction of dense weights (attention, shared experts) among those that a token uses in a model with experts
 DENSE_SHARE = 1 / 3
 
 
-EXPERTS = 128  # experts of a layer, if unknown; the number hardly matters, since the share that is read is the same
+EXPERTS = 128  # the default number of experts per layer; it hardly matters, because the fraction that is read is known
 
 
-QUERIES = 4  # query heads per head of keys and values, in today's models
+QUERIES = 4  # query heads per key-value head, in today's models
 
 
 def estimated_model(
@@ -193,12 +195,12 @@ def estimated_model(
     *,
     splits: bool,
 ) -> Model:
-    """Return a model that has not been downloaded, from a catalog's facts. Its layers are alike and make up the whole
-    file.
+    """Return a model that has not been downloaded, based on facts from a catalog. Its layers are alike and make up the
+    whole file.
 
-    kv_bytes_per_token: of all layers. Every sum derived from it is an estimate.
+    kv_bytes_per_token: for all layers together. Everything computed with this model is an estimate.
     """
-    # The window imports `Speed` before it first draws, and the facts about models are slow to import.
+    # The window imports `Speed` before it draws anything, and app.core.model is slow to import.
     from app.core.model import Cuts, Model, Weights
 
     layers = n_layers or LAYERS
@@ -225,9 +227,10 @@ def estimated_model(
 
 
 def estimated_effort(model: Model, parameters: int | None, active: int | None, bytes_per_weight: float) -> Effort:
-    """Return the effort of a layer of an estimated model. An unknown number of weights is derived from its bytes.
+    """Return the effort of a layer of an estimated model.
 
-    active: weights used per token in a mixture-of-experts model. The output matrix is counted among the layers.
+    parameters: if unknown, their number is derived from the size of the layers. active: the parameters used per
+    token in a mixture-of-experts model. The output matrix counts as part of the layers.
     """
     n_bytes = sum(model.weights.layer_bytes) / model.n_layers
     weights = parameters / model.n_layers if parameters else n_bytes / bytes_per_weight
@@ -241,14 +244,14 @@ def estimated_effort(model: Model, parameters: int | None, active: int | None, b
     return Effort(dense * n_bytes, dense * weights, position, 0.0, 0.0, experts)
 
 
-LEAST_WEIGHT = 0.15  # minimum weight of a new answer, so that about the last ten decide
-MOST_RATIO = 3.0  # an answer further off than this was disturbed by something else
-MOST_FACTOR = 4.0  # a larger error is a fault in the measurements, and hiding it would be dishonest
+LEAST_WEIGHT = 0.15  # minimum weight of a new answer, so that about the last ten answers count
+MOST_RATIO = 3.0  # if an answer deviates more than this, something else disturbed it
+MOST_FACTOR = 4.0  # a larger error is a fault in the measurements that must not be hidden
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """The ratio of measured to forecast time of one machine or link, and the number of answers it is based on."""
+    """The ratio of measured to forecast time of one machine or link, and the number of answers on which it is based."""
 
     value: float = 1.0
     answers: int = 0
@@ -256,7 +259,7 @@ class Factor:
     def settled(self, forecast_s: float, measured_s: float) -> Factor:
         """Return the factor after one more answer of this placement. The first answer counts in full.
 
-        forecast_s: see `learned`.
+        forecast_s: the forecast, including this factor.
         """
         if forecast_s <= 0 or measured_s <= 0:
             return self
@@ -267,8 +270,8 @@ class Factor:
     def learned(self, forecast_s: float, measured_s: float, part: float = 1.0) -> Factor:
         """Return the factor after one more answer.
 
-        forecast_s: the original forecast, including this factor. part: the share of both times due to this machine
-        or link, 0 to 1. Times that are not positive are ignored.
+        forecast_s: the forecast, including this factor. part: the share of both times that is due to this machine
+        or link, from 0 to 1. Times that are not positive are ignored.
         """
         if forecast_s <= 0 or measured_s <= 0 or part <= 0:
             return self

@@ -1,10 +1,10 @@
-"""An exact search for the best split: which lenders, how many layers each, and in which order. Pure.
+"""An exact search for the best split: which lenders take part, in which order, and how many layers each holds.
 
-The cost of a placement depends on how many layers each machine holds, not on which layers; these matter only for
+The cost of a placement depends on how many layers each machine holds, not on which layers; that matters only for
 memory. So each set of lenders gets a lower bound, and `LayerAllocation` searches the sets in ascending order of
 their bounds until a bound is no better than the best result. `arrange` then looks for an order of the lenders in
 which each run fits in its place. Layers differ in size, so a run of ten may fit in one place and not in another.
-That search is over sets of lenders, with the edges that a set can reach as the bits of one integer.
+That search covers sets of lenders, and the edges that a set can reach are the bits of one integer.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import Rounds, cost
 from app.core.planner.placement import Candidate, PlannedStage, Workload
-from app.core.planner.stage_memory import Grid, beside_layers, host_starts, lender_starts, split_stages
+from app.core.planner.stage_memory import Grid, fixed_bytes, host_starts, lender_starts, split_stages
 from backends.contract import Role
 
-BETTER = 1 - 1e-9  # a placement must be better by more than this, which exceeds rounding errors
-CLOSE = 0.99  # limits this close together are not bisected further
+BETTER = 1 - 1e-9  # a result must be better by more than this, so that rounding errors do not count
+CLOSE = 0.99  # the search stops between limits whose ratio is closer to 1 than this
 
 Blocks = tuple[int, ...]  # the number of blocks for each machine of the set
 _State = tuple[float, float, int, int, tuple[tuple[int, int], ...], int]
@@ -32,10 +32,10 @@ _State = tuple[float, float, int, int, tuple[tuple[int, int], ...], int]
 
 @dataclass(frozen=True, slots=True)
 class MachineCosts:
-    """The costs of one machine of a set, by its number of blocks (index 0 is unused)."""
+    """The costs of one machine by its number of blocks, as `LayerAllocation` names them. Index 0 is unused."""
 
-    counts: tuple[int, ...]  # the numbers of blocks that it can hold somewhere, ascending
-    starts: list[int]  # for each number, where such a run fits (app/core/planner/stage_memory.py)
+    counts: tuple[int, ...]  # the numbers of blocks for which it has room somewhere, ascending
+    starts: list[int]  # for each number of blocks, a mask of where such a run fits (app/core/planner/stage_memory.py)
     line: list[float]
     chunk: list[float]
     pace: list[float]
@@ -57,19 +57,19 @@ class MachineCosts:
 class LayerAllocation:
     """An exact search for how many blocks of layers each machine of a given set should hold.
 
-    For a given set of machines, the cost of a request (app/core/planner/forecast.py) is the larger of these two:
+    For a given set of machines, the cost of a request (app/core/planner/forecast.py) is the larger of two values:
 
         latency   line + more * pace. line: a sum over the machines, each linear in its count; pace: the longest of
                   their periods, or a share of the sum of their times if that is longer; more: chunks after the first
         work      the most that one machine, or the link to it, has to do for a request, times the users
 
-    A limit on pace and on work is a maximum count for each machine; the smallest line then results from filling the
+    A limit on pace and on work is a maximum count for each machine. The smallest line then results from filling the
     cheapest machines first. The limits are found by bisection. A half is dropped if even its smallest line with its
     smallest pace is no better than the best result so far.
 
-    more: chunks of the prompt after the first. shared: the part of the sum of all times that is a minimum for pace.
-    paces: every period of every member, ascending. fits: whether these counts fit in some order; possible: whether
-    any might. spend: uses up effort and returns whether any is left.
+    more: chunks of the prompt after the first. shared: the fraction of the sum of all times that is a lower bound
+    for the pace. paces: every period of every member, ascending. fits: returns whether these counts fit in some
+    order. possible: returns whether any counts might fit. spend: uses up effort and returns whether any is left.
     """
 
     def __init__(
@@ -86,18 +86,18 @@ class LayerAllocation:
         self._members, self._n_blocks, self._paces = members, n_blocks, paces
         self._more, self._shared = more, shared
         self._fits, self._possible, self._spend = fits, possible, spend
-        self._misses = 0  # number of tried counts that fit in no order
-        self._hopeless = False  # whether no counts fit in any order
+        self._misses = 0  # counts that were tried and fit in no order
+        self._hopeless = False  # whether no counts at all fit in any order
         places = range(len(members))
         self._cheapest = sorted(places, key=lambda place: members[place].slope)
         self._quickest = sorted(places, key=lambda p: members[p].chunk[2] - members[p].chunk[1])
         self._limit = 0.0  # the latency to beat
         self._found: Blocks | None = None
-        self.visited = 0  # number of counts tried
+        self.visited = 0  # how many counts were tried
 
     def best(self, below: float) -> tuple[float, Blocks] | None:
-        """Return the smallest cost below this, and the counts that achieve it, or None."""
-        known, best, best_counts = 0.0, below * BETTER, None  # below `known`, no amount of work allows a better result
+        """Return the smallest cost below `below` and the counts that achieve it, or None if there is none."""
+        known, best, best_counts = 0.0, below * BETTER, None  # no result is below `known`, whatever the limit on work
         work_limit = best
         while known < best and not self._hopeless:
             counts = self._least_latency(work_limit, best)
@@ -124,7 +124,7 @@ class LayerAllocation:
         return max(member.work[n] for member, n in zip(self._members, counts, strict=True))
 
     def _least_latency(self, work_limit: float, below: float) -> Blocks | None:
-        """Return the counts with the smallest latency below `below` among those with less work than the limit."""
+        """Return the counts with the smallest latency below `below` whose work is less than the limit, or None."""
         most = [bisect_left(member.work, work_limit, 1, member.most + 1) - 1 for member in self._members]
         self._limit, self._found = below, None
         if self._filled(most, self._cheapest) is None:
@@ -140,7 +140,7 @@ class LayerAllocation:
         return self._found
 
     def _look(self, most: Sequence[int], low: int, high: int) -> bool:
-        """Try the counts within pace number `high`. Return whether lower paces down to `low` may be better."""
+        """Try counts within the pace at index `high`. Return whether lower paces down to index `low` may be better."""
         within = self._within(most, self._paces[high])
         filled = self._filled(within, self._cheapest)
         if filled is None:
@@ -159,7 +159,7 @@ class LayerAllocation:
         return not self._hopeless
 
     def _lowest_pace(self, most: Sequence[int], high: int) -> int:
-        """Return the first pace at which the machines can hold everything."""
+        """Return the index of the lowest pace at which the machines can hold all blocks."""
         low = 0
         while low < high:
             middle = (low + high) // 2
@@ -173,7 +173,8 @@ class LayerAllocation:
         return [bisect_right(member.pace, pace, 1, n + 1) - 1 for member, n in zip(self._members, most, strict=True)]
 
     def _filled(self, most: Sequence[int], order: Sequence[int]) -> Blocks | None:
-        """Return counts that fill the first machines of the order as far as possible, or None if all are too small."""
+        """Return counts that fill the machines in this order as far as possible, or None if they are too small
+        together."""
         counts = [member.least for member in self._members]
         left = self._n_blocks - sum(counts)
         if left < 0:
@@ -189,7 +190,7 @@ class LayerAllocation:
         return tuple(counts) if left == 0 else None
 
     def _try(self, counts: Blocks) -> bool:
-        """Keep the counts if they are the best so far. Return whether they are usable."""
+        """Record the counts if they are the best so far. Return whether they are usable."""
         self.visited += 1
         members = self._members
         if any(n not in member.counts for member, n in zip(members, counts, strict=True)):
@@ -208,9 +209,9 @@ class LayerAllocation:
     def _walk(self, most: Sequence[int], slack: float) -> None:
         """Try the counts that fit in some order, cheapest first, while their line plus `slack` is below the limit.
 
-        This is a best-first search that assigns runs to machines in order of the layers. A state consists of the
-        host's count, the set of machines that have their runs, and the number of blocks left; its edges are the
-        bits of one integer.
+        This best-first search assigns runs to machines in the order of the layers. A state consists of the host's
+        count, the set of machines that have a run, and the number of blocks left. The edges at which the runs of a
+        state may end are the bits of one integer.
         """
         members, seen = self._members, dict[tuple[int, int, int], int]()
         rest = _Rest(members, self._cheapest, most)
@@ -242,7 +243,7 @@ class LayerAllocation:
                         return
                     if least + slack >= self._limit:
                         if least > before > 0.0:
-                            break  # it is convex in n, so it only rises from here on
+                            break  # the cost is convex in n, so it only rises from here on
                     elif reached := (edges & member.starts[n]) << n:
                         run = (*runs, (place, n))
                         heappush(heap, (least, so_far, now, left - n, run, reached))
@@ -250,14 +251,14 @@ class LayerAllocation:
 
 
 class _Rest:
-    """The smallest line of the machines that have no run yet."""
+    """The smallest possible line of the machines that have no run yet."""
 
     def __init__(self, members: Sequence[MachineCosts], cheapest: Sequence[int], most: Sequence[int]) -> None:
         self._members, self._cheapest, self._most = members, cheapest, most
         self._known: dict[tuple[int, int], float] = {}
 
     def line(self, held: int, left: int) -> float:
-        """Return the smallest line for `left` blocks on the machines not in `held`, or infinity if impossible."""
+        """Return the smallest line for `left` blocks on the machines outside `held`, or infinity if there is none."""
         key = (held, left)
         if key not in self._known:
             self._known[key] = self._line(held, left)
@@ -281,27 +282,27 @@ class _Rest:
 
 
 INFINITE = float("inf")
-EFFORT = 400_000  # steps in the search for an order: about a second
+MAX_EFFORT = 400_000  # the limit on steps in the search for an order, which take about a second
 
-MachineSet = tuple[int, ...]  # numbers of machines; 0, the host, is always the first
+MachineSet = tuple[int, ...]  # indexes of machines, always beginning with 0, the host
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A placement over several machines."""
+    """A placement that is split over several machines."""
 
     stages: tuple[PlannedStage, ...]
     request_s: float
 
 
 class SplitSearch:
-    """The search for one model in one fully measured household. The model must have at least one place to cut."""
+    """The search for the best split of one model in a fully measured household. The model must have a legal cut."""
 
     def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self._machines = (host, *lenders)
         self._model, self._workload = model, workload
         self._grid = grid = Grid.of(model, workload)
-        beside = {role: beside_layers(role, model, workload) for role in Role}
+        beside = {role: fixed_bytes(role, model, workload) for role in Role}
         room = host.lends_bytes - beside[Role.FIRST] - beside[Role.LAST]
         self._starts = [host_starts(grid, room)] + [
             lender_starts(grid, lender.lends_bytes - beside[Role.MIDDLE]) for lender in lenders
@@ -309,20 +310,20 @@ class SplitSearch:
         self._counts = [tuple(n for n, mask in enumerate(masks) if mask) for masks in self._starts]
         self._fields: dict[int, _Costs] = {}
         self._arranged: dict[tuple[MachineSet, Blocks], Arrangement | None] = {}
-        self.visited = 0  # number of counts tried
-        self._effort = EFFORT
+        self.visited = 0  # how many counts were tried
+        self._effort = MAX_EFFORT
 
     @property
     def exact(self) -> bool:
         """Return whether every split that could be better than the result was searched.
 
-        This is always so if layers are alike or memory is plentiful. If layers differ much in size and barely fit,
-        a great many counts may fit in no order; then the result is the best one found in time.
+        This is always the case if layers are alike or memory is plentiful. If layers differ much in size and barely
+        fit, very many counts may fit in no order. The result is then the best one found within the limit on effort.
         """
         return self._effort > 0
 
     def all_sets(self) -> list[MachineSet]:
-        """Return every set of lenders that can hold a layer, with the host."""
+        """Return every set of lenders that can hold a layer each, together with the host."""
         usable = [n for n in range(1, len(self._machines)) if self._counts[n]]
         return [(0, *chosen) for n in range(1, len(usable) + 1) for chosen in combinations(usable, n)]
 
@@ -331,7 +332,10 @@ class SplitSearch:
         return tuple(n for n, machine in enumerate(self._machines) if machine.id in used)
 
     def best(self, sets: Iterable[MachineSet], below_s: float = INFINITE) -> Split | None:
-        """Return the split with the smallest request_s over these sets, if it is below `below_s`."""
+        """Return the split with the shortest request over these sets of machines.
+
+        The result is None if no split takes less than `below_s`.
+        """
         bounds = [
             (self._field(len(chosen)).bound(chosen), chosen)
             for chosen in sets
@@ -379,7 +383,7 @@ class SplitSearch:
         return self._arranged[key]
 
     def _possible(self, chosen: MachineSet) -> bool:
-        """Return whether these machines might hold everything with any counts."""
+        """Return whether these machines might hold all layers with any counts."""
         counts = [self._counts[number] for number in chosen]
         if not self._spend(sum(map(len, counts)) << len(chosen) - 4 if len(chosen) > 4 else 1):
             return False
@@ -388,7 +392,7 @@ class SplitSearch:
             firsts |= self._starts[0][n]
             ends |= self._starts[0][n] << self._grid.n_blocks - n
         options = [[(n, self._starts[number][n]) for n in self._counts[number]] for number in chosen[1:]]
-        return bool(furthest(firsts, options) & ends)
+        return bool(reachable_ends(firsts, options) & ends)
 
     def _spend(self, effort: int) -> bool:
         self._effort -= effort
@@ -407,7 +411,7 @@ class SplitSearch:
 
 
 class _Costs:
-    """The costs of all machines in a placement over a given number of them, with a lower bound for each set."""
+    """The costs of all machines in placements over a given number of machines, and a lower bound for each set."""
 
     def __init__(
         self,
@@ -429,7 +433,7 @@ class _Costs:
         self._cheapest = sorted(self.members, key=lambda number: self.members[number].slope)
 
     def bound(self, chosen: MachineSet) -> float:
-        """Return a lower bound on the time of a request for every placement on these machines."""
+        """Return a lower bound on the time of a request for all placements on these machines."""
         members = self.members
         left = self._grid.n_blocks - sum(members[number].least for number in chosen)
         if left < 0:
@@ -455,7 +459,7 @@ class _Costs:
         assert machine.speed is not None
         head_s = 0.0 if number else machine.speed.head_s
         counts = tuple(n for n, mask in enumerate(starts) if mask)
-        layers = [unit * n for n in range(max(3, counts[-1] + 1))]  # two points are needed for the slope
+        layers = [unit * n for n in range(max(3, counts[-1] + 1))]  # the slope needs two points
         paces = [chunk.period_s(n) for n in layers]
         chunks = [chunk.latency_s(n) for n in layers]
         tokens, rows = rounds.tokens, rounds.group.rows
@@ -490,7 +494,7 @@ class _LinearCost:
 
 
 def _level(levels: Sequence[_LinearCost], n_blocks: int) -> float:
-    """Return the smallest possible maximum of these costs when blocks are distributed, even in fractions."""
+    """Return the smallest possible maximum of these costs if the blocks may be distributed in fractions."""
     if not all(level.block_s > 0 for level in levels):
         return 0.0
     together = sum(level.fixed_s / level.block_s for level in levels)
@@ -499,17 +503,18 @@ def _level(levels: Sequence[_LinearCost], n_blocks: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The places of the runs. `order`: the indexes of the lenders, first to last."""
+    """An order of the runs that fits. `order` lists the indexes of the lenders from first to last."""
 
-    first_run: int  # blocks in the host's first run
+    first_run: int  # the number of blocks in the host's first run
     order: tuple[int, ...]
 
 
 def arrange(firsts: int, starts: Sequence[int], lengths: Sequence[int]) -> Arrangement | None:
-    """Place a run for each lender after the host's first run. Return None if no order fits.
+    """Place one run of each lender after the host's first run. Return None if no order fits.
 
-    firsts: bit n for a first run of n blocks. starts: for each lender, bit n if its run may begin at edge n.
-    lengths: blocks of each lender's run. The length of the host's last run follows from the sum.
+    firsts: bit n is set if the first run may have n blocks. starts: for each lender, bit n is set if its run may
+    begin at edge n. lengths: the blocks of each lender's run. The length of the host's last run follows from the
+    sum.
     """
     as_given = tuple(range(len(lengths)))
     if (edges := _walk(firsts, starts, lengths, as_given)) is not None:
@@ -530,16 +535,16 @@ def arrange(firsts: int, starts: Sequence[int], lengths: Sequence[int]) -> Arran
     return Arrangement(edge, tuple(reversed(order)))
 
 
-def furthest(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> int:
+def reachable_ends(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> int:
     """Return the edges at which the runs of all lenders can end: bit n for edge n, or 0 if nothing fits.
 
-    options: for each lender its possible lengths, each with a mask of where such a run may begin.
+    options: for each lender, its possible lengths, each with a mask of the edges at which such a run may begin.
     """
     return _reached(firsts, options)[-1]
 
 
 def _reached(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> list[int]:
-    """Return, for each set of lenders (bit n: lender n), the edges at which their runs can end."""
+    """Return, for each set of lenders, the edges at which their runs can end. Bit n of the index is lender n."""
     reached = [0] * (1 << len(options))
     reached[0] = firsts
     for held, edges in enumerate(reached):
@@ -553,7 +558,7 @@ def _reached(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> list[
 
 
 def _walk(firsts: int, starts: Sequence[int], lengths: Sequence[int], order: Sequence[int]) -> int | None:
-    """Return the shortest first run with which this order fits, or None."""
+    """Return the length of the shortest first run with which this order fits, or None."""
     reach, total = firsts, 0
     for lender in order:
         reach = (reach & starts[lender]) << lengths[lender]

@@ -1,10 +1,10 @@
-"""The memory that runs of layers need, which runs fit where, and whether recurrent states are worth keeping. Pure.
+"""The memory that runs of layers need, where they fit, and whether recurrent states are worth keeping.
 
-Recurrent layers cannot be cut back by position. The next turn usually continues from the end of what was computed.
-Only if the previous answer comes back in a different form is a state from the end of its prompt needed. If it was
-kept, it is restored; otherwise all tokens since the last kept state are read again. A state is stored after every
-prompt but used after few, so it is kept if USES stores and one restore take no longer than reading the prompt once
-more.
+Recurrent layers cannot be rolled back to an earlier position. The next turn of a chat usually continues from the
+end of what was computed. A state from the end of the last prompt is needed only if the previous answer comes back
+in a different form. If that state was kept, it is restored; otherwise all tokens since the last kept state are read
+again. A state is saved after every prompt but rarely used, so it is kept only if SAVES_PER_RESTORE saves and one
+restore take no longer than reading the prompt once more.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from app.core.model import ANY_RUN, Model
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from backends.contract import KEPT_STATES, Keep, Layers, Role
 
-STAGE_HEADER_BYTES = 1 << 20  # metadata and tensor names in a stage's file, with some to spare
+STAGE_HEADER_BYTES = 1 << 20  # metadata and tensor names in the file of a stage, with a margin
 WORK_FLOOR_BYTES = 64 << 20  # an engine's own buffers and code, measured on small models
-WORK_ROW_VALUES = 24  # float32 values per unit of a layer's width that exist at once for each row of a step
-TOKEN_BYTES = 256  # per token of the vocabulary, with its text and table entries
+WORK_ROW_VALUES = 24  # float32 values per unit of width that each row of a step needs at the same time
+TOKEN_BYTES = 256  # per token of the vocabulary, including its text and table entries
 
 
 def work_bytes(width: int, batch_rows: int) -> int:
-    """Return the bytes that an engine needs besides weights and KV cache to compute steps of `batch_rows` rows."""
+    """Return the bytes that an engine needs besides weights and KV cache for steps of `batch_rows` rows."""
     return WORK_FLOOR_BYTES + 4 * batch_rows * width * WORK_ROW_VALUES
 
 
-def reading_bytes(width: int, n_vocab: int, context: int) -> int:
+def embedding_work_bytes(width: int, n_vocab: int, context: int) -> int:
     """Return the working memory needed to embed a text of `context` tokens in one pass.
 
-    llama.cpp keeps a score for each token of the vocabulary in each row, although the scores are not used. The
-    number of heads does not matter. Measured with widths of 32 to 1,024 and 300 to 60,000 tokens.
+    llama.cpp allocates a score for each token of the vocabulary in each row, although nothing uses these scores.
+    The number of heads does not matter. Measured with widths of 32 to 1,024 and vocabularies of 300 to 60,000
+    tokens.
     """
     return WORK_FLOOR_BYTES + n_vocab * TOKEN_BYTES + 4 * context * (n_vocab + width * WORK_ROW_VALUES)
 
 
 def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload) -> PlannedStage:
-    """Return a run of layers on a machine, with all the memory that it needs there."""
+    """Return the stage of these layers on a machine, with all the memory that it needs there."""
     cells = workload.context * workload.users
     header = STAGE_HEADER_BYTES
     logits = workload.slots * model.n_vocab if role in (Role.LAST, Role.WHOLE) else 0
@@ -59,7 +60,8 @@ def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, 
 def split_stages(
     holders: Sequence[Candidate], edges: Sequence[int], model: Model, workload: Workload
 ) -> tuple[PlannedStage, ...]:
-    """Return the stages of host, lenders, host. Stage n holds the layers from edges[n] to edges[n + 1]."""
+    """Return the stages of a split, or one whole stage for a single holder. Stage n holds the layers from edges[n] to
+    edges[n + 1]."""
     roles = [Role.FIRST, *[Role.MIDDLE] * (len(holders) - 2), Role.LAST]
     if len(holders) == 1:
         roles = [Role.WHOLE]
@@ -70,7 +72,7 @@ def split_stages(
 
 
 def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
-    """Return the bytes of weights and KV cache of the layers before each layer: n_layers + 1 numbers."""
+    """Return the cumulative bytes of weights and KV cache before each layer and after the last one."""
     cells = workload.context * workload.users
     layers = zip(model.weights.layer_bytes, model.layer_kv(cells, workload.slots, workload.kv), strict=True)
     return (0, *accumulate(weights + kv for weights, kv in layers))
@@ -78,17 +80,17 @@ def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A model's layers in blocks that are never cut, with the bytes up to each edge between them."""
+    """The layers of a model in blocks that are never cut, with the bytes before each edge between blocks."""
 
     unit: int  # layers per block
     n_blocks: int
     bytes_to: tuple[int, ...]  # bytes of weights and KV cache before each of the n_blocks + 1 edges
     legal: int  # bit n: the model may be cut before block n
-    runs: tuple[int, ...]  # for each number of blocks, bit n: an engine can hold that many from block n on
+    runs: tuple[int, ...]  # for each number of blocks, bit n: an engine can hold a run of this length from block n on
 
     @classmethod
     def of(cls, model: Model, workload: Workload) -> Grid:
-        """Return the grid of a model that can be cut somewhere."""
+        """Return the grid of a model that has a legal cut."""
         unit = gcd(model.n_layers, *model.cuts.boundaries)
         to = layer_bytes_to(model, workload)
         legal = sum(1 << edge // unit for edge in model.cuts.boundaries)
@@ -107,13 +109,13 @@ class Grid:
 
     @property
     def lasts(self) -> int:
-        """Return, as bit n, whether the last run may begin before block n."""
+        """Return a mask of the blocks before which the last run may begin."""
         n = self.n_blocks
         return sum(1 << edge for edge in self.edges if self.runs[n - edge] >> edge & 1)
 
 
 def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
-    """Return where runs of this many blocks may begin according to the model's rules: bit n for block n."""
+    """Return a mask of the blocks at which the model's rules let a run of this many blocks begin."""
     starts = range(all_blocks - n_blocks + 1) if n_blocks else ()
     if model.cuts.rules == ANY_RUN:
         return (1 << len(starts)) - 1
@@ -122,8 +124,8 @@ def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
     )
 
 
-def beside_layers(role: Role, model: Model, workload: Workload) -> int:
-    """Return the bytes that a stage of this role needs regardless of its layers."""
+def fixed_bytes(role: Role, model: Model, workload: Workload) -> int:
+    """Return the bytes that a stage of this role needs in addition to its layers."""
     nobody = Candidate(MachineId(""), "", 0)
     probe = planned_stage(nobody, role, Layers(0, 1), model, workload)
     cells = workload.context * workload.users
@@ -132,7 +134,7 @@ def beside_layers(role: Role, model: Model, workload: Workload) -> int:
 
 
 def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
-    """Return, for each number of blocks, where a run of that length fits: bit n for a start at edge n."""
+    """Return, for each number of blocks, a mask of the edges at which a run of that length fits."""
     by_span = [0] * (grid.n_blocks + 1)
     for start in grid.edges:
         furthest = bisect_right(grid.bytes_to, grid.bytes_to[start] + room_bytes) - 1
@@ -145,7 +147,7 @@ def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
 
 
 def host_starts(grid: Grid, room_bytes: int) -> list[int]:
-    """Return, for each total of blocks in the host's two runs, which first runs fit: bit n for n blocks."""
+    """Return, for each total of blocks in the host's two runs, a mask of the lengths of the first run that fit."""
     starts, whole, lasts = [0] * (grid.n_blocks + 1), grid.bytes_to[-1], grid.lasts
     for first in grid.firsts:
         left = room_bytes - grid.bytes_to[first]
@@ -156,7 +158,7 @@ def host_starts(grid: Grid, room_bytes: int) -> list[int]:
     return starts
 
 
-USES = 4  # stored states per state that is used again: an estimate
+SAVES_PER_RESTORE = 4  # the estimated number of states that are saved for each one that is used again
 
 
 MOST_ROWS = 1 << 20  # longer than any prompt
@@ -164,12 +166,12 @@ MOST_ROWS = 1 << 20  # longer than any prompt
 
 @dataclass(frozen=True, slots=True)
 class StateCosts:
-    """The costs of keeping states in a placement."""
+    """The costs of keeping recurrent states in a placement."""
 
-    state_bytes: int  # of one conversation, on all machines
-    byte_s: float  # measured time to copy one byte of it
-    row_s: float | None  # time to read a token of a prompt again; None if not measured
-    room: int  # states per conversation that fit in memory in addition to the current ones
+    state_bytes: int  # of one conversation, over all machines
+    byte_s: float  # the measured time to copy one byte of a state
+    row_s: float | None  # the time to read a prompt token again; None if not measured
+    room: int  # further states per conversation for which there is memory
 
     @property
     def copy_s(self) -> float:
@@ -178,20 +180,19 @@ class StateCosts:
 
     @property
     def least_rows(self) -> int:
-        """Return the length of the shortest prompt after which keeping the state is worthwhile."""
+        """Return the length of the shortest prompt whose state is worth keeping."""
         if not self.row_s:
             return 1
-        return min(MOST_ROWS, max(1, ceil((USES + 1) * self.copy_s / self.row_s)))
+        return min(MOST_ROWS, max(1, ceil((SAVES_PER_RESTORE + 1) * self.copy_s / self.row_s)))
 
 
 def keep_rule(costs: StateCosts) -> Keep:
-    """Return how many states of a conversation to keep, and the minimum length of the prompts after which to keep
-    them."""
+    """Return how many states to keep for each conversation, and how long a prompt must be for its state to be kept."""
     return Keep(max(0, min(KEPT_STATES, costs.room)), costs.least_rows)
 
 
 def states_held(plan: Plan, state_bytes: tuple[int, ...]) -> dict[MachineId, int]:
-    """Return the bytes of one conversation's current state on each machine of a plan that holds any."""
+    """Return the bytes of one conversation's current state on each machine that holds recurrent layers of a plan."""
     held: dict[MachineId, int] = {}
     for stage in plan.stages:
         n_bytes = _of(state_bytes, stage.layers)
@@ -201,12 +202,12 @@ def states_held(plan: Plan, state_bytes: tuple[int, ...]) -> dict[MachineId, int
 
 
 def room_for_states(plan: Plan, state_bytes: tuple[int, ...]) -> int:
-    """Return how many states of each conversation fit on every machine in addition to its other needs."""
+    """Return how many states of each conversation fit on every machine in addition to everything else."""
     slots, rooms = plan.workload.slots, []
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
     for machine, state in states_held(plan, state_bytes).items():
         needs = sum(stage.total_bytes for stage in plan.stages if stage.machine == machine)
-        free = lends[machine] - needs + KEPT_STATES * slots * state  # the plan has already counted kept states
+        free = lends[machine] - needs + KEPT_STATES * slots * state  # the plan already includes the kept states
         rooms.append(free // (slots * state))
     return min(rooms, default=0)
 

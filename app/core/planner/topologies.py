@@ -1,8 +1,8 @@
-"""One machine, a split, replicas: the best of each topology that a model can have in a measured household. Pure.
+"""The best placement of each topology in a measured household: one machine, a split, or replicas.
 
-The host always takes part in replicas, because only it has the vocabulary, which answers of a required form need.
-If the whole model does not fit on it, or if machines too small for the whole model would be idle, its replica is a
-split.
+The host always takes part in replicas, because only it has the vocabulary, which answers with a grammar need. Its
+replica is a split if the whole model does not fit on it, or if machines too small for the whole model would be
+idle.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.forecast import forecast, spread, whole_forecast
+from app.core.planner.forecast import forecast, users_per_pipeline, whole_forecast
 from app.core.planner.memory_plan import plan_by_memory
 from app.core.planner.placement import (
     ONE_PIPELINE,
@@ -34,7 +34,7 @@ Stages = tuple[PlannedStage, ...]
 
 @dataclass(frozen=True, slots=True)
 class TopologyOption:
-    """A topology and its best placement."""
+    """A topology with its best placement."""
 
     topology: Topology
     stages: tuple[PlannedStage, ...]
@@ -58,7 +58,7 @@ class TopologyOption:
 
 
 class TopologySearch:
-    """The search over topologies for one model and workload. The host and all lenders were measured."""
+    """The search over topologies for one model and workload. The host and all lenders must have been measured."""
 
     def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self.host, self.lenders, self.model, self.workload = host, tuple(lenders), model, workload
@@ -66,12 +66,13 @@ class TopologySearch:
         self.search = SplitSearch(host, lenders, model, workload) if model.cuts.boundaries else None
 
     def options(self) -> list[TopologyOption]:
-        """Return the best of each topology that fits."""
+        """Return the best placement of each topology that fits."""
         best_of_each = (self._alone(), self._split(INFINITE), self._replicas())
         return [option for option in best_of_each if option is not None]
 
     def below(self, request_s: float, topologies: frozenset[Topology] = ONE_PIPELINE) -> TopologyOption | None:
-        """Return the best single-pipeline option of these topologies with a request_s below this, or None."""
+        """Return the best option of these topologies, without replicas, whose request takes less than `request_s`, or
+        None."""
         candidates = (
             self._alone() if Topology.ONE_MACHINE in topologies else None,
             self._split(request_s) if Topology.SPLIT in topologies else None,
@@ -80,7 +81,7 @@ class TopologySearch:
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 
     def with_also(self, option: TopologyOption, machine: MachineId) -> Forecast | None:
-        """Return the best forecast for the machines of an option plus this one, or None if no such split fits."""
+        """Return the best forecast for a split over the machines of an option plus this one, or None if none fits."""
         if self.search is None:
             return None
         split = self.search.best([self.search.set_of(option.machines | {machine})])
@@ -100,24 +101,25 @@ class TopologySearch:
         return TopologyOption(Topology.SPLIT, split.stages, self._known(split.stages)) if split else None
 
     def _replicas(self) -> TopologyOption | None:
-        """Return as many replicas as pay off, each for some of the users, or None if that is fewer than two.
+        """Return the best set of replicas, each of which serves some of the users, or None if fewer than two are
+        worthwhile.
 
-        Lenders hold the whole model; the host does too, or leads a split.
+        Lenders hold the whole model. The host does too, or leads a split.
         """
         if self.workload.users < 2:
             return None
-        wholes = whole_on(self.lenders, self.model, self.workload)
+        wholes = whole_stages(self.lenders, self.model, self.workload)
         quickest = sorted(wholes, key=lambda stage: (self._request_s(stage), stage.name, stage.machine))
-        candidates = [self._several(stages) for stages in mixtures(self._split_without, quickest)]
+        candidates = [self._several(stages) for stages in mixed_replicas(self._split_without, quickest)]
         if (alone := self._alone()) is not None:
             candidates.insert(0, self._several((*alone.stages, *wholes)))
         options = [option for option in candidates if option is not None]
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 
     def _several(self, stages: Stages) -> TopologyOption | None:
-        """Return these pipelines without those on lenders that would serve no user."""
+        """Return these pipelines as one option, without those on lenders that would serve no user."""
         parts = pipelines(stages)
-        users = spread(parts, self._by_id, self.model, self.workload)
+        users = users_per_pipeline(parts, self._by_id, self.model, self.workload)
         first, *replicas = zip(parts, users, strict=True)
         used = (*first[0], *(stage for part, n in replicas if n for stage in part))
         if len(pipelines(used)) < 2:
@@ -125,7 +127,7 @@ class TopologySearch:
         return TopologyOption(Topology.REPLICAS, used, self._known(used))
 
     def _split_without(self, reserved: frozenset[MachineId]) -> Stages:
-        """Return the best split that leaves these machines out, if it serves all users."""
+        """Return the best split without these machines, as if it served all users."""
         if self.search is None:
             return ()
         left = set(self.search.set_of(reserved))
@@ -151,21 +153,21 @@ def whole(machine: Candidate, model: Model, workload: Workload) -> PlannedStage:
     return planned_stage(machine, Role.WHOLE, Layers(0, model.n_layers), model, workload)
 
 
-def whole_on(lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[PlannedStage]:
-    """Return a stage with the whole model for each lender that has room for it."""
-    if not model.cuts.boundaries:  # a family that cannot be cut has no file for lenders
+def whole_stages(lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[PlannedStage]:
+    """Return a stage with the whole model for each lender on which it fits."""
+    if not model.cuts.boundaries:  # there is no file for lenders if the family cannot be cut
         return []
     candidates = [(whole(lender, model, workload), lender.lends_bytes) for lender in lenders]
     return [stage for stage, lends_bytes in candidates if stage.total_bytes <= lends_bytes]
 
 
 def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Plan:
-    """Return replicas planned by memory: the whole model on each lender where it fits.
+    """Return replicas planned by memory alone: the whole model on each lender on which it fits.
 
-    If necessary, the host splits the model with the other lenders, or with the smallest of those. Raises
-    DoesNotFit.
+    If necessary, the host splits the model with the remaining lenders, or also with the smallest of those on which
+    it would fit whole. Raises DoesNotFit.
     """
-    wholes = whole_on(lenders, model, workload)
+    wholes = whole_stages(lenders, model, workload)
     lends = {lender.id: lender.lends_bytes for lender in lenders}
     largest = sorted(wholes, key=lambda stage: (-lends[stage.machine], stage.name, stage.machine))
     for n_whole in range(len(largest), 0, -1):
@@ -180,23 +182,23 @@ def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Mod
     raise DoesNotFit("replicas_need_two", model=model.name, machine=host.name)
 
 
-def also_whole(first: Plan, lenders: Sequence[Candidate], model: Model) -> Plan:
-    """Return a forced plan for the host's pipeline plus the whole model wherever else it fits. Raises DoesNotFit."""
+def with_whole_replicas(first: Plan, lenders: Sequence[Candidate], model: Model) -> Plan:
+    """Return a forced plan with the whole model added on each other lender on which it fits. Raises DoesNotFit."""
     used = {stage.machine for stage in first.stages}
     unused = [lender for lender in lenders if lender.id not in used]
-    wholes = whole_on(unused, model, first.workload)
+    wholes = whole_stages(unused, model, first.workload)
     if not wholes:
         raise DoesNotFit("replicas_need_two", model=model.name, machine=first.stages[0].name)
     together = _together(first.stages, wholes, first.machines, model, first.workload)
     return replace(together, machines=first.machines)
 
 
-def mixtures(
+def mixed_replicas(
     split_without: Callable[[frozenset[MachineId]], Stages], wholes: Iterable[PlannedStage]
 ) -> Iterable[Stages]:
     """Yield a split plus the whole model on the first of these machines, then on the first two, and so on.
 
-    split_without: returns the host's best split without these machines; empty if there is none.
+    split_without: returns the host's best split without these machines, or () if there is none.
     """
     kept: Stages = ()
     for whole_stage in wholes:
@@ -205,8 +207,9 @@ def mixtures(
             yield (*first, *kept)
 
 
-def with_part(plan: Plan, place: int, part: Plan, model: Model) -> Plan:
-    """Return the placement with other stages for one of its pipelines, perhaps on machines that were not part of it."""
+def with_replaced_pipeline(plan: Plan, place: int, part: Plan, model: Model) -> Plan:
+    """Return the placement with other stages for one of its pipelines, possibly on machines that it did not include
+    before."""
     parts = list(pipelines(plan.stages))
     parts[place] = part.stages
     stages = tuple(stage for stages in parts for stage in stages)
@@ -216,13 +219,14 @@ def with_part(plan: Plan, place: int, part: Plan, model: Model) -> Plan:
 
 
 def forecast_of(plan: Plan, present: Sequence[PlannedStage], model: Model) -> Forecast | None:
-    """Forecast the stages that are present. Return None if there are none or if some were not measured."""
+    """Forecast the stages that are present. Return None if there are none, or if some were not measured."""
     machines = {machine.id: machine for machine in plan.machines}
     return forecast(present, machines, model, plan.workload) if present else None
 
 
-def several_reason(stages: Stages, whole: str, mixed: str, **facts: str | int | float) -> Reason:
-    """Return the reason that states the number of replicas, with code `whole` if all are whole, else `mixed`."""
+def replicas_reason(stages: Stages, whole: str, mixed: str, **facts: str | int | float) -> Reason:
+    """Return the reason that states the number of replicas. Its code is `whole` if all hold the whole model, else
+    `mixed`."""
     first, *replicas = pipelines(stages)
     split = len({stage.machine for stage in first})
     if split == 1:
@@ -235,5 +239,5 @@ def _together(
 ) -> Plan:
     stages = (*first, *wholes)
     known = forecast(stages, {machine.id: machine for machine in machines}, model, workload)
-    why = several_reason(stages, "plan_replicas_chosen", "plan_replicas_chosen_mixed")
+    why = replicas_reason(stages, "plan_replicas_chosen", "plan_replicas_chosen_mixed")
     return Plan(stages, workload, (why,), known)

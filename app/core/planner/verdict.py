@@ -1,4 +1,4 @@
-"""The verdict on whether a model fits this household now, and the choice of a first model. Pure."""
+"""The verdict on whether a model fits this household now, and the choice of its first model."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from app.core.planner.placement import Candidate, Workload
 from app.core.planner.stage_memory import planned_stage
 from backends.contract import Layers, Role
 
-KEEP_BYTES, KEEP_SHARE = 1 << 30, 0.05  # memory left free on each machine if a model fits well
-KEEP_MOST = 4  # the divisor of the maximum to leave free: a fourth
+MARGIN_BYTES, MARGIN_SHARE = 1 << 30, 0.05  # the memory that stays free on each machine if a model fits well
+MARGIN_DIVISOR = 4  # at most one part in four stays free
 
 
 class VerdictWord(StrEnum):
-    """The word shown beside a model's name."""
+    """The word that is shown next to a model's name."""
 
     FITS = "fits"
-    TIGHT = "tight"  # it fits, but some machine is left with less free memory than is good
-    SMALLER = "smaller context"  # it fits with the context of the verdict
+    TIGHT = "tight"  # it fits, but leaves too little free memory on some machine
+    SMALLER = "smaller context"  # it fits with a smaller context
     TOO_BIG = "too big"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class MemoryNeeds:
     """The memory that the whole model needs on one machine, and the memory that all machines lend."""
 
     weight_bytes: int
@@ -41,41 +41,42 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict's word, with the numbers that belong to it."""
+    """A verdict in one word, with the numbers that explain it."""
 
     word: VerdictWord
-    spare_bytes: int = 0  # if it fits: free memory on all machines
-    short_bytes: int = 0  # if it does not fit: missing bytes; 0 if there are enough, but in too small parts
+    spare_bytes: int = 0  # if it fits: the free memory of all machines
+    # if it does not fit: the missing bytes, or 0 if the total is enough but in parts that are too small
+    short_bytes: int = 0
     context: int = 0  # the context that fits
-    parts: Parts | None = None  # for the whole model, if memory was only added up
+    parts: MemoryNeeds | None = None  # set unless the verdict is based on a placement
 
 
-def keeps_bytes(lends_bytes: int) -> int:
-    """Return the bytes to leave free: a GiB or 5 %, whichever is more, but at most a fourth."""
-    return min(max(KEEP_BYTES, int(KEEP_SHARE * lends_bytes)), lends_bytes // KEEP_MOST)
+def margin_bytes(lends_bytes: int) -> int:
+    """Return the bytes to leave free: 1 GiB or 5 %, whichever is more, but at most a quarter."""
+    return min(max(MARGIN_BYTES, int(MARGIN_SHARE * lends_bytes)), lends_bytes // MARGIN_DIVISOR)
 
 
 def verdict_of(machines: Iterable[tuple[int, int]]) -> Verdict:
-    """Return the verdict on a placement that fits. machines: the bytes that each needs and lends."""
+    """Return the verdict on a placement that fits. `machines` lists the bytes that each machine needs and lends."""
     roomy, spare = True, 0
     for needs, lends in machines:
-        roomy = roomy and lends - needs >= keeps_bytes(lends)
+        roomy = roomy and lends - needs >= margin_bytes(lends)
         spare += lends - needs
     return Verdict(VerdictWord.FITS if roomy else VerdictWord.TIGHT, spare_bytes=spare)
 
 
 def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Verdict:
-    """Judge whether there is room for the model, without placing it."""
+    """Judge whether the model fits, without placing it."""
     whole = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     used = [host, *lenders] if model.cuts.boundaries else [host]
     free = sum(machine.lends_bytes for machine in used)
-    parts = Parts(whole.weight_bytes, whole.kv_bytes, whole.work_bytes, free)
+    parts = MemoryNeeds(whole.weight_bytes, whole.kv_bytes, whole.work_bytes, free)
     if parts.needs_bytes <= host.lends_bytes:  # no split is needed if one machine can hold it
         verdict = verdict_of([(parts.needs_bytes, host.lends_bytes)])
         return replace(verdict, parts=parts)
     if can_hold(host, lenders, model, workload):
         kept, *lenders_kept = [
-            replace(machine, lends_bytes=machine.lends_bytes - keeps_bytes(machine.lends_bytes))
+            replace(machine, lends_bytes=machine.lends_bytes - margin_bytes(machine.lends_bytes))
             for machine in (host, *lenders)
         ]
         roomy = can_hold(kept, lenders_kept, model, workload)
@@ -87,15 +88,15 @@ def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload:
     return Verdict(word, short_bytes=short, context=context, parts=parts)
 
 
-READING_TOK_S = 6.0  # slower answers keep their reader waiting
+READING_TOK_S = 6.0  # people read faster than slower answers arrive
 
 
-READ_BYTES = 6 << 30  # per token, if no speed was measured: reading more is slow without a graphics card
+READ_BYTES = 6 << 30  # the limit per token if no speed was measured: reading more is slow without a graphics card
 
 
 @dataclass(frozen=True, slots=True)
 class StarterOption:
-    """A model that could be a household's first."""
+    """A model that could be the first one of a household."""
 
     key: str
     word: VerdictWord
@@ -104,19 +105,22 @@ class StarterOption:
 
     @property
     def is_brisk(self) -> bool:
-        """Return whether answers come at least as fast as people read."""
+        """Return whether it answers at least as fast as people read."""
         if self.tok_s is not None:
             return self.tok_s >= READING_TOK_S
         return self.read_bytes <= READ_BYTES
 
     @property
     def suits(self) -> bool:
-        """Return whether it fits with room to spare and is brisk."""
+        """Return whether it fits with memory to spare and is brisk."""
         return self.word is VerdictWord.FITS and self.is_brisk
 
 
 def choose_starter(options: Sequence[StarterOption]) -> StarterOption | None:
-    """Return the best option to begin with: the first that fits and is brisk, otherwise the lightest that fits."""
+    """Return the best model to begin with: the first that fits and is brisk, otherwise the lightest that fits.
+
+    Return None if none fits with memory to spare.
+    """
     fitting = [option for option in options if option.word is VerdictWord.FITS]
     brisk = next((option for option in fitting if option.suits), None)
     return brisk or min(fitting, key=lambda option: option.read_bytes, default=None)

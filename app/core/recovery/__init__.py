@@ -1,1 +1,1 @@
-"""Decides what follows a failure: whose fault it was, what is tried next, which machines are left out. Pure."""
+"""The decisions after a failure: what was at fault, what to try next, and which machines to avoid."""

@@ -1,7 +1,8 @@
-"""The fault behind each reason, and the retry that it allows. Recovery and loading look here before they try again.
+"""The fault behind each reason code and the retry that it allows. Recovery and loading consult it before they try
+again.
 
-A failure that the same bytes would cause again ends the affected answer at once, with a message of its own: nothing
-is rebuilt for it, and no machine is reported lost. Every reason code occurs here exactly once, which a test checks.
+A failure that the same input would cause again ends the affected answer at once, with its own message. Nothing is
+rebuilt for it, and no machine is reported lost. Every reason code occurs here exactly once, which a test checks.
 """
 
 from __future__ import annotations
@@ -13,40 +14,40 @@ from app.core.errors import Reason, StageFailed, StageLost
 
 
 class Fault(StrEnum):
-    """The place where the cause lies."""
+    """The origin of a failure."""
 
     REQUEST = "request"  # something that was requested, typed or chosen
-    MODEL = "model"  # the model's file, or the numbers it computes
+    MODEL = "model"  # the model's file, or the numbers that it computes
     ENGINE = "engine"  # llama.cpp, or its installation
     MEMORY = "memory"  # too little memory or disk space
     MACHINE = "machine"  # a computer of the household, or a process on it
     LINK = "link"  # the network between computers of the household
     OWNER = "owner"  # a refusal by a person, or by a rule that a person set
     HOUSEHOLD = "household"  # membership, pairing, identities
-    SOURCE = "source"  # a server or computer that provides models, or another server that answers
+    SOURCE = "source"  # a server or computer from which models come, or a server that answers
     APP = "app"  # this installation: its files, its settings, its bugs
-    NEWS = "news"  # nothing is wrong: only information
+    NEWS = "news"  # no fault, just information
 
 
 class Retry(StrEnum):
-    """The automatic retry that is allowed."""
+    """The automatic retry that a failure allows."""
 
-    NEVER = "never"  # it would fail the same way again, so the affected answer ends
-    ONCE = "once"  # once may have been chance; twice in a row is not
+    NEVER = "never"  # it would fail again in the same way, so the affected answer ends
+    ONCE = "once"  # the first time may be chance, but not the second in a row
     AGAIN = "again"  # on the machines that are available
-    ELSEWHERE = "elsewhere"  # without the machine that the reason is about
+    ELSEWHERE = "elsewhere"  # without the machine that the reason concerns
 
 
 @dataclass(frozen=True, slots=True)
 class FaultClass:
-    """The classification of a reason."""
+    """The classification of a reason code."""
 
     fault: Fault
     retry: Retry = Retry.NEVER
 
 
 GROUPS: tuple[tuple[FaultClass, str], ...] = (
-    # how a stage, a worker or a load can end
+    # ends of a stage, a worker or a load
     (
         FaultClass(Fault.MODEL),
         """
@@ -117,7 +118,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         FaultClass(Fault.APP),
         "bug pipeline_fault stage_bad_step stage_input_odd worker_refused node_fault manifest_odd stage_flood",
     ),
-    # reported by another machine: the reason given there decides (see `of`)
+    # reported by another machine, whose own reason decides (see `classify`)
     (FaultClass(Fault.MACHINE), "lender_said said_by_node"),
     # failures before anything is computed
     (
@@ -259,7 +260,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         secret_unwritten settings_damaged settings_unsaved system_error token_locked window_libraries
         """,
     ),
-    # information that is nobody's fault; planned moves continue by themselves
+    # information that is nobody's fault; planned moves continue automatically
     (
         FaultClass(Fault.NEWS, Retry.AGAIN),
         """
@@ -297,7 +298,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
 TABLE: dict[str, FaultClass] = {code: blame for blame, codes in GROUPS for code in codes.split()}
 UNKNOWN = FaultClass(Fault.APP)  # a code from another version
 
-# After these, the worker still has all its layers, which can start again without being loaded.
+# After these, the worker still has all its layers, so the run can start again without loading them.
 RUN_STAYS = frozenset(
     {
         "pipeline_closed",
@@ -309,8 +310,8 @@ RUN_STAYS = frozenset(
         "stage_input_odd",
     }
 )
-# The only reasons that a machine may give for the end of its layers, besides its owner's reason for taking them back.
-# With any other reason, it could end answers or blame another machine just by claiming so.
+# The only reasons that a machine may give for the end of its layers, apart from those with which its owner reclaims
+# them. With other codes, a machine could end answers or blame another machine at will.
 LAYER_END_CODES = frozenset(
     {
         "engine_gave_up", "lend_host_gone", "lend_stopped", "lend_taken_back", "numbers_not_finite", "sampling_failed",
@@ -319,22 +320,22 @@ LAYER_END_CODES = frozenset(
         "worker_not_started",
     }
 )  # fmt: skip
-# The end of a process, or of its layers, in the middle of a step, whose contents may be the cause.
+# The end of a process, or of its layers, during a step whose contents may be the cause.
 ENDED_BY_A_STEP = frozenset({"engine_gave_up", "stage_failed", "worker_crashed", "worker_died", "worker_hung"})
 _ANYWHERE = (Fault.MODEL, Fault.REQUEST)  # faults that would occur on every machine
-# faults of one machine and not of the others
+# faults of one machine that the others do not share
 OF_ONE_MACHINE = frozenset({Fault.ENGINE, Fault.MEMORY, Fault.MACHINE, Fault.OWNER})
 
 
-# Reasons given to the machine that they name, and the codes under which that machine reports them, since it cannot
-# trust a name given by another machine.
-OF_WHO_ASKS = {"role_missing": "role_missing_here"}
-# Facts that name machines: some in every reason, others only in reasons about machines.
-ALWAYS_MACHINES, OTHERS = frozenset({"machine", "worker"}), frozenset({"name", "older", "newer"})
+# Codes sent to the machine that the reason is about, and the codes under which that machine reports them. It must not
+# trust a name that another machine sent.
+REQUESTER_CODES = {"role_missing": "role_missing_here"}
+# Facts that name machines. The first always do; the others do only in reasons about machines.
+ALWAYS_MACHINE_FACTS, SOMETIMES_MACHINE_FACTS = frozenset({"machine", "worker"}), frozenset({"name", "older", "newer"})
 
 
 def cause_code(reason: Reason) -> str:
-    """Return the code of a reason, or of the reason that a lender reported."""
+    """Return the code of a reason, or of the inner reason if a lender reported it."""
     if reason.code != "lender_said":
         return reason.code
     inner = reason.facts.get("what")
@@ -342,7 +343,10 @@ def cause_code(reason: Reason) -> str:
 
 
 def classify(reason: Reason) -> FaultClass:
-    """Classify a reason. A lender's report about its own engine, app or memory says nothing about other machines."""
+    """Classify a reason.
+
+    If a lender reports a permanent fault of its own engine, app or memory, a retry on other machines is allowed.
+    """
     if reason.code != "lender_said":
         return TABLE.get(reason.code, UNKNOWN)
     there = TABLE.get(cause_code(reason), FaultClass(Fault.MACHINE, Retry.ELSEWHERE))
@@ -352,35 +356,36 @@ def classify(reason: Reason) -> FaultClass:
 
 
 def may_end_layers(code: str) -> bool:
-    """Return whether a machine may end its own layers with this code."""
+    """Return whether a machine may give this code as the reason that its layers ended."""
     return code in LAYER_END_CODES or TABLE.get(code, UNKNOWN) == FaultClass(Fault.OWNER, Retry.ELSEWHERE)
 
 
 def is_permanent(reason: Reason) -> bool:
-    """Return whether another attempt would end the same way."""
+    """Return whether another attempt would fail in the same way."""
     return classify(reason).retry is Retry.NEVER
 
 
 def limited_to_sender(reason: Reason, name: str) -> Reason:
-    """Return the reason that the machine `name` gave, limited to itself: it may name no other machine.
+    """Return the reason that the machine `name` sent, changed so that it names no other machine.
 
     In reasons that are not about machines, a "name" is that of a model or an option.
     """
     speaks_of_one = classify(reason).fault in (Fault.MACHINE, Fault.LINK, Fault.HOUSEHOLD)
-    machine_facts = OTHERS if speaks_of_one else frozenset()
-    its_own = dict.fromkeys(reason.facts.keys() & (ALWAYS_MACHINES | machine_facts), name)
+    machine_facts = SOMETIMES_MACHINE_FACTS if speaks_of_one else frozenset()
+    its_own = dict.fromkeys(reason.facts.keys() & (ALWAYS_MACHINE_FACTS | machine_facts), name)
     inner = {fact: limited_to_sender(value, name) for fact, value in reason.facts.items() if isinstance(value, Reason)}
     return about_requester(Reason(reason.code, {**reason.facts, **inner, **its_own}), name)
 
 
 def about_requester(reason: Reason, name: str) -> Reason:
-    """Turn the reason that the machine `name` gave about this one into a reason that names only the sender."""
-    if reason.code not in OF_WHO_ASKS:
+    """Return the reason that the machine `name` gave about this machine, reworded so that it names only the sender."""
+    if reason.code not in REQUESTER_CODES:
         return reason
-    return Reason(OF_WHO_ASKS[reason.code], {**reason.facts, "name": name})
+    return Reason(REQUESTER_CODES[reason.code], {**reason.facts, "name": name})
 
 
 def loss_error(reason: Reason) -> StageLost:
-    """Return the error for this reason: StageFailed if it would occur again, else StageLost."""
+    """Return the error for this reason: StageFailed if another attempt would fail in the same way, otherwise
+    StageLost."""
     kind = StageFailed if is_permanent(reason) else StageLost
     return kind(reason.code, **reason.facts)

@@ -1,7 +1,7 @@
-"""The lifecycle of a placement as a table: loading, ready, recovering, lost, ended.
+"""The lifecycle of a placement as a state machine: loading, ready, recovering, lost, ended.
 
-Seconds are monotonic and come in with the events. The true cause of a loss may be known before or after its end shows:
-a machine that leaves says so, while its broken links only show that it is gone.
+Events carry monotonic times in seconds. The true cause of a loss may become known before or after the loss shows: a
+machine that leaves says so, while its broken links only show that it is gone.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from dataclasses import dataclass, replace
 from app.core.errors import Reason
 from app.core.recovery.recovery import Notice
 
-BLAME_SECONDS = 5.0  # time after a loss during which its true cause may still become known
+BLAME_SECONDS = 5.0  # the time after a loss within which its true cause may still replace the reported one
 
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """Its stages are being opened and proved."""
+    """The state in which the stages are being opened and checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The placement answers. `known_cause`: why it is about to be lost, if already known."""
+    """The state in which the placement answers. `known_cause`: why it is about to be lost, if already known."""
 
     known_cause: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Recovering:
-    """The lost stages are being placed again during answers. `notice` states which, and how."""
+    """The state in which lost stages are being replaced. `notice` tells which stages, and how."""
 
     notice: Notice
     known_cause: Reason | None = None
@@ -36,14 +36,14 @@ class Recovering:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The placement has stopped answering, and its memory is being given back."""
+    """The state in which the placement has stopped answering and its memory is being released."""
 
     why: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """All of its memory is released. `why` is None if it was stopped, or never became ready."""
+    """The state in which all memory is released. `why` is None if the placement was stopped, or never became ready."""
 
     at_s: float
     why: Reason | None = None
@@ -54,39 +54,39 @@ State = Loading | Ready | Recovering | Lost | Ended
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """All stages are open and proved."""
+    """The event that all stages are open and passed their checks."""
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
-    """A notice from its pipelines during recovery, or None once all of them are well."""
+class NoticeReceived:
+    """The event that a pipeline reported a step of its recovery, or None once all pipelines work again."""
 
     notice: Notice | None
 
 
 @dataclass(frozen=True, slots=True)
 class CauseFound:
-    """The true cause of an end that has come, or is about to show."""
+    """The event that the true cause of a past or imminent loss became known."""
 
     why: Reason
     now_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Broke:
-    """No pipeline is left, as far as the network shows for this reason."""
+class PipelinesLost:
+    """The event that no pipeline is left. `why` is the reason as far as the network shows it."""
 
     why: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """All of its memory is given back."""
+    """The event that all memory is released."""
 
     now_s: float
 
 
-Event = Opened | Noticed | CauseFound | Broke | Closed
+Event = Opened | NoticeReceived | CauseFound | PipelinesLost | Closed
 
 
 def step(state: State, event: Event) -> State:
@@ -94,11 +94,11 @@ def step(state: State, event: Event) -> State:
     match state, event:
         case Loading(), Opened():
             return Ready()
-        case ((Ready(known_cause) | Recovering(_, known_cause)), Noticed(notice)):
+        case ((Ready(known_cause) | Recovering(_, known_cause)), NoticeReceived(notice)):
             return Recovering(notice, known_cause) if notice is not None else Ready(known_cause)
         case ((Ready() | Recovering()), CauseFound(why)):
             return replace(state, known_cause=why)
-        case ((Ready(known_cause) | Recovering(_, known_cause)), Broke(why)):
+        case ((Ready(known_cause) | Recovering(_, known_cause)), PipelinesLost(why)):
             return Lost(known_cause or why)
         case Lost(), CauseFound(why):
             return Lost(why)

@@ -1,1 +1,1 @@
-"""Decides what is computed next: sequences, requests, speculative tokens, replicas. Pure."""
+"""The decisions about what to compute next: micro-batches, admission of requests, speculation, and replicas."""

@@ -1,4 +1,4 @@
-"""The requester of an answer: the owner, a program, a guest, or another machine. Pure."""
+"""The requester of an answer: the owner, a program, a guest, or another machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["owner", "program", "guest", "machine"]
+RequesterKind = Literal["owner", "program", "guest", "machine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Requester:
     `name` is the name of the program's key (empty if it needs none) or of the machine.
     """
 
-    kind: Kind
+    kind: RequesterKind
     name: str = ""
 
 
@@ -24,6 +24,6 @@ OWNER = Requester("owner")
 KEYLESS = Requester("program")
 
 
-def member_asks(name: str, roles: Collection[str]) -> Requester:
-    """Return the requester for a member: a guest if it may only ask, or a machine if it lends as well."""
+def member_requester(name: str, roles: Collection[str]) -> Requester:
+    """Return the requester for a member: a guest if that is its only role, otherwise a machine."""
     return Requester("guest" if set(roles) == {"guest"} else "machine", name)

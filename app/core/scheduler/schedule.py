@@ -1,8 +1,8 @@
-"""The scheduler: which sequences enter the next micro-batch, and which waiting request gets a slot, and when. Pure.
+"""The scheduler, which decides what the next micro-batch contains and when a waiting request gets a slot.
 
 A pipeline of N machines reads prompts fastest with N + 1 micro-batches in flight: one on each machine and one
-queued at the slowest. Answers in their decode phase are divided into N groups, so that every machine has one, and
-prompts fill the rest of each micro-batch.
+queued at the slowest. Answers in their decode phase are divided into N groups, so that every machine has one to
+compute. Prompts fill the rest of each micro-batch.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Protocol
 
 from backends.contract import Kept, Segment
 
-# rows of a micro-batch that contains part of a prompt: best as measured on CPUs; 32 or fewer are slower per row
+# maximum rows of a micro-batch with a part of a prompt: the best value on CPUs; 32 or fewer are slower per row
 CHUNK_ROWS = 64
-BLOCK_ROWS = 16  # matrices are multiplied in blocks of rows; in chunks of other sizes a row took 8 to 16 % longer
-AGING_ROWS = 256  # a prompt passed over by a micro-batch counts as this much shorter
-MAX_OVERTAKEN = 4  # how often later requests may go ahead of the oldest one
+BLOCK_ROWS = 16  # matrix multiplication works in blocks of rows; in chunks of other sizes, a row took 8 to 16 % longer
+AGING_ROWS = 256  # for each micro-batch that passed it over, a prompt counts as this much shorter
+MAX_OVERTAKEN = 4  # how often later requests may overtake the oldest one
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The capacity of a pipeline. `machines`: how many compute at the same time."""
+    """The capacity of a pipeline. `machines` is the number of machines that compute at the same time."""
 
     slots: int
-    kv_cells: int  # positions of all slots, in one pool
+    kv_cells: int  # positions in the cache that all slots share
     context: int  # maximum positions per slot
     machines: int = 1
     chunk_rows: int = CHUNK_ROWS
-    prompts_apart: bool = False  # the engine computes each prompt of a step separately
+    prompts_apart: bool = False  # whether the engine computes each prompt of a step separately
 
     @property
     def micro_batches(self) -> int:
@@ -46,28 +46,28 @@ class Row(Protocol):
     def slot(self) -> int: ...
     @property
     def entered(self) -> int:
-        """Positions that are in the KV cache or on their way there."""
+        """Return the number of positions in the KV cache or on their way there."""
         ...
 
     @property
     def known(self) -> int:
-        """Positions whose token id is known."""
+        """Return the number of positions whose token id is known."""
         ...
 
     @property
     def until(self) -> int:
-        """Return the position where its next chunk must end at the latest, usually `known`."""
+        """Return the position at which its next chunk must end at the latest, usually `known`."""
         ...
 
     @property
     def since(self) -> int:
-        """Number of the micro-batch it entered last, or was admitted before."""
+        """Return the number of the micro-batch that it entered last, or of the first one after its admission."""
         ...
 
     @property
     def is_apart(self) -> bool:
-        """Return whether it shares no micro-batch with others, so that it alone is to blame if a process ends in its
-        step."""
+        """Return whether it shares no micro-batch with other sequences, so that it alone is to blame if a process ends
+        in its step."""
         ...
 
 
@@ -76,13 +76,13 @@ class Batch:
     """The next micro-batch."""
 
     segments: tuple[Segment, ...]
-    more: bool  # whether others are ready that did not fit in
+    more: bool  # whether other sequences are ready that did not fit
 
 
 def chunk_size(pending: int, chunk_rows: int) -> int:
-    """Return the rows of the next chunk.
+    """Return the number of rows in the next chunk.
 
-    There are as few chunks as possible, of nearly equal size, and in whole blocks except for the last one.
+    There are as few chunks as possible, of nearly equal size. All but the last consist of whole blocks.
     """
     n_chunks = -(-pending // chunk_rows)
     n_blocks = -(-pending // (n_chunks * BLOCK_ROWS))
@@ -90,7 +90,7 @@ def chunk_size(pending: int, chunk_rows: int) -> int:
 
 
 def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...]:
-    """Return the chunks in which a prompt enters an otherwise idle pipeline."""
+    """Return the sizes of the chunks in which a prompt enters an otherwise idle pipeline."""
     sizes = []
     while n_tokens:
         sizes.append(chunk_size(n_tokens, chunk_rows))
@@ -101,12 +101,12 @@ def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...
 def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int) -> Batch | None:
     """Choose the segments of micro-batch `number`, or return None while nothing is ready.
 
-    A sequence that is computed apart competes with the group of all others, and whichever has waited longest is
-    chosen.
+    A sequence that is computed apart competes with the group of all other sequences; whichever has waited longest
+    is chosen.
 
-    rows: the running sequences that may compute now. under_way: micro-batches in flight. While an answer is being
-    decoded there is no spare micro-batch: groups of answers would break up into more and smaller ones, and each
-    token would queue behind one more chunk of another prompt.
+    rows: the running sequences that may compute now. under_way: the number of micro-batches in flight. While any
+    answer is in its decode phase, there is no additional micro-batch. It would break up the groups of answers into
+    more and smaller ones, and each token would queue behind one more prompt chunk.
     """
     apart = [row for row in rows if row.is_apart and row.known > row.entered]
     if not apart:
@@ -142,7 +142,7 @@ def _shared(rows: Sequence[Row], limits: Limits, under_way: int, number: int) ->
         next_chunk = chunk_size(row.until - row.entered, limits.chunk_rows)
         size = min(next_chunk, budget)
         if limits.prompts_apart and size < next_chunk:
-            # computed beside the answers, not with them; a second piece would cost another pass over the weights
+            # the engine computes it separately from the answers, so a second piece would read all weights once more
             size = 0 if place else size - size % BLOCK_ROWS or size
         if size > 0:
             chosen.append(Segment(row.slot, size, row.entered))
@@ -152,7 +152,8 @@ def _shared(rows: Sequence[Row], limits: Limits, under_way: int, number: int) ->
 
 
 def has_spare_machine(rows: Collection[Row], limits: Limits, under_way: int) -> bool:
-    """Return whether a machine is idle with all known tokens in flight, so that it may compute a guessed one."""
+    """Return whether a machine is idle although all known tokens are in flight, so that it may compute a guessed
+    token."""
     idle = under_way < limits.machines and len(rows) < limits.machines
     return idle and all(row.entered >= row.known for row in rows)
 
@@ -162,14 +163,14 @@ class IdleSlot:
     """A slot that no request uses, and the tokens still in its KV cache."""
 
     slot: int
-    used_at: int  # grows with each release; the slot with the smallest is evicted first
+    used_at: int  # a counter of releases; the slot with the lowest value is evicted first
     conversation: str | None = None
     ids: Sequence[int] = ()
-    kept: Kept | None = None  # None if it can be cut back to any position
+    kept: Kept | None = None  # None if the cache can be rolled back to any position
 
 
 class CacheQuery(Protocol):
-    """The part of a request that matters to a slot's cache: its conversation and its tokens."""
+    """The part of a request that determines what it can reuse from a cache: its conversation and its tokens."""
 
     @property
     def conversation(self) -> str | None: ...
@@ -177,17 +178,17 @@ class CacheQuery(Protocol):
     def ids(self) -> Sequence[int]: ...
 
 
-class Waiting(CacheQuery, Protocol):
-    """A request that has no slot yet."""
+class WaitingRequest(CacheQuery, Protocol):
+    """A request that is waiting for a slot."""
 
     @property
     def cells(self) -> int:
-        """Positions it may come to hold: its prompt and its longest answer."""
+        """Return the maximum number of positions that it may occupy: its prompt and its longest answer."""
         ...
 
     @property
-    def goes_first(self) -> bool:
-        """Return whether it precedes other requests, as the owner's own do."""
+    def has_priority(self) -> bool:
+        """Return whether it takes precedence over other requests, as the owner's own requests do."""
         ...
 
     overtaken: int
@@ -195,8 +196,8 @@ class Waiting(CacheQuery, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The waiting request at `index` gets `slot` and reuses its first `keep` positions. The slots in `evicted` are
-    emptied."""
+    """The decision to give `slot` to the waiting request at `index`, which reuses its first `keep` positions. The
+    slots in `evicted` are emptied."""
 
     index: int
     slot: int
@@ -205,22 +206,23 @@ class Admission:
 
 
 def admit(
-    waiting: Sequence[Waiting], idle: Sequence[IdleSlot], reserved_cells: int, limits: Limits
+    waiting: Sequence[WaitingRequest], idle: Sequence[IdleSlot], reserved_cells: int, limits: Limits
 ) -> Admission | None:
-    """Choose the request that gets a slot now, or return None.
+    """Choose the request that gets a slot now.
 
-    None means that no slot is free, or that the KV cache has too little room for the next request.
+    The result is None if no slot is free, or if the KV cache has too little room for the next request.
 
     reserved_cells: positions reserved for running requests. The request that shares most with an idle slot of its
-    own conversation goes first, but overtakes the oldest at most MAX_OVERTAKEN times. A request that goes first may
-    only be overtaken by another such request.
+    own conversation goes first, but it may overtake the oldest request at most MAX_OVERTAKEN times. Only a request
+    with precedence may overtake another one with precedence.
     """
     if not waiting or not idle:
         return None
     order = [0]
     if waiting[0].overtaken < MAX_OVERTAKEN:
         gains = [
-            _best_slot(request, idle)[1] if request.goes_first >= waiting[0].goes_first else 0 for request in waiting
+            _best_slot(request, idle)[1] if request.has_priority >= waiting[0].has_priority else 0
+            for request in waiting
         ]
         order = sorted({0, max(range(len(gains)), key=lambda i: (gains[i], -i))}, key=lambda i: -gains[i])
     for index in order:
@@ -231,9 +233,9 @@ def admit(
 
 
 def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return how many ids two sequences have in common from the start."""
+    """Return the length of the longest common prefix of two sequences of token ids."""
     low, high = 0, min(len(a), len(b))
-    while low < high:  # bisection, because whole slices are compared in C
+    while low < high:  # bisection compares whole slices in C
         middle = (low + high + 1) // 2
         if list(a[low:middle]) == list(b[low:middle]):
             low = middle
@@ -242,22 +244,22 @@ def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     return low
 
 
-def reusable(request: CacheQuery, idle: Sequence[IdleSlot]) -> int:
-    """Return how many positions of a request the slots already hold."""
+def reusable_positions(request: CacheQuery, idle: Sequence[IdleSlot]) -> int:
+    """Return how many positions of a request are already in an idle slot."""
     return _best_slot(request, idle)[1] if idle else 0
 
 
 def _best_slot(request: CacheQuery, idle: Sequence[IdleSlot]) -> tuple[IdleSlot, int]:
-    """Return the idle slot to use and the number of positions to keep.
+    """Return the idle slot to use and the number of its positions to keep.
 
-    The slot with the longest shared prefix is preferred, then an empty one, then the oldest.
+    The slot with the longest shared prefix is preferred, then an empty one, then the least recently used.
     """
     best, keep = min(idle, key=lambda slot: (len(slot.ids) > 0, slot.used_at)), 0
     if request.conversation is None:
         return best, 0
     for slot in idle:
         if slot.conversation == request.conversation:
-            # at least one position is computed again, because its logits give the first token
+            # the last position is always computed, because its logits give the first token
             shared = min(shared_prefix(slot.ids, request.ids), len(request.ids) - 1)
             shared = shared if slot.kept is None else slot.kept.reach(shared)
             if shared > keep:
@@ -266,7 +268,7 @@ def _best_slot(request: CacheQuery, idle: Sequence[IdleSlot]) -> tuple[IdleSlot,
 
 
 def _place(
-    index: int, request: Waiting, idle: Sequence[IdleSlot], reserved_cells: int, limits: Limits
+    index: int, request: WaitingRequest, idle: Sequence[IdleSlot], reserved_cells: int, limits: Limits
 ) -> Admission | None:
     best, keep = _best_slot(request, idle)
     evictable = sorted((s for s in idle if s is not best and s.ids), key=lambda slot: slot.used_at)
@@ -280,15 +282,15 @@ def _place(
     return Admission(index, best.slot, keep, tuple(evicted)) if short <= 0 else None
 
 
-FIRST_S = 1.0  # assumed duration of a request before one has ended
+FIRST_S = 1.0  # the assumed duration of a request until one has ended
 
 
-NEWEST = 0.2  # weight of the newest request in the usual duration
+NEWEST = 0.2  # the weight of the latest request in the usual duration
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedRequest:
-    """A request without a slot. `place`: 1 is the next. `seconds`: None before any answer has ended."""
+    """A request that waits for a slot. `place` is 1 for the next one. `seconds` is None until an answer has ended."""
 
     conversation: str | None
     place: int
@@ -297,29 +299,29 @@ class QueuedRequest:
 
 @dataclass(slots=True)
 class UsualDuration:
-    """The usual duration of a request, learned from the last ones."""
+    """The usual duration of a request, learned from recent ones."""
 
     seconds: float = FIRST_S
     is_known: bool = False
 
-    def took(self, seconds: float) -> None:
-        """Learn from a request that has ended."""
+    def record(self, seconds: float) -> None:
+        """Learn from the duration of a request that has ended."""
         part = NEWEST if self.is_known else 1.0
         self.seconds += part * (seconds - self.seconds)
         self.is_known = True
 
     def wait(self, n_before: int, slots: int) -> int:
-        """Return the whole seconds, at least one, until this many requests have had one of the slots."""
+        """Return the expected wait behind `n_before` requests, in whole seconds, at least one."""
         return max(1, math.ceil(self.seconds * n_before / slots))
 
 
-def queue_place(waiting: Sequence[Waiting], goes_first: bool) -> int:
-    """Return the place of a new request in the queue.
+def queue_place(waiting: Sequence[WaitingRequest], has_priority: bool) -> int:
+    """Return the index at which a new request enters the queue, and count it as overtaking the requests behind it.
 
-    A request that goes first overtakes each of the others at most MAX_OVERTAKEN times, which they count.
+    A request with precedence overtakes each of the others at most MAX_OVERTAKEN times.
     """
     place = len(waiting)
-    while goes_first and place and not waiting[place - 1].goes_first:
+    while has_priority and place and not waiting[place - 1].has_priority:
         if waiting[place - 1].overtaken >= MAX_OVERTAKEN:
             break
         place -= 1
@@ -331,10 +333,11 @@ def queue_place(waiting: Sequence[Waiting], goes_first: bool) -> int:
 def queued_requests(
     waiting: Sequence[str | None], elapsed_s: Sequence[float], usual: UsualDuration, slots: int
 ) -> tuple[QueuedRequest, ...]:
-    """Return the waiting requests, by their conversations, in order. elapsed_s: how long each running request has run.
+    """Return the waiting requests in order. `waiting` lists their conversations.
 
-    A slot is expected to become free when its request has taken the usual time. A request that takes longer may end
-    at any moment, and is expected to take as long again as it is late.
+    elapsed_s: how long each running request has run. A slot is expected to become free when its request has taken
+    the usual time. A request that takes longer may end at any moment; it is expected to take as long again as it is
+    overdue.
     """
     if not usual.is_known:
         return tuple(QueuedRequest(conversation, place, None) for place, conversation in enumerate(waiting, 1))

@@ -1,8 +1,8 @@
-"""Speculation: the token that may come next, looked up in earlier text, and whether computing it early pays. Pure.
+"""Speculation: the token that may come next, looked up in earlier text, and whether computing it early pays off.
 
-While machines wait for each other over a single answer, one of them may compute the next position for a guessed
-token. A text that repeats itself or its prompt is easy to guess; any other is not. So an answer scores the guesses
-that it would have made, at no cost, and a pipeline measures the time that right and wrong guesses take.
+While machines wait for each other over a single answer, one of them may compute the next position with a guessed
+token. A text that repeats itself or its prompt is easy to guess; other text is not. So an answer scores the guesses
+that it would have made, which costs nothing, and a pipeline measures the time that right and wrong guesses take.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-RUNS = (4, 2)  # lengths of the token runs that are looked up, longest first
-MOST_ALIKE = 16  # maximum tokens before a place that are compared with the latest ones
-READ_AT_ONCE = 512  # positions indexed per call, so that a long prompt does not delay work in flight
-GRADES = (3, 4, 6, 9, MOST_ALIKE)  # matches of similar length are scored together: < 3, < 4, ...
-FIRST_CHANCES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8)  # initial probability for each grade
-FIRST_WEIGHT = 3.0  # the initial probabilities weigh as much as this many guesses
-FADE = 0.96  # decay of a guess's weight with each later guess: about the last 25 count
+RUNS = (4, 2)  # lengths of the runs of tokens that are looked up, longest first
+MOST_ALIKE = 16  # the maximum number of tokens before a match that are compared with the latest ones
+READ_AT_ONCE = 512  # positions to index per call, so that a long prompt does not delay work in flight
+GRADES = (3, 4, 6, 9, MOST_ALIKE)  # upper limits of the grades: matches of similar length are scored together
+# the assumed probability for each grade, from fewer than 3 matching tokens upward
+FIRST_CHANCES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8)
+FIRST_WEIGHT = 3.0  # the assumed probabilities count like this many guesses
+FADE = 0.96  # the decay of a guess's weight with each later guess, so that about the last 25 count
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,14 @@ class TokenMatch:
 
 
 class Lookup:
-    """The last place of each short run of tokens in one text, which shows the tokens that may follow now."""
+    """An index of the latest position of each short run of tokens in a text. It shows which token may follow now."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}  # maps a run of tokens to the position after it
         self._read = 1  # positions below this are indexed
 
     def read(self, tokens: array[int]) -> None:
-        """Index the new tokens; a long text is indexed in parts, one per call."""
+        """Index the new tokens. A long text is indexed in parts, one per call."""
         end = min(len(tokens), self._read + READ_AT_ONCE)
         for position in range(self._read, end):
             for n in RUNS:
@@ -51,7 +52,7 @@ class Lookup:
         self._read = max(end, self._read)
 
     def find(self, tokens: array[int], pending: Sequence[int] = ()) -> TokenMatch | None:
-        """Return the token that may follow `tokens` and then `pending`, which are guesses themselves."""
+        """Return the token that may follow `tokens` and `pending`, which are guesses themselves, or None."""
         tail = tokens[-MOST_ALIKE:] + array("i", pending)
         for n in RUNS:
             if n <= len(tail) and (place := self._places.get(tail[-n:].tobytes())):
@@ -69,7 +70,7 @@ def _alike(tokens: array[int], place: int, tail: array[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The record of an answer's guesses by grade, fading with time."""
+    """The record of an answer's guesses by grade, in which older guesses count less."""
 
     right: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
     made: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
@@ -81,7 +82,7 @@ class Score:
         return right / (self.made[grade] + FIRST_WEIGHT)
 
     def after(self, guess: TokenMatch, token: int) -> Score:
-        """Return the score once the actual token is known."""
+        """Return the score after the actual token has become known."""
         grade = guess.grade
         return Score(_faded(self.right, grade, float(guess.token == token)), _faded(self.made, grade, 1.0))
 
@@ -91,27 +92,29 @@ def _faded(counts: tuple[float, ...], grade: int, more: float) -> tuple[float, .
 
 
 class TokenOrigin(Enum):
-    """The way in which a token came about."""
+    """The role of speculation in producing a token."""
 
     PLAIN = auto()  # nothing was guessed
-    OPENED = auto()  # while it was computed, the token after it was guessed
-    RIGHT = auto()  # its position was in flight before its token was known
-    WRONG = auto()  # its position was in flight with another token and had to be taken back
+    OPENED = auto()  # the token after it was guessed while it was computed
+    RIGHT = auto()  # it was guessed correctly, so its position was in flight before the token was known
+    WRONG = auto()  # it was guessed wrongly, so its position was computed for another token and rolled back
 
 
-KEEP = 0.9  # weight of the known time of plain tokens against a new measurement
-KEEP_SHARE = 0.8  # the same for the cost of guesses, which may be high while unknown
-OUTLIER = 2.0  # a slower token, relative to a plain one, counts as this much
-RELAX = 0.995  # per plain token, so that guesses are eventually tried again after a bad measurement
-LEAST_PLAIN = 4  # plain tokens to measure before the first guess
+KEEP = 0.9  # the weight of the known time of plain tokens, compared with a new measurement
+KEEP_SHARE = 0.8  # the same for the cost of guesses, which may be far off at first
+OUTLIER = 2.0  # a slower token counts as this many times a plain one
+# per plain token, shares return this slowly to their first values, so that guesses are tried again after a bad
+# measurement
+RELAX = 0.995
+LEAST_PLAIN = 4  # the number of plain tokens to measure before the first guess
 FIRST_SHARES = {TokenOrigin.OPENED: 1.0, TokenOrigin.RIGHT: 0.65, TokenOrigin.WRONG: 1.15}
 LEAST_CHANCE = 0.1  # a wrong guess costs power even if it costs no time
-LEAST_GAIN = 0.01  # minimum gain to expect from a guess, as a share of a plain token's time
+LEAST_GAIN = 0.01  # the minimum expected gain of a guess, as a fraction of a plain token's time
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
-    """The time of a token in a pipeline with one answer: the seconds of a plain token, and other kinds relative to it.
+class SpeculationGain:
+    """The measured time per token in a pipeline with one answer. `shares` compare other tokens with plain ones.
 
     The shares start with the values of two equal machines and follow the measurements. The time of a plain token
     includes computing the next position on the first run, in one trip with the last run; that of any other token
@@ -123,28 +126,28 @@ class Gain:
     n_plain: int = 0
     shares: dict[TokenOrigin, float] = field(default_factory=lambda: FIRST_SHARES)
 
-    def after(self, way: TokenOrigin, seconds: float) -> Gain:
-        """Return the gain after a token of this origin took this many seconds."""
-        if way is TokenOrigin.PLAIN:
+    def after(self, origin: TokenOrigin, seconds: float) -> SpeculationGain:
+        """Return the measurements after a token of this origin took this many seconds."""
+        if origin is TokenOrigin.PLAIN:
             known = self.n_plain > 0
             counted = min(seconds, OUTLIER * self.plain_s) if known else seconds
             usual = KEEP * self.plain_s + (1 - KEEP) * counted if known else counted
             eased = {w: RELAX * s + (1 - RELAX) * FIRST_SHARES[w] for w, s in self.shares.items()}
-            return Gain(self.first_s, usual, self.n_plain + 1, eased)
+            return SpeculationGain(self.first_s, usual, self.n_plain + 1, eased)
         if self.plain_s <= 0:
             return self
         share = min(OUTLIER, seconds / self.plain_s)
-        before = self.shares[way]
-        return replace(self, shares=self.shares | {way: KEEP_SHARE * before + (1 - KEEP_SHARE) * share})
+        before = self.shares[origin]
+        return replace(self, shares=self.shares | {origin: KEEP_SHARE * before + (1 - KEEP_SHARE) * share})
 
-    def first_took(self, seconds: float) -> Gain:
-        """Return the gain after the first run computed a guessed position."""
+    def after_first_run(self, seconds: float) -> SpeculationGain:
+        """Return the measurements after the first run took this many seconds to compute a guessed position."""
         counted = min(seconds, OUTLIER * self.first_s) if self.first_s else seconds
         first_s = KEEP * self.first_s + (1 - KEEP) * counted if self.first_s else counted
         return replace(self, first_s=first_s)
 
     def pays(self, chance: float) -> bool:
-        """Return whether a guess that is right with this probability is expected to speed up the answer."""
+        """Return whether a guess that is right with probability `chance` is expected to speed up the answer."""
         if self.n_plain < LEAST_PLAIN or chance < LEAST_CHANCE:
             return False
         gain = 1 - self.shares[TokenOrigin.RIGHT]

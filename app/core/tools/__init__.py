@@ -1,1 +1,1 @@
-"""Tool calls and reasoning: read from a model's output, and written into its prompts. Pure."""
+"""Tool calls and reasoning: parsing them from a model's output, and writing calls into its prompts."""

@@ -1,4 +1,4 @@
-"""The values of a call's arguments that a model wrote as plain text, as JSON, or as Python or Gemma literals. Pure."""
+"""The values of a tool call's arguments, which models write as plain text, JSON, or Python or Gemma literals."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from typing import Any
 from app.core.json_schema.partial_json import MAX_DEPTH, parse_json, value_at
 from app.core.json_schema.schema_types import kinds_of, resolve_reference
 
-KINDS = frozenset(("string", "integer", "number", "boolean", "null", "array", "object"))
-MAX_STEPS = 8  # depth of nested references and choices
-PYTHON = {"True": True, "False": False, "None": None}  # templates write these, and so do models
+JSON_TYPES = frozenset(("string", "integer", "number", "boolean", "null", "array", "object"))
+MAX_STEPS = 8  # maximum depth of nested references and alternatives
+PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}  # templates write these literals, and so do models
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedValues:
-    """The values that a schema accepts: their kinds, and the texts of an enum. free: any other text is accepted too."""
+    """The values that a schema accepts: their types, and the strings of an enum. `free`: any other string is accepted
+    too."""
 
     kinds: frozenset[str]
     texts: frozenset[str] = frozenset()
     free: bool = True
 
 
-ANY, NOTHING = AcceptedValues(KINDS), AcceptedValues(frozenset(), free=False)
+ANY, NOTHING = AcceptedValues(JSON_TYPES), AcceptedValues(frozenset(), free=False)
 
 
 def accepted_values(schema: object, root: object) -> AcceptedValues:
-    """Return the values that a schema accepts; `root` is the target of its references."""
+    """Return the values that a schema accepts. Its references are resolved within `root`."""
     accepted = _accepted_values(schema, root, MAX_STEPS, set())
     return ANY if accepted == NOTHING else accepted
 
 
 def _accepted_values(schema: object, root: object, steps: int, seen: set[str]) -> AcceptedValues:
-    """Return the accepted values. seen: references that were already followed.
+    """Return the values that a schema accepts.
 
-    The values of these are already counted, and references that choose among each other would be followed almost
-    forever.
+    seen: the references that were already followed, whose values are already counted. Without this, schemas that
+    refer to each other would be followed almost forever.
     """
     if not isinstance(schema, Mapping) or steps == 0:
         return ANY
@@ -72,173 +73,174 @@ def _either(several: Iterable[AcceptedValues]) -> AcceptedValues:
 
 
 def parse_argument(text: str, accepted: AcceptedValues) -> Any:
-    """Return the value that a model means by this text. Text that matches no accepted value is returned unchanged."""
+    """Return the value that a model means by this text, or the text itself if that value is not accepted."""
     if text in accepted.texts or (accepted.kinds == {"string"} and accepted.free):
         return text
     bare = text.strip()
     try:
         value = parse_json(bare)
     except ValueError:
-        if bare not in PYTHON:
+        if bare not in PYTHON_CONSTANTS:
             return text
-        value = PYTHON[bare]
-    if isinstance(value, str):  # quoted although it should not be
+        value = PYTHON_CONSTANTS[bare]
+    if isinstance(value, str):  # the model quoted a value that should not be quoted
         return value if value in accepted.texts else text
     return value if accepted.kinds.intersection(kinds_of(value)) else text
 
 
-QUOTE = '<|"|>'  # Gemma's quote, around texts and some keys
+GEMMA_QUOTE = '<|"|>'  # Gemma's quote, which encloses strings and some keys
 
 
-WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+CONSTANTS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 
 
-PLAIN = re.compile(r"[^,\]\[{}()\s\"'=:][^,\]\[{}()\n]*")
+PLAIN_VALUE = re.compile(r"[^,\]\[{}()\s\"'=:][^,\]\[{}()\n]*")
 
 
-KEY = re.compile(r"[^\s:=,{}()\[\]\"'<>]+")
+PLAIN_KEY = re.compile(r"[^\s:=,{}()\[\]\"'<>]+")
 
 
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
 
 
-CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
+CHARACTER_CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
 
 
-class TextCut(Exception):
-    """The text ends here."""
+class TextEnded(Exception):
+    """The end of the text before the end of a value."""
 
 
 class Literals:
-    """Reads a text, starting at `at`."""
+    """A parser of Python and Gemma literals in a text. `at` is the position of the next character."""
 
     def __init__(self, text: str, at: int = 0) -> None:
         self.text, self.at = text, at
 
-    def pairs(self, sign: str, end: str, into: dict[str, Any], depth: int = 0) -> None:
-        """Read pairs of key, marker and value, separated by commas, and pass `end`. Raises TextCut, ValueError."""
-        while not self.takes(end):
+    def pairs(self, marker: str, end: str, into: dict[str, Any], depth: int = 0) -> None:
+        """Parse comma-separated pairs of key, `marker` and value up to `end`, and add them to `into`. Raises TextEnded,
+        ValueError."""
+        while not self.accept(end):
             if into:
-                self.wants(",")
-                if self.takes(end):
+                self.expect(",")
+                if self.accept(end):
                     return
             key = self._key()
-            self.wants(sign)
+            self.expect(marker)
             into[key] = self.value(depth)
 
     def value(self, depth: int = 0) -> Any:
-        """Return the next value. Raises TextCut, ValueError."""
+        """Return the next value. Raises TextEnded, ValueError."""
         if depth > MAX_DEPTH:
             raise ValueError("it is nested too deeply")
-        if self.takes(QUOTE):
-            return self._until(QUOTE)
-        if self.takes("{"):
+        if self.accept(GEMMA_QUOTE):
+            return self._until(GEMMA_QUOTE)
+        if self.accept("{"):
             members: dict[str, Any] = {}
             self.pairs(":", "}", members, depth + 1)
             return members
         for begin, end in (("[", "]"), ("(", ")")):
-            if self.takes(begin):
+            if self.accept(begin):
                 return self._values(end, depth + 1)
-        if self.stands() in "\"'":
+        if self.peek() in "\"'":
             return self._quoted()
         return self._word()
 
-    def takes(self, sign: str) -> bool:
-        """Pass the marker if it comes next, after whitespace. Return whether it did. Raises TextCut if it may still
-        come."""
+    def accept(self, marker: str) -> bool:
+        """Consume the marker if it comes next, after any whitespace, and return whether it did. Raises TextEnded if it
+        may still come."""
         self._blanks()
-        rest = self.text[self.at : self.at + len(sign)]
-        if rest == sign:
-            self.at += len(sign)
+        rest = self.text[self.at : self.at + len(marker)]
+        if rest == marker:
+            self.at += len(marker)
             return True
-        if len(rest) < len(sign) and sign.startswith(rest):
-            raise TextCut
+        if len(rest) < len(marker) and marker.startswith(rest):
+            raise TextEnded
         return False
 
-    def wants(self, sign: str) -> None:
-        """Pass the marker like `takes`. Raises ValueError if something else comes next."""
-        if not self.takes(sign):
-            raise ValueError(f"{sign} is missing")
+    def expect(self, marker: str) -> None:
+        """Consume the marker like `accept`. Raises ValueError if something else comes next."""
+        if not self.accept(marker):
+            raise ValueError(f"{marker} is missing")
 
-    def stands(self) -> str:
+    def peek(self) -> str:
         self._blanks()
         if self.at >= len(self.text):
-            raise TextCut
+            raise TextEnded
         return self.text[self.at]
 
     def _blanks(self) -> None:
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
 
-    def _until(self, sign: str) -> str:
-        end = self.text.find(sign, self.at)
+    def _until(self, marker: str) -> str:
+        end = self.text.find(marker, self.at)
         if end < 0:
-            raise TextCut
-        text, self.at = self.text[self.at : end], end + len(sign)
+            raise TextEnded
+        text, self.at = self.text[self.at : end], end + len(marker)
         return text
 
     def _key(self) -> str:
-        if self.takes(QUOTE):
-            return self._until(QUOTE)
-        if self.stands() in "\"'":
+        if self.accept(GEMMA_QUOTE):
+            return self._until(GEMMA_QUOTE)
+        if self.peek() in "\"'":
             return self._quoted()
-        if not (match := KEY.match(self.text, self.at)):
+        if not (match := PLAIN_KEY.match(self.text, self.at)):
             raise ValueError("no name stands here")
         if match.end() == len(self.text):
-            raise TextCut
+            raise TextEnded
         self.at = match.end()
         return match[0]
 
     def _values(self, end: str, depth: int) -> list[Any]:
         values: list[Any] = []
-        while not self.takes(end):
+        while not self.accept(end):
             if values:
-                self.wants(",")
-                if self.takes(end):
+                self.expect(",")
+                if self.accept(end):
                     break
             values.append(self.value(depth))
         return values
 
     def _quoted(self) -> str:
-        sign = self.text[self.at]
-        if self.text.startswith(sign * 3, self.at):
-            sign *= 3
-        self.at += len(sign)
+        quote = self.text[self.at]
+        if self.text.startswith(quote * 3, self.at):
+            quote *= 3
+        self.at += len(quote)
         pieces: list[str] = []
         while True:
             if self.at >= len(self.text):
-                raise TextCut
-            if self.text.startswith(sign, self.at):
-                self.at += len(sign)
+                raise TextEnded
+            if self.text.startswith(quote, self.at):
+                self.at += len(quote)
                 return "".join(pieces)
             if self.text[self.at] == "\\":
                 pieces.append(self._escaped())
             else:
-                ends = [at for mark in (sign, "\\") if (at := self.text.find(mark, self.at)) >= 0]
+                ends = [at for mark in (quote, "\\") if (at := self.text.find(mark, self.at)) >= 0]
                 end = min(ends, default=len(self.text))
                 pieces.append(self.text[self.at : end])
                 self.at = end
 
     def _escaped(self) -> str:
         if len(self.text) < self.at + 2:
-            raise TextCut
-        if code := CODE.match(self.text, self.at + 1):
+            raise TextEnded
+        if code := CHARACTER_CODE.match(self.text, self.at + 1):
             self.at = code.end()
             number = int(code[1] or code[2] or code[3], 16)
             return chr(number) if number < 0x110000 else "\ufffd"
-        sign = self.text[self.at + 1]
+        character = self.text[self.at + 1]
         self.at += 2
-        return ESCAPES.get(sign, sign)
+        return ESCAPES.get(character, character)
 
     def _word(self) -> Any:
-        if not (match := PLAIN.match(self.text, self.at)):
+        if not (match := PLAIN_VALUE.match(self.text, self.at)):
             raise ValueError("no value stands here")
         if match.end() == len(self.text):
-            raise TextCut
+            raise TextEnded
         self.at = match.end()
         word = match[0].strip()
-        if word in WORDS:
-            return WORDS[word]
+        if word in CONSTANTS:
+            return CONSTANTS[word]
         try:
             value, end = value_at(word)
         except ValueError:

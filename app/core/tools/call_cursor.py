@@ -1,7 +1,7 @@
-"""The events of a tool call in a model's output, and a cursor through the output as it grows. Pure.
+"""The events of a tool call in a model's output, and a cursor over the output while it grows.
 
-A parser receives the output from the first marker on. It waits wherever more text may still decide, and continues
-there when more arrives, so a long call is not read again from its beginning for each token.
+A parser receives the output from the first marker on. It pauses wherever more text might change the result, and
+continues from there when more arrives, so a long call is not parsed again from its beginning for each token.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from app.core.json_schema.partial_json import to_json
 
-MOST_ENDS = 32  # maximum end markers within the arguments of one call
-WHOLE_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)  # a complete JSON string
+MOST_ENDS = 32  # the maximum number of end markers within the arguments of one call
+COMPLETE_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)  # a complete JSON string
 Tools = Mapping[str, Any]  # maps each name to the schema of its arguments
 T = TypeVar("T")
 ParserSteps = Generator[None, None, T]  # yields whenever it needs more text
@@ -22,9 +22,10 @@ ParserSteps = Generator[None, None, T]  # yields whenever it needs more text
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call. `arguments` is a JSON object as text.
+    """A tool call. `arguments` is the text of a JSON object.
 
-    half: the model's own text of a call that was cut off. Its arguments are then only the beginning of an object.
+    half: the model's own text if the call was cut off, otherwise "". The arguments of such a call are only the
+    beginning of an object.
     """
 
     name: str
@@ -50,7 +51,7 @@ CallEvent = Call | CallStarted | ArgumentPiece
 
 
 class ReadResult(NamedTuple):
-    """The result of reading a text: plain text, calls, and the rest after them."""
+    """The result of parsing a text: plain text, calls, and the text that remains."""
 
     plain: str
     calls: list[Call]
@@ -58,37 +59,37 @@ class ReadResult(NamedTuple):
 
 
 class CutShort(Exception):
-    """The answer ends before it is clear what this is."""
+    """An answer that ended before it was clear whether it contains a call."""
 
 
 class NotACall(Exception):
-    """The text is not a call."""
+    """A text that turned out not to be a call."""
 
 
 class Cursor:
-    """A place in a text that grows while it is read. `at_end`: no more text will come."""
+    """A position in a text that grows while it is parsed. `at_end` is True once no more text will come."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.at_end = text, 0, False
-        self.news = list[CallStarted | ArgumentPiece]()  # events of the call being read that have not been reported yet
+        self.events = list[CallStarted | ArgumentPiece]()  # events of the current call that have not been reported yet
 
-    def begins(self, name: str) -> None:
-        """Report that this is certainly a call of this tool."""
-        self.news.append(CallStarted(name))
+    def start_call(self, name: str) -> None:
+        """Report that a call of this tool has certainly begun."""
+        self.events.append(CallStarted(name))
 
-    def goes_on(self, text: str) -> None:
+    def add_piece(self, text: str) -> None:
         """Report the next piece of the call's arguments, as JSON text."""
         if text:
-            self.news.append(ArgumentPiece(text))
+            self.events.append(ArgumentPiece(text))
 
-    def more(self) -> ParserSteps[None]:
-        """Wait for more text. Raises CutShort if none comes."""
+    def wait(self) -> ParserSteps[None]:
+        """Wait for more text. Raises CutShort if none will come."""
         if self.at_end:
             raise CutShort
         yield
 
-    def blanks(self) -> ParserSteps[None]:
-        """Pass all whitespace, including what has not arrived yet."""
+    def skip_blanks(self) -> ParserSteps[None]:
+        """Skip all whitespace, including any that has not arrived yet."""
         while True:
             while self.at < len(self.text) and self.text[self.at].isspace():
                 self.at += 1
@@ -96,55 +97,55 @@ class Cursor:
                 return
             yield
 
-    def takes(self, sign: str) -> ParserSteps[bool]:
-        """Pass the marker if it comes next. Return whether it did. Raises CutShort."""
+    def accept(self, marker: str) -> ParserSteps[bool]:
+        """Consume the marker if it comes next, and return whether it did. Raises CutShort."""
         while True:
-            if self.text.startswith(sign, self.at):
-                self.at += len(sign)
+            if self.text.startswith(marker, self.at):
+                self.at += len(marker)
                 return True
-            if len(self.text) - self.at >= len(sign) or not sign.startswith(self.text[self.at :]):
+            if len(self.text) - self.at >= len(marker) or not marker.startswith(self.text[self.at :]):
                 return False
-            yield from self.more()
+            yield from self.wait()
 
-    def until(self, sign: str) -> ParserSteps[str]:
-        """Return the text before the next marker, and pass both. Raises CutShort."""
+    def read_until(self, marker: str) -> ParserSteps[str]:
+        """Return the text before the next occurrence of the marker, and consume both. Raises CutShort."""
         seen = self.at
-        while (end := self.text.find(sign, seen)) < 0:
-            seen = max(self.at, len(self.text) - len(sign) + 1)
-            yield from self.more()
-        text, self.at = self.text[self.at : end], end + len(sign)
+        while (end := self.text.find(marker, seen)) < 0:
+            seen = max(self.at, len(self.text) - len(marker) + 1)
+            yield from self.wait()
+        text, self.at = self.text[self.at : end], end + len(marker)
         return text
 
-    def one_of(self, signs: Sequence[str]) -> ParserSteps[str]:
-        """Pass and return the first of these markers that comes next, or return "" if none does. Raises CutShort."""
-        for sign in signs:
-            if sign and (yield from self.takes(sign)):
-                return sign
+    def accept_any(self, markers: Sequence[str]) -> ParserSteps[str]:
+        """Consume and return the first of these markers that comes next, or return "" if none does. Raises CutShort."""
+        for marker in markers:
+            if marker and (yield from self.accept(marker)):
+                return marker
         return ""
 
     def value(
-        self, end: str, then: Sequence[str], tell: Callable[[int], None] | None = None, *, is_json: bool = False
+        self, end: str, then: Sequence[str], report: Callable[[int], None] | None = None, *, is_json: bool = False
     ) -> ParserSteps[str]:
-        """Return the text up to `end`, like `until`. An `end` that is not followed by one of `then` belongs to the
-        value. Raises CutShort.
+        """Return the text up to `end`, like `read_until`. Raises CutShort.
 
-        tell: called with the place up to which the text is certain to belong to the value. is_json: an `end` within
-        quotes belongs to the value too.
+        then: the markers that may follow `end`; an `end` before anything else is part of the value. report: receives
+        the position up to which the text certainly is part of the value. is_json: an `end` within quotes is part of
+        the value too.
         """
         start, first, ends = self.at, 0, 0
         while True:
             try:
-                if tell is None:
-                    yield from self.until(end)
+                if report is None:
+                    yield from self.read_until(end)
                 else:
-                    yield from self._reported_until(end, tell)
+                    yield from self._reported_until(end, report)
                 behind = self.at
-                yield from self.blanks()
-                follows = bool((yield from self.one_of(then)))
+                yield from self.skip_blanks()
+                follows = bool((yield from self.accept_any(then)))
             except CutShort:
                 if not first:
                     raise
-                behind, follows = first, True  # its quotes never close, so they are not quotes
+                behind, follows = first, True  # the quotes are never closed, so they do not quote anything
             if follows:
                 text = self.text[start : behind - len(end)]
                 ends += 1
@@ -154,13 +155,13 @@ class Cursor:
                 first = first or behind
             self.at = behind
 
-    def _reported_until(self, end: str, tell: Callable[[int], None]) -> ParserSteps[None]:
+    def _reported_until(self, end: str, report: Callable[[int], None]) -> ParserSteps[None]:
         seen = self.at
         while (place := self.text.find(end, seen)) < 0:
             seen = max(self.at, len(self.text) - len(end) + 1)
-            tell(seen)
-            yield from self.more()
-        tell(place)
+            report(seen)
+            yield from self.wait()
+        report(place)
         self.at = place + len(end)
 
 
@@ -168,13 +169,13 @@ Parser = Callable[[Cursor, Tools], ParserSteps[ReadResult]]
 
 
 def ends_in_text(json_text: str) -> bool:
-    """Return whether a JSON string has begun and not ended at the end of the text."""
-    return '"' in WHOLE_TEXT.sub("", json_text)
+    """Return whether the text ends within a JSON string."""
+    return '"' in COMPLETE_STRING.sub("", json_text)
 
 
-def complete_calls(news: Iterable[CallEvent]) -> list[Call]:
-    """Return the complete calls."""
-    return [event for event in news if isinstance(event, Call)]
+def complete_calls(events: Iterable[CallEvent]) -> list[Call]:
+    """Return the complete calls among these events."""
+    return [event for event in events if isinstance(event, Call)]
 
 
 def make_call(name: str, arguments: object) -> Call:

@@ -1,4 +1,4 @@
-"""The finder of tool calls in a model's output, by the format that its chat template shows. Pure."""
+"""Detection of tool calls in a model's output, in the format that its chat template shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from app.core.json_schema.partial_json import certain_part, value_at
-from app.core.tools.argument_values import Literals, TextCut, parse_argument
+from app.core.tools.argument_values import Literals, TextEnded, parse_argument
 from app.core.tools.call_cursor import (
     ArgumentPiece,
     Call,
@@ -21,51 +21,51 @@ from app.core.tools.call_cursor import (
 )
 from app.core.tools.call_markers import MISTRAL, Markers, marker_start_length, markers_of
 from app.core.tools.call_parsers import (
-    BETWEEN,
-    ObjectPeek,
+    SEPARATORS,
+    JsonCallScanner,
     accepted_for,
-    head_tool,
     json_calls,
     name_and_arguments,
     parser_for,
     python_calls,
+    tool_in_header,
 )
 from backends.contract import CallFormat, Payload
 
 
-def begun_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
-    """Return the calls of a text that begins with a call marker and was cut off: complete ones, then the incomplete
-    one.
+def truncated_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
+    """Return the calls in a text that begins with a call marker and was cut off: the complete ones, then the
+    incomplete one.
 
-    The incomplete one is omitted if it is not clear which tool it calls.
+    The incomplete call is omitted if it is not clear which tool it calls.
     """
-    signs = markers_of(form)
+    markers = markers_of(form)
     try:
         match form.payload:
             case Payload.OBJECTS:
                 return _json(form, text, tools)
             case Payload.NAMED | Payload.HARMONY:
-                return _named(form, signs, text, tools)
+                return _named(form, markers, text, tools)
             case Payload.TAGGED:
-                return _tagged(signs, text, tools)
+                return _tagged(markers, text, tools)
             case Payload.GEMMA:
-                head, sign, rest = text.partition(signs.last)[2].partition("{")
+                head, marker, rest = text.partition(markers.last)[2].partition("{")
                 arguments: dict[str, Any] = {}
-                with suppress(TextCut):
+                with suppress(TextEnded):
                     Literals(rest).pairs(":", "}", arguments)
-                return [_half(head.strip().removeprefix("call:") if sign else None, arguments, text, tools)]
+                return [_half(head.strip().removeprefix("call:") if marker else None, arguments, text, tools)]
             case Payload.PYTHON:
-                calls, half = python_calls(text.partition(signs.last)[2], tools)
+                calls, half = python_calls(text.partition(markers.last)[2], tools)
                 return [] if calls is None or half is None else [*calls, _half(half[0], half[1], text, tools)]
             case Payload.NESTED:
-                name, sign, _ = text.rpartition(signs.inner)[2].partition(signs.behind_name)
-                return [_half(name if sign else None, {}, text, tools)]
+                name, marker, _ = text.rpartition(markers.inner)[2].partition(markers.behind_name)
+                return [_half(name if marker else None, {}, text, tools)]
     except ValueError:
         return []
 
 
 def _half(name: object, arguments: object, text: str, tools: Tools) -> Call:
-    """Return a call with incomplete arguments, like the model's, so that no reader takes them for complete.
+    """Return a call with incomplete arguments. Their closing brace is missing, so that nobody takes them for complete.
 
     Raises ValueError.
     """
@@ -75,10 +75,10 @@ def _half(name: object, arguments: object, text: str, tools: Tools) -> Call:
 
 
 def _json(form: CallFormat, text: str, tools: Tools) -> list[Call]:
-    """Read {"name": …, "arguments": {…, or several of them, after a marker or a bracket. Raises ValueError."""
+    """Parse `{"name": …, "arguments": {…` or several such objects, after a marker or a bracket. Raises ValueError."""
     calls, at = list[Call](), max(0, text.find("{"))
     while True:
-        while at < len(text) and text[at] in BETWEEN:
+        while at < len(text) and text[at] in SEPARATORS:
             at += 1
         try:
             _, end = value_at(text, at)
@@ -91,36 +91,36 @@ def _json(form: CallFormat, text: str, tools: Tools) -> list[Call]:
         return calls
     value = certain_part(text[at:])
     name, arguments = name_and_arguments(value, tools, form)
-    if not isinstance(name, str) or name not in tools:  # an answer in JSON has names of its own
+    if not isinstance(name, str) or name not in tools:  # it is an answer in JSON that has a name of its own
         raise ValueError("no tool is called")
     if arguments is None:
         arguments = {}
     return [*calls, _half(name, arguments, text[at:] if calls else text, tools)]
 
 
-def _named(form: CallFormat, signs: Markers, text: str, tools: Tools) -> list[Call]:
-    """Read [TOOL_CALLS]name[ARGS]{… Raises ValueError."""
-    begin = signs.last or next((sign for sign in signs.begins if text.startswith(sign)), "")
+def _named(form: CallFormat, markers: Markers, text: str, tools: Tools) -> list[Call]:
+    """Parse `[TOOL_CALLS]name[ARGS]{…`. Raises ValueError."""
+    begin = markers.last or next((marker for marker in markers.begins if text.startswith(marker)), "")
     rest = text.partition(begin)[2]
-    if rest.lstrip().startswith(("{", "[")) and not signs.outer:
+    if rest.lstrip().startswith(("{", "[")) and not markers.outer:
         return _json(form, rest, tools)
-    head, sign, arguments = rest.partition(signs.arguments)
-    name = head_tool(form, signs, head, tools) if sign else None
+    head, marker, arguments = rest.partition(markers.arguments)
+    name = tool_in_header(form, markers, head, tools) if marker else None
     return [_half(name, certain_part(arguments), text, tools)]
 
 
-def _tagged(signs: Markers, text: str, tools: Tools) -> list[Call]:
-    """Read <function=name><parameter=key>value</parameter>… Raises ValueError."""
-    rest = text.partition(signs.last)[2]
+def _tagged(markers: Markers, text: str, tools: Tools) -> list[Call]:
+    """Parse `<function=name><parameter=key>value</parameter>…`. Raises ValueError."""
+    rest = text.partition(markers.last)[2]
     name = next((n for n in sorted(tools, key=len, reverse=True) if rest.lstrip().startswith(n)), "")
     rest = rest.lstrip()[len(name) :]
-    if not name or not (rest.startswith(signs.behind_name) if signs.behind_name else "<" in rest):
+    if not name or not (rest.startswith(markers.behind_name) if markers.behind_name else "<" in rest):
         raise ValueError("no tool is called")
     values: dict[str, Any] = {}
-    for part in rest.split(signs.key)[1:]:
-        tokens = signs.keyed[0][0] if signs.keyed else (">",)
+    for part in rest.split(markers.key)[1:]:
+        tokens = markers.keyed[0][0] if markers.keyed else (">",)
         key, _, value = part.partition(tokens[0])
-        for separators, kinds in signs.keyed:
+        for separators, kinds in markers.keyed:
             left = value
             for token in separators[1:]:
                 left = left.lstrip()
@@ -128,9 +128,9 @@ def _tagged(signs: Markers, text: str, tools: Tools) -> list[Call]:
                     break
                 left = left.removeprefix(token)
             else:
-                whole, is_whole, _ = left.rpartition(signs.value_end)
+                whole, is_whole, _ = left.rpartition(markers.value_end)
                 if is_whole:
-                    bare = whole.removeprefix(signs.wrap[0]).removesuffix(signs.wrap[1])
+                    bare = whole.removeprefix(markers.wrap[0]).removesuffix(markers.wrap[1])
                     accepted = accepted_for(tools[name], key.strip())
                     is_text = kinds == frozenset({"string"})
                     values[key.strip()] = bare if is_text else parse_argument(bare, accepted)
@@ -142,37 +142,37 @@ NEWER_MISTRAL = CallFormat(Payload.NAMED, lead=MISTRAL, named="[ARGS]")
 
 
 class CallFinder:
-    """A parser that separates a model's output into text and calls. A call of an unknown tool stays text.
+    """A parser that separates a model's output into text and calls. A call of an unknown tool remains text.
 
-    in_pieces: once a call's name has arrived, the certain part of its arguments is reported as it arrives: a
-    CallStarted, then pieces, then the Call. If it turns out not to be a call, it is reported as one that was cut
-    off.
+    in_pieces: once the name of a call has arrived, the certain part of its arguments is reported as it arrives: a
+    CallStarted, then ArgumentPieces, then the Call. If it turns out not to be a call, it is reported as one that
+    was cut off.
     """
 
     def __init__(self, form: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
         self._format, self._tools, self._in_pieces = form, tools, in_pieces
         self._reader = parser_for(form)
-        signs = self._of_format = markers_of(form)
-        self._signs = signs.begins
-        if signs.is_spoken:  # models sometimes omit the marker before it
-            self._signs += tuple(f"{signs.last}{name}{signs.behind_name}" for name in tools)
-        for name in tools if signs.address else ():
-            head = f"{signs.address}{name}{signs.outer[0]}"
-            self._signs += head, f"{signs.joined}{head}"
-        self._held = ""  # not reported yet: it may be part of a call, or whitespace before one
-        # the beginning of the answer, until it is clear what it begins with
+        markers = self._of_format = markers_of(form)
+        self._markers = markers.begins
+        if markers.is_spoken:  # models sometimes omit the marker that comes before `last`
+            self._markers += tuple(f"{markers.last}{name}{markers.behind_name}" for name in tools)
+        for name in tools if markers.address else ():
+            head = f"{markers.address}{name}{markers.outer[0]}"
+            self._markers += head, f"{markers.joined}{head}"
+        self._held = ""  # text not reported yet, because it may belong to a call or be whitespace before one
+        # the beginning of the answer while it may still be the answer marker; None afterwards
         self._first: str | None = "" if form.prompt_marker else None
         self._inside = False
         self._cursor = Cursor("")
         self._reading: ParserSteps[ReadResult] | None = None  # set while a call may be in progress
         self._begun = False  # whether anything but whitespace has arrived
-        self._peek: ObjectPeek | None = None
+        self._scanner: JsonCallScanner | None = None
         self._name: str | None = None  # the name of the call being reported in pieces
         self._pieces: list[str] = []
         self._n_reported = 0  # calls in the held text that were already reported
 
     def push(self, text: str) -> tuple[str, list[CallEvent]]:
-        """Return the text that can be shown now, and the events of calls."""
+        """Process more output. Return the text that can be shown now, and the events of calls."""
         if self._first is not None:
             text = self._opening(text)
         self._held += text
@@ -181,28 +181,32 @@ class CallFinder:
         return self._to_the_end(), self._looked()
 
     def flush(self, *, is_cut: bool = False) -> tuple[str, list[CallEvent]]:
-        """Return the rest when the answer ends. is_cut: the answer ended because of its length, maybe in a call."""
-        text, news = "", list[CallEvent]()
+        """Return the remaining text and events when the answer ends.
+
+        is_cut: the answer ended because it reached its maximum length, possibly within a call.
+        """
+        text, events = "", list[CallEvent]()
         self._held += self._opening("", at_end=True) if self._first is not None else ""
         has_begun = is_cut and (self._inside or self._reading is not None)
         tail = self._held[len(self._held) - self._ending() :] if has_begun else ""
-        self._held = held = self._held.removesuffix(tail)  # half a marker is not part of a call
+        self._held = held = self._held.removesuffix(tail)  # an incomplete marker is not part of a call
         if self._reader is not None:
-            text, news = self._marked(at_end=True, is_cut=is_cut)
+            text, events = self._marked(at_end=True, is_cut=is_cut)
         elif self._inside:
-            news = self._rest_of_the_answer()
+            events = self._rest_of_the_answer()
         rest, self._held = self._held, ""
-        if has_begun and not any(isinstance(event, Call) for event in news):
-            calls = begun_calls(self._format, held, self._tools)
+        if has_begun and not any(isinstance(event, Call) for event in events):
+            calls = truncated_calls(self._format, held, self._tools)
             text, rest = ("", "") if calls else (text, rest + tail)
-            news += self._finished(calls)
+            events += self._finished(calls)
         if self._name is not None:  # it was reported in pieces and never ended
-            news.append(self._broken(held))
+            events.append(self._broken(held))
             text, rest = "", ""
-        return text + rest, news
+        return text + rest, events
 
     def _opening(self, text: str, *, at_end: bool = False) -> str:
-        """Return the beginning of an answer whose first marker was written, at least in part, by the prompt."""
+        """Return the beginning of an answer, restoring its first marker if that was at least partly written by the
+        prompt."""
         first, marker = (self._first or "") + text, self._format.answer_marker
         if marker.startswith(first) and len(first) < len(marker) and not at_end:
             self._first = first
@@ -213,58 +217,58 @@ class CallFinder:
         return first.removeprefix(marker) if marker and first.startswith(marker) else self._format.prompt_marker + first
 
     def _marked(self, *, at_end: bool, is_cut: bool = False) -> tuple[str, list[CallEvent]]:
-        plain, news = "", list[CallEvent]()
+        plain, events = "", list[CallEvent]()
         assert self._reader is not None
         while True:
             if self._reading is not None:
                 before = self._held
-                marked = self._read_on(self._reading, news, at_end=at_end)
+                marked = self._read_on(self._reading, events, at_end=at_end)
                 if marked is None:
-                    return plain, news
-                self._reading = self._peek = None
+                    return plain, events
+                self._reading = self._scanner = None
                 self._held = marked.rest
                 if self._name is None or marked.calls:
                     plain += marked.plain if not self._n_reported else ""
-                    news += self._finished(marked.calls)
+                    events += self._finished(marked.calls)
                 elif is_cut and at_end:
-                    return plain, news
+                    return plain, events
                 else:
-                    news.append(self._broken(before[: self._cursor.at]))
+                    events.append(self._broken(before[: self._cursor.at]))
                     self._held = before[self._cursor.at :]
                 self._n_reported = 0
             start = self._start()
             if start < 0:
-                return plain + self._sure(), news
+                return plain + self._sure(), events
             text = self._held[:start].rstrip()
             plain, self._held = plain + text, self._held[len(text) :]
             self._cursor = Cursor(self._held)
             self._reading = self._reader(self._cursor, self._tools)
             if self._format.payload is Payload.OBJECTS:
                 at = self._held.find(self._of_format.opening) + len(self._of_format.opening)
-                self._peek = ObjectPeek(at, self._tools, self._format)
+                self._scanner = JsonCallScanner(at, self._tools, self._format)
 
-    def _read_on(self, reading: ParserSteps[ReadResult], news: list[CallEvent], *, at_end: bool) -> ReadResult | None:
-        """Continue the reading. Return its result, or None while it waits for more text."""
+    def _read_on(self, reading: ParserSteps[ReadResult], events: list[CallEvent], *, at_end: bool) -> ReadResult | None:
+        """Continue parsing. Return the result, or None while the parser waits for more text."""
         cursor = self._cursor
         cursor.text, cursor.at_end, marked = self._held, at_end, None
         try:
             next(reading)
         except StopIteration as read:
             marked = read.value
-        news += self._looked()
+        events += self._looked()
         if self._in_pieces:
-            news += self._reported(cursor.news)
-        cursor.news = []
+            events += self._reported(cursor.events)
+        cursor.events = []
         return marked
 
     def _looked(self) -> list[CallEvent]:
-        """Return the events of the calls being written."""
-        if self._peek is None or not self._in_pieces:
+        """Return the events of calls that are still being written."""
+        if self._scanner is None or not self._in_pieces:
             return []
-        return self._reported(self._peek.look(self._held))
+        return self._reported(self._scanner.scan(self._held))
 
-    def _reported(self, news: Sequence[CallEvent]) -> list[CallEvent]:
-        for event in news:
+    def _reported(self, events: Sequence[CallEvent]) -> list[CallEvent]:
+        for event in events:
             match event:
                 case CallStarted(name):
                     self._name, self._pieces = name, []
@@ -273,10 +277,11 @@ class CallFinder:
                 case Call():
                     self._name = None
                     self._n_reported += 1
-        return list(news)
+        return list(events)
 
     def _finished(self, calls: Sequence[Call]) -> list[CallEvent]:
-        """Return the calls not yet reported. The call reported in pieces becomes the sum of its pieces."""
+        """Return the calls that were not reported yet. A call reported in pieces gets the arguments that its pieces
+        add up to."""
         left = list[CallEvent](calls[self._n_reported :])
         if self._name is not None and left and isinstance(first := left[0], Call):
             arguments = "".join(self._pieces)
@@ -291,7 +296,7 @@ class CallFinder:
         return call
 
     def _to_the_end(self) -> str:
-        """Return the text before calls that take up the rest of the answer, as Mistral's and Llama's do."""
+        """Return the text before calls that fill the rest of the answer, as those of Mistral and Llama do."""
         if self._inside:
             return ""
         start = self._start()
@@ -302,41 +307,43 @@ class CallFinder:
             return self._sure()
         plain, self._held = self._held[:start].rstrip(), self._held[start:]
         self._inside = True
-        self._peek = ObjectPeek(len(self._sign_held()), self._tools, self._format)
+        self._scanner = JsonCallScanner(len(self._held_marker()), self._tools, self._format)
         return plain
 
-    def _sign_held(self) -> str:
-        return next((sign for sign in self._signs if self._held.startswith(sign)), "")
+    def _held_marker(self) -> str:
+        return next((marker for marker in self._markers if self._held.startswith(marker)), "")
 
     def _rest_of_the_answer(self) -> list[CallEvent]:
-        text = self._held.strip().removeprefix(self._sign_held())
+        text = self._held.strip().removeprefix(self._held_marker())
         calls = json_calls(text, self._tools, self._format)
-        # perhaps written in the form of the family's newer models
-        if not calls and self._sign_held() == MISTRAL and not self._n_reported:
+        # the model may have used the form of newer models of its family
+        if not calls and self._held_marker() == MISTRAL and not self._n_reported:
             finder = CallFinder(NEWER_MISTRAL, self._tools)
             (plain, some), (rest, more) = finder.push(self._held), finder.flush()
             calls = [] if (plain + rest).strip() else [c for c in (*some, *more) if isinstance(c, Call)]
         if calls:
             self._held = ""
             return self._finished(calls)
-        if self._n_reported and self._peek is not None:  # other text follows the calls
-            self._held = self._held[self._peek.at :]
+        if self._n_reported and self._scanner is not None:  # other text follows the calls
+            self._held = self._held[self._scanner.at :]
         return []
 
     def _start(self) -> int:
-        """Return the place of the first marker, or -1 if there is none."""
-        return min((at for sign in self._signs if (at := self._held.find(sign)) >= 0), default=-1)
+        """Return the position of the first marker, or -1 if there is none."""
+        return min((at for marker in self._markers if (at := self._held.find(marker)) >= 0), default=-1)
 
     def _sure(self) -> str:
-        """Return all text except whitespace at the end and a possible beginning of a marker."""
-        kept = marker_start_length(self._held, self._signs)
+        """Return all text except trailing whitespace and a possible beginning of a marker."""
+        kept = marker_start_length(self._held, self._markers)
         sure = self._held[: len(self._held) - kept].rstrip()
         self._held = self._held[len(sure) :]
         self._begun = self._begun or bool(sure)
         return sure
 
     def _ending(self) -> int:
-        """Return how many characters at the end of the text may begin a marker that ends something."""
-        signs = self._of_format
-        after = (tokens[0] for tokens, _ in signs.keyed)
-        return marker_start_length(self._held, (*signs.ends, *signs.closes, signs.closing, signs.value_end, *after))
+        """Return how many characters at the end of the text may be the beginning of an end marker."""
+        markers = self._of_format
+        after = (tokens[0] for tokens, _ in markers.keyed)
+        return marker_start_length(
+            self._held, (*markers.ends, *markers.closes, markers.closing, markers.value_end, *after)
+        )

@@ -1,7 +1,4 @@
-"""Grammars of tool calls in the form used by a model's family. They force a call, or allow JSON of a schema instead.
-
-Pure.
-"""
+"""Grammars that force tool calls in the form of a model's family, or allow JSON of a schema as an alternative."""
 
 from __future__ import annotations
 
@@ -15,27 +12,26 @@ from typing import Any
 from app.core.errors import BadInput
 from app.core.json_schema.json_grammar import Rules, check_size, json_grammar, literal, string_expression
 from app.core.json_schema.schema_types import resolve_reference
-from app.core.tools.argument_values import QUOTE, accepted_values
+from app.core.tools.argument_values import GEMMA_QUOTE, accepted_values
 from app.core.tools.call_cursor import Tools
 from backends.contract import ID, NAME, NUMBER, CallFormat, Payload
 
 MAX_CALLS = 8  # per answer
 CHOICES = {"anyOf", "oneOf", "allOf", "enum", "const", "$ref"}
 SLOTS = {
-    NUMBER: '("0" | [1-9] [0-9]{0,3})',  # of a call in the conversation
+    NUMBER: '("0" | [1-9] [0-9]{0,3})',  # the number of a call in the conversation
     ID: "[a-zA-Z0-9_-]{1,64}",
 }
 SLOT = re.compile(f"([{''.join(SLOTS)}])")
 OPTIONAL_BLANK = re.compile(
     r"(?<=[>}])(?<!\|>)\n?(?=[<{])"
-)  # some models of a family write it and others do not; between control tokens all follow the template
+)  # only some models of a family write this newline; between control tokens, all of them follow the template
 ANY_KEY = '[^<>\\n"]+'
-MAX_DEPTH = 8  # of nested elements
+MAX_DEPTH = 8  # maximum nesting of elements
 
 
 def calls_grammar(form: CallFormat, tools: Tools, many: bool, schema: object = None) -> str:
-    """Return the grammar of calls of these tools and nothing else or, if `schema` is given, also of JSON of that
-    schema.
+    """Return the grammar of calls of these tools or, if `schema` is given, of either calls or JSON of that schema.
 
     tools: maps each name to the schema of its arguments, or None for any arguments. Raises BadInput.
     """
@@ -56,19 +52,19 @@ def calls_grammar(form: CallFormat, tools: Tools, many: bool, schema: object = N
 
 
 def _any_call(form: CallFormat, tools: Tools, rules: Rules) -> str:
-    """Return the rule of one call of any of these tools."""
+    """Return the expression for one call of any of these tools."""
     return f"({' | '.join(_call(form, name, schema, rules) for name, schema in tools.items())})"
 
 
 def calls_or_json(form: CallFormat, tools: Tools, many: bool, schema: object) -> str:
-    """Return the grammar of calls of these tools, or of JSON of this schema.
+    """Return the grammar of either calls of these tools or JSON of this schema.
 
-    A tool whose schema no grammar can guarantee accepts any arguments, since no call is required. Raises BadInput
-    only for the schema.
+    If no grammar can guarantee the schema of a tool, the tool accepts any arguments, since no call is required.
+    Raises BadInput only for `schema`.
     """
     alone = json_grammar(schema)
     kept = {name: tool_schema if _can_be_kept(form, tool_schema) else None for name, tool_schema in tools.items()}
-    for candidate_tools in (kept, dict.fromkeys(tools)):  # all together may be too long
+    for candidate_tools in (kept, dict.fromkeys(tools)):  # the grammar of all tools may be too long
         with suppress(BadInput):
             return calls_grammar(form, candidate_tools, many, schema)
     return alone
@@ -83,7 +79,7 @@ def _can_be_kept(form: CallFormat, schema: object) -> bool:
 
 
 def _call(form: CallFormat, name: str, schema: object, rules: Rules) -> str:
-    """Return the rule of one call of a tool, with its markers."""
+    """Return the expression for one call of a tool, with its markers."""
     written_name = json.dumps(name, ensure_ascii=False)[1:-1] if form.payload is Payload.OBJECTS else name
     match form.payload:
         case Payload.OBJECTS | Payload.NAMED:
@@ -107,7 +103,7 @@ def _call(form: CallFormat, name: str, schema: object, rules: Rules) -> str:
 
 
 def _text_of(text: str) -> str:
-    """Return markers as a grammar writes them, with rules for numbers and ids, and optional whitespace between tags."""
+    """Return the expression for markers, with rules for numbers and ids, and with optional whitespace between tags."""
     parts = []
     for part in SLOT.split(text):
         if part in SLOTS:
@@ -122,24 +118,25 @@ def _joined(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _listed(rules: Rules, schema: object, sign: str, *, python: bool) -> str:
-    """Return the pairs of key, marker and value, separated by commas, in the order of the schema."""
+def _listed(rules: Rules, schema: object, marker: str, *, python: bool) -> str:
+    """Return the expression for pairs of key, `marker` and value, separated by commas, in the order of the schema."""
     if schema is None:
         value = rules.add({}) if python else f"({rules.add({})} | {_quoted(rules)})"
-        pair = f'[^:=,{{}}()<>" ]+ {literal(sign)} {value}'
+        pair = f'[^:=,{{}}()<>" ]+ {literal(marker)} {value}'
         return f"({pair} ({literal(', ' if python else ',')} {pair})*)?"
     properties, required = _properties(schema)
     parts = [
-        (f"{literal(key + sign)} {_loose(rules, property_schema, schema, python=python)}", key in required)
+        (f"{literal(key + marker)} {_loose(rules, property_schema, schema, python=python)}", key in required)
         for key, property_schema in properties.items()
     ]
     return _parted(rules, parts, literal(", " if python else ","))
 
 
 def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
-    """Return the parts in order, separated by commas. Required parts are always present."""
-    behind = ""  # what may follow once a part has been written
-    first = ""  # what may come while no part has been written
+    """Return the expression for these parts in order, separated by commas. Only parts that are not required may be
+    missing."""
+    behind = ""  # the expression after a part that has been written
+    first = ""  # the expression while no part has been written
     for text, is_required in reversed(parts):
         rule = rules.named(text)
         later = f"{comma} {rule}" if is_required else f"({comma} {rule})?"
@@ -151,25 +148,25 @@ def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
 
 
 def _loose(rules: Rules, schema: object, root: object, *, python: bool) -> str:
-    """Return the rule of a value as JSON, with strings between Gemma's own quotes."""
+    """Return the expression for a value as JSON, with strings between Gemma's own quotes."""
     as_json = rules.add(schema, root)
     accepted = accepted_values(schema, root)
     if python or not (accepted.free or accepted.texts):
         return as_json
-    texts = [literal(QUOTE + text + QUOTE) for text in sorted(accepted.texts) if QUOTE not in text]
+    texts = [literal(GEMMA_QUOTE + text + GEMMA_QUOTE) for text in sorted(accepted.texts) if GEMMA_QUOTE not in text]
     texts += [_quoted(rules, schema)] if accepted.free else []
     return rules.named(" | ".join([*texts, *([as_json] if accepted.kinds != {"string"} else [])]))
 
 
 def _quoted(rules: Rules, schema: object = None) -> str:
-    return f"{literal(QUOTE)} {rules.named(_text(rules, schema, QUOTE))} {literal(QUOTE)}"
+    return f"{literal(GEMMA_QUOTE)} {rules.named(_text(rules, schema, GEMMA_QUOTE))} {literal(GEMMA_QUOTE)}"
 
 
 def _elements(rules: Rules, schema: object, form: CallFormat) -> list[str]:
-    """Return the XML elements, one for each property."""
+    """Return the expressions for XML elements, one for each property."""
     if schema is None:
         return []
-    rules.add(schema)  # raises an error that states what cannot be guaranteed
+    rules.add(schema)  # raises the error that states which constraint cannot be guaranteed
     return list(_properties_as_elements(rules, schema, schema, form, 0))
 
 
@@ -181,16 +178,17 @@ def _properties_as_elements(rules: Rules, schema: object, root: object, form: Ca
 
 
 def _element(rules: Rules, key: str, schema: object, root: object, form: CallFormat, depth: int) -> str:
-    """Return an element with its tags. Lists and objects are constrained if a schema describes them."""
+    """Return the expression for an element with its tags. Lists and objects are constrained if a schema describes
+    them."""
     begin, end = literal(f"{form.key}{key}>"), literal(f"{form.value_end}{key}>")
     of = schema
     if isinstance(schema, Mapping) and "$ref" in schema:
         of = resolve_reference(schema["$ref"], root)
     kinds = accepted_values(schema, root).kinds
     inner_schema = of if isinstance(of, Mapping) and depth < MAX_DEPTH else {}
-    sign = form.key.removesuffix("<")  # precedes each tag
+    marker = form.key.removesuffix("<")  # the marker that precedes each tag
     if kinds and not kinds & {"array", "object"}:
-        return _joined(begin, _value(rules, schema, root, sign), end)
+        return _joined(begin, _value(rules, schema, root, marker), end)
     if kinds == {"array"} and isinstance(inner_schema.get("items"), Mapping):
         item = rules.named(_element(rules, "item", inner_schema["items"], root, form, depth + 1))
         return _joined(begin, f"({item})*", end)
@@ -201,26 +199,31 @@ def _element(rules: Rules, key: str, schema: object, root: object, form: CallFor
 
 
 def _written(form: CallFormat, key: str, value: str, kinds: Set[str] | None) -> str:
-    """Return an argument with its markers. `kinds`: the kinds of its value, if the marker after the key depends on
-    them."""
+    """Return the expression for an argument with its markers.
+
+    kinds: the types of its value, if the marker after the key depends on them.
+    """
     separators = dict.fromkeys(text for kind, text in form.keyed if kinds is None or kind in kinds)
     keyed = " | ".join(_text_of(text) for text in separators) or _text_of(form.keyed[0][1])
     return _joined(_text_of(form.key), key, f"({keyed})", value, _text_of(form.value_end))
 
 
 def _tagged(rules: Rules, schema: object, form: CallFormat) -> list[str]:
-    """Return the tagged arguments in the order of the schema, or any arguments if it is None. Raises BadInput."""
+    """Return the expressions for tagged arguments in the order of the schema, or for any arguments if it is None.
+
+    Raises BadInput.
+    """
     end = form.value_end.strip()
     if schema is None:
         return [f"({_written(form, ANY_KEY, rules.named(_text(rules, None, end)), None)})*"]
     check_size(schema)
     properties, required = _properties(schema)
-    signs = {text for _, text in form.keyed}
+    markers = {text for _, text in form.keyed}
     elements = []
     for key, property_schema in properties.items():
         if set(key) & set('<>"\n'):
             raise _no(key, "this model cannot write a property of this name")
-        if len(signs) < 2:
+        if len(markers) < 2:
             parts = [_written(form, literal(key), _value(rules, property_schema, schema, end), None)]
         else:
             parts = list(_by_kind(rules, property_schema, schema, key, form))
@@ -230,7 +233,7 @@ def _tagged(rules: Rules, schema: object, form: CallFormat) -> list[str]:
 
 
 def _by_kind(rules: Rules, schema: object, root: object, key: str, form: CallFormat) -> Iterator[str]:
-    """Yield the rules of a string and of any other value if the marker after a key tells them apart."""
+    """Yield the expressions for a string and for other values, if the marker after the key distinguishes them."""
     accepted, end = accepted_values(schema, root), form.value_end.strip()
     as_json = rules.add(schema, root)
     if accepted.free or accepted.texts:
@@ -258,9 +261,9 @@ def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any],
 
 
 def _value(rules: Rules, schema: object, root: object, end: str) -> str:
-    """Return the rule of the text between the tags: strings verbatim, other values as JSON."""
+    """Return the expression for the text between the tags: strings verbatim, other values as JSON."""
     accepted = accepted_values(schema, root)
-    # called even if only texts are allowed, because it reports what cannot be guaranteed
+    # called even if only certain strings are allowed, because it reports constraints that cannot be guaranteed
     as_json = rules.add(schema, root)
     if accepted.free:
         return rules.named(_text(rules, schema, end))
@@ -269,7 +272,7 @@ def _value(rules: Rules, schema: object, root: object, end: str) -> str:
 
 
 def _text(rules: Rules, schema: object, end: str) -> str:
-    """Return any text that does not contain `end`, or text of a known format."""
+    """Return the expression for text that does not contain `end`, or for text of a known format."""
     bounds = schema if isinstance(schema, Mapping) else {}
     least, most = bounds.get("minLength") or 0, bounds.get("maxLength")
     if bounds.get("type") == "string" and (text := string_expression(bounds, least, most)):

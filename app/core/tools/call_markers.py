@@ -1,4 +1,4 @@
-"""The markers of a call format as a parser looks for them, without the whitespace that models omit. Pure."""
+"""The markers of a call format as parsers search for them, without the whitespace that models omit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JSON_HEAD = re.compile(r"\s*\[?\s*$")
 TO = "to=functions."
 MESSAGE, CHANNEL, START, CALL_END = "<|message|>", "<|channel|>", "<|start|>assistant", "<|call|>"
 MISTRAL, MISTRAL_ID, MISTRAL_ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
-KIMI = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")  # its models write either of these
+KIMI = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")  # Kimi models write either of these
 KIMI_TOO = ("<|tool_call_section_begin|>", "<|tool_call_section_end|>")
 HARMONY = (
     *(f"{START}{CHANNEL}{name} {TO}" for name in ("commentary", "analysis")),
@@ -29,12 +29,12 @@ HARMONY = (
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """The markers that a parser of these calls looks for."""
+    """The markers that a parser of one call format searches for."""
 
-    begins: tuple[str, ...]  # a call may begin with any of these
+    begins: tuple[str, ...]  # markers with which a call may begin
     is_spoken: bool  # whether `last` followed by a tool's name also begins a call
     outer: tuple[str, ...]  # optional markers before `last`, in order
-    last: str  # the marker directly before the name, or before text that precedes it
+    last: str  # the marker directly before the name, or before the text that precedes the name
     inner: str  # the text between `last` and the name
     behind_name: str  # the literal text after the name, if known
     arguments: str  # for NAMED: the marker before the arguments
@@ -43,7 +43,7 @@ class Markers:
     key: str
     value_end: str
     wrap: tuple[str, str]  # whitespace around each value
-    # The markers between key and value, in order, each with the kinds of value that it indicates.
+    # The markers between key and value, in order, and the types of value that they indicate.
     keyed: tuple[tuple[tuple[str, ...], frozenset[str]], ...]
     opening: str  # for OBJECTS
     closing: str
@@ -52,7 +52,7 @@ class Markers:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Return the markers that may be control tokens of a model, which would otherwise be invisible."""
+        """Return the markers that may be control tokens of a model, which the engine must not hide from parsers."""
         texts = (*self.begins, *self.outer, self.last, self.inner, self.behind_name, self.arguments, *self.ends,
                *self.closes, self.joined, self.key, self.value_end, self.opening, self.closing,
                *(token for tokens, _ in self.keyed for token in tokens))  # fmt: skip
@@ -61,7 +61,7 @@ class Markers:
         markers = dict.fromkeys(
             token for text in texts for token in (text, *TOKEN.findall(SLOT.sub(" ", text))) if token
         )
-        return tuple(sign for sign in markers if not sign.isalnum() and len(sign) > 1)
+        return tuple(marker for marker in markers if not marker.isalnum() and len(marker) > 1)
 
 
 @lru_cache(maxsize=64)
@@ -123,11 +123,11 @@ def _last_token(text: str) -> str:
     return tokens[-1] if tokens else text
 
 
-def marker_start_length(text: str, signs: Iterable[str]) -> int:
-    """Return how many characters at the end of `text` may begin one of these markers."""
-    return max((_begun(text, sign) for sign in signs), default=0)
+def marker_start_length(text: str, markers: Iterable[str]) -> int:
+    """Return how many characters at the end of `text` may be the beginning of one of these markers."""
+    return max((_begun(text, marker) for marker in markers), default=0)
 
 
-def _begun(text: str, sign: str) -> int:
-    most = min(len(sign) - 1, len(text))
-    return next((n for n in range(most, 0, -1) if text.endswith(sign[:n])), 0)
+def _begun(text: str, marker: str) -> int:
+    most = min(len(marker) - 1, len(text))
+    return next((n for n in range(most, 0, -1) if text.endswith(marker[:n])), 0)

@@ -1,4 +1,5 @@
-"""Conversations as the chat templates of some families require them: system messages, calls and their results. Pure."""
+"""Conversations in the form that the chat templates of some families require: system messages, calls and their
+results."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from backends.contract import CallFormat, Ids, Payload
 def one_system(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with at most one system message.
 
-    Those at the beginning are joined. The text of a later one is moved into the user's message, since templates
-    refuse a second system message or drop it silently.
+    System messages at the beginning are joined. The text of a later one is moved into the user's message, since
+    templates refuse a second system message or silently drop it.
     """
     merged: list[Message] = []
-    # the texts of each message, joined once at the end: joining thousands one by one would copy everything each time
+    # the texts of each message, joined only at the end: joining thousands one by one would copy everything each time
     texts: list[list[str]] = []
     was_system = False
     for message in messages:
@@ -41,7 +42,7 @@ def _only_begun(messages: Sequence[Message]) -> bool:
     return not messages or messages[-1]["role"] == "system"
 
 
-ID_CHARACTERS = 9  # length of Mistral's ids
+ID_CHARACTERS = 9  # the length of Mistral's call ids
 
 Message = dict[str, Any]  # in the form that chat templates read
 
@@ -51,9 +52,9 @@ def for_template(form: CallFormat | None, messages: Sequence[Message]) -> Sequen
     if form is None:
         return messages
     if not form.past.writes_calls:
-        return in_the_text(form, messages)
+        return calls_in_text(form, messages)
     if form.past.is_single:
-        messages = one_by_one(messages)
+        messages = one_call_per_message(messages)
     match form.past.ids:
         case Ids.SHORT:
             messages = short_ids(messages)
@@ -62,8 +63,8 @@ def for_template(form: CallFormat | None, messages: Sequence[Message]) -> Sequen
     return arguments_as_text(messages) if form.past.takes_text else messages
 
 
-def in_the_text(form: CallFormat, messages: Sequence[Message]) -> list[Message]:
-    """Write calls into the text of their messages, as the model wrote them, for templates that do not write calls."""
+def calls_in_text(form: CallFormat, messages: Sequence[Message]) -> list[Message]:
+    """Write calls into the text of their messages, as the model wrote them, for templates that ignore calls."""
     converted: list[Message] = []
     for message in messages:
         if calls := message.get("tool_calls"):
@@ -76,7 +77,7 @@ def in_the_text(form: CallFormat, messages: Sequence[Message]) -> list[Message]:
 
 
 def calls_as_text(form: CallFormat, calls: Sequence[Message]) -> str:
-    """Return calls as a model writes them: as JSON objects, or as Python."""
+    """Return calls as a model writes them, that is, as JSON objects or as Python."""
     texts = []
     for call in calls:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
@@ -90,7 +91,7 @@ def calls_as_text(form: CallFormat, calls: Sequence[Message]) -> str:
 
 
 def arguments_as_text(messages: Sequence[Message]) -> list[Message]:
-    """Convert arguments to JSON text, for templates that write arguments verbatim."""
+    """Convert arguments to JSON text, for templates that insert arguments verbatim."""
     return [
         {**message, "tool_calls": [_as_text(call) for call in message["tool_calls"]]}
         if message.get("tool_calls")
@@ -104,13 +105,13 @@ def _as_text(call: Message) -> Message:
     return {**call, "function": {**function, "arguments": to_json(function["arguments"])}}
 
 
-def one_by_one(messages: Sequence[Message]) -> list[Message]:
+def one_call_per_message(messages: Sequence[Message]) -> list[Message]:
     """Split a message with several calls into one message per call, each followed by its result.
 
-    Llama 3's templates require this.
+    The templates of Llama 3 require this.
     """
     converted: list[Message] = []
-    left: list[Message] = []  # calls without a result so far
+    left: list[Message] = []  # calls whose result has not come yet
     for message in messages:
         calls = message.get("tool_calls", ())
         if len(calls) > 1:
@@ -129,14 +130,14 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
 
 
 def short_ids(messages: Sequence[Message]) -> list[Message]:
-    """Shorten the ids of calls to nine letters and digits: Mistral's templates refuse others."""
+    """Shorten the ids of calls to nine letters and digits, because Mistral's templates refuse any others."""
     return _with_ids(messages, lambda call, at: _short(call.get("id") or f"call {at}"), _short)
 
 
 def counted_ids(messages: Sequence[Message]) -> list[Message]:
     """Number the calls through the conversation.
 
-    Kimi identifies a call by its tool and number, and copies ids that it was given.
+    Kimi identifies a call by its tool and number, and repeats the ids that it was given.
     """
     return _with_ids(messages, lambda call, at: f"functions.{call['function']['name']}:{at}", str)
 
@@ -144,13 +145,13 @@ def counted_ids(messages: Sequence[Message]) -> list[Message]:
 def _with_ids(
     messages: Sequence[Message], named: Callable[[Message, int], str], unknown: Callable[[str], str]
 ) -> list[Message]:
-    """Give calls new ids by their number in the conversation.
+    """Assign new ids to calls according to their number in the conversation.
 
-    A result without an id gets that of the next unanswered call. The result of an unknown call gets the id that
+    A result without an id belongs to the next unanswered call. The result of an unknown call gets the id that
     `unknown` derives from its own.
     """
     converted: list[Message] = []
-    left: list[tuple[str, str]] = []  # calls without a result so far: the given id and the new one
+    left: list[tuple[str, str]] = []  # the original and the new ids of calls whose result has not come yet
     n_calls = 0
     for message in messages:
         if calls := message.get("tool_calls"):
@@ -176,7 +177,7 @@ def _short(name: str) -> str:
 
 
 def _answered(left: Sequence[Message], result: Message) -> int:
-    """Return the index of the call that the result belongs to: the call with its id, or else the first."""
+    """Return the index of the call that the result answers: the call with its id, or else the first."""
     ids = [message["tool_calls"][0].get("id") for message in left]
     call_id = result.get("tool_call_id")
     return ids.index(call_id) if call_id and call_id in ids else 0

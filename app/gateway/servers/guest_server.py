@@ -10,10 +10,10 @@ from dataclasses import replace
 from aiohttp import web
 
 from app.api import requests
-from app.api.answers import AnsweredBy
+from app.api.responses import AnsweredBy
 from app.core.errors import AppError, BadInput
 from app.core.ids import MachineId
-from app.core.scheduler.requester import Requester, member_asks
+from app.core.scheduler.requester import Requester, member_requester
 from app.gateway.access.auth import CALLER, Handler
 from app.gateway.access.token_budget import TokenBudget
 from app.gateway.answering import Answering, Caller
@@ -98,7 +98,7 @@ class GuestAuthenticator:
         return f"guest {request[MEMBER].id[:16]}"
 
     def requester(self, request: web.Request, key: str) -> Requester:
-        return member_asks(request[MEMBER].name, request[MEMBER].roles)
+        return member_requester(request[MEMBER].name, request[MEMBER].roles)
 
     def accepts_form_type(self, request: web.Request) -> bool:
         """Return False, because a guest's node declares the type of the bodies that it forwards."""

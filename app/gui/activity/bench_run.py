@@ -12,19 +12,19 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app import __version__
-from app.api.answers import Answer, AnswerLine, ForecastSpeed, Loaded
 from app.api.plans import LoadedModel, Plan
+from app.api.responses import Answer, AnswerLine, ForecastSpeed, LoadResponse
 from app.api.snapshot import Snapshot
 from app.core.bench import (
     WARM_UP_TOKENS,
     BenchRound,
     TimedAnswer,
+    ask_request,
     energy,
     figures,
-    is_same,
-    order_on,
-    question,
-    same_orders,
+    has_same_layers,
+    load_request_on,
+    load_requests_like,
     spread,
 )
 from app.core.errors import AppError, BadInput
@@ -190,7 +190,7 @@ class BenchRun(QObject):
             self._ask((streams, run, stream), self.extent.output, self._answered)
 
     def _ask(self, key: StreamKey, n_tokens: int, done: Callable[[TimedAnswer], object]) -> None:
-        body = question(self._seed, key, self.extent.prompt, n_tokens, self._n_vocab)
+        body = ask_request(self._seed, key, self.extent.prompt, n_tokens, self._n_vocab)
         body["model"] = self._model
         self._requests.append(TimedRequest(self._client, body, done, self._broke, self))
 
@@ -309,7 +309,7 @@ def host_only_request(loaded: LoadedModel, machines: Sequence[str]) -> dict[str,
 
     machines: the IDs of all machines.
     """
-    return order_on(msgspec.to_builtins(loaded), machines, [loaded.stages[0].id])
+    return load_request_on(msgspec.to_builtins(loaded), machines, [loaded.stages[0].id])
 
 
 class Comparison(QObject):
@@ -340,7 +340,7 @@ class Comparison(QObject):
         self._run: BenchRun | None = None
         self._call: Call | None = None
         self._step = TOGETHER
-        self._orders = list(same_orders(msgspec.to_builtins(loaded), machines))
+        self._orders = list(load_requests_like(msgspec.to_builtins(loaded), machines))
         self._restore = self._orders[0]  # until a plan shows which request reproduces the placement
         self._benches: list[Bench] = []
         self._error: AppError | None = None
@@ -376,7 +376,7 @@ class Comparison(QObject):
         )
 
     def _planned(self, order: dict[str, Any], plan: Plan) -> None:
-        if not is_same(msgspec.to_builtins(self._loaded), msgspec.to_builtins(plan)):
+        if not has_same_layers(msgspec.to_builtins(self._loaded), msgspec.to_builtins(plan)):
             self._plan()
             return
         self._restore = order
@@ -403,9 +403,9 @@ class Comparison(QObject):
     def _load(self, step: str, order: dict[str, Any]) -> None:
         self._step = step
         self._report(0.0)
-        self._call = self._client.call("POST", "/load", order, self._placed, self._broke, answer=Loaded)
+        self._call = self._client.call("POST", "/load", order, self._placed, self._broke, answer=LoadResponse)
 
-    def _placed(self, answer: Loaded) -> None:
+    def _placed(self, answer: LoadResponse) -> None:
         self._call = None
         if self._step == LOADING:
             self._step = ALONE

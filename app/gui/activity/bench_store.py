@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from app.api.answers import ForecastSpeed
+from app.api.responses import ForecastSpeed
 from app.core.bench import Spread
 from app.decoding import decode
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.api.answers import Answer as FinishedAnswer
-from app.api.answers import AnswerLine, Delta, Loaded
 from app.api.plans import Progress
+from app.api.responses import Answer as FinishedAnswer
+from app.api.responses import AnswerLine, Delta, LoadResponse
 from app.core.chat import ATTACHMENTS, FULL, THOUGHT, Chat, ChatId, Message, path_to
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, NodeClient
@@ -98,7 +98,7 @@ class Answer(QObject):
             self._ask()
             return
         self._call = self._client.call(
-            "POST", "/load", load, lambda _: self._ask(), self.fail, self._receive, answer=Loaded, each=AnswerLine
+            "POST", "/load", load, lambda _: self._ask(), self.fail, self._receive, answer=LoadResponse, each=AnswerLine
         )
 
     def follow(self) -> None:

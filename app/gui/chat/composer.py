@@ -11,7 +11,7 @@ from PySide6.QtCore import QCoreApplication, QMimeData, QSize, Qt, QTimer, Signa
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
-from app.api.answers import TokenCount
+from app.api.responses import TokenCount
 from app.core.chat import Chat, Details
 from app.core.errors import AppError, BadInput
 from app.core.reasons import os_cause

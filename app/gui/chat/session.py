@@ -8,8 +8,8 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.api.answers import AnswerKeys
 from app.api.plans import LoadedModel
+from app.api.responses import AnswerKeys
 from app.core import chat as tree
 from app.core.chat import (
     BEFORE,
@@ -214,7 +214,7 @@ class Session(QObject):
         # otherwise it is not known yet which model will answer
         if self._pool.link is Link.THERE and self._pool.now.hosts is None:
             details[MODEL] = model
-        chat = tree.say(chat, message, before, details)
+        chat = tree.set_text(chat, message, before, details)
         body = question(chat, branch, GUIDE_SAMPLING if model == GUIDE else {})
         answer = Answer(self._pool.client, _answer_key(chat.id, message), body, self)
         running = RunningAnswer(chat.id, message, before, answer, notes, model=model)
@@ -241,7 +241,7 @@ class Session(QObject):
             before = message.text[: int(message.details.get(BEFORE) or 0)]
             answer = Answer(self._pool.client, key, {}, self)
             running = RunningAnswer(chat.id, message.id, before, answer, model=self.model_of(chat))
-            self._run(tree.say(chat, message.id, before), running)
+            self._run(tree.set_text(chat, message.id, before), running)
             answer.follow()
 
     def _run(self, chat: Chat, running: RunningAnswer) -> None:
@@ -320,7 +320,7 @@ class Session(QObject):
         chat = self._history.chat(running.chat)
         if chat is not None and running.message in chat.messages:
             details = {**chat.messages[running.message].details, **running.thought_details()}
-            self._history.save_soon(tree.say(chat, running.message, running.text, details))
+            self._history.save_soon(tree.set_text(chat, running.message, running.text, details))
 
     def _end(self, running: RunningAnswer, ending: Ending) -> None:
         del self.running[running.chat]
@@ -341,7 +341,7 @@ class Session(QObject):
             # a guest is not told which model answered
             if ending.model is None and self._pool.now.hosts is None:
                 details[MODEL] = running.model
-            return tree.say(chat, running.message, running.text, details)
+            return tree.set_text(chat, running.message, running.text, details)
         chat = tree.remove(chat, running.message)
         # The unanswered question becomes the last message of the branch.
         return replace(chat, leaf=message.parent) if message.parent in chat.messages else chat

@@ -53,7 +53,7 @@ def model_name(name: str) -> str:
     return QCoreApplication.translate("Answer", "Guide") if name == GUIDE else name
 
 
-def face() -> reasons.Face:
+def face() -> reasons.Locale:
     """Return the language, number format and model names for sentences shown in the window."""
     window = QLocale()
     language = window.name()[:2]
@@ -61,4 +61,4 @@ def face() -> reasons.Face:
         language = reasons.ENGLISH
     signs = window if window.language() == QLocale(language).language() else QLocale(language)
     names = {GUIDE: model_name(GUIDE)}
-    return reasons.Face(language, True, signs.decimalPoint(), signs.groupSeparator(), names)
+    return reasons.Locale(language, True, signs.decimalPoint(), signs.groupSeparator(), names)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app.api.answers import ProgressLine
-from app.api.models import ModelAnswer
+from app.api.models import ModelResponse
+from app.api.responses import ProgressLine
 from app.core.errors import AppError
 from app.decoding import decode
 from app.gui.api.node_client import Calls
@@ -112,7 +112,14 @@ class ImportQueue(QObject):
             self.path, self._name = self._waiting.pop(0)
             body = {"path": self.path, "name": self._name}
             call = self._pool.client.call(
-                "POST", "/models", body, self._done, self._refused, self._stepped, answer=ModelAnswer, each=ProgressLine
+                "POST",
+                "/models",
+                body,
+                self._done,
+                self._refused,
+                self._stepped,
+                answer=ModelResponse,
+                each=ProgressLine,
             )
             self._calls.keep(IMPORT, call)
         self._save()
@@ -141,7 +148,7 @@ class ImportQueue(QObject):
         self.ended.emit(path, error)
         self._next()
 
-    def _done(self, answer: ModelAnswer) -> None:
+    def _done(self, answer: ModelResponse) -> None:
         self._calls.done(IMPORT)
         self._ended(None)
         self.imported.emit(answer.model)

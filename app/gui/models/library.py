@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from app.api.models import Catalog, FoundFiles, HubListing, HubModel, HubSearch, Models, Starter, StarterAnswer
+from app.api.models import Catalog, FoundFiles, HubListing, HubModel, HubSearch, Models, Starter, StarterResponse
 from app.core.errors import AppError
 from app.gui.api.node_client import Calls, NodeClient
 from app.gui.models.model_item import ModelItem, found_item, matches, offer_item, other_item, shelf_item
@@ -59,7 +59,7 @@ class Library(QObject):
 
     def ask_starter(self) -> None:
         """Request a recommendation for the memory that is currently lent. If that fails, no model is recommended."""
-        call = self._client.get("/starter", self._starter_loaded, self._no_starter, answer=StarterAnswer)
+        call = self._client.get("/starter", self._starter_loaded, self._no_starter, answer=StarterResponse)
         self._calls.keep(STARTER, call)
 
     def recommended(self) -> ModelItem | None:
@@ -113,7 +113,7 @@ class Library(QObject):
         self.offers = [offer_item(offer) for offer in answer.models]
         self.changed.emit()
 
-    def _starter_loaded(self, answer: StarterAnswer) -> None:
+    def _starter_loaded(self, answer: StarterResponse) -> None:
         self._calls.done(STARTER)
         self._set_starter(answer.starter, none_fits=answer.starter is None)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 from PySide6.QtWidgets import QLabel, QWidget
 
-from app.api.answers import Loaded, ProgressLine
 from app.api.plans import LoadedModel, Progress
+from app.api.responses import LoadResponse, ProgressLine
 from app.core.errors import AppError
 from app.gui.api.node_client import Calls
 from app.gui.api.node_state import NodeState
@@ -77,7 +77,7 @@ class ModelLoader(QObject):
         flags = {"anyway": anyway, "beside": beside}
         body = setup.request_body() | {name: True for name, is_set in flags.items() if is_set}
         call = self._pool.client.call(
-            "POST", "/load", body, self._done, self._refused, self._stepped, answer=Loaded, each=ProgressLine
+            "POST", "/load", body, self._done, self._refused, self._stepped, answer=LoadResponse, each=ProgressLine
         )
         self._calls.keep(LOAD, call)
         self.changed.emit()
@@ -103,7 +103,7 @@ class ModelLoader(QObject):
         self._progress[line.progress.machine or ""] = line.progress
         self.changed.emit()
 
-    def _done(self, answer: Loaded) -> None:
+    def _done(self, answer: LoadResponse) -> None:
         self._calls.done(LOAD)
         self.changed.emit()
         self.loaded.emit(answer.loaded)

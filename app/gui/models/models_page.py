@@ -12,7 +12,7 @@ from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QSplitter
 
 from app.api.downloads import Download
-from app.api.models import FoundFile, ModelRemoved, ShelfModel
+from app.api.models import FoundFile, RemoveModelResponse, ShelfModel
 from app.api.plans import LoadedModel
 from app.api.snapshot import MachineRef
 from app.core.errors import AppError
@@ -511,9 +511,9 @@ class Removal(QObject):
     def _remove(self, item: ModelItem) -> None:
         path = f"/models/{segment(item.name)}"
         done = partial(self._removed, item)
-        self._calls.keep(REMOVE, self._client.delete(path, done, self._refused, answer=ModelRemoved))
+        self._calls.keep(REMOVE, self._client.delete(path, done, self._refused, answer=RemoveModelResponse))
 
-    def _removed(self, item: ModelItem, answer: ModelRemoved) -> None:
+    def _removed(self, item: ModelItem, answer: RemoveModelResponse) -> None:
         self._calls.done(REMOVE)
         if answer.file_deleted:
             words = self.tr("{name} was deleted. {size} is free again.").format(

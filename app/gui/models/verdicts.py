@@ -12,9 +12,9 @@ from PySide6.QtCore import QCoreApplication, QObject, Signal
 from app.api.models import CatalogModel, FoundFile, HubFile, ShelfModel, Verdicts
 from app.api.models import Verdict as Estimate
 from app.api.plans import Plan
-from app.api.requests import Judge, Sketch
+from app.api.requests import JudgeModels, Sketch
 from app.core.errors import AppError, DoesNotFit, Reason
-from app.core.planner.verdict import Parts, Verdict, VerdictWord, verdict_of
+from app.core.planner.verdict import MemoryNeeds, Verdict, VerdictWord, verdict_of
 from app.gui.api.node_client import Calls, NodeClient
 from app.gui.look import formats
 from app.gui.look.sentences import said
@@ -75,7 +75,7 @@ def of_error(error: AppError) -> Judgment | None:
     parts = None
     if {"weight_bytes", "kv_bytes", "work_bytes"} <= set(error.reason.facts):
         weights, kv = int(error.reason.number("weight_bytes")), int(error.reason.number("kv_bytes"))
-        parts = Parts(weights, kv, int(error.reason.number("work_bytes")), have)
+        parts = MemoryNeeds(weights, kv, int(error.reason.number("work_bytes")), have)
     # prefer the shortage stated in the error
     short = int(error.reason.number("short_bytes")) or max(0, need - have)
     return Judgment(Verdict(word, short_bytes=short, context=context, parts=parts))
@@ -91,7 +91,7 @@ def of_estimate(estimate: Estimate, quantization: str = "") -> Judgment:
         estimate.spare_bytes,
         estimate.short_bytes,
         estimate.context,
-        Parts(parts.weight_bytes, parts.kv_bytes, parts.work_bytes, parts.lends_bytes) if parts else None,
+        MemoryNeeds(parts.weight_bytes, parts.kv_bytes, parts.work_bytes, parts.lends_bytes) if parts else None,
     )
     return Judgment(verdict, estimate=True, quantization=quantization)
 
@@ -289,7 +289,7 @@ class VerdictLoader(QObject):
 
     def _estimate(self, sketches: list[Sketch], done: Callable[[Verdicts], None], call: str = ESTIMATES) -> None:
         if sketches:
-            body = msgspec.to_builtins(Judge(sketches=sketches[:MAX_SKETCHES]))
+            body = msgspec.to_builtins(JudgeModels(sketches=sketches[:MAX_SKETCHES]))
             self._calls.keep(call, self._client.post("/verdicts", body, done, answer=Verdicts))
 
     def _estimated(self, answer: Verdicts) -> None:

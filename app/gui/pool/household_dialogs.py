@@ -9,7 +9,7 @@ from functools import partial
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtWidgets import QProgressBar, QWidget
 
-from app.api.answers import MachineAnswer, PairingCode, ProgressLine
+from app.api.responses import MachineResponse, PairingCode, ProgressLine
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext, restart
@@ -133,7 +133,7 @@ class AddSheet(Sheet):
             self._paired,
             self._ended,
             self._follow,
-            answer=MachineAnswer,
+            answer=MachineResponse,
             each=ProgressLine,
         )
         self.keep(self._waiting)
@@ -180,7 +180,7 @@ class AddSheet(Sheet):
         self._show_code("")
         self._bar.setValue(0)
 
-    def _paired(self, answer: MachineAnswer) -> None:
+    def _paired(self, answer: MachineResponse) -> None:
         self._tick.stop()
         self._waiting = None
         self.notice.clear()  # clear the notice about an earlier wrong code

@@ -6,7 +6,7 @@ from PySide6.QtCore import QRegularExpression, Qt
 from PySide6.QtGui import QRegularExpressionValidator
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 
-from app.api.answers import Joined
+from app.api.responses import JoinResponse
 from app.core.errors import AppError
 from app.core.household.pairing import ALL_WRONG
 from app.gui.app.app_context import AppContext
@@ -73,7 +73,7 @@ class JoinSheet(Sheet):
         self.act.setEnabled(False)
         self.act.setText(self.tr("Joining…"))
         body = {"address": self.address.text().strip(), "code": self.digits}
-        self.keep(self.services.client.post("/pairing/join", body, self._joined, self._failed, answer=Joined))
+        self.keep(self.services.client.post("/pairing/join", body, self._joined, self._failed, answer=JoinResponse))
 
     def _first_field(self) -> QWidget:
         """Return the field to focus first: the code if the address is already known."""
@@ -163,7 +163,7 @@ class JoinSheet(Sheet):
         needed = self.tr("Enter the address and the six-digit code.")
         self.act.setToolTip("" if ready else tooltip(needed))
 
-    def _joined(self, answer: Joined) -> None:
+    def _joined(self, answer: JoinResponse) -> None:
         self._form.hide()
         self.act.hide()
         self.heading.setText(self.tr("Paired with {name}").format(name=answer.machine.name))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QButtonGroup, QPushButton, QRadioButton, QWidget
 
-from app.api.answers import Removed, Renamed, RolesSet
 from app.api.computer import Interface, Settings
+from app.api.responses import RemoveMachineResponse, RenameResponse, SetRolesResponse
 from app.api.snapshot import LinkReport
 from app.core.errors import AppError
 from app.gui.api.node_client import segment
@@ -158,9 +158,9 @@ class RenameSheet(MachineSheet):
     def rename(self) -> None:
         path = f"/machines/{segment(self._machine.id)}/name"
         body = {"name": self.name.name}
-        self.keep(self.services.client.post(path, body, self._renamed, self.fail, answer=Renamed))
+        self.keep(self.services.client.post(path, body, self._renamed, self.fail, answer=RenameResponse))
 
-    def _renamed(self, answer: Renamed) -> None:
+    def _renamed(self, answer: RenameResponse) -> None:
         text = _tr("{was} is now called {now}.")
         self.finish(text.format(was=answer.renamed.was, now=answer.renamed.name))
 
@@ -188,9 +188,9 @@ class RolesSheet(MachineSheet):
     def save(self) -> None:
         path = f"/machines/{segment(self._machine.id)}/roles"
         body = {"roles": list(machine_words.ROLES[self.choice.chosen])}
-        self.keep(self.services.client.post(path, body, self._saved, self.fail, answer=RolesSet))
+        self.keep(self.services.client.post(path, body, self._saved, self.fail, answer=SetRolesResponse))
 
-    def _saved(self, answer: RolesSet) -> None:
+    def _saved(self, answer: SetRolesResponse) -> None:
         roles = machine_words.roles_text(answer.machine.roles)
         self.finish(_tr("{name} may now: {roles}.").format(name=self._machine.name, roles=roles))
 
@@ -258,7 +258,7 @@ class RemoveSheet(MachineSheet):
         if self.others is not None:
             path += "?added=" + ("keep" if self.others.checkedId() == 0 else "remove")
         self.act.setEnabled(False)
-        self.keep(self.services.client.delete(path, self._removed, self._refused, answer=Removed))
+        self.keep(self.services.client.delete(path, self._removed, self._refused, answer=RemoveMachineResponse))
 
     def _refused(self, error: AppError) -> None:
         self.act.setEnabled(True)
@@ -277,7 +277,7 @@ class RemoveSheet(MachineSheet):
             self.add(choice)
         self.fit()
 
-    def _removed(self, answer: Removed) -> None:
+    def _removed(self, answer: RemoveMachineResponse) -> None:
         also = ", ".join(answer.also_removed)
         text = _tr("{name} is no longer part of the household.").format(name=self._machine.name)
         if also:

@@ -8,7 +8,7 @@ from functools import partial
 from PySide6.QtCore import QObject, QPoint, Signal
 from PySide6.QtWidgets import QMenu
 
-from app.api.models import Unloaded
+from app.api.models import UnloadResponse
 from app.api.snapshot import LinkReport, LinkReports
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, segment
@@ -239,13 +239,13 @@ class ModelActions(QObject):
         if error.reason.code != "load_stopped":
             self._page.fail(error)
 
-    def _begin_unload(self, done: Callable[[Unloaded], None]) -> None:
+    def _begin_unload(self, done: Callable[[UnloadResponse], None]) -> None:
         """Unload the main model, or cancel loading it. A separate embedding model stays loaded."""
         loaded, client = self._page.services.pool.now.loaded, self._page.services.client
         body = {"model": loaded.model} if loaded else {}
-        self._unload = client.post("/unload", body, done, self._page.fail, answer=Unloaded)
+        self._unload = client.post("/unload", body, done, self._page.fail, answer=UnloadResponse)
 
-    def _unloaded(self, answer: Unloaded) -> None:
+    def _unloaded(self, answer: UnloadResponse) -> None:
         if model := answer.unloaded:
             text = self.tr("{model} was unloaded. Its memory is free again.").format(model=model_name(model))
             again = (self.tr("Load it again"), lambda: self._begin_load(model))

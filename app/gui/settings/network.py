@@ -8,8 +8,8 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QLayout, QWidget
 
-from app.api.answers import Renamed
 from app.api.computer import Interface, Settings
+from app.api.responses import RenameResponse
 from app.gui.app.app_context import AppContext, restart
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.look import formats, sizes
@@ -247,9 +247,9 @@ class Network(Group):
     def _rename(self) -> None:
         node, name = self.services.pool.now.node, self.name.name
         if node.id and self.name.fits and name != node.name:
-            self.ask("POST", f"/machines/{node.id}/name", self._renamed, {"name": name}, answer=Renamed)
+            self.ask("POST", f"/machines/{node.id}/name", self._renamed, {"name": name}, answer=RenameResponse)
 
-    def _renamed(self, answer: Renamed) -> None:
+    def _renamed(self, answer: RenameResponse) -> None:
         self.name.setModified(False)
         words = self.tr("This machine is now called {name}.")
         self.told.emit(words.format(name=answer.renamed.name), "info")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
 
-from app.api.answers import ProgressLine
 from app.api.computer import Computer, Disk, Engine, Memory
 from app.api.models import Speeds
+from app.api.responses import ProgressLine
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext

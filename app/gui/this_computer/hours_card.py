@@ -9,7 +9,16 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.errors import AppError
-from app.core.lending.hours import DAY_MINUTES, DAYS, MAX_CHARACTERS, MAX_SPANS, Span, hours_text, read_hours, within
+from app.core.lending.hours import (
+    DAY_MINUTES,
+    DAYS,
+    MAX_CHARACTERS,
+    MAX_SPANS,
+    Span,
+    format_hours,
+    is_within,
+    parse_hours,
+)
 from app.gui.app.app_context import AppContext
 from app.gui.app.preferences import Preferences
 from app.gui.look import sizes
@@ -43,7 +52,7 @@ def is_exact(spans: Iterable[Span]) -> bool:
     all_spans = tuple(spans)
     cells = cells_of(all_spans)
     return all(
-        within(all_spans, day, minute) == ((day, minute // HOUR_MINUTES) in cells)
+        is_within(all_spans, day, minute) == ((day, minute // HOUR_MINUTES) in cells)
         for day in range(len(DAYS))
         for minute in range(DAY_MINUTES)
     )
@@ -53,7 +62,7 @@ def text_of(cells: Cells) -> str:
     """Return the cells as a rule in text form. Raises ValueError for no cells, which no rule can express."""
     if not cells:
         raise ValueError("no hour at all")
-    return hours_text(spans_of(cells))
+    return format_hours(spans_of(cells))
 
 
 def spans_of(cells: Cells) -> tuple[Span, ...]:
@@ -70,7 +79,7 @@ def spans_of(cells: Cells) -> tuple[Span, ...]:
 
 def _whole(spans: tuple[Span, ...], day: int, hour: int) -> bool:
     start = hour * HOUR_MINUTES
-    return all(within(spans, day, minute) for minute in range(start, start + HOUR_MINUTES))
+    return all(is_within(spans, day, minute) for minute in range(start, start + HOUR_MINUTES))
 
 
 def _runs(cells: Cells) -> list[tuple[int, int]]:
@@ -306,7 +315,7 @@ class HoursCard(QFrame):
             self._week.hide()
             return
         text = self._lending.rules.hours
-        spans = read_hours(text)
+        spans = parse_hours(text)
         limited = bool(spans)
         self.switch.setEnabled(True)
         self.switch.show_on(limited)
@@ -322,9 +331,9 @@ class HoursCard(QFrame):
             return self.tr("Lends at any hour.")
         now = QDateTime.currentDateTime()
         minute = now.time().hour() * 60 + now.time().minute()
-        inside = within(read_hours(text), now.date().dayOfWeek() - 1, minute)
+        inside = is_within(parse_hours(text), now.date().dayOfWeek() - 1, minute)
         words = self.tr("Lending is allowed now.") if inside else self.tr("Lending is not allowed now.")
-        if not is_exact(read_hours(text)):
+        if not is_exact(parse_hours(text)):
             words += " " + self.tr("The table shows whole hours only; the text is exact.")
         return words
 
@@ -335,7 +344,7 @@ class HoursCard(QFrame):
         spans = spans_of(cells)
         if not cells:
             self._refuse(self.tr("Keep at least one hour, or turn lending off above."))
-        elif len(spans) > MAX_SPANS or len(hours_text(spans)) > MAX_CHARACTERS:
+        elif len(spans) > MAX_SPANS or len(format_hours(spans)) > MAX_CHARACTERS:
             self._refuse(self.tr("There are too many short time spans. Use longer ones."))
         else:
             self._choose(text_of(cells))
@@ -345,7 +354,7 @@ class HoursCard(QFrame):
             return
         self.text.setModified(False)
         try:
-            self._choose(hours_text(read_hours(self.text.text())))
+            self._choose(format_hours(parse_hours(self.text.text())))
         except AppError as error:
             self._problem.setText(said(error))
             self._problem.show()

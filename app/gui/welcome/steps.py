@@ -10,7 +10,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QButtonGroup, QFrame, QRadioButton, QVBoxLayout, QWidget
 
 from app.api.computer import Computer
-from app.api.models import Catalog, Starter, StarterAnswer
+from app.api.models import Catalog, Starter, StarterResponse
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.app import navigation
@@ -425,7 +425,7 @@ class Recommendation(QWidget):
     def refresh(self) -> None:
         """Request the recommendation, once."""
         if self._starter is None and self._call is None:
-            self._call = self._client.get("/starter", self._starter_loaded, self._none, answer=StarterAnswer)
+            self._call = self._client.get("/starter", self._starter_loaded, self._none, answer=StarterResponse)
 
     def cancel(self) -> None:
         """Cancel the pending request."""
@@ -436,7 +436,7 @@ class Recommendation(QWidget):
     def _none(self, _: object) -> None:
         self._call = None
 
-    def _starter_loaded(self, answer: StarterAnswer) -> None:
+    def _starter_loaded(self, answer: StarterResponse) -> None:
         self._call, self._starter = None, answer.starter
         if self._starter is not None:
             self._call = self._client.get("/catalog", self._catalog_loaded, self._none, answer=Catalog)

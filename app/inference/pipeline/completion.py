@@ -16,15 +16,15 @@ from app.core.recovery.recovery import Notice, Recovered
 from app.core.scheduler.requester import OWNER, Requester
 from app.core.tools.call_markers import markers_of
 from app.core.tools.reasoning import (
-    AS_IT_IS,
+    TEMPLATE_DEFAULT,
     AnswerStart,
-    Kind,
     Part,
+    PartKind,
     Thinking,
     ThoughtSplitter,
+    answer_prefix,
     answer_start,
-    before_answer,
-    ended_early,
+    early_end,
     marker_tokens,
     template_options,
 )
@@ -56,7 +56,7 @@ class GenerationRequest:
     sampling: Sampling = GREEDY
     max_tokens: int = DEFAULT_MAX_TOKENS
     stop: tuple[str, ...] = ()
-    thinking: Thinking = AS_IT_IS  # how the model reasons before an answer in a chat
+    thinking: Thinking = TEMPLATE_DEFAULT  # how the model reasons before an answer in a chat
     conversation: str | None = None  # later requests of a conversation reuse the KV cache of their common beginning
     ignore_end: bool = False  # continue past end tokens, as benchmarks do
     request: str = ""  # the request's id, for logs
@@ -219,12 +219,12 @@ class Completer:
         )
         said, thought = _begun(question.messages or ())
         if said or thought:
-            where = AnswerStart(in_thought=not said, in_answer=bool(said), goes_on=True)
+            where = AnswerStart(in_thought=not said, in_answer=bool(said), has_text=True)
         else:
             where = answer_start(self.reasoning, prompt.text)
         notes = [] if self._text.vocabulary.has_template else ["template_none"]
         notes += ["template_without_tools"] if "tools" in prompt.folded else []
-        where = replace(where, passes_calls=bool(question.tools))
+        where = replace(where, keeps_calls=bool(question.tools))
         return _Prompt(prompt.ids, where, tuple(notes), "" if said else thought)
 
     async def _begin(self, question: GenerationRequest) -> tuple[TokenReader, Request, tuple[str, ...]]:
@@ -262,7 +262,7 @@ class Completer:
             reader.push,
             question.request,
             question.guesses,
-            goes_first=question.requester == OWNER,
+            has_priority=question.requester == OWNER,
             read=question.read,
         )
         return reader, request, prompt.notes
@@ -293,11 +293,11 @@ class Completer:
             del ids[len(ids) - dropped :]
             request = replace(request, ids=request.ids[: len(request.ids) - dropped])
         if pause is Pause.SPENT:
-            forced = ended_early(self.reasoning, calls=calls)
+            forced = early_end(self.reasoning, calls=calls)
         else:
-            forced = before_answer(self.reasoning, calls=calls, thought=bool(ids))
+            forced = answer_prefix(self.reasoning, calls=calls, thought=bool(ids))
         more = await self._text.tokenize(forced, special=True, bos=False) if forced else ()
-        where = AnswerStart(in_answer=not (calls and self.reasoning.messages), passes_calls=calls)
+        where = AnswerStart(in_answer=not (calls and self.reasoning.messages), keeps_calls=calls)
         reader.resume(forced, self._splitter(where, await self._signs(), calls=calls))
         ids += more
         left = question.max_tokens - len(ids)
@@ -463,7 +463,7 @@ class TokenReader:
         self._n += 1
         raw = self._detokenizer.push(token)
         if self._splitter is None:
-            self._parts.append(self._stopped([Part(Kind.ANSWER, raw, raw)]))
+            self._parts.append(self._stopped([Part(PartKind.ANSWER, raw, raw)]))
             return self._stops.found
         self._began = self._began or time.monotonic()
         was_in = self._splitter.in_thought
@@ -474,7 +474,7 @@ class TokenReader:
             self.thought_s = time.monotonic() - self._began
         if self._waits and not self._splitter.may_think:
             self.pause = Pause.OVER
-            parts = [part for part in parts if part.kind is not Kind.ANSWER]
+            parts = [part for part in parts if part.kind is not PartKind.ANSWER]
             self.n_kept = self._n if was_in else 0  # text in place of reasoning was generated without the grammar
         elif self._most is not None and is_in and raw and self.n_thought >= self._most:
             self.pause, self.n_kept = Pause.SPENT, self._n
@@ -485,8 +485,8 @@ class TokenReader:
         """Continue after text that was inserted on the model's behalf."""
         left: list[Part] = []
         if self._splitter is not None and self.pause is Pause.SPENT:
-            left = [part for part in self._splitter.flush() if part.kind is Kind.THOUGHT]
-        self._flushed += [*left, Part(Kind.HIDDEN, "", forced)]
+            left = [part for part in self._splitter.flush() if part.kind is PartKind.THOUGHT]
+        self._flushed += [*left, Part(PartKind.HIDDEN, "", forced)]
         self._splitter, self.pause, self._waits, self._most = splitter, None, False, None
         self._n = 0
 
@@ -499,11 +499,11 @@ class TokenReader:
         """Release the text that was held back, at the end of the answer."""
         raw = self._detokenizer.flush()
         if self._splitter is None:
-            self._flushed += self._stopped([Part(Kind.ANSWER, raw, raw)])
+            self._flushed += self._stopped([Part(PartKind.ANSWER, raw, raw)])
         else:
             self._flushed += self._stopped([*self._splitter.push(raw), *self._splitter.flush()])
         if rest := self._stops.flush():
-            self._flushed.append(Part(Kind.ANSWER, rest, rest))
+            self._flushed.append(Part(PartKind.ANSWER, rest, rest))
 
     def deltas(self, token_ids: tuple[int, ...], likely: tuple[tuple[bytes, float], ...]) -> list[Delta]:
         """Return the deltas of the next token or, without a token, those of the released text."""
@@ -515,13 +515,13 @@ class TokenReader:
                 return []
         deltas, hidden = list[Delta](), 0
         for part in parts:
-            hidden += len(part.written.encode()) - (len(part.text.encode()) if part.kind is Kind.ANSWER else 0)
-            if part.kind is Kind.TURN:
+            hidden += len(part.written.encode()) - (len(part.text.encode()) if part.kind is PartKind.ANSWER else 0)
+            if part.kind is PartKind.TURN:
                 deltas.append(Delta("", (), hidden_bytes=hidden, was_thought=True))
                 hidden = 0
-            if part.kind in (Kind.HIDDEN, Kind.TURN) or not part.text:
+            if part.kind in (PartKind.HIDDEN, PartKind.TURN) or not part.text:
                 continue
-            is_text = part.kind is Kind.ANSWER
+            is_text = part.kind is PartKind.ANSWER
             text, thought = (part.text, "") if is_text else ("", part.text)
             deltas.append(Delta(text, (), (), thought, hidden))
             hidden = 0
@@ -534,12 +534,12 @@ class TokenReader:
         """Return the parts without text that a stop string removes or that may begin one."""
         shown = list[Part]()
         for part in parts:
-            if part.kind is not Kind.ANSWER:
+            if part.kind is not PartKind.ANSWER:
                 shown.append(part)
                 continue
             added = len(part.text) - len(part.written)  # length of a paragraph break that was inserted before the text
             text = self._stops.push(part.text)
-            shown.append(Part(Kind.ANSWER, text, text[max(0, added) :]))
+            shown.append(Part(PartKind.ANSWER, text, text[max(0, added) :]))
         return tuple(shown)
 
 

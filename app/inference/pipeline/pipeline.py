@@ -14,10 +14,10 @@ from app.core.errors import Reason, StageLost
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import OF_ONE_MACHINE, RUN_STAYS, Retry
 from app.core.recovery.recovery import (
-    BESIDE,
+    BYSTANDER,
     Loss,
     Notice,
-    beside_loss,
+    bystander_loss,
     ends_process_reason,
     is_final,
     may_be_model,
@@ -207,14 +207,14 @@ class Pipeline:
             loss, cause = self._work.attribute_loss(loss)
             if cause is not None:
                 self._end_cause(cause, loss)
-                loss = beside_loss(loss)
+                loss = bystander_loss(loss)
             elif is_final(loss, self._work.loss_of(loss.slots)):
                 log.warning("ending the answers in slots %s: %s", sorted(loss.slots) or "all", loss.why)
                 self._work.end_slots(loss.slots, why)
                 if self._rebuilder is not None:
                     self._rebuilder.failed(loss)
                 begins_anew = loss.why.code in RUN_STAYS
-                loss = beside_loss(loss)
+                loss = bystander_loss(loss)
             self._work.hand_over(loss, partial(self._inherited, loss))
             rebuilder = self._rebuilder
             if self._over.is_set() or rebuilder is None:
@@ -272,7 +272,7 @@ class Pipeline:
         """
         log.warning("%s is lost; requests in progress: %s. %s", loss.name, self._work.names, loss.why)
         self._silent.clear()
-        alone = self._work.is_recovery_exhausted and loss.why.code != BESIDE and await rebuilder.can_host_alone()
+        alone = self._work.is_recovery_exhausted and loss.why.code != BYSTANDER and await rebuilder.can_host_alone()
         self._work.interrupt(loss, alone=alone)
         # all answers have ended, because they were recovered too often
         if ended is None and not self._needs_rebuild(rebuilder):

@@ -54,7 +54,7 @@ class Rebuilder(Protocol):
         """Return the machine that caused an error of `build`: its id, its name, and whether to plan without it."""
         ...
 
-    def misfit(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
+    def misfit(self, loss: Loss, error: DoesNotFit) -> recovery.PlanFailed:
         """Return why the model does not fit, as an event for the recovery."""
         ...
 
@@ -80,7 +80,7 @@ async def recover(
         event: recovery.Event | None = None
         for command in todo:
             match command:
-                case recovery.Say(notice):
+                case recovery.Notify(notice):
                     say(notice)
                 case recovery.Plan(without):
                     log.info("planning a new placement%s", f", without {', '.join(sorted(without))}" if without else "")
@@ -96,7 +96,7 @@ async def recover(
                         event = loss_from_error(error, rebuilder, clock)
                         rebuilder.failed(event)
                 case recovery.Wait(until_s) if not waits:
-                    event = recovery.Waited()
+                    event = recovery.WaitExpired()
                 case recovery.Wait(until_s):
                     log.info("waiting up to %.0f s for another machine", until_s - clock())
                     event = await _came(rebuilder, until_s - clock())
@@ -134,5 +134,5 @@ async def _came(rebuilder: Rebuilder, seconds: float) -> recovery.Event:
         async with asyncio.timeout(max(0.0, seconds)):
             await rebuilder.changed()
     except TimeoutError:
-        return recovery.Waited()
-    return recovery.Came()
+        return recovery.WaitExpired()
+    return recovery.HouseholdChanged()

@@ -29,9 +29,9 @@ from app.core.scheduler.schedule import (
     next_batch,
     queue_place,
     queued_requests,
-    reusable,
+    reusable_positions,
 )
-from app.core.scheduler.speculative_lookup import Gain
+from app.core.scheduler.speculative_lookup import SpeculationGain
 from app.inference.pipeline.sequence import UNREAD_S, Request, SequenceState, check_request
 from app.inference.pipeline.speculative_tokens import Guess, roll_back_guesses
 from app.inference.pipeline.speed_measurement import StageFigures
@@ -128,7 +128,7 @@ class Scheduler:
         self._order: SlotOrder | None = None  # the order of slot operations on the current stages
         self.usual = UsualDuration()  # the usual duration of requests
         self._held = False  # whether no new work may enter
-        self._gain = Gain()  # the measured gain of guessing for a single answer
+        self._gain = SpeculationGain()  # the measured gain of guessing for a single answer
         self._quiet = asyncio.Event()  # set when nothing is in flight during a hold
         # slot being set up on the last run; remains set if the run is lost meanwhile
         self._starting_slot: int | None = None
@@ -157,7 +157,7 @@ class Scheduler:
             seconds = self.usual.wait(len(self._waiting) + 1, self._limits.slots)
             raise Busy("queue_full", waiting=len(self._waiting), seconds=seconds)
         sequence = SequenceState(request, min(len(request.ids) + request.max_tokens, room), self)
-        self._waiting.insert(queue_place(self._waiting, request.goes_first), sequence)
+        self._waiting.insert(queue_place(self._waiting, request.has_priority), sequence)
         self._door.set()
         return sequence
 
@@ -193,7 +193,7 @@ class Scheduler:
             return loss, None
         took_part = [s for s in self._running.values() if s.slot in loss.slots and not s.is_closed]
         for sequence in took_part:
-            sequence.interruption.took_part(loss, sequence.request.sampling.is_special)
+            sequence.interruption.record_death(loss, sequence.request.sampling.is_special)
         if len(took_part) != 1:
             return replace(loss, is_shared=len(took_part) > 1), None
         is_cause = took_part[0].interruption.is_cause(loss)
@@ -241,7 +241,7 @@ class Scheduler:
         for sequence in (*self._waiting, *self._running.values()):
             if not sequence.timing.begun_at:  # it has not begun, so nothing of it is lost
                 sequence.interruption.loss = sequence.interruption.loss or loss
-            elif not sequence.is_closed and not sequence.interruption.lose(loss, alone=alone):
+            elif not sequence.is_closed and not sequence.interruption.record_loss(loss, alone=alone):
                 sequence.end(fault_table.loss_error(too_often_reason(loss)))
         self._waiting = [sequence for sequence in self._waiting if not sequence.is_closed]
         self._running = {s.slot: s for s in self._running.values() if not s.leaving}
@@ -270,7 +270,7 @@ class Scheduler:
             if not take(sequence):
                 continue
             if has_begun:
-                sequence.interruption.lose(loss)
+                sequence.interruption.record_loss(loss)
                 del self._running[slot]
             else:
                 self._waiting.remove(sequence)
@@ -285,12 +285,12 @@ class Scheduler:
     def rows_ahead(self, request: Request) -> tuple[int, int]:
         """Return the number of rows to compute before a new request, and the number of its own rows in the KV cache."""
         ahead = sum(max(0, s.known - s.entered) for s in (*self._running.values(), *self._waiting))
-        return ahead, reusable(request, list(self._idle.values()))
+        return ahead, reusable_positions(request, list(self._idle.values()))
 
     def resume(self, limits: Limits) -> None:
         """Continue with new stages. `attend` then restarts the running sequences on them."""
         self._starting_slot = None
-        self._limits, before, self._gain = limits, self._figures(), Gain()
+        self._limits, before, self._gain = limits, self._figures(), SpeculationGain()
         for sequence in self._running.values():
             sequence.timing.stages_before, sequence.since = before, self._number
         self._door.set()
@@ -525,7 +525,7 @@ class Scheduler:
             return
         del self._running[sequence.slot]
         if sequence.request.is_usual:
-            self.usual.took(time.monotonic() - sequence.timing.begun_at)
+            self.usual.record(time.monotonic() - sequence.timing.begun_at)
         if sequence.conversation is None:
             self._to_empty.append(sequence)
         else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from app.core.errors import AppError, BadInput
-from app.core.recovery.recovery import Interruption, Notice, continued_notice
+from app.core.recovery.recovery import InterruptionRecord, Notice, continued_notice
 from app.core.scheduler.routing import Pace, pace_of
 from app.inference.pipeline.speculative_tokens import Guesses
 from app.inference.pipeline.speed_measurement import RequestFigures, StageFigures
@@ -53,7 +53,7 @@ class Request:
     name: str = ""  # the request's id, for logs
     guesses: bool = True  # whether to guess its next tokens when machines would be idle
     is_usual: bool = True  # whether its duration helps to predict those of other requests
-    goes_first: bool = False  # whether it goes ahead of other waiting requests
+    has_priority: bool = False  # whether it goes ahead of other waiting requests
     read: Callable[[int], None] | None = None  # called once with the number of prompt tokens that were computed
 
 
@@ -193,7 +193,7 @@ class SequenceState:
     reused: int = 0
     leaving: bool = False  # no more of its positions may enter the pipeline
     begun: bool = False  # sampling is set up, so its known positions may enter the pipeline
-    interruption: Interruption = field(default_factory=Interruption)
+    interruption: InterruptionRecord = field(default_factory=InterruptionRecord)
     exact_until: int = 0  # during an exact replay, positions before this one enter in their original chunks
     likely: tuple[tuple[int, float], ...] = ()  # log probabilities of the next token
     guesses: Guesses = field(default_factory=Guesses)
@@ -231,9 +231,9 @@ class SequenceState:
         return self.request.conversation
 
     @property
-    def goes_first(self) -> bool:
+    def has_priority(self) -> bool:
         """Return whether the sequence goes ahead of other waiting ones, as do all that began on another pipeline."""
-        return self.request.goes_first or self.timing.begun_at > 0
+        return self.request.has_priority or self.timing.begun_at > 0
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -307,9 +307,9 @@ class SequenceState:
             return
         request = self.request
         self.timing.token(now)
-        if self.interruption.loss is not None and (done := self.interruption.went_on(now)):
+        if self.interruption.loss is not None and (done := self.interruption.record_recovery(now)):
             self.put(continued_notice(done))
-        self.interruption.goes_on()
+        self.interruption.count_token()
         if token in request.end_tokens:
             self.end(Finish("stop", self.figures(figures())))
             return
@@ -325,7 +325,7 @@ class SequenceState:
     def put(self, item: Token | Notice | Finish | AppError) -> None:
         """Send an item to the client."""
         if isinstance(item, Notice):
-            self.interruption.hear(item)
+            self.interruption.record_notice(item)
         self.unread.put(item)
 
     def end(self, item: Finish | AppError) -> None:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from app.core.scheduler.speculative_lookup import Gain, Lookup, Score, TokenMatch, TokenOrigin
+from app.core.scheduler.speculative_lookup import Lookup, Score, SpeculationGain, TokenMatch, TokenOrigin
 from app.inference.stages.stage_client import StageClient, Step, forget
 
 
@@ -63,7 +63,7 @@ class Guesses:
     _origin: TokenOrigin | None = None
     _followed: bool = False  # whether the first run had computed the current position when the previous token arrived
 
-    def next(self, tokens: array[int], gain: Gain) -> Guess | None:
+    def next(self, tokens: array[int], gain: SpeculationGain) -> Guess | None:
         """Return a guess for the position after all those in flight, or None if no guess is worthwhile."""
         chance, match = 1.0, self._match
         if self.pending:
@@ -81,7 +81,7 @@ class Guesses:
             self._origin = TokenOrigin.OPENED
         return guess
 
-    def check(self, tokens: array[int], seconds: float, followed: bool, gain: Gain) -> Gain:
+    def check(self, tokens: array[int], seconds: float, followed: bool, gain: SpeculationGain) -> SpeculationGain:
         """Check the guesses against the last of `tokens`, which came `seconds` after the previous one. Return the
         updated gain.
 
@@ -92,7 +92,7 @@ class Guesses:
         begun = self._followed - followed
         self._followed = followed
         if self.pending and self.pending[0].first_s:
-            gain = gain.first_took(self.pending[0].first_s)
+            gain = gain.after_first_run(self.pending[0].first_s)
         if origin is not None:
             gain = gain.after(origin, max(0.0, seconds + begun * gain.first_s))
         if self._match is not None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from app.core.errors import AppError, BadInput, DoesNotFit, Fact, Reason, StageLost
-from app.core.reasons import SENTENCES, can_be_said
+from app.core.reasons import SENTENCES, has_sentence
 from app.core.recovery import fault_table
 from app.decoding import decode
 from backends import worker_orders
@@ -48,7 +48,7 @@ def refusal_error(answer: worker_orders.Failed, worker: Fact) -> AppError:
         if answer.cause == "llama_missing":
             code = "engine_missing"
     cause = Reason(answer.cause, dict(answer.facts))
-    return kind(code, worker=worker, cause=cause if can_be_said(cause) else answer.text, text=answer.text)
+    return kind(code, worker=worker, cause=cause if has_sentence(cause) else answer.text, text=answer.text)
 
 
 class _Lost(msgspec.Struct, forbid_unknown_fields=True):
@@ -71,7 +71,7 @@ def decode_lost(payload: bytes | bytearray | memoryview, name: str) -> StageLost
     plain = Reason(lost.code, lost.facts).mapped(lambda fact, value: name if fact in NAMES else _plain(value))
     facts = {fact: value for fact, value in plain.facts.items() if fact not in ("self", "code")}
     reason = Reason(lost.code, {"words": "", **facts, **dict.fromkeys(NAMES, name)})
-    if lost.code not in SENTENCES or not can_be_said(reason):
+    if lost.code not in SENTENCES or not has_sentence(reason):
         return StageLost("stage_lost", machine=name)
     if not fault_table.may_end_layers(lost.code):
         return StageLost("stage_garbled", machine=name, cause=Reason("reason_unknown"))

@@ -15,10 +15,10 @@ from app.core.errors import BadInput, Damaged, DoesNotFit, Refused
 from app.core.household.membership import (
     Log,
     Member,
-    Merged,
+    MergeResult,
+    effective_lines,
     founder,
     is_superseded,
-    last_of,
     members,
     merge,
     next_turn,
@@ -118,7 +118,7 @@ class LogStore:
         except (OSError, ValueError, RecursionError) as error:
             raise Damaged("household_damaged", path=str(self._log)) from error
         merged = merge(Log(household), operations, verify, is_fit)
-        if merged.false or merged.unfounded or not merged.log.operations:
+        if merged.forged or merged.unauthorized or not merged.log.operations:
             raise Damaged("household_damaged", path=str(self._log))
         if left_out := len(set(operations)) - len(merged.log.operations):
             log.warning(
@@ -256,7 +256,7 @@ class LogKeeper:
                 merged = merge(self.log, merged.new, lambda *_: True, is_fit)
             if merged.new:
                 await self._take(merged.log)
-            n_false = len(merged.false) + len(merged.unfit) + n_none
+            n_false = len(merged.forged) + len(merged.unpinnable) + n_none
             return MergeSummary(merged.new, n_false, n_outside)
 
     async def remove(self, machine: MachineId, kept: Sequence[OperationId]) -> tuple[Operation, ...]:
@@ -409,7 +409,7 @@ class LogKeeper:
         assert self.log is not None
         bodies: list[SetRoles | Rename] = []
         operations = self.log.operations
-        lines = (*last_of(operations, SetRoles).values(), *last_of(operations, Rename).values())
+        lines = (*effective_lines(operations, SetRoles).values(), *effective_lines(operations, Rename).values())
         for line in lines:
             body = line.body
             stays = body.machine != leaving and body.machine in self._members
@@ -481,7 +481,7 @@ class LogKeeper:
             self._members = members(log)
 
 
-def _merged(log: Log, lines: Sequence[str]) -> tuple[Merged, int]:
+def _merged(log: Log, lines: Sequence[str]) -> tuple[MergeResult, int]:
     """Merge lines into the log. Return the result and the number of invalid lines. Runs in a thread."""
     operations = decode_lines(lines)
     return merge(log, operations, verify, is_fit), len(lines) - len(operations)

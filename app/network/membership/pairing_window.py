@@ -263,7 +263,7 @@ class PairingWindow:
         before = self._state
         self._state, commands = pairing.step(before, event)
         for command in commands:
-            if isinstance(command, pairing.Withdraw):
+            if isinstance(command, pairing.RevokeAdmission):
                 self._admission.withdraw(command.machine)
         if self._state != before:
             self._changed(self._state)
@@ -332,7 +332,7 @@ class PairingWindow:
         except AppError as error:
             await self._refuse(wire, (), error.reason)
         except BadMessage:
-            await self._refuse(wire, (pairing.Drop(pairing.OUT_OF_ORDER),))
+            await self._refuse(wire, (pairing.EndAttempt(pairing.OUT_OF_ORDER),))
             raise
         return None
 
@@ -344,7 +344,7 @@ class PairingWindow:
             return
         commands: tuple[pairing.Command, ...] = ()
         why: Reason | None = None
-        event: pairing.Event = pairing.Broken()
+        event: pairing.Event = pairing.AttemptBroken()
         try:
             await self._exchange(wire, keeper, proof)
             return
@@ -367,7 +367,7 @@ class PairingWindow:
     async def _refuse(
         self, wire: PairingConnection, commands: tuple[pairing.Command, ...], why: Reason | None = None
     ) -> None:
-        drops = [command.why for command in commands if isinstance(command, pairing.Drop)]
+        drops = [command.why for command in commands if isinstance(command, pairing.EndAttempt)]
         await wire.refuse(why or (drops[0] if drops else pairing.UNFINISHED))
         await asyncio.sleep(CALMING_SECONDS)
 
@@ -386,7 +386,7 @@ class PairingWindow:
 
     async def _exchange(self, wire: PairingConnection, keeper: Doorkeeper, proof: PairProof) -> None:
         confirm = keeper.handle_proof(proof)
-        self._require(pairing.ProofAccepted(), pairing.Confirmed)
+        self._require(pairing.ProofAccepted(), pairing.Confirm)
         await wire.send(confirm)
         machine, der, name = keeper.handle_signature(await wire.receive(PairSigned))
         self._require(pairing.Signed(machine, self._clock()), pairing.Admit)

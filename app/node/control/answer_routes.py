@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from app.api import requests
-from app.api.answers import AnswerKeys, Nothing, TokenCount
+from app.api.responses import AnswerKeys, EmptyResponse, TokenCount
 from app.core.errors import BadInput
 from app.gateway.upstreams.upstreams import Upstreams
 from app.node.control.asking import answer_lines, kept_here
@@ -51,7 +51,7 @@ class AnswerRoutes:
 
     async def stop(self, request: web.Request) -> web.Response:
         await self._kept.stop(_key(request))
-        return answer(Nothing())
+        return answer(EmptyResponse())
 
     async def tokens(self, request: web.Request) -> web.Response:
         order = await body(request, requests.CountTokens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from app.api import requests
-from app.api.chat_api import ApiKey, ApiKeys, Certificate, KeyRemoved, Upstreams
+from app.api.chat_api import ApiKey, ApiKeys, Certificate, RemoveKeyResponse, Upstreams
 from app.core.reasons import said
 from app.gateway.servers.local_server import ChatApi
 from app.node.control.json_bodies import answer, body
@@ -32,7 +32,7 @@ def routes(api: ChatApi) -> list[web.RouteDef]:
     async def remove(request: web.Request) -> web.Response:
         name = request.match_info["name"]
         await api.remove_key(name)
-        return answer(KeyRemoved(name))
+        return answer(RemoveKeyResponse(name))
 
     async def certificate(request: web.Request) -> web.Response:
         return answer(Certificate(api.lan.certificate or None))

@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from app.api import answers, plans, requests
-from app.api.answers import Answer, AnsweredBy, AnswerLine
+from app.api import plans, requests, responses
+from app.api.responses import Answer, AnsweredBy, AnswerLine
 from app.catalog.shelf import GUIDE
 from app.core.errors import BadInput, Reason
 from app.core.planner.placement import Forecast, PlannedStage
-from app.core.reasons import in_words, said
+from app.core.reasons import said, sentence_for
 from app.core.recovery.recovery import Recovered
 from app.core.tools.reasoning import Thinking
 from app.inference.pipeline.completion import DEFAULT_MAX_TOKENS, THOUGHT, Delta, GenerationRequest, Summary
@@ -68,8 +68,8 @@ def always(question: GenerationRequest) -> Callable[[object], Awaitable[Generati
 def by_another(named: str | None, model: str) -> str:
     """Return a notice if another model than the named one answers, or if the Guide answers because none was named."""
     if not named:
-        return in_words("guide_answers") if model == GUIDE else ""
-    return "" if named.casefold() == model.casefold() else in_words("name_means", name=named, model=model)
+        return sentence_for("guide_answers") if model == GUIDE else ""
+    return "" if named.casefold() == model.casefold() else sentence_for("name_means", name=named, model=model)
 
 
 async def kept_here(
@@ -109,7 +109,7 @@ def line_of(part: AnswerPart) -> AnswerLine:
             return AnswerLine(recovery=part)
         case Delta():
             ids = list(part.token_ids)
-            return AnswerLine(delta=answers.Delta(part.text, ids, part.thought, part.was_thought, part.hidden_bytes))
+            return AnswerLine(delta=responses.Delta(part.text, ids, part.thought, part.was_thought, part.hidden_bytes))
         case Answer():
             return AnswerLine(done=part)
 
@@ -160,7 +160,7 @@ def describe_answer(
         notes=[said(note) for note in notes],
         notes_facts=notes,
         placement=[describe_stage(stage) for stage in stages],
-        predicted=answers.ForecastSpeed(expected.ttft_s, expected.decode_tok_s) if expected else None,
+        predicted=responses.ForecastSpeed(expected.ttft_s, expected.decode_tok_s) if expected else None,
         recoveries=len(summary.recoveries),
         recovered=[_describe_recovery(recovery) for recovery in summary.recoveries],
         stages=[_describe_work(stage, work) for stage, work in zip(stages, summary.stages, strict=True)],
@@ -169,8 +169,8 @@ def describe_answer(
     )
 
 
-def _describe_recovery(recovery: Recovered) -> answers.AnswerRecovery:
-    return answers.AnswerRecovery(
+def _describe_recovery(recovery: Recovered) -> responses.AnswerRecovery:
+    return responses.AnswerRecovery(
         machine=recovery.machine,
         reason=said(recovery.why),
         reason_facts=recovery.why,
@@ -181,8 +181,8 @@ def _describe_recovery(recovery: Recovered) -> answers.AnswerRecovery:
     )
 
 
-def _describe_work(stage: PlannedStage, work: StageFigures) -> answers.StageFigures:
-    return answers.StageFigures(
+def _describe_work(stage: PlannedStage, work: StageFigures) -> responses.StageFigures:
+    return responses.StageFigures(
         machine=stage.name,
         first=stage.layers.first,
         last=stage.layers.last,

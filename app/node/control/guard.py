@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 import msgspec
 from aiohttp import web
 
-from app.api.answers import Refusal, SentError
+from app.api.responses import ErrorResponse, SentError
 from app.core.errors import (
     AppError,
     BadInput,
@@ -142,7 +142,7 @@ def guard(
             raise
         except Exception as error:  # the outermost handler of a request
             log.exception("%s %s failed", request.method, request.path)
-            return web.json_response(msgspec.to_builtins(Refusal(explained(bug(error)))), status=500)
+            return web.json_response(msgspec.to_builtins(ErrorResponse(explained(bug(error)))), status=500)
         finally:
             n_open -= 1
 
@@ -164,5 +164,5 @@ def retry_s(error: AppError) -> int:
 
 def _refusal(error: AppError) -> web.Response:
     retry = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
-    body = msgspec.to_builtins(Refusal(explained(error)))
+    body = msgspec.to_builtins(ErrorResponse(explained(error)))
     return web.json_response(body, status=STATUS.get(type(error), 500), headers=retry)

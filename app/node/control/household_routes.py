@@ -6,7 +6,7 @@ import msgspec
 from aiohttp import web
 
 from app.api import requests
-from app.api.answers import MachineAnswer, Nothing
+from app.api.responses import EmptyResponse, MachineResponse
 from app.api.snapshot import MachineRef
 from app.network.network import Network
 from app.node.control import naming, pairing_routes
@@ -48,7 +48,7 @@ class HouseholdRoutes:
     async def close_pairing(self, request: web.Request) -> web.Response:
         if self._network.window is not None:
             await self._network.window.close()
-        return answer(Nothing())
+        return answer(EmptyResponse())
 
     async def wait_pairing(self, request: web.Request) -> web.StreamResponse:
         work = with_progress(lambda report: pairing_routes.wait(self._network, report))
@@ -65,7 +65,7 @@ class HouseholdRoutes:
     async def machine(self, request: web.Request) -> web.Response:
         """Respond with the machine that `ref` identifies."""
         machine = self._household.machine(request.match_info["ref"])
-        return answer(MachineAnswer(MachineRef(machine.id, machine.name)))
+        return answer(MachineResponse(MachineRef(machine.id, machine.name)))
 
     async def remove(self, request: web.Request) -> web.Response:
         machine = self._household.machine(request.match_info["ref"])
@@ -92,6 +92,6 @@ class HouseholdRoutes:
         return answer(used)
 
     async def reach(self, request: web.Request) -> web.Response:
-        order = await body(request, requests.Reach)
+        order = await body(request, requests.DialAddress)
         machine = self._household.machine(request.match_info["ref"])
         return answer(await reach(self._network, machine, order.address))

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from app.api.answers import DoneLine, ProgressLine, Refusal
 from app.api.plans import Progress
 from app.api.requests import Request
+from app.api.responses import DoneLine, ErrorResponse, ProgressLine
 from app.core import wire_json
 from app.core.errors import AppError, BadInput, bug
 from app.decoding import decode
@@ -107,10 +107,10 @@ async def lines(request: web.Request, work: AsyncGenerator[Any, None]) -> web.St
         async for line in work:
             await _write(request, answer, line)
     except AppError as error:
-        await _write(request, answer, Refusal(explained(error)))
+        await _write(request, answer, ErrorResponse(explained(error)))
     except Exception as error:  # the outermost handler of a request whose response has begun
         log.exception("%s failed", request.path)
-        await _write(request, answer, Refusal(explained(bug(error))))
+        await _write(request, answer, ErrorResponse(explained(bug(error))))
     await answer.write_eof()
     return answer
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aiohttp import web
 
 from app.api import requests
-from app.api.answers import MachineRefs
-from app.api.downloads import DownloadAnswer, Downloads
+from app.api.downloads import DownloadResponse, Downloads
+from app.api.responses import MachineRefs
 from app.core.errors import BadInput, Reason
 from app.node.control.json_bodies import answer, body
 from app.node.downloads.model_sources import ModelSources
@@ -63,7 +63,7 @@ class _Routes:
 
     async def start(self, request: web.Request) -> web.Response:
         order = await body(request, requests.StartDownload)
-        return answer(DownloadAnswer(await self._shop.start(order)))
+        return answer(DownloadResponse(await self._shop.start(order)))
 
     async def copies(self, request: web.Request) -> web.Response:
         order = await body(request, requests.FindCopies)
@@ -71,11 +71,11 @@ class _Routes:
 
     async def pause(self, request: web.Request) -> web.Response:
         paused = await self._shop.downloads.pause(request.match_info["id"])
-        return answer(DownloadAnswer(paused))
+        return answer(DownloadResponse(paused))
 
     async def resume(self, request: web.Request) -> web.Response:
         resumed = await self._shop.downloads.resume(request.match_info["id"])
-        return answer(DownloadAnswer(resumed))
+        return answer(DownloadResponse(resumed))
 
     async def remove(self, request: web.Request) -> web.Response:
         return answer(await self._shop.downloads.remove(request.match_info["id"]))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from app.api.answers import MachineRoles, Removed, Renamed, RenamedMachine, RolesSet
+from app.api.responses import MachineRoles, RemoveMachineResponse, RenamedMachine, RenameResponse, SetRolesResponse
 from app.api.snapshot import MachineRef
 from app.core.errors import BadInput, Refused
 from app.core.household.household import Machine
@@ -50,7 +50,7 @@ class Naming:
 
     async def rename(
         self, network: Network, machine: Machine, name: str, machines: Mapping[MachineId, Machine]
-    ) -> Renamed:
+    ) -> RenameResponse:
         """Rename `machine`. Raises BadInput for an unusable name, and Refused for another machine unless this one is
         an admin."""
         cleaned = clean_name(name)
@@ -63,7 +63,7 @@ class Naming:
             await self._take(cleaned, None)
         else:
             await network.rename(machine.id, cleaned)
-        return Renamed(RenamedMachine(machine.id, cleaned, machine.name))
+        return RenameResponse(RenamedMachine(machine.id, cleaned, machine.name))
 
     async def _take(self, name: str, line: OperationId | None) -> None:
         answer = {"name": name} if line is None else {"name": name, "renamed": line}
@@ -71,15 +71,17 @@ class Naming:
         self._changed(name)
 
 
-async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) -> RolesSet:
+async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) -> SetRolesResponse:
     """Set the roles of `machine`. Raises Refused, and BadInput for contradictory roles."""
     if {"guest", "host"} <= set(roles):
         raise BadInput("roles_contradict", name=machine.name)
     member = await network.set_roles(machine.id, [Role(role) for role in roles])
-    return RolesSet(MachineRoles(machine.id, machine.name, roles=sorted(map(str, member.roles))))
+    return SetRolesResponse(MachineRoles(machine.id, machine.name, roles=sorted(map(str, member.roles))))
 
 
-async def remove(network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]) -> Removed:
+async def remove(
+    network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]
+) -> RemoveMachineResponse:
     """Remove `machine`. `added` states whether to "keep" or "remove" the machines that it added.
 
     Raises Refused if it added some and `added` is None.
@@ -101,4 +103,4 @@ async def remove(network: Network, machine: Machine, added: str | None, names: M
     await network.remove(machine.id, kept)
     gone = before - network.members.keys() - {machine.id}
     also = sorted(names[key].name for key in gone if key in names)
-    return Removed(MachineRef(machine.id, machine.name), also)
+    return RemoveMachineResponse(MachineRef(machine.id, machine.name), also)

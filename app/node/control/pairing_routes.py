@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from app.api.answers import Joined, MachineAnswer, PairingCode
 from app.api.plans import Progress
+from app.api.responses import JoinResponse, MachineResponse, PairingCode
 from app.api.snapshot import MachineRef, Pairing
 from app.core.errors import BadInput, Refused, Unreachable
 from app.core.household.household import Announced, Machine
@@ -44,7 +44,7 @@ async def open_window(network: Network, role: str) -> PairingCode:
     return PairingCode(window.code, str(window.address), WINDOW_SECONDS, WINDOW_TRIES)
 
 
-async def wait(network: Network, report: Report) -> MachineAnswer:
+async def wait(network: Network, report: Report) -> MachineResponse:
     """Wait until the open window closes, and return the paired machine. Raises Refused."""
     window = network.window
     if window is None:
@@ -61,7 +61,7 @@ async def wait(network: Network, report: Report) -> MachineAnswer:
     machine = ending.result()
     if isinstance(machine, Refused):
         raise machine
-    return MachineAnswer(MachineRef(machine, network.members[machine].name))
+    return MachineResponse(MachineRef(machine, network.members[machine].name))
 
 
 async def _settled(window: PairingWindow) -> MachineId | Refused:
@@ -73,7 +73,7 @@ async def _settled(window: PairingWindow) -> MachineId | Refused:
 
 async def join(
     network: Network, ref: str, code: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine]
-) -> Joined:
+) -> JoinResponse:
     """Join the household of the member that shows `code`. `ref` is its address, or its name if it is in `near`.
 
     Raises Refused if `ref` is one of `machines`, which already belong to this household.
@@ -88,9 +88,9 @@ async def join(
     return _joined(network, await network.join(last, code))
 
 
-def _joined(network: Network, member: Member) -> Joined:
+def _joined(network: Network, member: Member) -> JoinResponse:
     own = network.members.get(network.id)
-    return Joined(MachineRef(member.id, member.name), own is not None and own.is_guest)
+    return JoinResponse(MachineRef(member.id, member.name), own is not None and own.is_guest)
 
 
 def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from app.api import models as api
 from app.api import requests
-from app.api.models import ModelAnswer, ModelRemoved, ShelfModel, Speeds, Unloaded
+from app.api.models import ModelResponse, RemoveModelResponse, ShelfModel, Speeds, UnloadResponse
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf.model_reader import KNOWN
 from app.catalog.shelf import Entry, Shelf
@@ -62,16 +62,16 @@ class Models:
         """Return all models on the shelf."""
         return await asyncio.to_thread(lambda: [self._described(entry) for entry in self._shelf.entries()])
 
-    async def described(self, name: str) -> ModelAnswer:
+    async def described(self, name: str) -> ModelResponse:
         """Return the model that `name` identifies. Raises BadInput."""
         entry = await self.named(name)
-        return ModelAnswer(await asyncio.to_thread(self._described, entry))
+        return ModelResponse(await asyncio.to_thread(self._described, entry))
 
     async def named(self, name: str, loaded: Collection[str] | None = None) -> Entry:
         """Return the entry with this name. If `loaded` is given, a partial name matches only those. Raises BadInput."""
         return await asyncio.to_thread(self._shelf.get, name, loaded)
 
-    async def add(self, order: requests.Import, report: Report) -> ModelAnswer:
+    async def add(self, order: requests.Import, report: Report) -> ModelResponse:
         """Check and hash a file, and add it to the shelf. Canceling stops the hashing."""
 
         def tell(done: int, total: int) -> None:
@@ -81,7 +81,7 @@ class Models:
         await self._known_to_the_engine(path)
         entry = await in_thread(lambda hashed: self._shelf.import_file(path, hashed, name=order.name, whole=True), tell)
         self._changed()
-        return ModelAnswer(await asyncio.to_thread(self._described, entry))
+        return ModelResponse(await asyncio.to_thread(self._described, entry))
 
     async def _known_to_the_engine(self, path: Path) -> None:
         """Check that the engine here supports an unproven model family or a new tokenizer before the model fails to
@@ -99,7 +99,7 @@ class Models:
             if error.reason.code in ("engine_knows_not", "engine_pre_unknown"):
                 raise
 
-    async def remove(self, name: str) -> ModelRemoved:
+    async def remove(self, name: str) -> RemoveModelResponse:
         """Remove a model and its stages from the shelf. Its file is deleted only if it was downloaded here.
 
         Keeps the model if it raises AppError.
@@ -112,7 +112,7 @@ class Models:
         of_file = await self._origins.forget(entry)
         freed = await asyncio.to_thread(self._removed, entry.name)
         self._changed()
-        return ModelRemoved(entry.name, freed + (of_file or 0), of_file is not None)
+        return RemoveModelResponse(entry.name, freed + (of_file or 0), of_file is not None)
 
     def _removed(self, name: str) -> int:
         before = self._stages.used_bytes()
@@ -211,7 +211,7 @@ class ShelfRoutes:
         return await stream(request, with_progress(work))
 
     async def verdicts(self, request: web.Request) -> web.StreamResponse:
-        order = await body(request, requests.Judge)
+        order = await body(request, requests.JudgeModels)
         planner_inputs, released = self._hosting.planner_inputs, self._hosting.released()
 
         async def work(report: Report) -> api.Verdicts:
@@ -223,7 +223,7 @@ class ShelfRoutes:
 
     async def starter(self, request: web.Request) -> web.Response:
         hosting = self._hosting
-        return answer(api.StarterAnswer(await starter(hosting.planner_inputs, hosting.released())))
+        return answer(api.StarterResponse(await starter(hosting.planner_inputs, hosting.released())))
 
     async def load(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.LoadModel)
@@ -234,4 +234,4 @@ class ShelfRoutes:
     async def unload(self, request: web.Request) -> web.Response:
         order = await body(request, requests.UnloadModel)
         gone = await self._hosting.unload(order.model)
-        return answer(Unloaded(gone[0] if gone else None, gone[1:]))
+        return answer(UnloadResponse(gone[0] if gone else None, gone[1:]))

@@ -9,8 +9,8 @@ from contextlib import aclosing
 import msgspec
 from aiohttp import web
 
-from app.api.answers import Machines, Nothing
 from app.api.computer import Checks
+from app.api.responses import EmptyResponse, Machines
 from app.api.snapshot import Snapshot
 from app.node.control.json_bodies import answer
 from app.node.doctor import Doctor
@@ -70,7 +70,7 @@ class StateRoutes:
 
     async def shutdown(self, request: web.Request) -> web.Response:
         self._stop()
-        return answer(Nothing())
+        return answer(EmptyResponse())
 
 
 async def with_heartbeat(events: AsyncGenerator[Event, None]) -> AsyncGenerator[bytes, None]:

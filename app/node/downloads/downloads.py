@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import ClientSession
 
-from app.api.downloads import Download, DownloadRemoved
+from app.api.downloads import Download, RemoveDownloadResponse
 from app.catalog.files import Disk
 from app.catalog.gguf.gguf_file import part_names
 from app.catalog.hub.hub_address import MAIN, check_file_names
@@ -153,11 +153,11 @@ class Downloads:
         async with self._request_lock:
             return await self._resume(download_id)
 
-    async def remove(self, download_id: str) -> DownloadRemoved:
+    async def remove(self, download_id: str) -> RemoveDownloadResponse:
         """Cancel a download and delete its partial file. For a completed one, only remove it from the list."""
         async with self._request_lock:
             freed = await self._remove(download_id)
-            return DownloadRemoved(download_id, freed)
+            return RemoveDownloadResponse(download_id, freed)
 
     def __contains__(self, download_id: str) -> bool:
         return download_id in self._ledger

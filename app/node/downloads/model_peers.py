@@ -22,7 +22,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
-from app.api.downloads import Giving
+from app.api.downloads import OutgoingCopy
 from app.catalog.files import CHUNK_BYTES
 from app.catalog.gguf.gguf_file import part_names
 from app.catalog.hub.hub_files import Body, FileFacts, FileRequest
@@ -90,9 +90,9 @@ class ModelServer:
         self._turn = asyncio.Lock()
         self._now: OutgoingModel | None = None
 
-    def snapshot(self) -> Giving | None:
+    def snapshot(self) -> OutgoingCopy | None:
         """Return the copy in progress."""
-        return Giving(**asdict(self._now)) if self._now else None
+        return OutgoingCopy(**asdict(self._now)) if self._now else None
 
     @property
     def is_busy(self) -> bool:

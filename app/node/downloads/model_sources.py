@@ -19,9 +19,9 @@ from app.api.models import (
     CatalogModel,
     FoundFile,
     FoundFiles,
-    FoundPlace,
     HubListing,
     HubSearch,
+    SearchedFolder,
     ShelfModel,
     TokenState,
 )
@@ -215,7 +215,9 @@ class ModelSources:
     def _files_of_other_apps(self) -> FoundFiles:
         files = self._apps.files()
         taken = {Path(entry.path).resolve(): entry.name for entry in self.shelf.entries()}
-        places = [FoundPlace(folder.app, str(folder.folder), folder.folder.is_dir()) for folder in self._apps.places]
+        places = [
+            SearchedFolder(folder.app, str(folder.folder), folder.folder.is_dir()) for folder in self._apps.places
+        ]
         return FoundFiles([_found_file(other, taken.get(other.path.resolve())) for other in files], places)
 
     async def token(self) -> TokenState:

@@ -16,7 +16,7 @@ from app.api.snapshot import Lending as LendingSnapshot
 from app.api.snapshot import LendingReadings, LendingRules, LendingState
 from app.core.errors import BadInput, Reason, Refused
 from app.core.ids import MachineId
-from app.core.lending.hours import hours_text, read_hours
+from app.core.lending.hours import format_hours, parse_hours
 from app.core.lending.lending import (
     OFF,
     OWNER,
@@ -266,7 +266,7 @@ class LendingPolicy:
             if device != PROCESSOR:
                 raise BadInput("device_unknown", device=device, devices=PROCESSOR)
         if "hours" in changes:
-            changes["hours"] = read_hours(changes["hours"])
+            changes["hours"] = parse_hours(changes["hours"])
         if 0 < changes.get("link_mbit", 0) < LINK_LEAST_MBIT:
             raise BadInput("link_limit_low", least=LINK_LEAST_MBIT)
         if (threads := changes.get("threads", 0)) > (cores := devices.usable_cores()):
@@ -378,7 +378,7 @@ class LendingPolicy:
         senses, rules = self._senses, msgspec.to_builtins(self.rules)
         return LendingState(
             lending=self.snapshot(),
-            rules=LendingRules(**{**rules, "hours": hours_text(self.rules.hours)}),
+            rules=LendingRules(**{**rules, "hours": format_hours(self.rules.hours)}),
             most_bytes=self.memory.room(0, 0, 0).most_bytes,
             most_threads=devices.usable_cores(),
             own_most_bytes=self.memory.own_bytes(*self._uses()),

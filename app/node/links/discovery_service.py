@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from app.api.answers import Reached
+from app.api.responses import DialAddressResponse
 from app.api.snapshot import Discovery as DiscoveryState
 from app.api.snapshot import MachineRef, Stranger
 from app.core.diagnostics import Check
@@ -174,12 +174,12 @@ def system_name() -> str:
     return "macOS" if system == "Darwin" else system
 
 
-async def reach(network: Network, machine: Machine, address: str) -> Reached:
+async def reach(network: Network, machine: Machine, address: str) -> DialAddressResponse:
     """Connect to a machine of the household at an address that a person gave. Raises Unreachable or Refused."""
     if machine.id == network.id:
         raise BadInput("peer_is_this", name=machine.name)
     await network.link_manager.reach(network.members[machine.id], Address.parse(address))
-    return Reached(MachineRef(machine.id, machine.name))
+    return DialAddressResponse(MachineRef(machine.id, machine.name))
 
 
 async def _always(work: Callable[[], Awaitable[None]]) -> None:

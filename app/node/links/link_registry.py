@@ -164,7 +164,7 @@ class LinkRegistry:
     def link(self, machine: MachineId) -> Link | None:
         """Return the measured link to `machine` under the current limit, or None before the first measurement."""
         known = self._known.get(machine)
-        return known.link.held_to(self._limit(machine)) if known else None
+        return known.link.limited_to(self._limit(machine)) if known else None
 
     async def known(self, machines: Iterable[MachineId]) -> None:
         """Measure those of these links that were never measured. A link that cannot be measured stays unknown."""
@@ -402,7 +402,7 @@ class LinkRegistry:
         if machine not in self._network.members:
             return
         by = interface_of_connection(self._interfaces, path.own_host, path.address.host)
-        link = link_of(path, by).held_to(self._limit(machine))
+        link = link_of(path, by).limited_to(self._limit(machine))
         self._known[machine] = Known(link, str(path.address), time.time())
         save(self._file, self._known)
         self._changed()
@@ -437,7 +437,7 @@ class LinkRegistry:
             known = self._known.get(machine)
             if known is None or machine in self._full_due:
                 continue  # will soon be measured with all its addresses
-            lifted = known.link.was_held_below(self._limit(machine))
+            lifted = known.link.was_limited_below(self._limit(machine))
             if lifted or known.address != str(link.address):
                 self._measure_soon(machine)
             addresses = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]

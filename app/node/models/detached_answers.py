@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from app.api.answers import Answer
+from app.api.responses import Answer
 from app.core.errors import AppError, BadInput, bug
 from app.inference.pipeline.completion import Delta
 from app.node.control.asking import AnswerPart

@@ -13,13 +13,13 @@ from typing import TypeVar
 from msgspec import structs
 
 from app.api import requests
-from app.api.answers import LoadedEmbedderAnswer
 from app.api.plans import LoadedEmbedder
+from app.api.responses import LoadEmbedderResponse
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageFailed, StageLost
 from app.core.model import Model
 from app.core.planner.placement import Candidate, Plan, Workload
-from app.core.planner.stage_memory import planned_stage, reading_bytes
+from app.core.planner.stage_memory import embedding_work_bytes, planned_stage
 from app.core.recovery.recovery import death_facts
 from app.inference.worker.embedder import Embedder, Score, Text, Vector
 from app.machine.hardware import devices
@@ -186,7 +186,7 @@ class Embeddings:
         """Return the memory that a load would take. Raises BadInput or DoesNotFit."""
         return HeldModel(entry, self._planned(entry.model, order)).describe()
 
-    async def load(self, entry: Entry, order: requests.PlanModel, report: Report) -> LoadedEmbedderAnswer:
+    async def load(self, entry: Entry, order: requests.PlanModel, report: Report) -> LoadEmbedderResponse:
         """Load a model for a person. It stays until it is unloaded or a chat model needs its memory.
 
         Raises AppError.
@@ -196,7 +196,7 @@ class Embeddings:
             self._keep()
             held.wished = True
             self._changed()
-            return LoadedEmbedderAnswer(held.describe())
+            return LoadEmbedderResponse(held.describe())
 
     async def embed(
         self,
@@ -368,7 +368,7 @@ class Embeddings:
         most = devices.memory().total_bytes if order.anyway else here.lends_bytes
         work = Workload(_context(model, order))
         whole = planned_stage(here, Role.WHOLE, Layers(0, model.n_layers), model, work)
-        reading = reading_bytes(model.width, model.n_vocab, work.context)
+        reading = embedding_work_bytes(model.width, model.n_vocab, work.context)
         whole = replace(whole, work_bytes=reading)
         if whole.total_bytes > (room := max(0, most - taken)):
             raise DoesNotFit("embedding_no_room", model=model.name, need_bytes=whole.total_bytes, free_bytes=room)

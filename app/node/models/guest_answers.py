@@ -13,10 +13,10 @@ from msgspec import Meta
 
 from app.api import models as api
 from app.api import requests
-from app.api.answers import Answer, AnswerLine
+from app.api.responses import Answer, AnswerLine
 from app.core.errors import AppError, Refused, Unreachable
 from app.core.household.operations import Role
-from app.core.wire_json import LineCutter
+from app.core.wire_json import LineSplitter
 from app.decoding import decode
 from app.network.network import Network
 from app.network.peer.peer_client import GuestClient, reported_error
@@ -182,7 +182,7 @@ async def _whole(host: GuestClient, answer: Any) -> bytes:
 
 async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[AnswerLine, None]:
     """Yield the lines of an answer. Raises Refused if a line cannot be decoded."""
-    cutter = LineCutter(MOST_BYTES)
+    cutter = LineSplitter(MOST_BYTES)
     async with aclosing(chunks):
         async for chunk in chunks:
             try:

@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from app.api import plans, requests
-from app.api.answers import Answer, AnsweredBy, DoneLine, Loaded, LoadedEmbedderAnswer
+from app.api.responses import Answer, AnsweredBy, DoneLine, LoadEmbedderResponse, LoadResponse
 from app.api.snapshot import AnswerCounts, FailedLoad
 from app.catalog.shelf import GUIDE, Entry, Shelf
 from app.core.errors import AppError, BadInput, Fact, Reason, StageLost
@@ -19,7 +19,7 @@ from app.core.household.household import Described
 from app.core.ids import MachineId
 from app.core.planner.advice import advise
 from app.core.planner.placement import ONE_PIPELINE, Plan
-from app.core.planner.placement_change import kept_runs
+from app.core.planner.placement_change import plans_keeping_runs
 from app.core.reasons import said
 from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Delta, GenerationRequest
@@ -82,7 +82,7 @@ class Replanner:
                 raise
             order = msgspec.structs.replace(order, split=None, shape=None)
             chosen = await self._planner.plan(inputs[0], order, *inputs[2:])
-        kept = await asyncio.to_thread(kept_runs, part or running.plan, chosen, entry.model)
+        kept = await asyncio.to_thread(plans_keeping_runs, part or running.plan, chosen, entry.model)
         return [
             (option, describe_plan(option, entry.model, lent_bytes_by_machine(option))) for option in (chosen, *kept)
         ]
@@ -171,7 +171,7 @@ class ModelManager:
         helps = await asyncio.to_thread(advise, host, lenders, entry.model, chosen.workload, chosen)
         return describe_plan(chosen, entry.model, lent_bytes_by_machine(chosen), helps)
 
-    async def load(self, order: requests.LoadModel, report: Report) -> Loaded | LoadedEmbedderAnswer:
+    async def load(self, order: requests.LoadModel, report: Report) -> LoadResponse | LoadEmbedderResponse:
         """Place the model and wait until it answers. A cancelled load leaves nothing loaded. Embedding models load
         beside the others."""
         entry = await asyncio.to_thread(entry_to_load, self._shelf, order, self.loaded.names)
@@ -187,7 +187,7 @@ class ModelManager:
                 self._load_failed = Reason("last_load_failed", facts)
                 self._changed()  # nothing answers now, and all faces must show it
             raise
-        return Loaded(running.describe())
+        return LoadResponse(running.describe())
 
     def forget_failed_load(self, name: str) -> None:
         """Forget the failed load of a model that was removed."""

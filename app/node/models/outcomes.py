@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from app.api.answers import Answer
+from app.api.responses import Answer
 from app.core.errors import Reason, StageLost
 from app.core.planner.placement import Candidate, Plan
 from app.core.planner.topologies import forecast_of
@@ -46,7 +46,7 @@ def refresh_forecast(running: Placement, machines: Iterable[Candidate]) -> None:
 def _as_seen(machine: Candidate, now: Candidate | None) -> Candidate:
     if now is None:
         return machine
-    return replace(machine, speed=now.speed, link=now.link, factor=now.factor, way_factor=now.way_factor)
+    return replace(machine, speed=now.speed, link=now.link, factor=now.factor, link_factor=now.link_factor)
 
 
 async def remeasure(running: Placement, planner_inputs: PlannerInputs) -> bool:

@@ -12,7 +12,7 @@ from app.api import plans
 from app.core.errors import AppError, DoesNotFit, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, PlannedStage
-from app.core.planner.placement_change import moving_s, soonest
+from app.core.planner.placement_change import move_duration_s, soonest_plan
 from app.core.reasons import said
 from app.core.recovery import recovery
 from app.core.recovery.recovery import Loss, Notice, RecentFailures
@@ -132,7 +132,7 @@ class Failover:
 
     def _first(self, options: Sequence[Option]) -> Option:
         plans = [plan for plan, _ in options]
-        return options[soonest(plans, [self._moving_s(plan) for plan in plans])]
+        return options[soonest_plan(plans, [self._moving_s(plan) for plan in plans])]
 
     async def hand_over(self, without: frozenset[MachineId], say: Callable[[Sequence[str], float], None]) -> None:
         """Prepare a placement without these machines, and move to it at the next replan. These machines keep computing
@@ -172,7 +172,7 @@ class Failover:
     def _moving_s(self, plan: Plan) -> float:
         moving = self.stage_set.moving(plan)
         sent = [stage for stage in moving if self.stage_set.was_sent(stage)]
-        return moving_s(plan, moving, sent, self.bytes_per_second)
+        return move_duration_s(plan, moving, sent, self.bytes_per_second)
 
     async def build(self) -> list[StageClient]:
         assert self._chosen is not None
@@ -194,8 +194,8 @@ class Failover:
         is_gone = isinstance(error, Unreachable | Refused | DoesNotFit)
         return "" if self.stage_set.is_here(stage) else stage.machine, stage.name, is_gone
 
-    def misfit(self, loss: Loss, error: DoesNotFit) -> recovery.Misfit:
-        return recovery.Misfit(recovery.shortage_reason(loss, error.reason))
+    def misfit(self, loss: Loss, error: DoesNotFit) -> recovery.PlanFailed:
+        return recovery.PlanFailed(recovery.shortage_reason(loss, error.reason))
 
 
 def describe_notice(notice: Notice) -> plans.Notice:

@@ -22,15 +22,15 @@ from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.topologies import forecast_of
 from app.core.reasons import sentence
 from app.core.recovery.placement_lifecycle import (
-    Broke,
     CauseFound,
     Closed,
     Ended,
     Event,
     Loading,
     Lost,
-    Noticed,
+    NoticeReceived,
     Opened,
+    PipelinesLost,
     Ready,
     Recovering,
     State,
@@ -358,7 +358,7 @@ class Placement:
         self._supervisor, self.completer = supervisor, Completer(text, replicas)
         self._progress.clear()
         self._step(Opened())
-        self._step(Noticed(replicas.news))
+        self._step(NoticeReceived(replicas.news))
         self._outcome.set_result(None)
 
     async def _opened(
@@ -372,7 +372,7 @@ class Placement:
     def _replicas_changed(self) -> None:
         self._progress.clear()
         if self._replicas is not None:
-            self._step(Noticed(self._replicas.news))
+            self._step(NoticeReceived(self._replicas.news))
             if self._replicas.news is None:
                 self.state.is_moving = False
         self.state.changed()
@@ -387,7 +387,7 @@ class Placement:
             lost = group.create_task(replicas.wait_lost(), name="lose a placement")
             await asyncio.wait({stopped, lost}, return_when=asyncio.FIRST_COMPLETED)
             if lost.done() and not stopped.done():
-                self._step(Broke(lost.result().reason))
+                self._step(PipelinesLost(lost.result().reason))
                 why = self._lost_because()
                 log.warning("the placement of %s is lost: %s", self.entry.name, why)
                 self.state.changed()

@@ -12,7 +12,7 @@ from app.catalog.shelf import Entry
 from app.core.errors import Reason
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, Topology
-from app.core.planner.topologies import with_part
+from app.core.planner.topologies import with_replaced_pipeline
 from app.inference.pipeline.replica_set import ReplicaSet
 from app.node.planning.planning import lent_bytes_by_machine
 from app.node.snapshot import describe_plan
@@ -105,7 +105,7 @@ class PlacementState:
         self.pipelines.set_machines(place, frozenset(stage.machine for stage in part.stages))
         if self.n_parts > 1:
             self._parts[place] = part
-            part = with_part(self.plan, place, part, self.entry.model)
+            part = with_replaced_pipeline(self.plan, place, part, self.entry.model)
             described = describe_plan(part, self.entry.model, lent_bytes_by_machine(part))
         self.plan, self.described = part, described
         self.placed_s = time.monotonic()

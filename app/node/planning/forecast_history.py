@@ -17,7 +17,7 @@ from msgspec import Meta
 from app.api.snapshot import ForecastErrors, MachineFactors
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.forecast import Corrections, Habit, forecast
+from app.core.planner.forecast import Corrections, PlacementCorrection, forecast
 from app.core.planner.placement import Candidate, Forecast, Part, Plan
 from app.core.planner.speed_estimates import MOST_FACTOR, Factor
 from app.inference.pipeline.completion import Summary
@@ -75,7 +75,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outcomes: list[Outcome] = []
     machines: dict[MachineId, Factor] = {}
     links: dict[MachineId, Factor] = {}
-    placements: dict[str, Habit] = {}  # by key_of
+    placements: dict[str, PlacementCorrection] = {}  # by key_of
 
 
 class ForecastHistory:
@@ -103,7 +103,7 @@ class ForecastHistory:
         if habit is None:
             return forecast_alone(self.with_corrections(plan), model, prompt, output)
         plain = forecast_alone(_plain(plan), model, prompt, output)
-        return habit.expects(plain) if plain else None
+        return habit.corrected(plain) if plain else None
 
     def unlearn(self, machines: Container[MachineId]) -> None:
         """Forget the corrections of these machines, because the measurements behind them are no longer valid."""
@@ -199,7 +199,7 @@ class ForecastHistory:
         """Update what is known of this placement from its answer."""
         plain, key = (forecast_alone(_plain(plan), model, computed, len(summary.token_ids)), key_of(plan, model))
         if plain is not None:
-            habit = self._habits.pop(key, Habit())
+            habit = self._habits.pop(key, PlacementCorrection())
             self._habits[key] = habit.learned(plain, summary.ttft_s, summary.decode_tok_s)
         for oldest in list(self._habits)[:-MOST_PLACEMENTS]:
             del self._habits[oldest]
@@ -252,7 +252,7 @@ def _plain(plan: Plan) -> Plan:
     return replace(plan, machines=tuple(map(Corrections().corrected, plan.machines)))
 
 
-def _is_sound(habit: Habit) -> bool:
+def _is_sound(habit: PlacementCorrection) -> bool:
     return all(
         1 / MOST_FACTOR <= factor.value <= MOST_FACTOR and factor.answers > 0 for factor in (habit.first, habit.decode)
     )

@@ -12,7 +12,7 @@ from app.core.errors import AppError, BadInput, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.placement import ALL_TOPOLOGIES, LEAST_SLOTS, Forecast, Plan, PlannedStage, Topology, Workload
-from app.core.planner.plan import plan, plan_with_wire, with_proved
+from app.core.planner.plan import eligible_machines, plan, plan_with_wire
 from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
 from app.inference.stages.stage_client import Run
 from app.machine.hardware import devices
@@ -152,7 +152,7 @@ class Planner:
         if order.anyway:
             total = devices.memory().total_bytes
             host = replace(host, lends_bytes=max(host.lends_bytes, total), past_limit_bytes=None)
-        known = with_proved(host, [candidate for candidate in lenders if candidate.id not in order.without])
+        known = eligible_machines(host, [candidate for candidate in lenders if candidate.id not in order.without])
         lenders = list(known.lenders)
         for place, lender in enumerate(lenders):
             most = (limits or {}).get(lender.id, lender.lends_bytes)

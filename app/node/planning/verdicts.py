@@ -44,7 +44,7 @@ async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, in
     known_verdicts: dict[str, Verdict] = {}
     options: list[StarterOption] = []
     for offer, version in versions.values():
-        order = requests.Judge([_sketch(offer, version)], place=True)
+        order = requests.JudgeModels([_sketch(offer, version)], place=True)
         known_verdicts |= (await verdicts(order, planner_inputs, released, lambda _: None)).verdicts
         options.append(_option(offer, version, known_verdicts[offer.id]))
         if options[-1].suits:  # the best come first, so the rest need not be judged
@@ -92,7 +92,7 @@ def _option(offer: OfferedModel, file: OfferedFile, verdict: Verdict) -> Starter
 
 
 async def verdicts(
-    order: requests.Judge, planner_inputs: PlannerInputs, released: Mapping[MachineId, int], report: Report
+    order: requests.JudgeModels, planner_inputs: PlannerInputs, released: Mapping[MachineId, int], report: Report
 ) -> Verdicts:
     """Return one verdict per sketch by its key. With `place`, it includes the plan and its estimated speed."""
     by_key = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.api.answers import UsedAgain
+from app.api.responses import UseAgainResponse
 from app.api.snapshot import MachineRef
 from app.catalog.transfers.file_transfer import run_to_completion
 from app.core.errors import BadInput, Reason
@@ -80,14 +80,14 @@ class Quarantine:
         nobody."""
         self._note(Reason("log_machine_unclear", {"machine": name}))
 
-    async def use_again(self, machine: Machine) -> UsedAgain:
+    async def use_again(self, machine: Machine) -> UseAgainResponse:
         """Release a machine at a person's request. Raises BadInput if it is not in quarantine."""
         if machine.id not in self._since:
             raise BadInput("machine_not_doubted", machine=machine.name)
         del self._since[machine.id]
         self._note(Reason("log_machine_used_again", {"machine": machine.name}))
         await self._kept()
-        return UsedAgain(MachineRef(machine.id, machine.name))
+        return UseAgainResponse(MachineRef(machine.id, machine.name))
 
     def keep_only(self, members: Mapping[MachineId, object]) -> None:
         """Forget machines that left the household, whose ids never return."""

@@ -19,7 +19,7 @@ from app.catalog.stages.cut import Cut
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, DoesNotFit, Reason
 from app.core.ids import MachineId
-from app.core.model import fewest
+from app.core.model import fewest_runs
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.stage_memory import work_bytes
 from app.core.verification import (
@@ -223,7 +223,9 @@ class SampleRecomputer:
     def _parts(self, stage: PlannedStage, room: int) -> tuple[Layers, ...]:
         """Return the fewest runs of layers that each fit in memory, to be computed in sequence. Raises DoesNotFit."""
         model, needed = self._entry.model, self._needed
-        parts = fewest(stage.layers, model.cuts.boundaries, model.cuts.rules, lambda layers: needed(layers) <= room)
+        parts = fewest_runs(
+            stage.layers, model.cuts.boundaries, model.cuts.rules, lambda layers: needed(layers) <= room
+        )
         if not parts:
             raise DoesNotFit("sample_no_room", needed_bytes=needed(stage.layers), free_bytes=room)
         return parts

@@ -119,13 +119,13 @@ def named(name: str) -> Described:
 def test_a_reason_from_before_a_renaming_says_the_new_name() -> None:
     late = Reason("machine_heard_late", {"name": "attic", "seconds": 3})
     came = after(Member(ATTIC, "attic", ()), Member(DEN, "den", ()), SilenceNoted(ATTIC, late))
-    assert came.today(late) is late
+    assert came.with_current_names(late) is late
     household = apply(apply(came, named("loft")), named("barn"))
     for fact in ("attic", "loft"):
-        now = household.today(Reason("left_out_same", {"machine": fact, "seconds": 3}))
+        now = household.with_current_names(Reason("left_out_same", {"machine": fact, "seconds": 3}))
         assert now.facts == {"machine": "barn", "seconds": 3}
     another = apply(household, Member(MachineId("b" * 64), "attic", ()))
-    assert another.today(late) is late  # there is one that is called so
+    assert another.with_current_names(late) is late  # there is one that is called so
     assert apply(household, Removed(ATTIC)).former == {}
 
 
@@ -141,13 +141,13 @@ def test_a_machine_that_calls_itself_as_another_keeps_its_name(name: str) -> Non
 def test_of_who_closed_it_is_not_said_that_its_connection_broke() -> None:
     broke = Reason("stage_unreachable", {"machine": "attic"})
     there = after(Member(ATTIC, "attic", ()), Member(DEN, "den", ()))
-    assert there.today(broke) is broke
+    assert there.with_current_names(broke) is broke
     closed = apply(there, Disconnected(ATTIC, Reason("shutting_down"), 1.0))
-    assert closed.today(broke) == Reason("machine_closed", {"machine": "attic"})
+    assert closed.with_current_names(broke) == Reason("machine_closed", {"machine": "attic"})
     of_den = Reason("stage_unreachable", {"machine": "den"})
-    assert closed.today(of_den) is of_den
+    assert closed.with_current_names(of_den) is of_den
     lost = apply(there, Disconnected(ATTIC, Reason("link_lost", {"name": "attic"}), 1.0))
-    assert lost.today(broke) is broke
+    assert lost.with_current_names(broke) is broke
 
 
 def test_of_who_answers_and_does_not_link_is_said_why_and_not_that_it_was_closed() -> None:

@@ -262,8 +262,8 @@ def test_a_certificate_that_may_not_be_pinned_is_never_taken_in() -> None:
     bad = sign(0, Add(HOUSEHOLD, machine, garbage, "x", LENDER))
     merged = membership.merge(EMPTY, [FIRST, bad, add(0, 1)], verify, is_fit)
     assert names(merged.log) == {0, 1}
-    assert merged.unfit == (bad,)
-    assert not merged.false
+    assert merged.unpinnable == (bad,)
+    assert not merged.forged
 
 
 @pytest.mark.usefixtures("little_room")

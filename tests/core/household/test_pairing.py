@@ -16,33 +16,33 @@ from app.core.household.pairing import (
     TOO_MANY,
     UNFINISHED,
     WINDOW_SECONDS,
+    AddMember,
     Admit,
     Admitted,
-    Broken,
+    AttemptBroken,
     Cancelled,
     Check,
     Checking,
     Closed,
     Command,
-    Confirmed,
+    Confirm,
     Done,
-    Drop,
+    EndAttempt,
     Event,
     Exchange,
     HideCode,
-    Keep,
     Linked,
     Open,
     ProofAccepted,
     ProofReceived,
     ProofRejected,
+    RefuseProof,
+    RevokeAdmission,
     ShowCode,
     Signed,
     State,
     TimePassed,
-    TurnAway,
     WindowRequested,
-    Withdraw,
     step,
 )
 from app.core.ids import MachineId
@@ -67,20 +67,20 @@ def test_opening_shows_a_code() -> None:
 def test_the_right_order_pairs() -> None:
     state, commands = run(*RIGHT)
     assert state == Done(M)
-    assert commands == [Check(), Confirmed(), Admit(M), Keep(M), HideCode()]
+    assert commands == [Check(), Confirm(), Admit(M), AddMember(M), HideCode()]
 
 
 def test_every_other_order_of_the_same_events_admits_nobody() -> None:
     for order in itertools.permutations(RIGHT):
         state, commands = run(*order)
         if order != RIGHT:
-            assert Keep(M) not in commands
+            assert AddMember(M) not in commands
             assert not isinstance(state, Done)
 
 
 def test_every_short_sequence_admits_only_through_the_right_one() -> None:
     """Whatever others send meanwhile: what it changes nothing by is left out."""
-    events: list[Event] = [*RIGHT, ProofRejected(), Broken(), TimePassed(3)]
+    events: list[Event] = [*RIGHT, ProofRejected(), AttemptBroken(), TimePassed(3)]
     for order in itertools.product(events, repeat=5):
         state, _ = step(Closed(), WindowRequested(0))
         counted: list[Event] = []
@@ -97,30 +97,30 @@ def test_the_third_wrong_code_closes_the_window() -> None:
     wrong = (ProofReceived(1), ProofRejected())
     state, commands = run(*wrong)
     assert isinstance(state, Open)
-    assert commands[-1] == Drop(Reason("code_wrong", {"tries_left": 2}))
+    assert commands[-1] == EndAttempt(Reason("code_wrong", {"tries_left": 2}))
     state, commands = run(*wrong, *wrong)
-    assert commands[-1] == Drop(Reason("code_wrong", {"tries_left": 1}))
+    assert commands[-1] == EndAttempt(Reason("code_wrong", {"tries_left": 1}))
     state, commands = run(*wrong, *wrong, *wrong)
     assert state == Closed(TOO_MANY)
-    assert commands[-2:] == [Drop(ALL_WRONG), HideCode()]
+    assert commands[-2:] == [EndAttempt(ALL_WRONG), HideCode()]
     assert run(*wrong, *wrong, *wrong, *RIGHT)[0] == Closed(TOO_MANY)  # the fourth, though right
 
 
-@pytest.mark.parametrize("end", [Broken(), TimePassed(ATTEMPT_SECONDS + 1)])
+@pytest.mark.parametrize("end", [AttemptBroken(), TimePassed(ATTEMPT_SECONDS + 1)])
 def test_a_try_is_counted_before_it_is_checked(end: Event) -> None:
     state, commands = run(ProofReceived(1), end)
     assert state == Open(2, WINDOW_SECONDS)
-    assert commands[-1] == Drop(OUT_OF_ORDER)
+    assert commands[-1] == EndAttempt(OUT_OF_ORDER)
 
 
 def test_one_proof_at_a_time() -> None:
     for n in range(1, 5):
         before, _ = run(*RIGHT[:n])
-        assert step(before, ProofReceived(2)) == (before, (TurnAway(),))
+        assert step(before, ProofReceived(2)) == (before, (RefuseProof(),))
 
 
 def test_a_proved_code_is_used_up() -> None:
-    for end in (Broken(), ProofRejected(), TimePassed(ATTEMPT_SECONDS + 1)):
+    for end in (AttemptBroken(), ProofRejected(), TimePassed(ATTEMPT_SECONDS + 1)):
         state, commands = run(*RIGHT[:2], end)
         assert state == Closed(UNFINISHED)
         assert HideCode() in commands
@@ -132,7 +132,7 @@ def test_time_runs_out() -> None:
         assert run(late) == (Closed(EXPIRED), [HideCode()])
     state, commands = run(*RIGHT[:3], TimePassed(2 + LINK_SECONDS))
     assert state == Closed(UNFINISHED)
-    assert commands[-2:] == [Withdraw(M), HideCode()]
+    assert commands[-2:] == [RevokeAdmission(M), HideCode()]
 
 
 def test_an_attempt_may_end_after_the_window() -> None:
@@ -144,13 +144,13 @@ def test_cancelling_ends_every_state() -> None:
     for n in range(4):
         state, commands = run(*RIGHT[:n], Cancelled())
         assert isinstance(state, Closed)
-        assert (Withdraw(M) in commands) == (n == 3)
+        assert (RevokeAdmission(M) in commands) == (n == 3)
     assert run(*RIGHT, Cancelled())[0] == Done(M)
 
 
 def test_late_news_changes_nothing() -> None:
     for state in (Closed(EXPIRED), Done(M), Admitted(M, 9), Open(3, 9)):
-        for event in (ProofAccepted(), ProofRejected(), Broken(), Linked(MachineId("b" * 64))):
+        for event in (ProofAccepted(), ProofRejected(), AttemptBroken(), Linked(MachineId("b" * 64))):
             assert step(state, event) == (state, ())
     for attempt in (Checking(2, 9, 9), Exchange(9)):
         for news in (WindowRequested(1), Linked(M), TimePassed(1)):
@@ -160,4 +160,4 @@ def test_late_news_changes_nothing() -> None:
 def test_a_window_can_be_opened_again() -> None:
     for state in (Closed(TOO_MANY), Done(M)):
         assert step(state, WindowRequested(7)) == (Open(3, 7 + WINDOW_SECONDS), (ShowCode(),))
-        assert step(state, ProofReceived(7)) == (state, (TurnAway(),))
+        assert step(state, ProofReceived(7)) == (state, (RefuseProof(),))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.errors import BadInput
-from app.core.lending.hours import DAY_MINUTES, DAYS, Span, hours_text, read_hours, within
+from app.core.lending.hours import DAY_MINUTES, DAYS, Span, format_hours, is_within, parse_hours
 
 MON, FRI, SAT, SUN = 0, 4, 5, 6
 SEVEN = (0, 1, 2, 3, 4, 5, 6)
@@ -27,7 +27,7 @@ SEVEN = (0, 1, 2, 3, 4, 5, 6)
     ],
 )
 def test_what_people_type(typed: str, spans: tuple[Span, ...]) -> None:
-    assert read_hours(typed) == spans
+    assert parse_hours(typed) == spans
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_what_people_type(typed: str, spans: tuple[Span, ...]) -> None:
 )  # fmt: skip
 def test_what_are_no_hours(typed: str) -> None:
     with pytest.raises(BadInput) as raised:
-        read_hours(typed)
+        parse_hours(typed)
     assert raised.value.reason.code == "hours_odd"
 
 
@@ -57,7 +57,7 @@ def test_what_are_no_hours(typed: str) -> None:
     ],
 )
 def test_what_is_inside(typed: str, weekday: int, minute: int, inside: bool) -> None:
-    assert within(read_hours(typed), weekday, minute) is inside
+    assert is_within(parse_hours(typed), weekday, minute) is inside
 
 
 @pytest.mark.parametrize("fields", [((),), ((7,),), ((1, 0),), ((1, 1),), ((1,), 1440), ((1,), 0, 0), ((1,), 0, 1441)])
@@ -76,10 +76,10 @@ SPANS = st.builds(
 
 @given(st.lists(SPANS, max_size=4), st.integers(0, 6), st.integers(0, DAY_MINUTES - 1))
 def test_what_is_written_means_the_same(spans: list[Span], weekday: int, minute: int) -> None:
-    again = read_hours(hours_text(spans))
-    assert within(again, weekday, minute) == within(spans, weekday, minute)
+    again = parse_hours(format_hours(spans))
+    assert is_within(again, weekday, minute) == is_within(spans, weekday, minute)
 
 
 def test_days_are_named_in_runs() -> None:
-    assert hours_text([Span((0, 1, 2, 5), 60, 120)]) == "mon-wed 01:00-02:00, sat 01:00-02:00"
+    assert format_hours([Span((0, 1, 2, 5), 60, 120)]) == "mon-wed 01:00-02:00, sat 01:00-02:00"
     assert len(DAYS) == 7

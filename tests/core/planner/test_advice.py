@@ -106,6 +106,6 @@ def test_a_good_link_stays_as_it_is() -> None:
 
 
 def test_a_cable_is_no_better_than_what_an_owner_allows() -> None:
-    held = AIR.held_to(1.25e6)
+    held = AIR.limited_to(1.25e6)
     assert by_cable(held).out_bytes_per_s == 1.25e6
-    assert by_cable(AIR.held_to(50e6)).out_bytes_per_s == 50e6
+    assert by_cable(AIR.limited_to(50e6)).out_bytes_per_s == 50e6

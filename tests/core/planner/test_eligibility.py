@@ -9,7 +9,7 @@ import pytest
 from app.core.errors import AppError, BadInput, DoesNotFit, StageLost
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
-from app.core.planner.plan import with_proved
+from app.core.planner.plan import eligible_machines
 from app.core.reasons import said
 from backends.contract import PROVED_ENGINES, is_proved
 
@@ -19,7 +19,7 @@ OLD = Candidate(MachineId("o" * 64), "old", 1, engine="llamacpp 0.3.35")
 
 
 def test_a_lender_with_another_engine_is_left_out_and_named() -> None:
-    known = with_proved(DEN, [ATTIC, OLD, SHED])
+    known = eligible_machines(DEN, [ATTIC, OLD, SHED])
     assert known.lenders == (ATTIC, SHED)
     (why,) = known.reasons
     assert why.code == "left_out_engine"
@@ -27,7 +27,7 @@ def test_a_lender_with_another_engine_is_left_out_and_named() -> None:
 
 
 def test_a_host_with_another_engine_shares_nothing() -> None:
-    known = with_proved(OLD, [ATTIC, SHED])
+    known = eligible_machines(OLD, [ATTIC, SHED])
     assert known.lenders == ()
     assert [why.code for why in known.reasons] == ["plan_engine"]
 
@@ -35,11 +35,11 @@ def test_a_host_with_another_engine_shares_nothing() -> None:
 def test_who_has_not_said_its_engine_takes_part() -> None:
     """Its worker refuses by itself; the name without a version is what is told until the engine was asked."""
     silent = [Candidate(MachineId("x" * 64), "x", 1, engine=name) for name in ("", "llamacpp")]
-    assert with_proved(DEN, silent).lenders == tuple(silent)
+    assert eligible_machines(DEN, silent).lenders == tuple(silent)
 
 
 def test_an_error_names_whose_engine_stood_in_the_way() -> None:
-    known, small = with_proved(DEN, [OLD]), DoesNotFit("helps_nothing")
+    known, small = eligible_machines(DEN, [OLD]), DoesNotFit("helps_nothing")
     error = known.explain(small)
     assert isinstance(error, DoesNotFit)
     assert said(error).startswith("The engine of old is llama-cpp-python 0.3.35")
@@ -48,8 +48,8 @@ def test_an_error_names_whose_engine_stood_in_the_way() -> None:
 
 @pytest.mark.parametrize("error", [BadInput("helps_nothing"), StageLost("helps_nothing")])
 def test_an_error_with_another_cause_stays_as_it_is(error: AppError) -> None:
-    assert with_proved(DEN, [ATTIC]).explain(error) is error
-    assert with_proved(DEN, [OLD]).explain(StageLost("stage_gone")).reason.code == "stage_gone"
+    assert eligible_machines(DEN, [ATTIC]).explain(error) is error
+    assert eligible_machines(DEN, [OLD]).explain(StageLost("stage_gone")).reason.code == "stage_gone"
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_a_version_is_proved_or_not(version: str, proved: bool) -> None:
 
 def test_a_lender_whose_numbers_were_wrong_is_left_out_and_named() -> None:
     wrong = replace(SHED, doubted=True)
-    known, small = with_proved(DEN, [ATTIC, wrong]), DoesNotFit("helps_nothing")
+    known, small = eligible_machines(DEN, [ATTIC, wrong]), DoesNotFit("helps_nothing")
     assert known.lenders == (ATTIC,)
     assert [(why.code, why.facts) for why in known.reasons] == [("left_out_doubted", {"machine": "s"})]
     assert known.explain(small).reason.code == "doubt_in_the_way"
     assert said(known.explain(small)).startswith("s computed wrong numbers in a check")
-    both = with_proved(DEN, [replace(OLD, doubted=True)])
+    both = eligible_machines(DEN, [replace(OLD, doubted=True)])
     assert [why.code for why in both.reasons] == ["left_out_engine"]  # one reason is enough

@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from app.core.household.link import LinkKind
-from app.core.planner.forecast import UNSEEN, Step, forecast, spread, step_layer_s, whole_forecast
+from app.core.planner.forecast import (
+    LAST_LAYER_SAVING,
+    Step,
+    forecast,
+    step_layer_s,
+    users_per_pipeline,
+    whole_forecast,
+)
 from app.core.planner.placement import Candidate, Forecast, Part, Workload
 from app.core.planner.speed_estimates import Speed
 from app.core.planner.stage_memory import split_stages
@@ -40,7 +47,7 @@ def core(name: str, speed: Speed = CORE) -> Candidate:
 def test_one_machine() -> None:
     known = of([16], [core("m0")], Workload(1024))
     assert known.decode_tok_s == pytest.approx(1 / (16 * 0.00325 + 0.013))
-    assert known.ttft_s == pytest.approx(8 * (16 - UNSEEN) * 0.0581 + 0.013)
+    assert known.ttft_s == pytest.approx(8 * (16 - LAST_LAYER_SAVING) * 0.0581 + 0.013)
     assert known.request_s == pytest.approx(known.ttft_s + 255 / known.decode_tok_s)
     assert (known.bottleneck.part, known.bottleneck.name) == (Part.MACHINE, "m0")
     assert known.bottleneck.share == pytest.approx(1.0)
@@ -74,7 +81,7 @@ def test_chunks_follow_at_the_pace_of_the_slowest() -> None:
     known = of([1, 8, 7], [core("m0"), slow], Workload(1024))
     row = Number.F16.row_bytes(2048)
     out_s, in_s = 64 * row / 0.3e6, 64 * row / 0.4e6
-    first = (16 - UNSEEN) * 0.0581 + 0.0002 + out_s + in_s + 0.013
+    first = (16 - LAST_LAYER_SAVING) * 0.0581 + 0.0002 + out_s + in_s + 0.013
     two_under_way = (8 * 0.0581 + 0.0002 + out_s + in_s) / 2
     assert known.ttft_s == pytest.approx(first + 7 * max(out_s, two_under_way))
     on_air = replace(slow, link=replace(slow.link, far_kind=LinkKind.WIFI))  # type: ignore[type-var]
@@ -135,7 +142,7 @@ def test_replicas_share_the_users_by_their_speed() -> None:
     work = Workload(1024, users=6)
     whole = [split_stages([candidate], (0, 16), MODEL, work)[0] for candidate in machines]
     by_id = {candidate.id: candidate for candidate in machines}
-    assert spread([[stage] for stage in whole], by_id, MODEL, work) == [2, 4]
+    assert users_per_pipeline([[stage] for stage in whole], by_id, MODEL, work) == [2, 4]
     known = forecast(whole, by_id, MODEL, work)
     assert known is not None
     each = [whole_forecast(candidate, MODEL, work, n) for candidate, n in zip(machines, (2, 4), strict=True)]
@@ -148,7 +155,7 @@ def test_a_split_beside_a_whole_one_serves_as_many_as_its_own_forecast_bears() -
     work, by_id = Workload(1024, users=6), {candidate.id: candidate for candidate in (host, lender, other)}
     split = split_stages([host, lender, host], (0, 4, 12, 16), MODEL, work)
     whole = split_stages([other], (0, 16), MODEL, work)
-    users = spread([split, whole], by_id, MODEL, work)
+    users = users_per_pipeline([split, whole], by_id, MODEL, work)
     assert sum(users) == 6
     assert users[0] > users[1] > 0  # two machines do more than one
     known = forecast((*split, *whole), by_id, MODEL, work)

@@ -62,9 +62,9 @@ def test_times_that_say_nothing_change_nothing() -> None:
 
 
 def test_machine_and_link_learn_by_their_parts() -> None:
-    known = Corrections().learned(ATTIC.id, compute_s=0.9, way_s=0.1, measured_s=2.0)
+    known = Corrections().learned(ATTIC.id, compute_s=0.9, transfer_s=0.1, measured_s=2.0)
     assert known.of(Part.MACHINE, ATTIC.id).value > known.of(Part.LINK, ATTIC.id).value > 1.0
-    host = Corrections().learned(ATTIC.id, compute_s=1.0, way_s=0.0, measured_s=2.0)
+    host = Corrections().learned(ATTIC.id, compute_s=1.0, transfer_s=0.0, measured_s=2.0)
     assert not host.links
     assert known.of(Part.LINK, MachineId("another")) == Factor()
 

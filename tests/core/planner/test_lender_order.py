@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 from random import Random
 
-from app.core.planner.split_search import Arrangement, arrange, furthest
+from app.core.planner.split_search import Arrangement, arrange, reachable_ends
 
 
 def stands(arrangement: Arrangement, firsts: int, starts: list[int], lengths: list[int]) -> bool:
@@ -37,6 +37,6 @@ def test_an_order_is_found_exactly_when_there_is_one() -> None:
 
 def test_the_edges_that_runs_can_reach() -> None:
     anywhere = (1 << 20) - 1
-    assert furthest(0b10, [[(2, anywhere), (3, anywhere)]]) == 0b11000
-    assert furthest(0b10, [[(2, anywhere)], [(1, 0b1000)]]) == 0b10000
-    assert furthest(0b10, [[(2, 0b100)]]) == 0
+    assert reachable_ends(0b10, [[(2, anywhere), (3, anywhere)]]) == 0b11000
+    assert reachable_ends(0b10, [[(2, anywhere)], [(1, 0b1000)]]) == 0b10000
+    assert reachable_ends(0b10, [[(2, 0b100)]]) == 0

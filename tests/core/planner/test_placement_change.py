@@ -12,11 +12,11 @@ from app.core.planner.placement_change import (
     QUIET_S,
     SETTLED_S,
     is_clearly_better,
-    kept_runs,
     may_load_ahead,
     may_move,
-    moving_s,
-    soonest,
+    move_duration_s,
+    plans_keeping_runs,
+    soonest_plan,
 )
 from app.core.planner.plan import plan
 from app.core.reasons import said
@@ -40,7 +40,7 @@ def holders(result: Plan) -> list[str]:
 def test_what_is_not_lost_stays_and_a_spare_machine_takes_the_rest() -> None:
     planned = now(KITCHEN, STUDY, split=[2, 2, 2, 2])
     assert holders(planned) == ["den 0-2", "kitchen 2-4", "study 4-6", "den 6-8"]
-    [kept] = kept_runs(BEFORE, planned, MODEL)
+    [kept] = plans_keeping_runs(BEFORE, planned, MODEL)
     assert holders(kept) == ["den 0-2", "study 2-4", "kitchen 4-6", "den 6-8"]
     assert kept.forecast is not None
     assert kept.machines == planned.machines
@@ -49,14 +49,14 @@ def test_what_is_not_lost_stays_and_a_spare_machine_takes_the_rest() -> None:
 
 def test_every_spare_machine_may_take_it() -> None:
     spare = machine("loft", 1600, speed(0.002), link())
-    plans = kept_runs(BEFORE, now(KITCHEN, STUDY, spare), MODEL)
+    plans = plans_keeping_runs(BEFORE, now(KITCHEN, STUDY, spare), MODEL)
     assert [holders(result)[1] for result in plans] == ["loft 2-4", "study 2-4"]
 
 
 def test_without_a_spare_machine_nothing_is_kept() -> None:
-    assert kept_runs(BEFORE, now(KITCHEN), MODEL) == ()
+    assert plans_keeping_runs(BEFORE, now(KITCHEN), MODEL) == ()
     small = replace(STUDY, lends_bytes=MIB)
-    assert kept_runs(BEFORE, now(KITCHEN, small), MODEL) == ()
+    assert plans_keeping_runs(BEFORE, now(KITCHEN, small), MODEL) == ()
 
 
 def test_a_whole_model_may_stay_whole() -> None:
@@ -65,33 +65,33 @@ def test_a_whole_model_may_stay_whole() -> None:
     whole = plan(roomy, [], MODEL, WORK)
     split = plan(roomy, [ATTIC, KITCHEN], MODEL, WORK)
     assert len(split.stages) > 1
-    [kept] = kept_runs(whole, split, MODEL)
+    [kept] = plans_keeping_runs(whole, split, MODEL)
     assert kept.stages == whole.stages
     assert is_clearly_better(kept.forecast, split.forecast)
-    assert kept_runs(whole, whole, MODEL) == ()
+    assert plans_keeping_runs(whole, whole, MODEL) == ()
 
 
 def test_machines_load_at_the_same_time_and_what_lies_there_is_not_sent() -> None:
     planned = now(KITCHEN, STUDY, split=[2, 2, 2, 2])
     planned_stage, other = planned.stages[1:3]
     load_s, way_s = planned_stage.weight_bytes / 200e6, planned_stage.weight_bytes / 100e6
-    assert moving_s(planned, [], [], 200e6) == 0.0
-    assert moving_s(planned, [planned_stage], [], 200e6) == pytest.approx(load_s + way_s)
-    assert moving_s(planned, [planned_stage], [planned_stage], 200e6) == pytest.approx(load_s)
-    assert moving_s(planned, [planned_stage, other], [], 200e6) == pytest.approx(load_s + way_s)
+    assert move_duration_s(planned, [], [], 200e6) == 0.0
+    assert move_duration_s(planned, [planned_stage], [], 200e6) == pytest.approx(load_s + way_s)
+    assert move_duration_s(planned, [planned_stage], [planned_stage], 200e6) == pytest.approx(load_s)
+    assert move_duration_s(planned, [planned_stage, other], [], 200e6) == pytest.approx(load_s + way_s)
     here = [planned.stages[0], planned.stages[3]]  # both on the host, and nothing is sent there
     both_s = sum(stage.weight_bytes for stage in here) / 200e6
-    assert moving_s(planned, here, [], 200e6) == pytest.approx(both_s)
+    assert move_duration_s(planned, here, [], 200e6) == pytest.approx(both_s)
 
 
 def test_the_plan_that_ends_a_request_first_is_taken() -> None:
     fast, slow = with_request_s(10.0), with_request_s(12.0)
-    assert soonest([fast, slow], [0.0, 0.0]) == 0
-    assert soonest([fast, slow], [5.0, 0.0]) == 1
-    assert soonest([fast, slow], [1.0, 0.0]) == 0
+    assert soonest_plan([fast, slow], [0.0, 0.0]) == 0
+    assert soonest_plan([fast, slow], [5.0, 0.0]) == 1
+    assert soonest_plan([fast, slow], [1.0, 0.0]) == 0
     unknown = replace(slow, forecast=None)
-    assert soonest([fast, unknown], [0.1, 0.0]) == 1  # only what is known of both counts
-    assert soonest([fast, unknown], [0.0, 0.0]) == 0
+    assert soonest_plan([fast, unknown], [0.1, 0.0]) == 1  # only what is known of both counts
+    assert soonest_plan([fast, unknown], [0.0, 0.0]) == 0
 
 
 def test_only_a_clear_gain_is_one() -> None:

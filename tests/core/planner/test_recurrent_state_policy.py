@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
-from app.core.planner.stage_memory import MOST_ROWS, USES, StateCosts, keep_rule, room_for_states, states_held
+from app.core.planner.stage_memory import (
+    MOST_ROWS,
+    SAVES_PER_RESTORE,
+    StateCosts,
+    keep_rule,
+    room_for_states,
+    states_held,
+)
 from backends.contract import KEPT_STATES, Keep, Layers, Role
 
 MIB = 1 << 20
@@ -39,7 +46,7 @@ def test_what_is_kept(known: StateCosts, rule: Keep) -> None:
 @given(n_bytes=st.integers(1, 1 << 34), byte_s=st.floats(1e-12, 1e-8), row_s=st.floats(1e-6, 10.0))
 def test_a_kept_state_pays_and_a_shorter_prompt_would_not(n_bytes: int, byte_s: float, row_s: float) -> None:
     known = StateCosts(n_bytes, byte_s, row_s, KEPT_STATES)
-    rows, copies_s = known.least_rows, (USES + 1) * known.copy_s
+    rows, copies_s = known.least_rows, (SAVES_PER_RESTORE + 1) * known.copy_s
     assert rows == MOST_ROWS or rows * row_s >= copies_s * (1 - 1e-9)
     assert rows == 1 or (rows - 1) * row_s < copies_s
 

@@ -11,7 +11,7 @@ from app.core.errors import DoesNotFit
 from app.core.planner.placement import Workload
 from app.core.planner.plan import plan
 from app.core.planner.speed_estimates import estimated_model
-from app.core.planner.verdict import Parts, Verdict, VerdictWord, judge, keeps_bytes, verdict_of
+from app.core.planner.verdict import MemoryNeeds, Verdict, VerdictWord, judge, margin_bytes, verdict_of
 from testbed.households import MIB, machine, model, some_household
 
 GIB = 1 << 30
@@ -21,7 +21,7 @@ GIB = 1 << 30
     ("lends", "keeps"), [(0, 0), (1 * GIB, GIB // 4), (4 * GIB, GIB), (16 * GIB, GIB), (100 * GIB, 5 * GIB)]
 )
 def test_what_stays_free(lends: int, keeps: int) -> None:
-    assert keeps_bytes(lends) == keeps
+    assert margin_bytes(lends) == keeps
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_numbers_of_what_does_not_fit() -> None:
     host = machine("host", 500, None)
     verdict = judge(host, [], model([100 * MIB] * 8), Workload(4096))
     parts = verdict.parts
-    assert isinstance(parts, Parts)
+    assert isinstance(parts, MemoryNeeds)
     assert parts.lends_bytes == 500 * MIB
     assert parts.needs_bytes == parts.weight_bytes + parts.kv_bytes + parts.work_bytes
     assert verdict.short_bytes == parts.needs_bytes - 500 * MIB

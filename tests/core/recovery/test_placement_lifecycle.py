@@ -7,15 +7,15 @@ import pytest
 from app.core.errors import Reason
 from app.core.recovery.placement_lifecycle import (
     BLAME_SECONDS,
-    Broke,
     CauseFound,
     Closed,
     Ended,
     Event,
     Loading,
     Lost,
-    Noticed,
+    NoticeReceived,
     Opened,
+    PipelinesLost,
     Ready,
     Recovering,
     State,
@@ -31,10 +31,10 @@ NOTICE: Notice = reconnecting_notice("attic")
     ("state", "event", "then"),
     [
         (Loading(), Opened(), Ready()),
-        (Ready(), Noticed(NOTICE), Recovering(NOTICE)),
-        (Recovering(NOTICE), Noticed(None), Ready()),
-        (Ready(), Broke(SEEN), Lost(SEEN)),
-        (Recovering(NOTICE), Broke(SEEN), Lost(SEEN)),
+        (Ready(), NoticeReceived(NOTICE), Recovering(NOTICE)),
+        (Recovering(NOTICE), NoticeReceived(None), Ready()),
+        (Ready(), PipelinesLost(SEEN), Lost(SEEN)),
+        (Recovering(NOTICE), PipelinesLost(SEEN), Lost(SEEN)),
         (Lost(SEEN), Closed(9.0), Ended(9.0, SEEN)),
         (Loading(), Closed(9.0), Ended(9.0)),
         (Ready(), Closed(9.0), Ended(9.0)),
@@ -47,10 +47,10 @@ def test_each_event_leads_on(state: State, event: Event, then: State) -> None:
 @pytest.mark.parametrize(
     ("state", "event"),
     [
-        (Loading(), Noticed(NOTICE)),
-        (Loading(), Broke(SEEN)),
+        (Loading(), NoticeReceived(NOTICE)),
+        (Loading(), PipelinesLost(SEEN)),
         (Ready(), Opened()),
-        (Lost(SEEN), Noticed(None)),
+        (Lost(SEEN), NoticeReceived(None)),
         (Lost(SEEN), Opened()),
         (Ended(1.0), Closed(2.0)),
         (Ended(1.0), CauseFound(TRUE, 1.0)),  # it was stopped: nothing was lost
@@ -64,7 +64,7 @@ def test_what_means_nothing_to_a_state_leaves_it_as_it_is(state: State, event: E
 def test_the_true_cause_counts_also_where_it_is_known_before_the_end(begins: State) -> None:
     """Told news meanwhile does not make it forgotten."""
     known = step(begins, CauseFound(TRUE, 0.0))
-    assert step(step(known, Noticed(None)), Broke(SEEN)) == Lost(TRUE)
+    assert step(step(known, NoticeReceived(None)), PipelinesLost(SEEN)) == Lost(TRUE)
 
 
 def test_the_true_cause_counts_for_a_while_after_the_end() -> None:

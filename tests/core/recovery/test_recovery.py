@@ -17,23 +17,23 @@ from app.core.recovery.recovery import (
     WAIT_S,
     Build,
     Built,
-    Came,
     Event,
     GiveUp,
-    Interruption,
+    HouseholdChanged,
+    InterruptionRecord,
     Loss,
-    Misfit,
+    Notify,
     Over,
     Plan,
+    PlanFailed,
     Planned,
     Planning,
     Rebuilding,
     Resume,
-    Say,
     Short,
     Steady,
     Wait,
-    Waited,
+    WaitExpired,
     leaving_notice,
     shortage_reason,
     step,
@@ -57,7 +57,7 @@ def run(*events: Event) -> tuple[recovery.State, list[recovery.Command]]:
 
 
 def spoken(commands: list[recovery.Command]) -> list[str]:
-    return [said(command.notice.reason) for command in commands if isinstance(command, Say)]
+    return [said(command.notice.reason) for command in commands if isinstance(command, Notify)]
 
 
 def test_a_loss_is_said_and_planned_around() -> None:
@@ -119,17 +119,17 @@ def test_it_is_tried_three_times() -> None:
 
 
 def test_what_does_not_fit_waits_for_a_machine() -> None:
-    state, commands = run(GONE, Misfit(SHORT))
+    state, commands = run(GONE, PlanFailed(SHORT))
     assert state == Short(Planning(GONE, 1, frozenset({"a"}), frozenset({"a"})), SHORT, 100 + WAIT_S)
     assert commands[-1] == Wait(100 + WAIT_S)
     assert "7 GiB" in spoken(commands)[0]
     # whoever came may be the one that was lost
-    assert run(GONE, Misfit(SHORT), Came())[1] == [Plan()]
+    assert run(GONE, PlanFailed(SHORT), HouseholdChanged())[1] == [Plan()]
 
 
 def test_what_was_waited_for_in_vain_is_not_promised_any_more() -> None:
     """The answer is over then: nothing goes on by itself."""
-    state, commands = run(GONE, Misfit(SHORT), Waited())
+    state, commands = run(GONE, PlanFailed(SHORT), WaitExpired())
     assert isinstance(state, Over)
     assert commands == [GiveUp(state.why)]
     words = said(state.why)
@@ -155,20 +155,20 @@ def test_a_machine_that_leaves_computes_on_until_others_have_its_layers() -> Non
 
 
 def test_what_is_still_missing_is_not_said_again() -> None:
-    state, commands = run(GONE, Misfit(SHORT), Came(), Misfit(SHORT))
+    state, commands = run(GONE, PlanFailed(SHORT), HouseholdChanged(), PlanFailed(SHORT))
     assert commands == [Wait(100 + WAIT_S)]
     assert isinstance(state, Short)
     less = Reason("recovery_short", {"machine": "attic", "what": "2 GiB are missing."})
-    assert "2 GiB" in spoken(run(GONE, Misfit(SHORT), Came(), Misfit(less))[1])[0]
+    assert "2 GiB" in spoken(run(GONE, PlanFailed(SHORT), HouseholdChanged(), PlanFailed(less))[1])[0]
 
 
-@pytest.mark.parametrize("event", [Built(), Came(), Waited(), Planned((), 1), Misfit(SHORT)])
+@pytest.mark.parametrize("event", [Built(), HouseholdChanged(), WaitExpired(), Planned((), 1), PlanFailed(SHORT)])
 def test_news_that_does_not_fit_changes_nothing(event: Event) -> None:
     for state in (Steady(), Over(SHORT)):
         assert step(state, event) == (state, ())
 
 
-EVENTS = st.sampled_from([LOSS, GONE, OTHER, Planned(("den",), 1), Misfit(SHORT), Built(), Came()])
+EVENTS = st.sampled_from([LOSS, GONE, OTHER, Planned(("den",), 1), PlanFailed(SHORT), Built(), HouseholdChanged()])
 
 
 @given(st.lists(EVENTS, max_size=40))
@@ -178,7 +178,7 @@ def test_each_state_asks_for_one_thing(events: list[Event]) -> None:
     for event in events:
         before = state
         state, commands = step(state, event)
-        requests = [command for command in commands if not isinstance(command, Say)]
+        requests = [command for command in commands if not isinstance(command, Notify)]
         assert len(requests) == (1 if commands else 0)
         if isinstance(before, Over):
             assert (state, commands) == (before, ())
@@ -187,28 +187,28 @@ def test_each_state_asks_for_one_thing(events: list[Event]) -> None:
 
 
 def test_an_answer_remembers_what_it_went_through() -> None:
-    answer = Interruption()
-    assert answer.went_on(1.0) is None
+    answer = InterruptionRecord()
+    assert answer.record_recovery(1.0) is None
     for n in range(MAX_RECOVERIES):
-        assert answer.lose(Loss("a", "attic", WHY, at_s=10.0 * n, silent_s=0.25))
-        answer.hear(recovery.Notice("lost", "attic", WHY))
+        assert answer.record_loss(Loss("a", "attic", WHY, at_s=10.0 * n, silent_s=0.25))
+        answer.record_notice(recovery.Notice("lost", "attic", WHY))
         if n == 0:
             moved = Reason("recovery_moved", {"machine": "attic", "to": "den"})
-            answer.hear(recovery.Notice("rebuilding", "attic", moved))
-        done = answer.went_on(10.0 * n + 3)
+            answer.record_notice(recovery.Notice("rebuilding", "attic", moved))
+        done = answer.record_recovery(10.0 * n + 3)
         assert done is not None
         assert (done.machine, done.detected_after_s, done.recovered_after_s) == ("attic", 0.25, 3.0)
         assert done.others == ("den" if n == 0 else ""), "who took over before is not named again"
         assert said(recovery.continued_notice(done).reason) == "Continued after 3 s."
-    assert not answer.lose(LOSS)
+    assert not answer.record_loss(LOSS)
     assert len(answer.recovered) == MAX_RECOVERIES
 
 
 def test_a_loss_while_it_is_mended_counts_from_the_first() -> None:
-    answer = Interruption()
-    answer.lose(LOSS)
-    answer.lose(OTHER)
-    done = answer.went_on(105.0)
+    answer = InterruptionRecord()
+    answer.record_loss(LOSS)
+    answer.record_loss(OTHER)
+    done = answer.record_recovery(105.0)
     assert done is not None
     assert (done.machine, done.recovered_after_s) == ("attic", 5.0)
 
@@ -244,29 +244,29 @@ def in_step(why: Reason, machine: str = "") -> Loss:
 def test_the_second_process_that_an_answer_ends_was_no_chance(
     deaths: list[tuple[Reason, str]], is_special: bool, is_cause: bool
 ) -> None:
-    answer = Interruption()
+    answer = InterruptionRecord()
     for why, machine in deaths:
-        answer.took_part(in_step(why, machine), is_special)
+        answer.record_death(in_step(why, machine), is_special)
     assert answer.is_cause(in_step(*deaths[-1])) is is_cause
 
 
 def test_an_answer_is_suspected_for_some_tokens() -> None:
-    answer = Interruption()
-    answer.took_part(in_step(CRASHED), False)
+    answer = InterruptionRecord()
+    answer.record_death(in_step(CRASHED), False)
     for _ in range(CALM_TOKENS):
         assert answer.is_suspected
-        answer.goes_on()
+        answer.count_token()
     assert not answer.is_suspected
 
 
 def test_what_another_answer_did_is_taken_back() -> None:
-    answer = Interruption()
+    answer = InterruptionRecord()
     for _ in range(MAX_RECOVERIES):
-        assert answer.lose(in_step(CRASHED))
-    assert not answer.lose(in_step(CRASHED))
+        assert answer.record_loss(in_step(CRASHED))
+    assert not answer.record_loss(in_step(CRASHED))
     answer.absolve(2)
     assert answer.times == MAX_RECOVERIES - 2
-    assert answer.lose(in_step(CRASHED))
+    assert answer.record_loss(in_step(CRASHED))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from app.core.scheduler.schedule import QueuedRequest, UsualDuration, queued_req
 
 def known(seconds: float) -> UsualDuration:
     usual = UsualDuration()
-    usual.took(seconds)
+    usual.record(seconds)
     return usual
 
 
@@ -41,8 +41,8 @@ def test_a_slot_is_free_when_its_answer_took_as_long_as_usual(
 def test_what_is_usual_follows_the_newest_and_begins_with_the_first() -> None:
     usual = UsualDuration()
     assert (usual.seconds, usual.wait(3, 1)) == (1.0, 3)
-    usual.took(30.0)
+    usual.record(30.0)
     assert usual.seconds == 30.0
-    usual.took(20.0)
+    usual.record(20.0)
     assert usual.seconds == pytest.approx(28.0)
     assert (usual.wait(3, 2), usual.wait(0, 2)) == (42, 1)

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.scheduler.routing import COLD_STEPS, UNKNOWN, Pace, ReplicaState, pace_of, route, updated_pace, wait_s
+from app.core.scheduler.routing import (
+    COLD_STEPS,
+    UNKNOWN_PACE,
+    Pace,
+    ReplicaState,
+    pace_of,
+    route,
+    updated_pace,
+    wait_s,
+)
 
 PACE = Pace(row_s=0.01, step_s=0.05, crowd=0.2)
 IDLE = ReplicaState(PACE, True, 0, 0, 4, 0)
@@ -68,7 +77,7 @@ def test_who_does_not_serve_gets_nothing() -> None:
 def test_unknown_paces_are_alike() -> None:
     unknown = replace(IDLE, pace=None)
     assert route([replace(unknown, running=1), unknown], 100, 10) == 1
-    assert wait_s(unknown, 100, 10) == wait_s(replace(IDLE, pace=UNKNOWN), 100, 10)
+    assert wait_s(unknown, 100, 10) == wait_s(replace(IDLE, pace=UNKNOWN_PACE), 100, 10)
 
 
 def test_an_answer_counts_as_long_as_it_may_get() -> None:

@@ -166,7 +166,7 @@ class Request:
     cells: int
     conversation: str | None = None
     overtaken: int = 0
-    goes_first: bool = False
+    has_priority: bool = False
 
 
 def test_the_empty_slot_is_taken_before_a_full_one_and_the_oldest_of_these() -> None:
@@ -197,13 +197,13 @@ def test_the_owner_s_own_stand_before_others_a_few_times_and_nobody_takes_their_
     idle = [IdleSlot(0, 1, "mine", (1, 2, 3, 4))]
     requests = [Request((1, 2, 3, 9), 10, "mine"), Request((7, 8), 10)]
     line = list(requests)
-    assert queue_place(line, goes_first=False) == 2
+    assert queue_place(line, has_priority=False) == 2
     for n in range(MAX_OVERTAKEN):
-        assert queue_place(line, goes_first=True) == n  # in the order in which they came
-        line.insert(n, Request((5, 6), 10, goes_first=True))
+        assert queue_place(line, has_priority=True) == n  # in the order in which they came
+        line.insert(n, Request((5, 6), 10, has_priority=True))
     assert [other.overtaken for other in requests] == [MAX_OVERTAKEN] * 2
     assert admit(line, idle, 0, limits()) == Admission(0, 0, 0)
-    assert queue_place(line, goes_first=True) == len(line)  # now it is theirs
+    assert queue_place(line, has_priority=True) == len(line)  # now it is theirs
     assert admit(requests[::-1], idle, 0, limits()) == Admission(0, 0, 0)
 
 

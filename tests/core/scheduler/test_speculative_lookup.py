@@ -16,9 +16,9 @@ from app.core.scheduler.speculative_lookup import (
     LEAST_PLAIN,
     MOST_ALIKE,
     READ_AT_ONCE,
-    Gain,
     Lookup,
     Score,
+    SpeculationGain,
     TokenMatch,
     TokenOrigin,
 )
@@ -122,20 +122,20 @@ def test_a_score_forgets() -> None:
 def test_a_better_chance_pays_if_a_worse_one_does(
     measured: list[tuple[TokenOrigin, float]], first: float, second: float
 ) -> None:
-    gain = Gain()
+    gain = SpeculationGain()
     for way, seconds in measured:
         gain = gain.after(way, seconds)
     assert gain.pays(max(first, second)) or not gain.pays(min(first, second)) or lost(gain)
     assert not gain.pays(0.0)
 
 
-def lost(gain: Gain) -> bool:
+def lost(gain: SpeculationGain) -> bool:
     """Even a right guess costs more than a wrong one: then fewer are made, whatever their chance."""
     return gain.shares[TokenOrigin.RIGHT] > max(1.0, gain.shares[TokenOrigin.WRONG])
 
 
-def measured(plain_s: float, right: float, wrong: float, opened: float = 1.0) -> Gain:
-    gain = Gain()
+def measured(plain_s: float, right: float, wrong: float, opened: float = 1.0) -> SpeculationGain:
+    gain = SpeculationGain()
     for _ in range(LEAST_PLAIN + 5):
         gain = gain.after(TokenOrigin.PLAIN, plain_s)
     for way, share in ((TokenOrigin.RIGHT, right), (TokenOrigin.WRONG, wrong), (TokenOrigin.OPENED, opened)):
@@ -161,16 +161,16 @@ def test_a_guess_pays_from_some_chance_on(right: float, wrong: float, opened: fl
 
 
 def test_what_a_guess_takes_in_the_first_run_is_measured() -> None:
-    assert Gain().first_took(0.01).first_s == 0.01
-    gain = Gain().first_took(0.01).first_took(5.0)
+    assert SpeculationGain().after_first_run(0.01).first_s == 0.01
+    gain = SpeculationGain().after_first_run(0.01).after_first_run(5.0)
     assert 0.01 < gain.first_s < 0.013
     assert gain.after(TokenOrigin.PLAIN, 0.03).first_s == gain.first_s
 
 
 def test_nothing_pays_where_guesses_only_cost_nor_before_anything_is_measured() -> None:
     assert not measured(0.03, 1.05, 1.3).pays(1.0)
-    assert not Gain().after(TokenOrigin.RIGHT, 0.001).pays(1.0)
-    few = Gain()
+    assert not SpeculationGain().after(TokenOrigin.RIGHT, 0.001).pays(1.0)
+    few = SpeculationGain()
     for _ in range(LEAST_PLAIN - 1):
         few = few.after(TokenOrigin.PLAIN, 0.03)
     assert not few.pays(1.0)

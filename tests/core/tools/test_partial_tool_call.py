@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.core.json_schema.partial_json import certain_part
 from app.core.tools.call_cursor import Call, complete_calls
-from app.core.tools.call_finder import CallFinder, begun_calls
+from app.core.tools.call_finder import CallFinder, truncated_calls
 from app.core.tools.call_markers import markers_of
 from tests.core.call_formats import FORMATS
 
@@ -109,5 +109,5 @@ PIECES = st.lists(st.sampled_from(SIGNS) | VALUES.map(json.dumps), min_size=1, m
 def test_whatever_was_cut_is_read_to_its_end(style: str, pieces: list[str], lacks: int) -> None:
     text = "".join(pieces)
     cut = text[: max(1, len(text) - lacks)]
-    calls = begun_calls(FORMATS[style], cut, TOOLS) + read(style, cut, is_cut=True)[1]
+    calls = truncated_calls(FORMATS[style], cut, TOOLS) + read(style, cut, is_cut=True)[1]
     assert {call.name for call in calls} <= TOOLS.keys()

@@ -7,12 +7,12 @@ import pytest
 from app.core.errors import BadInput
 from app.core.tools.reasoning import (
     AnswerStart,
-    Kind,
+    PartKind,
     Thinking,
     ThoughtSplitter,
+    answer_prefix,
     answer_start,
-    before_answer,
-    ended_early,
+    early_end,
     marker_tokens,
     template_options,
 )
@@ -39,7 +39,7 @@ KIMI = ReasoningFormat(
     answer_end=("<|close|>response<|sep|>", "<|close|>message<|sep|>"),
 )
 GRANITE = ReasoningFormat("<think>", ("</think>",), answer_begin=("<response>",), answer_end=("</response>",))
-OPENED, ANSWERS, TOOLS = (AnswerStart(in_thought=True), AnswerStart(in_answer=True), AnswerStart(passes_calls=True))
+OPENED, ANSWERS, TOOLS = (AnswerStart(in_thought=True), AnswerStart(in_answer=True), AnswerStart(keeps_calls=True))
 CALL = '<|channel|>commentary to=functions.x <|constrain|>json<|message|>{"a":1}<|call|>'
 KIMI_CONTROLS = ("<|open|>", "<|close|>", "<|sep|>")
 GEMMA_CONTROLS = ("<|channel>", "<channel|>")
@@ -62,11 +62,11 @@ def parted(
     thought = answer = ""
     for part in parts:
         match part.kind:
-            case Kind.TURN:
+            case PartKind.TURN:
                 thought, answer = answer, ""
-            case Kind.THOUGHT:
+            case PartKind.THOUGHT:
                 thought += part.text
-            case Kind.ANSWER:
+            case PartKind.ANSWER:
                 answer += part.text
     return thought, answer
 
@@ -146,8 +146,8 @@ def test_a_call_on_a_line_of_its_own_ends_a_thought(step: int) -> None:
         splitter = ThoughtSplitter(THINK, OPENED, frozenset(), calls)
         parts = [part for at in range(0, len(written), step) for part in splitter.push(written[at : at + step])]
         parts += splitter.flush()
-        thought = "".join(part.text for part in parts if part.kind is Kind.THOUGHT)
-        answer = "".join(part.text for part in parts if part.kind is Kind.ANSWER)
+        thought = "".join(part.text for part in parts if part.kind is PartKind.THOUGHT)
+        answer = "".join(part.text for part in parts if part.kind is PartKind.ANSWER)
         assert (thought, answer) == expected
 
 
@@ -188,13 +188,13 @@ def test_what_is_asked_of_thinking_is_told_to_the_template_or_refused() -> None:
 
 
 def test_a_thought_that_is_ended_leads_to_the_answer() -> None:
-    assert ended_early(THINK, calls=False) == "\n</think>\n\n"
-    assert ended_early(GRANITE, calls=False) == "\n</think><response>\n\n"
-    text = ended_early(HARMONY, calls=False)
+    assert early_end(THINK, calls=False) == "\n</think>\n\n"
+    assert early_end(GRANITE, calls=False) == "\n</think><response>\n\n"
+    text = early_end(HARMONY, calls=False)
     assert text == "<|end|><|start|>assistant<|channel|>final<|message|>"
-    assert ended_early(HARMONY, calls=True) == "<|end|><|start|>assistant"
-    assert before_answer(HARMONY, calls=False, thought=False) == "<|channel|>final<|message|>"
-    assert before_answer(THINK, calls=False, thought=False) == ""
+    assert early_end(HARMONY, calls=True) == "<|end|><|start|>assistant"
+    assert answer_prefix(HARMONY, calls=False, thought=False) == "<|channel|>final<|message|>"
+    assert answer_prefix(THINK, calls=False, thought=False) == ""
 
 
 def test_signs_are_looked_for_token_by_token() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from app.core.tools.template_messages import counted_ids, for_template, one_by_one, short_ids
+from app.core.tools.template_messages import counted_ids, for_template, one_call_per_message, short_ids
 from backends.contract import CallFormat, Ids, PastCalls, Payload
 from tests.core.call_formats import FORMATS
 
@@ -22,21 +22,21 @@ def came(name: str) -> dict[str, Any]:
 
 
 def test_several_calls_are_told_one_after_another_with_what_came_of_each() -> None:
-    reports = one_by_one([USER, said("a", "b"), came("b"), came("a"), USER])
+    reports = one_call_per_message([USER, said("a", "b"), came("b"), came("a"), USER])
     assert reports == [USER, {**said("b"), "content": ""}, came("b"), said("a"), came("a"), USER]
     unnamed: dict[str, Any] = {"role": "tool", "content": "x"}
-    assert one_by_one([said("a", "b"), unnamed, unnamed])[2:] == [
+    assert one_call_per_message([said("a", "b"), unnamed, unnamed])[2:] == [
         {**said("b"), "content": ""}, unnamed,
     ]  # fmt: skip
 
 
 def test_calls_without_results_and_single_ones_stay() -> None:
     thinks = {**said("a", "b"), "reasoning_content": "Well."}
-    thoughts = [item.get("reasoning_content") for item in one_by_one([USER, thinks, came("a"), came("b")])]
+    thoughts = [item.get("reasoning_content") for item in one_call_per_message([USER, thinks, came("a"), came("b")])]
     assert thoughts == [None, "Well.", None, None, None]  # once, before the first
     plain = [said("a"), came("a"), USER]
-    assert one_by_one(plain) == plain
-    assert one_by_one([said("a", "b"), came("a")]) == [
+    assert one_call_per_message(plain) == plain
+    assert one_call_per_message([said("a", "b"), came("a")]) == [
         said("a"), came("a"), {**said("b"), "content": ""},
     ]  # fmt: skip
 
@@ -80,7 +80,7 @@ def test_kimi_counts_the_calls_of_a_conversation() -> None:
 def test_only_those_families_are_told_otherwise() -> None:
     messages = [USER, said("a", "b"), came("a"), came("b")]
     assert for_template(FORMATS["hermes"], messages) == for_template(None, messages) == messages
-    assert for_template(FORMATS["llama3"], messages) == one_by_one(messages)
+    assert for_template(FORMATS["llama3"], messages) == one_call_per_message(messages)
     short = replace(FORMATS["ministral"], past=PastCalls(ids=Ids.SHORT))
     assert for_template(short, messages) == short_ids(messages)
     assert for_template(FORMATS["kimi"], messages) == counted_ids(messages)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api.answers import ForecastSpeed
 from app.api.computer import AnswerEntry
+from app.api.responses import ForecastSpeed
 from app.decoding import convert
 from app.gui.activity.bench_store import Bench, Result
 

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 from pytestqt.qtbot import QtBot
 
-from app.api.answers import ForecastSpeed
 from app.api.plans import FirstToken, Forecast, LoadedModel
+from app.api.responses import ForecastSpeed
 from app.core.errors import BadInput, StageLost
 from app.gui.activity import bench_report
 from app.gui.activity.activity_page import ActivityPage

@@ -10,8 +10,8 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.api.answers import Loaded
 from app.api.plans import LoadedModel, Plan
+from app.api.responses import LoadResponse
 from app.core.errors import DoesNotFit
 from app.decoding import convert
 from app.gui.activity.activity_page import ActivityPage
@@ -139,7 +139,7 @@ def test_where_one_machine_cannot_hold_it_the_layers_come_back_and_it_is_said(
     def call(method: str, path: str, body: Json, done: Any, failed: Any, *_: Any, **types: object) -> Asked:
         requests.append(body)
         if "split" in body:
-            done(Loaded(LOADED))
+            done(LoadResponse(LOADED))
         else:
             failed(DoesNotFit("does_not_fit_anywhere"))
         return Asked()

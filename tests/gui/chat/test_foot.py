@@ -84,7 +84,7 @@ def test_what_an_answer_went_through_stands_below_it(qtbot: QtBot, page: ChatPag
     last = tree.path(page.chat)[-1]
     lost = {"machine": "attic", "detected_after_s": 0.1, "recovered_after_s": 48.0}
     figures = last.details[FIGURES] | {"recovered": [lost, lost | {"with": "study", "left": True}]}
-    chat = tree.say(page.chat, last.id, last.text, {**last.details, FIGURES: figures})
+    chat = tree.set_text(page.chat, last.id, last.text, {**last.details, FIGURES: figures})
     page.history.save(chat)
     page.open_chat(page.history.begin().id)
     page.open_chat(chat.id)

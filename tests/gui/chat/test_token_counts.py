@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.api.answers import TokenCount
 from app.api.plans import LoadedModel
+from app.api.responses import TokenCount
 from app.api.snapshot import Snapshot
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.composer import TokenCounts

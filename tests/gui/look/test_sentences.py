@@ -15,15 +15,15 @@ from PySide6.QtCore import QLocale
 
 from app.core import reasons
 from app.core.errors import DoesNotFit, Fact, Reason
-from app.core.reasons import Face
+from app.core.reasons import Locale
 from app.core.recovery import recovery
 from app.gui.look.sentences import last_words, said, told
 from tests.test_reasons import PROJECT, sources
 
 GERMAN = reasons.language("de")
 ENGLISH = reasons.language("en")
-DE = Face("de", True, ",", ".", {"guide": "Guide"})
-EN = Face("en", True, names={"guide": "Guide"})
+DE = Locale("de", True, ",", ".", {"guide": "Guide"})
+EN = Locale("en", True, names={"guide": "Guide"})
 COMMAND = re.compile(r"`(poolhouse|make) ")
 NEVER_IN_THE_WINDOW = {  # the command line says these, or programs hear them
     "embedding_model_missing",
@@ -38,7 +38,7 @@ ABOUT_THE_INSTALLATION = {  # from its source, where there is no other way
     "left_out_engine", "plan_engine", "engine_in_the_way", "engine_unproved", "cure_engine_unproved",
     "engine_missing", "cure_engine_missing",
 }  # fmt: skip
-HELPS = reasons.in_sequence(
+HELPS = reasons.combined_reason(
     [Reason("helps_context", {"context": 4096}), Reason("helps_machine", {"more_bytes": 3 << 29})]
 )
 HILFT = "Ein Kontext von 4.096 Token passt. Ein weiteres Gerät, das 1,5 GiB verleiht, würde reichen."
@@ -87,7 +87,7 @@ def a_fact(name: str, form: str) -> Fact:
 
 
 @pytest.mark.parametrize("face", [DE, EN], ids=["de", "en"])
-def test_every_code_is_said_with_nested_facts_in_one_language(face: Face) -> None:
+def test_every_code_is_said_with_nested_facts_in_one_language(face: Locale) -> None:
     """A nested reason has the language of the sentence around it."""
     for code, english in (ENGLISH.sentences | ENGLISH.phrases).items():
         facts = {name: a_fact(name, form or "") for _, name, form, _ in string.Formatter().parse(english) if name}
@@ -125,7 +125,7 @@ def test_who_ends_processes_hears_one_cure_in_one_sentence() -> None:
 
 
 @pytest.mark.parametrize("face", [EN, DE], ids=["en", "de"])
-def test_the_window_sends_nobody_to_the_command_line(face: Face) -> None:
+def test_the_window_sends_nobody_to_the_command_line(face: Locale) -> None:
     sentences = {
         code: reasons.said(Reason(code, dict.fromkeys(facts_of(english), 7)), face)
         for code, english in ENGLISH.sentences.items()
@@ -175,7 +175,7 @@ def test_sentences_are_made_from_codes_and_not_found_by_patterns() -> None:
         for name, tree in sources("app/gui")
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "app.core.reasons"
-        and any(alias.name in ("SENTENCES", "PHRASES", "said", "in_words") for alias in node.names)
+        and any(alias.name in ("SENTENCES", "PHRASES", "said", "sentence_for") for alias in node.names)
     ]  # fmt: skip
     assert not texts, "the window says reasons by app/gui/look/sentences.py:\n" + "\n".join(texts)
 
@@ -310,7 +310,7 @@ def test_an_error_is_said_in_german(german: None) -> None:
 def test_what_another_node_said_stays_as_it_is(german: None) -> None:
     assert said(Reason("said_by_node", {"sentence": "Something else happened."})) == "Something else happened."
     assert said(None) == told({"reason": "Paused by its owner."}) == ""
-    assert reasons.said(Reason("pause_hot"), Face("fr")) == reasons.said(Reason("pause_hot"))
+    assert reasons.said(Reason("pause_hot"), Locale("fr")) == reasons.said(Reason("pause_hot"))
 
 
 def test_english_is_said_as_in_the_terminal() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.api.answers import ProgressLine
 from app.api.plans import Progress
+from app.api.responses import ProgressLine
 from app.gui.activity.now_card import jobs_of
 from app.gui.api.node_state import Link
 from app.gui.models import importing as module

@@ -71,7 +71,7 @@ def recommend(page: ModelsPage, **changes: Any) -> None:
     """Return the answer of a node that recommends one of two models."""
     offers = [offer("large-70b", splits=False), offer("small-1b", name="Small 1B")]
     page.library._offers_loaded(convert({"models": offers}, models.Catalog))
-    page.library._starter_loaded(convert({"starter": STARTER | changes}, models.StarterAnswer))
+    page.library._starter_loaded(convert({"starter": STARTER | changes}, models.StarterResponse))
 
 
 def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
@@ -88,7 +88,7 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     assert card.name.whole() == "Small 1B"
     needs = "Needs 1.0 GiB of the 4.0 GiB free for models."
     assert card.why.text() == f"{needs} The model's speed here has not been measured yet."
-    page.library._starter_loaded(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterAnswer))
+    page.library._starter_loaded(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterResponse))
     assert card.why.text() == f"{needs} Forecast: about 11.6 tok/s."
     assert card.download.text() == "Download 700 MiB"
     requests: list[Any] = []

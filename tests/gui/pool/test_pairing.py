@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.api.answers import Joined
+from app.api.responses import JoinResponse
 from app.api.snapshot import MachineRef
 from app.core.errors import Refused
 from app.gui.api.node_client import Call
@@ -131,11 +131,11 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
 
 def test_who_joins_where_its_name_is_taken_reads_its_new_one(at_lone: Desk, parent: QWidget) -> None:
     joining = JoinSheet(at_lone.services, parent)
-    joining._joined(Joined(MachineRef("d", "den"), called="DEN 2"))
+    joining._joined(JoinResponse(MachineRef("d", "den"), called="DEN 2"))
     assert joining.heading.text() == "Paired with den"
     assert "so this one is now called DEN 2. " in joining.sentence.text()
     again = JoinSheet(at_lone.services, parent)
-    again._joined(Joined(MachineRef("d", "den")))
+    again._joined(JoinResponse(MachineRef("d", "den")))
     assert "is now called" not in again.sentence.text()
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from app.core.lending.hours import MAX_SPANS, hours_text, read_hours, within
+from app.core.lending.hours import MAX_SPANS, format_hours, is_within, parse_hours
 from app.gui.this_computer.hours_card import ALL, Cells, cells_of, is_exact, spans_of, text_of
 
 
@@ -25,7 +25,7 @@ from app.gui.this_computer.hours_card import ALL, Cells, cells_of, is_exact, spa
     ],
 )
 def test_what_is_painted_is_written_as_people_do(typed: str, written: str) -> None:
-    assert text_of(cells_of(read_hours(typed))) == written
+    assert text_of(cells_of(parse_hours(typed))) == written
 
 
 def test_every_painting_comes_back() -> None:
@@ -37,8 +37,8 @@ def test_every_painting_comes_back() -> None:
                 continue
             spans = spans_of(cells)
             assert cells_of(spans) == cells
-            if len(spans) <= MAX_SPANS and len(hours_text(spans)) <= 400:
-                assert cells_of(read_hours(hours_text(spans))) == cells
+            if len(spans) <= MAX_SPANS and len(format_hours(spans)) <= 400:
+                assert cells_of(parse_hours(format_hours(spans))) == cells
 
 
 def test_no_hour_is_no_rule() -> None:
@@ -47,8 +47,8 @@ def test_no_hour_is_no_rule() -> None:
 
 
 def test_half_hours_are_not_lost_silently() -> None:
-    spans = read_hours("mon 18:30-20:00")
+    spans = parse_hours("mon 18:30-20:00")
     assert not is_exact(spans)
     assert cells_of(spans) == {(0, 19)}
-    assert is_exact(read_hours("mon 18:00-20:00, sat"))
-    assert within(spans, 0, 18 * 60 + 45)
+    assert is_exact(parse_hours("mon 18:00-20:00, sat"))
+    assert is_within(spans, 0, 18 * 60 + 45)

@@ -161,6 +161,6 @@ async def test_a_reader_that_is_behind_by_more_than_a_full_queue_ends_too(monkey
 def test_the_owner_does_not_overtake_an_answer_that_has_begun() -> None:
     """The answer waits again if its pipeline was lost, and somebody is reading it."""
     item = SequenceState(request("hello", 5), 600, None)  # type: ignore[arg-type]
-    assert queue_place([item], goes_first=True) == 0
+    assert queue_place([item], has_priority=True) == 0
     item.timing.begun_at = 1.0
-    assert queue_place([item], goes_first=True) == 1
+    assert queue_place([item], has_priority=True) == 1

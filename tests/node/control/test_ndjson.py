@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from app.api.answers import DoneLine, ProgressLine
 from app.api.plans import Progress
+from app.api.responses import DoneLine, ProgressLine
 from app.core.errors import BadInput
 from app.node.control import json_bodies
 from app.node.control.json_bodies import Report, stream, with_progress

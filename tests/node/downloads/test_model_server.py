@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from app.api.downloads import Giving
+from app.api.downloads import OutgoingCopy
 from app.core.errors import Unreachable
 from app.network.peer.listener import MODELS_PATH
 from app.network.peer.peer_client import GuestClient, reported_error
@@ -29,7 +29,7 @@ DATA = bytes(range(256)) * 8
 class Asking:
     """attic, which asks den: status, headers and body of each answer."""
 
-    def __init__(self, client: GuestClient, requests: list[str], queue: asyncio.Queue[Giving | None]) -> None:
+    def __init__(self, client: GuestClient, requests: list[str], queue: asyncio.Queue[OutgoingCopy | None]) -> None:
         self._client, self.asked, self.told = client, requests, queue
 
     async def get(self, path: str, ranges: str = "") -> tuple[int, dict[str, str], bytes]:
@@ -54,7 +54,7 @@ async def asking(tmp_path: Path) -> AsyncGenerator[Asking, None]:
         return {SHA256: (file,)} if SHA256 in hashes else {}
 
     choices: Any = SimpleNamespace(now=SimpleNamespace(share_models=True, name="den"))
-    queue: asyncio.Queue[Giving | None] = asyncio.Queue()
+    queue: asyncio.Queue[OutgoingCopy | None] = asyncio.Queue()
     giving = ModelServer(
         has, choices, LinkPace(), lambda path: path.stem,
         lambda: queue.put_nowait(giving.snapshot()),
@@ -82,7 +82,7 @@ async def test_a_file_from_any_place_on(asking: Asking, ranges: str, status: int
 @pytest.mark.parametrize(("ranges", "start"), [("", 0), ("bytes=7-", 7)])
 async def test_what_is_on_its_way_is_told_until_it_is_there(asking: Asking, ranges: str, start: int) -> None:
     assert (await asking.get(f"/{SHA256}/0", ranges))[2] == DATA[start:]
-    expected = [Giving("attic", "model", done, len(DATA)) for done in (start, len(DATA))]
+    expected = [OutgoingCopy("attic", "model", done, len(DATA)) for done in (start, len(DATA))]
     async with asyncio.timeout(10):
         assert [await asking.told.get() for _ in range(3)] == [*expected, None]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.api.answers import Answer
+from app.api.responses import Answer
 from app.core.errors import AppError, BadInput, StageLost
 from app.inference.pipeline.completion import Delta
 from app.node.control.asking import AnswerPart

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from app.api import requests
-from app.api.answers import Answer
+from app.api.responses import Answer
 from app.core.errors import BadInput, Refused, Unreachable
 from app.core.household.membership import Member
 from app.core.household.operations import Role

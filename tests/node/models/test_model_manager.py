@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from app.api import requests
-from app.api.answers import AnsweredBy
+from app.api.responses import AnsweredBy
 from app.api.snapshot import AnswerCounts, Snapshot
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
@@ -24,7 +24,7 @@ from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
 from app.core.reasons import said
 from app.core.recovery import fault_table
-from app.core.recovery.placement_lifecycle import Broke, Closed, Opened
+from app.core.recovery.placement_lifecycle import Closed, Opened, PipelinesLost
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
@@ -142,7 +142,7 @@ class FakeRunning(Placement):
             self._over()
 
     def lose(self) -> None:
-        self._step(Broke(StageLost("stage_unreachable", machine="attic").reason))
+        self._step(PipelinesLost(StageLost("stage_unreachable", machine="attic").reason))
         self._over()
 
     def _over(self) -> None:

@@ -16,7 +16,7 @@ from app.api import plans, requests
 from app.core.errors import StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Topology, Workload
-from app.core.planner.placement_change import kept_runs
+from app.core.planner.placement_change import plans_keeping_runs
 from app.core.planner.plan import plan
 from app.core.recovery.recovery import Loss
 from app.inference.pipeline.pipeline import Pipeline
@@ -112,7 +112,7 @@ class Scene:
         assert part is not None
         there = [candidate for candidate in self.there if candidate.id not in without]
         best = plan(HOST, there, MODEL, WORK, [2, 4, 2] if there else None)
-        return [(result, DESCRIBED) for result in (best, *kept_runs(part, best, MODEL))]
+        return [(result, DESCRIBED) for result in (best, *plans_keeping_runs(part, best, MODEL))]
 
     def keeper(self) -> ReplicaSupervisor:
         return ReplicaSupervisor(self.state, cast("PipelineOpener", self.opened), self.replan, lambda: None)

@@ -14,7 +14,7 @@ from app.api import plans, requests
 from app.core.errors import DoesNotFit, StageLost
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
-from app.core.planner.placement_change import QUIET_S, SETTLED_S, kept_runs
+from app.core.planner.placement_change import QUIET_S, SETTLED_S, plans_keeping_runs
 from app.core.planner.plan import plan
 from app.core.recovery.recovery import Loss
 from app.node.placement import standby
@@ -79,7 +79,7 @@ class Scene(PlacementState):
         there = [lender for lender in self.lenders if lender.id not in without]
         sizes = split if (split := self.order.split) and len(split) - 2 <= len(there) else None
         best = plan(DEN, there, MODEL, WORK, sizes)
-        return [(result, DESCRIBED) for result in (best, *kept_runs(self.plan, best, MODEL))]
+        return [(result, DESCRIBED) for result in (best, *plans_keeping_runs(self.plan, best, MODEL))]
 
     async def soonest(self, without: frozenset[MachineId]) -> Option:
         return (await self.options(without))[-1]

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.api.answers import UsedAgain
+from app.api.responses import UseAgainResponse
 from app.api.snapshot import MachineRef
 from app.core.errors import BadInput, Reason
 from app.core.household.household import Machine
@@ -40,7 +40,7 @@ async def test_it_is_remembered_and_said_until_it_is_used_again(tmp_path: Path) 
     assert both == {ATTIC: why, SHED: slow[SHED]}  # a person can end the one, and is asked to
     assert said(why).startswith("attic computed wrong numbers in a check")
     used = await quarantine.use_again(MACHINES[ATTIC])
-    assert used == UsedAgain(MachineRef(ATTIC, "attic"))
+    assert used == UseAgainResponse(MachineRef(ATTIC, "attic"))
     assert ATTIC not in quarantine
     assert ATTIC not in Quarantine(file)
     assert SHED in Quarantine(file)

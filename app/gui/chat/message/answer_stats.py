@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
-from app.api.answers import Answer, AnswerRecovery, ForecastSpeed
 from app.api.plans import Progress, Stage
+from app.api.responses import Answer, AnswerRecovery, ForecastSpeed
 from app.core.chat import FIGURES
 from app.core.errors import Reason
 from app.core.planner.speed_estimates import is_rough

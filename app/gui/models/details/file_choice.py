@@ -7,9 +7,9 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 
-from app.api.answers import MachineRefs
 from app.api.models import HubFile, TokenState
 from app.api.requests import FindCopies
+from app.api.responses import MachineRefs
 from app.api.snapshot import MachineRef
 from app.core.errors import AppError
 from app.gui.api.node_client import Calls, NodeClient

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.api.answers import ProgressLine
 from app.api.models import Verdicts
 from app.api.plans import Plan
+from app.api.responses import ProgressLine
 from app.core.errors import AppError
 from app.gui.api.node_client import Calls, NodeClient
 from app.gui.models.model_item import ModelItem

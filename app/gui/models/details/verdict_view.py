@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 from app.api import models as node_models
 from app.api.plans import Plan
 from app.core.errors import AppError
-from app.core.planner.verdict import Parts, VerdictWord
+from app.core.planner.verdict import MemoryNeeds, VerdictWord
 from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.drawing import icon
@@ -292,7 +292,7 @@ def whole_sum(plan: Plan) -> str:
     )
 
 
-def short_sum(parts: Parts) -> str:
+def short_sum(parts: MemoryNeeds) -> str:
     """Describe the memory that a model that does not fit would need, part by part, and the memory available."""
     words = translate(
         "Models", "Weights {weights} + KV cache {kv} + working memory {work} = {needs}; {lends} is free for models now."

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.core.chat import Chat, ChatId, Message, MessageId, Role, add, edit, path, say, switch
+from app.core.chat import Chat, ChatId, Message, MessageId, Role, add, edit, path, set_text, switch
 from app.gui.chat.history import history_rows
 from app.gui.chat.history.history import CACHED_CHATS, History
 from app.gui.chat.history.history_file import FILE
@@ -34,7 +34,7 @@ def test_a_chat_comes_back_whole(kept: History, tmp_path: Path) -> None:
     first = next(iter(chat.messages))
     chat = edit(chat, first, "Another", MessageId("new"), 5.0)
     chat = replace(chat, system="Be kind.", sampling={"top_k": 3}, context=2048, model="guide", draft="half a")
-    chat = say(chat, MessageId("new"), "Another 💧", {"notes": ["a", "b"], "figures": {"x": 1.5}})
+    chat = set_text(chat, MessageId("new"), "Another 💧", {"notes": ["a", "b"], "figures": {"x": 1.5}})
     kept.save(switch(chat, first))
     again = reopened(kept, tmp_path)
     assert again.chat(chat.id) == switch(chat, first)
@@ -82,13 +82,13 @@ def test_an_answer_under_way_waits_for_its_second(qtbot: QtBot, kept: History) -
     seen: list[str] = []
     kept.changed.connect(seen.append)
     for number in range(20):
-        chat = say(chat, answer, f"Begin {number}")
+        chat = set_text(chat, answer, f"Begin {number}")
         kept.save_soon(chat)
     assert not seen
     assert kept.chat(chat.id) == chat  # whoever asks gets the newest
     qtbot.waitUntil(lambda: bool(seen), timeout=5000)
     assert seen == [chat.id]
-    kept.save(say(chat, answer, "The end"))
+    kept.save(set_text(chat, answer, "The end"))
     assert [hit.excerpt for hit in kept.search("end")] == ["The end"]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.api.answers import AnswerRecovery
 from app.api.plans import Progress
+from app.api.responses import AnswerRecovery
 from app.core.chat import FIGURES
 from app.gui.chat.message.answer_stats import AnswerStats, caption, step
 from tests.gui.speaking import speaking

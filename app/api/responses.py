@@ -1,4 +1,4 @@
-"""Answers to questions, and to requests about the household."""
+"""The responses to questions and to requests about the household."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from app.core.errors import Fact, Reason
 
 T = TypeVar("T")
 
-# A question: the lines of `POST /ask`
+# The lines of the response to `POST /ask`
 
 
 class AnsweredBy(msgspec.Struct, frozen=True):
-    """The model that answers if it is not the one that was named. `text` explains that to the person."""
+    """The model that answers in place of the one that was named. `text` explains this to the user."""
 
     model: str
     text: str = ""
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The next piece of an answer. `was_thought`: everything before it was a thought, not text."""
+    """The next piece of an answer. `was_thought`: everything before this piece was reasoning, not text."""
 
     text: str
     token_ids: list[int]
@@ -33,14 +33,14 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ForecastSpeed(msgspec.Struct, frozen=True):
-    """The forecast speed of an answer."""
+    """The speed that was forecast for an answer."""
 
     ttft_s: float = 0.0
     decode_tok_s: float = 0.0
 
 
 class AnswerRecovery(msgspec.Struct, frozen=True, kw_only=True):
-    """The loss of a machine during an answer."""
+    """The recovery from the loss of a machine during an answer."""
 
     machine: str = ""
     reason: str | None = None
@@ -52,7 +52,7 @@ class AnswerRecovery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StageFigures(msgspec.Struct, frozen=True):
-    """The work of one stage for an answer. `machine` is its ID or its name."""
+    """The work of one stage for an answer. `machine` is the ID or the name of its machine."""
 
     machine: str
     first: int = 0
@@ -65,7 +65,7 @@ class StageFigures(msgspec.Struct, frozen=True):
 
 
 class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of an answer, and the time and tokens it took."""
+    """The text of an answer, and the time and the tokens that it took."""
 
     text: str = ""
     thought: str = ""
@@ -74,7 +74,7 @@ class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
     token_ids: list[int] = []
     prompt_tokens: int = 0
     reused_tokens: int = 0  # prompt tokens found in the KV cache
-    before_s: float = 0.0  # until the first tokens were computed
+    before_s: float = 0.0  # the time until the first tokens were computed
     queued_s: float = 0.0
     ttft_s: float | None = None
     decode_tok_s: float | None = None
@@ -96,7 +96,7 @@ class Answer(AnswerFigures, frozen=True, kw_only=True):
     recoveries: int = 0
     recovered: list[AnswerRecovery] = []
     stages: list[StageFigures] = []
-    doubted: list[str] = []  # sentences about machines whose computations were wrong
+    doubted: list[str] = []  # sentences about machines that computed wrong results
     doubted_facts: list[Reason] = []
 
 
@@ -109,20 +109,20 @@ class SentError(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """Answer to a request that failed."""
+class ErrorResponse(msgspec.Struct, frozen=True):
+    """The response to a request that failed."""
 
     error: SentError
 
 
-class Nothing(msgspec.Struct, frozen=True):
-    """Answer of routes that return nothing."""
+class EmptyResponse(msgspec.Struct, frozen=True):
+    """The empty response of routes that return nothing."""
 
 
 class AnswerLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A line of an answer; exactly one field is set."""
+    """A line of a streamed answer. Exactly one field is set."""
 
-    progress: Progress | None = None  # of a load that precedes the answer
+    progress: Progress | None = None  # of loading a model before the answer
     by: AnsweredBy | None = None
     recovery: Notice | None = None
     delta: Delta | None = None
@@ -131,37 +131,37 @@ class AnswerLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ProgressLine(msgspec.Struct, frozen=True):
-    """A progress line of other long work."""
+    """A line that reports the progress of a long operation other than an answer."""
 
     progress: Progress
 
 
 class DoneLine(msgspec.Struct, Generic[T], frozen=True):
-    """The last line of other long work, with its result."""
+    """The last line of a long operation other than an answer, with its result."""
 
     done: T
 
 
 class AnswerKeys(msgspec.Struct, frozen=True):
-    """Answer of `GET /answers`: the keys of answers that can be followed."""
+    """The response to `GET /answers`: the keys of the answers that can be followed."""
 
     answers: list[str] = []
 
 
 class TokenCount(msgspec.Struct, frozen=True):
-    """Answer of `POST /tokens`."""
+    """The response to `POST /tokens`."""
 
     tokens: int = 0
 
 
-class Loaded(msgspec.Struct, frozen=True):
-    """Answer of `POST /load` for a language model."""
+class LoadResponse(msgspec.Struct, frozen=True):
+    """The response to `POST /load` for a language model."""
 
     loaded: LoadedModel
 
 
-class LoadedEmbedderAnswer(msgspec.Struct, frozen=True):
-    """Answer of `POST /load` for an embedding model or reranker."""
+class LoadEmbedderResponse(msgspec.Struct, frozen=True):
+    """The response to `POST /load` for an embedding model or a reranker."""
 
     loaded: LoadedEmbedder
 
@@ -170,20 +170,20 @@ class LoadedEmbedderAnswer(msgspec.Struct, frozen=True):
 
 
 class Machines(msgspec.Struct, frozen=True):
-    """Answer of `GET /machines`."""
+    """The response to `GET /machines`."""
 
     machines: list[Machine] = []
     strangers: list[Stranger] = []
 
 
-class MachineAnswer(msgspec.Struct, frozen=True):
-    """Answer of routes that return the machine that was meant or paired."""
+class MachineResponse(msgspec.Struct, frozen=True):
+    """The response of routes that identify one machine, such as the one that was paired."""
 
     machine: MachineRef
 
 
 class PairingCode(msgspec.Struct, frozen=True):
-    """Answer of `POST /pairing`: the code to enter on the other machine, and how long it is valid."""
+    """The response to `POST /pairing`: the code to enter on the other machine, and how long it is valid."""
 
     code: str
     address: str = ""
@@ -191,22 +191,22 @@ class PairingCode(msgspec.Struct, frozen=True):
     tries: int = 0
 
 
-class Joined(msgspec.Struct, frozen=True):
-    """Answer of `POST /pairing/join`."""
+class JoinResponse(msgspec.Struct, frozen=True):
+    """The response to `POST /pairing/join`."""
 
     machine: MachineRef
-    guest: bool = False  # this machine may only ask questions there
+    guest: bool = False  # this machine may only ask questions there, not lend
     called: str | None = None  # this machine's new name, if its own was taken
 
 
 class RenamedMachine(MachineRef, frozen=True):
-    """A machine with the name it had before."""
+    """A machine with its former name."""
 
     was: str = ""
 
 
-class Renamed(msgspec.Struct, frozen=True):
-    """Answer of `POST /machines/{ref}/name`."""
+class RenameResponse(msgspec.Struct, frozen=True):
+    """The response to `POST /machines/{ref}/name`."""
 
     renamed: RenamedMachine
 
@@ -217,32 +217,32 @@ class MachineRoles(MachineRef, frozen=True, kw_only=True):
     roles: list[str]
 
 
-class RolesSet(msgspec.Struct, frozen=True):
-    """Answer of `POST /machines/{ref}/roles`."""
+class SetRolesResponse(msgspec.Struct, frozen=True):
+    """The response to `POST /machines/{ref}/roles`."""
 
     machine: MachineRoles
 
 
-class Removed(msgspec.Struct, frozen=True):
-    """Answer of `DELETE /machines/{ref}`."""
+class RemoveMachineResponse(msgspec.Struct, frozen=True):
+    """The response to `DELETE /machines/{ref}`."""
 
     removed: MachineRef
     also_removed: list[str] = []  # names of machines that it had added
 
 
-class UsedAgain(msgspec.Struct, frozen=True):
-    """Answer of `POST /machines/{ref}/use-again`."""
+class UseAgainResponse(msgspec.Struct, frozen=True):
+    """The response to `POST /machines/{ref}/use-again`."""
 
     used_again: MachineRef
 
 
-class Reached(msgspec.Struct, frozen=True):
-    """Answer of `POST /machines/{ref}/address`."""
+class DialAddressResponse(msgspec.Struct, frozen=True):
+    """The response to `POST /machines/{ref}/address`."""
 
     reached: MachineRef
 
 
 class MachineRefs(msgspec.Struct, frozen=True):
-    """Answer of `POST /copies`: the machines that a file can be copied from."""
+    """The response to `POST /copies`: the machines from which a file can be copied."""
 
     machines: list[MachineRef] = []
