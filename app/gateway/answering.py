@@ -50,7 +50,7 @@ from app.gateway.upstreams.upstream_dialect import upstream_obstacle
 from app.gateway.upstreams.upstreams import UpstreamChoice, Upstreams
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest
 from app.inference.worker.tokenizer import MAX_TEXT_CHARS
-from app.node.control.shelf_routes import Models
+from app.node.control.shelf_routes import ShelfModels
 from app.node.models.model_manager import ModelManager
 from app.node.placement.placement import Placement
 
@@ -223,7 +223,7 @@ class Answering:
     def __init__(
         self,
         hosting: ModelManager,
-        models: Models,
+        models: ShelfModels,
         may_load: Callable[[], bool],
         metrics: Metrics,
         budget: TokenBudget,
@@ -435,7 +435,7 @@ class Answering:
                 markers, read = await reader.prepare(running), self._budget.spender(caller.key)
                 return replace(question, signs=markers, came_at=came_at, read=read)
 
-            async with aclosing(self._hosting.answer(model, ask, brings=self.needs_load(model))) as parts:
+            async with aclosing(self._hosting.answer(model, ask, may_load=self.needs_load(model))) as parts:
                 last = 0.0
                 async for part in parts:
                     if isinstance(part, Delta):

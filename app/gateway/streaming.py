@@ -21,7 +21,7 @@ from app.decoding import decode
 from app.gateway.access.auth import BODY, CALLER, HOME_OPTION, id_headers, upstream_headers
 from app.gateway.open_requests import COMPLETE, closing_error, finish, is_closing, write
 from app.gateway.refusals import Api, api_of, nested_too_deeply, stream_error
-from app.node.control.json_bodies import explain, wrong_field
+from app.node.control.json_bodies import explain_decode_error, wrong_field
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def read(request: web.Request, kind: type[S]) -> S:
                 raise
             return decode(data, kind, strict=False)
     except ValueError as error:
-        raise BadInput("bad_request", why=explain(str(error)), field=wrong_field(str(error))) from None
+        raise BadInput("bad_request", why=explain_decode_error(str(error)), field=wrong_field(str(error))) from None
     except RecursionError:
         raise nested_too_deeply() from None
 

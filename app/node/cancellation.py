@@ -1,4 +1,4 @@
-"""Work that can be ended early: by an event, or, in a thread, by the code that waits for it."""
+"""Cancellation: stops a coroutine when an event is set, and a thread when the task that waits for it is canceled."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Report = Callable[..., None]
 
 
 class Stopped(Exception):
-    """Raised in a thread when it reports progress that nothing waits for anymore."""
+    """Raised in a thread by its next progress report after the waiting task was canceled."""
 
 
 async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: AppError) -> T:
     """Return the result of `work`. If `stop` is set first, cancel `work`, wait for it to end and raise `instead`.
 
-    `work` is cancelled only once even if several callers want that, so that it can finish its cleanup.
+    `work` is canceled only once, even if the caller is canceled as well, so that its cleanup is not interrupted.
     """
     async with asyncio.TaskGroup() as group:
         stopped = group.create_task(stop.wait(), name="stop the work")
@@ -39,18 +39,18 @@ async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: 
     return result
 
 
-async def in_thread(work: Callable[[Report], T], tell: Report) -> T:
-    """Run `work(report)` in a thread. Its reports reach `tell` on the event loop.
+async def in_thread(work: Callable[[Report], T], on_report: Report) -> T:
+    """Run `work(report)` in a thread and return its result. Each report calls `on_report` on the event loop.
 
-    If cancelled, the next report raises in the thread, and its end is awaited so that the same work can begin again
-    safely.
+    If canceled, make the next report raise `Stopped` in the thread and wait for the thread to end, so that the same
+    work can safely start again.
     """
     loop, gone = asyncio.get_running_loop(), threading.Event()
 
     def report(*facts: Any) -> None:
         if gone.is_set():
             raise Stopped
-        loop.call_soon_threadsafe(tell, *facts)
+        loop.call_soon_threadsafe(on_report, *facts)
 
     done = loop.run_in_executor(None, work, report)
     try:
@@ -61,12 +61,13 @@ async def in_thread(work: Callable[[Report], T], tell: Report) -> T:
             try:
                 await asyncio.wait({done})
             except asyncio.CancelledError:
-                continue  # it is already ending
+                continue  # the thread is already about to end
         raise
 
 
 async def _all_over(*tasks: asyncio.Task[Any]) -> None:
-    """Wait for cancelled tasks to end. If this wait is cancelled, a task group would cancel them again."""
+    """Wait for canceled tasks to end, even if this wait is canceled too: leaving early would make the task group
+    cancel them again."""
     interrupted: asyncio.CancelledError | None = None
     while not all(task.done() for task in tasks):
         try:
@@ -78,7 +79,7 @@ async def _all_over(*tasks: asyncio.Task[Any]) -> None:
 
 
 async def _settled(work: Coroutine[Any, Any, T]) -> T | AppError:
-    """Return an AppError as a value, because a TaskGroup would wrap it."""
+    """Run `work` and return its AppError instead of raising it, because a TaskGroup would wrap it in a group."""
     try:
         return await work
     except AppError as error:

@@ -1,4 +1,4 @@
-"""The diagnostics of a running node, its household and its network. Each finding has a cause and a cure."""
+"""Diagnostics of a running node, its household and its network. Each finding has a cause and a cure."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from app.node.links.discovery_service import DiscoveryService
 from app.node.links.link_registry import LinkRegistry
 from app.node.models.model_manager import ModelManager
 
-ASKED = 3  # machines at most, since each may take some seconds
-TESTED = 3  # links at most, since each takes a second or two
-SECONDS = 8.0  # per link
-FEW_MBIT = 10  # below which a decimal is shown
+MAX_ASKED = 3  # machines to ask at most, because each may take several seconds
+MAX_TESTED = 3  # links to measure at most, because each takes one or two seconds
+LINK_TEST_SECONDS = 8.0  # time limit for measuring one link
+FEW_MBIT = 10  # below this, one decimal is shown
 SLOW_MBIT = 40.0  # in each direction; 40 KiB per token of a large model then take 8 ms
 SLOW_MS = 20.0  # round trip; two lenders then cost 40 ms per token
 
 
-class Linked(Protocol):
+class CheckedLink(Protocol):
     """The part of a link that the checks use, implemented by app/network/peer/peer_link.py."""
 
     @property
@@ -49,18 +49,19 @@ class Linked(Protocol):
     @property
     def address(self) -> Address: ...
     @property
-    def reachability(self) -> Caller: ...
+    def reachability(self) -> CallBack: ...
 
 
-class Caller(Protocol):
-    """Asks the other side to connect to this machine, implemented by app/network/peer/peer_link.py."""
+class CallBack(Protocol):
+    """Asks the other machine to connect back to this one, implemented by app/network/peer/peer_link.py."""
 
     async def ask(self) -> Called | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class PeerReport:
-    """The answers of a connected machine, and whether its announcements arrive here. None means unknown."""
+    """A connected machine's answers to the network checks, and whether its announcements arrive here. None means
+    unknown."""
 
     name: str
     reached: bool | None
@@ -69,26 +70,26 @@ class PeerReport:
     address: str = ""
 
 
-async def network_checks(network: Network, finding: DiscoveryService, household: Household) -> list[Check]:
-    """Check for problems that keep machines apart."""
+async def network_checks(network: Network, discovery: DiscoveryService, household: Household) -> list[Check]:
+    """Run the checks for problems that keep machines from finding or reaching each other."""
     every = await asyncio.to_thread(interfaces)
-    used = usable_interfaces(every, finding.choice.interfaces)
+    used = usable_interfaces(every, discovery.choice.interfaces)
     away = {
         member.name: [str(address.host) for address in network.addresses(key)]
         for key, member in network.members.items()
         if key != network.id and key not in network.links
     }
     return [
-        *same_protocol(seen.protocol for seen in household.strangers.values()),
-        *same_network(used, away),
-        *await outside(list(network.links.values()), finding.hears),
-        *vpn(every, finding.choice.interfaces),
-        virtual(every, finding.choice.interfaces),
-        ipv6(used),
+        *protocol_checks(seen.protocol for seen in household.strangers.values()),
+        *network_location_checks(used, away),
+        *await reachability_checks(list(network.links.values()), discovery.hears),
+        *vpn_check(every, discovery.choice.interfaces),
+        virtual_network_check(every, discovery.choice.interfaces),
+        ipv6_check(used),
     ]
 
 
-def same_protocol(nearby: Iterable[int]) -> list[Check]:
+def protocol_checks(nearby: Iterable[int]) -> list[Check]:
     """Check that nearby machines speak a compatible protocol."""
     incompatible = [protocol for protocol in nearby if not are_compatible(protocol, PROTOCOL)]
     if not incompatible:
@@ -97,10 +98,10 @@ def same_protocol(nearby: Iterable[int]) -> list[Check]:
     return [Check("Version", False, Reason("check_protocol"), Reason(older), "protocol_differs")]
 
 
-def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[Check]:
-    """Check whether unreachable machines were last seen on a network that this computer is on now."""
+def network_location_checks(used: Sequence[Interface], away: dict[str, list[str]]) -> list[Check]:
+    """Return a finding for each unreachable machine whose last addresses are on none of this computer's networks."""
     own = [address for interface in used for address in interface.addresses]
-    near = [*own, "127.0.0.1", "::1"]  # for nodes that share one computer
+    near = [*own, "127.0.0.1", "::1"]  # for nodes on the same computer
     return [
         Check(
             "Network",
@@ -116,7 +117,7 @@ def same_network(used: Sequence[Interface], away: dict[str, list[str]]) -> list[
     ]
 
 
-def from_outside(dialed: Sequence[bool]) -> Check:
+def known_inbound_check(dialed: Sequence[bool]) -> Check:
     """Check whether another machine has connected by itself, which shows that this computer's firewall allows it."""
     if not dialed:
         cause = Reason("check_nobody_to_call")
@@ -127,42 +128,44 @@ def from_outside(dialed: Sequence[bool]) -> Check:
     return Check("Incoming connections", True, Reason("check_came_in"))
 
 
-async def outside(links: Sequence[Linked], hears: Callable[[MachineId], bool | None]) -> list[Check]:
-    """Check whether others can connect, and whether connected machines hear each other's announcements."""
+async def reachability_checks(links: Sequence[CheckedLink], hears: Callable[[MachineId], bool | None]) -> list[Check]:
+    """Check whether other machines can connect to this one, and whether announcements arrive in both directions."""
     async with asyncio.TaskGroup() as tasks:
-        calls = [tasks.create_task(_ask_machine(link, hears), name=f"ask {link.name}") for link in links[:ASKED]]
+        calls = [tasks.create_task(_ask_machine(link, hears), name=f"ask {link.name}") for link in links[:MAX_ASKED]]
     heard = [call.result() for call in calls]
-    return [called_back([link.dialed for link in links], heard), *both_ways(heard)]
+    return [inbound_check([link.dialed for link in links], heard), *announcement_checks(heard)]
 
 
-async def _ask_machine(link: Linked, hears: Callable[[MachineId], bool | None]) -> PeerReport:
+async def _ask_machine(link: CheckedLink, hears: Callable[[MachineId], bool | None]) -> PeerReport:
     answer = await link.reachability.ask()
     if answer is None:
         return PeerReport(link.name, None, None, None)
     return PeerReport(link.name, answer.reached, answer.hears, hears(link.peer), str(link.address))
 
 
-def called_back(dialed: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
-    """Run the `from_outside` check. If no machine has connected yet, ask others to connect."""
-    known = from_outside(dialed)
+def inbound_check(dialed: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
+    """Return the `known_inbound_check`. If no machine has connected yet, use the reports of machines that were asked
+    to connect back."""
+    known = known_inbound_check(dialed)
     if known.ok:
         return known
     for heard_peer in heard:
         if heard_peer.reached:
             cause = Reason("check_called_back", {"machine": heard_peer.name})
             return Check("Incoming connections", True, cause, machine=heard_peer.name)
-        if heard_peer.reached is False:  # it concerns this computer, so no machine is named for the command
+        if heard_peer.reached is False:  # the remedy is on this computer, so the check names no machine
             cause = Reason("check_not_called_back", {"machine": heard_peer.name})
             return Check("Incoming connections", False, cause, Reason("cure_not_called_back"), "port_closed")
     return known
 
 
-def both_ways(heard: Iterable[PeerReport]) -> list[Check]:
-    """Check that announcements pass in both directions. Otherwise one side can be found only by its address."""
-    return [_way(peer) for peer in heard if peer.hears_us is not None and peer.is_heard is not None]
+def announcement_checks(heard: Iterable[PeerReport]) -> list[Check]:
+    """Check that announcements arrive in both directions. If not, one of the two machines finds the other only by
+    address."""
+    return [_announcement_check(peer) for peer in heard if peer.hears_us is not None and peer.is_heard is not None]
 
 
-def _way(peer: PeerReport) -> Check:
+def _announcement_check(peer: PeerReport) -> Check:
     name = peer.name
     if peer.hears_us and peer.is_heard:
         return Check("Mutual discovery", True, Reason("check_both_ways", {"machine": name}), machine=name)
@@ -178,7 +181,7 @@ def _way(peer: PeerReport) -> Check:
     return Check("Mutual discovery", None, cause, Reason("cure_no_way"), "no_way_nearby", name)
 
 
-def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
+def vpn_check(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
     """Check for an active VPN, which may divert packets for the home network."""
     up = [
         interface.name
@@ -191,8 +194,9 @@ def vpn(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
     return [Check("VPN", None, cause, Reason("cure_vpn"), "vpn_up")]
 
 
-def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
-    """Check for virtual networks inside this computer, which lead to no other machine and are used only by choice."""
+def virtual_network_check(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
+    """Check for virtual networks inside this computer. They lead to no other machine and are used only if the user
+    chose them."""
     inner = [
         interface.name
         for interface in every
@@ -207,8 +211,8 @@ def virtual(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
     return Check("Virtual", True, Reason("check_virtual", {"names": ", ".join(inner)}))
 
 
-def ipv6(used: Iterable[Interface]) -> Check:
-    """Report whether IPv6 is available. IPv4 is enough."""
+def ipv6_check(used: Iterable[Interface]) -> Check:
+    """Report whether IPv6 is available. The app also works with IPv4 alone."""
     if any(":" in address for interface in used for address in interface.addresses):
         return Check("IPv6", True, Reason("check_ipv6"))
     return Check("IPv6", None, Reason("check_ipv6_off"), None, "ipv6_off")
@@ -217,35 +221,38 @@ def ipv6(used: Iterable[Interface]) -> Check:
 # The link test: the current speed of each link, and which links are slow.
 
 
-class Book(Protocol):
-    """Measures links, implemented by app/node/links/link_registry.py."""
+class LinkMeasurer(Protocol):
+    """The part of the link registry that the checks use, implemented by app/node/links/link_registry.py."""
 
     async def measure_now(self, only: MachineId | None = None) -> Any: ...
     def link(self, machine: MachineId) -> Link | None: ...
 
 
-async def link_checks(book: Book, linked: Iterable[tuple[MachineId, str]], busy: bool) -> list[Check]:
-    """Return a check for each connected machine, given by ID and name. Nothing is measured while an answer runs
-    (`busy`)."""
-    return [await _tested(book, machine, name, busy) for machine, name in list(linked)[:TESTED]]
+async def link_checks(book: LinkMeasurer, linked: Iterable[tuple[MachineId, str]], busy: bool) -> list[Check]:
+    """Measure the links to some connected machines, given by ID and name, and return a check for each.
+
+    busy: whether an answer is running, which a measurement would slow down. The links are then reported as
+        untested.
+    """
+    return [await _measured_check(book, machine, name, busy) for machine, name in list(linked)[:MAX_TESTED]]
 
 
-async def _tested(book: Book, machine: MachineId, name: str, busy: bool) -> Check:
+async def _measured_check(book: LinkMeasurer, machine: MachineId, name: str, busy: bool) -> Check:
     if busy:
         cause = Reason("check_link_busy", {"machine": name})
         return Check("Link", None, cause, None, "link_untested", name, tested=False)
-    with suppress(AppError, TimeoutError):  # if this fails, an earlier measurement counts, if there is one
-        async with asyncio.timeout(SECONDS):
+    with suppress(AppError, TimeoutError):  # if the measurement fails, the previous one is used, if any
+        async with asyncio.timeout(LINK_TEST_SECONDS):
             await book.measure_now(machine)
     link = book.link(machine)
     if link is None:
         cause = Reason("check_link_untested", {"machine": name})
         return Check("Link", None, cause, None, "link_untested", name, tested=False)
-    return judged(name, link)
+    return link_speed_check(name, link)
 
 
-def judged(machine: str, link: Link) -> Check:
-    """Return the check that tells whether a link is a cause of slow answers."""
+def link_speed_check(machine: str, link: Link) -> Check:
+    """Return the check of a link: whether it is fast enough not to slow down answers."""
     mbit = min(link.out_bytes_per_s, link.in_bytes_per_s) * 8 / 1e6
     ms = link.round_trip_s * 1000
     facts: dict[str, Fact] = {
@@ -264,30 +271,34 @@ def judged(machine: str, link: Link) -> Check:
 
 
 class Doctor:
-    """Checks a node and its household. `busy` returns whether an answer is running, which has priority."""
+    """Runs the diagnostics of a node and its household.
+
+    busy: returns whether an answer is running, which has priority over measurements.
+    """
 
     def __init__(
         self,
         home: Home,
         network: Network,
         household: KnownHousehold,
-        finding: DiscoveryService,
+        discovery: DiscoveryService,
         lending: LendingPolicy,
         links: LinkRegistry,
-        hosting: ModelManager,
+        model_manager: ModelManager,
         busy: Callable[[], bool],
     ) -> None:
         self._home, self._network, self._household = home, network, household
-        self._finding, self._lending, self._links = finding, lending, links
-        self._hosting, self._busy = hosting, busy
+        self._discovery, self._lending, self._links = discovery, lending, links
+        self._model_manager, self._busy = model_manager, busy
 
     async def checks(self, whole: bool = False) -> list[Finding]:
-        """Run all checks, in the order a person would ask. `whole` includes this computer itself."""
+        """Run all checks and return their findings, ordered from this computer's network to its models. `whole`
+        includes the checks of the computer itself."""
         network, household = self._network, self._household.now
         results = [
             Check("Listening", True, Reason("check_listening", {"address": str(network.address)})),
-            self._finding.check(),
-            *await network_checks(network, self._finding, household),
+            self._discovery.check(),
+            *await network_checks(network, self._discovery, household),
             _household(network),
             _lending(self._lending),
         ]
@@ -299,7 +310,7 @@ class Doctor:
         ]
         linked = [(machine, link.name) for machine, link in network.links.items()]
         results += await link_checks(self._links, linked, self._busy())
-        results += [_model(running.describe()) for running in self._hosting.loaded]
+        results += [_model(running.describe()) for running in self._model_manager.loaded]
         if whole:
             results += await machine_checks(self._home)
         return [_finding(check) for check in sorted_checks(results)]
@@ -350,7 +361,7 @@ def _lending(lending: LendingPolicy) -> Check:
 
 
 def _reached(machine: Machine, failed: Reason | None) -> Check:
-    """Return the check of another machine. `failed`: why it could not be dialed just now."""
+    """Return the check of the connection to another machine. `failed`: why the last attempt to dial it failed."""
     at = machine.address or ""
     if machine.online:
         cause = Reason("check_reached", {"address": at})
@@ -359,7 +370,7 @@ def _reached(machine: Machine, failed: Reason | None) -> Check:
     if machine.address is None and reason is None:
         cause, cure = Reason("check_address_unknown"), Reason("cure_address_unknown")
         return Check(machine.name, None, cause, cure, "peer_address_unknown", machine.name)
-    # its own reason is more precise than a failed call, and the cure is the same
+    # the machine's own reason is more precise than a failed dial, and the remedy is the same
     is_closed = machine.reason is not None and machine.reason.code == "shutting_down"
     known = machine.reason if is_closed else reason
     general = None if reason else Reason("cure_not_reached")  # a reason has its own cure

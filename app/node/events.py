@@ -1,6 +1,6 @@
 """The event stream: a full snapshot first, then numbered changes as JSON merge patches (RFC 7396).
 
-A listener that reconnects soon and names its last change gets the later changes instead of a snapshot.
+A listener that reconnects soon and names the last change it received gets only the changes since then.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from app.core.wire_json import merge_patch
 Json = dict[str, Any]
 
 MAX_WAITING = 64  # changes that a slow listener may fall behind before it gets a new snapshot
-KEPT = MAX_WAITING  # changes kept for a listener that returns
-PAINT_SECONDS = 1 / 30  # bursts are merged, since nobody reads faster (UX.md T10)
+KEPT = MAX_WAITING  # changes stored for a listener that reconnects
+PAINT_SECONDS = 1 / 30  # changes within this time become one event, because nobody reads faster (UX.md T10)
 LIFE_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event of the stream. `name` is "snapshot", "change" or "resumed"; `id` names the latest change that it
-    includes."""
+    """An event of the stream. `name` is "snapshot", "change" or "resumed"; `id` identifies the latest change that the
+    event includes."""
 
     id: str
     name: str
     data: Json
 
 
-class Changes:
-    """Calls its subscribers whenever the snapshot, or what other machines must know, may have changed. Calls are
-    cheap."""
+class ChangeNotifier:
+    """A notifier. Calling it tells all subscribers that the snapshot or this machine's status may have changed. Calls
+    are cheap."""
 
     def __init__(self) -> None:
         self._followers: list[Callable[[], None]] = []
@@ -45,15 +45,13 @@ class Changes:
             follower()
 
     def subscribe(self, follower: Callable[[], None]) -> None:
-        """Add a subscriber."""
         self._followers.append(follower)
 
 
 class Events:
     """Turns change notifications into numbered changes for any number of listeners.
 
-    life: differs for each start of the node, so that numbers from an earlier start are not mistaken for current
-    ones.
+    life: an ID of this run of the node, so that numbers from an earlier run are not mistaken for current ones.
     """
 
     def __init__(self, build: Callable[[], Json], life: str = "") -> None:
@@ -70,7 +68,7 @@ class Events:
         self._dirty.set()
 
     async def run(self) -> None:
-        """Compute, number and distribute changes until cancelled."""
+        """Compute, number and distribute changes until canceled."""
         while True:
             await self._dirty.wait()
             self._dirty.clear()
@@ -79,7 +77,7 @@ class Events:
 
     def _publish(self) -> None:
         if not self._listeners:
-            return  # the next listener begins with the state at that moment
+            return  # the next listener starts with a fresh snapshot
         now = self._build()
         if patch := merge_patch(self._last, now):
             self._number += 1
@@ -98,10 +96,10 @@ class Events:
             listener.put_nowait(change)
 
     async def listen(self, after: str = "") -> AsyncGenerator[Event, None]:
-        """Yield a snapshot, or "resumed" and all changes since `after`; then each new change."""
+        """Yield a snapshot, or "resumed" and all changes since `after`. Then yield each new change."""
         with self._listening() as queue:
             self._publish()
-            while not queue.empty():  # the first events already include that change
+            while not queue.empty():  # the first events already include this change
                 queue.get_nowait()
             for event in self._beginning(after):
                 yield event
@@ -109,8 +107,8 @@ class Events:
                 yield await queue.get()
 
     def _beginning(self, after: str) -> list[Event]:
-        """Return the first events for a listener that has everything up to `after`, provided the later changes are
-        still kept."""
+        """Return the first events for a listener whose last change was `after`: the changes since then if all of them
+        are still stored, otherwise a snapshot."""
         known = [self._id(self._number - len(self._kept)), *(event.id for event in self._kept)]
         if after not in known:
             return [self._snapshot()]

@@ -1,4 +1,4 @@
-"""The journal of the latest answers, with their figures, and the latest events. It never contains any text."""
+"""The journal of the latest answers, with their figures, and of the latest events. It never contains chat text."""
 
 from __future__ import annotations
 
@@ -26,22 +26,29 @@ from app.decoding import convert
 from app.inference.stages.stage_host import RelayedWork
 from app.machine.json_state import put_aside, read_json_or_default
 from app.machine.paths import write_atomically
-from app.node.journal_events import BROKEN_OFF, GOES_ON, goes_on_after, kind_of, news, recovered
+from app.node.journal_events import (
+    ANSWERS_AGAIN,
+    INTERRUPTED,
+    answers_again_after,
+    events_between,
+    kind_of,
+    recovery_events,
+)
 
 log = logging.getLogger(__name__)
 
 MOST_KEPT = 200  # answers, and as many events
 MOST_FILE_BYTES = 4 << 20
-LOOK_SECONDS = 0.25  # between two looks at what changed
-SAVE_SECONDS = 10.0  # between two writings of the file
+LOOK_SECONDS = 0.25  # between two comparisons of the snapshot
+SAVE_SECONDS = 10.0  # between two writes of the file
 HOUR_SECONDS = 3600
-CLOCK_SECONDS = 60.0  # a longer gap between two looks was sleep, and nothing was lent in it
+CLOCK_SECONDS = 60.0  # in a longer gap between two counts the computer slept and lent nothing
 
 Amount = Annotated[float, Meta(ge=0)]
 
 
-class StageDid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The work of one stage for an answer."""
+class SavedStage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The work of one stage on one answer."""
 
     machine: str
     first: int
@@ -53,29 +60,29 @@ class StageDid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: int
 
 
-class Answered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One answer, however it ended."""
+class SavedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A finished answer: completed, stopped or failed."""
 
     number: int
-    at: float  # Unix time of its end
-    seconds: Amount  # from the question to the end
+    at: float  # Unix time of the end
+    seconds: Amount  # from the request to the end
     model: str
-    end: str  # stop, length, full (the context), stopped by its asker, or failed
+    end: str  # stop, length, full (context exhausted), stopped (by the client) or failed
     tokens: int
-    alone: bool = False  # it had the pool to itself
-    request: str = ""  # the id of a program's request, as its answer's header tells it
-    whose: Requester | None = None  # older lines have none
-    prompt_tokens: int | None = None  # the rest is known of answers that came to their end
+    alone: bool = False  # no other answer was in progress
+    request: str = ""  # the request ID that a program found in the response headers
+    whose: Requester | None = None  # None in entries of earlier versions
+    prompt_tokens: int | None = None  # the fields from here on are set only for completed answers
     reused_tokens: int = 0
     queued_s: Amount = 0.0
     ttft_s: Amount | None = None
     decode_tok_s: Amount | None = None
     forecast_ttft_s: Amount | None = None
     forecast_tok_s: Amount | None = None
-    stages: list[StageDid] = []
+    stages: list[SavedStage] = []
 
 
-class Happened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SavedEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One event: a reason and its facts."""
 
     number: int
@@ -84,37 +91,37 @@ class Happened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     facts: dict[str, Fact]
 
 
-class Lent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The total work of this machine for others."""
+class SavedTotals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The totals of this machine's work for other hosts."""
 
     since: float = 0.0  # Unix time
-    seconds: Amount = 0.0  # in which others had layers here
-    rows: int = 0  # token positions computed for them
+    seconds: Amount = 0.0  # time during which other hosts had layers here
+    rows: int = 0  # token positions computed for other hosts
     bytes_in: int = 0
     bytes_out: int = 0
-    watt_hours: Amount = 0.0  # that this machine drew in those seconds, where its system tells
+    watt_hours: Amount = 0.0  # energy drawn in this time, if the system reports its power
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int = 0
-    answers: list[Answered] = []
-    events: list[Happened] = []
-    lent: Lent = Lent()
+    answers: list[SavedAnswer] = []
+    events: list[SavedEvent] = []
+    lent: SavedTotals = SavedTotals()
 
 
-class UnderWay:
+class RunningAnswer:
     """An answer in progress."""
 
     def __init__(self, number: int, model: str, request: str, requester: Requester) -> None:
         self.number, self.model, self.request, self.whose = number, model, request, requester
-        self.began = time.monotonic()
+        self.started_s = time.monotonic()
         self.first: float | None = None
         self.tokens = 0
         self.ended: Answer | None = None
         self.alone = False
-        self.told: set[str] = set()  # machines whose loss others that it broke off have told
+        self.reported_losses: set[str] = set()  # machines whose loss another interrupted answer has already reported
 
-    def came(self, n_tokens: int) -> None:
+    def add_tokens(self, n_tokens: int) -> None:
         """Count new tokens."""
         self.tokens += n_tokens
         if self.first is None and n_tokens:
@@ -132,35 +139,35 @@ class UnderWay:
             self.model,
             self.request,
             self.whose,
-            round(now - self.began, 3),
+            round(now - self.started_s, 3),
             self.tokens,
             (self.tokens - 1) / writes_s if self.tokens > 1 and writes_s > 0 else None,
         )
 
 
 class Journal:
-    """The journal, kept in one small file. An unreadable file is set aside, and the first entry says so.
+    """The journal, saved in one small file. An unreadable file is set aside, and the first entry reports that.
 
-    `grown` is called for each new event. Clients learn of the end of answers anyway.
+    grown: called after each new event. Finished answers need no call, because clients learn of their end anyway.
     """
 
     def __init__(
         self,
         file: Path,
         snapshot: Callable[[], Snapshot],
-        grown: Callable[[], None] = lambda: None,
+        on_event: Callable[[], None] = lambda: None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._file, self._snapshot, self._grown, self._now = file, snapshot, grown, now
+        self._file, self._snapshot, self._on_event, self._now = file, snapshot, on_event, now
         lost: list[Path] = []
         read = _load(file, lost.append)
         numbers = [entry.number for entry in read.answers] + [entry.number for entry in read.events]
         self._number = max([read.number, *numbers])
         self._answers, self._events = deque(read.answers, MOST_KEPT), deque(read.events, MOST_KEPT)
-        self._lent = read.lent if read.lent.since else Lent(since=now())
-        self._under_way: dict[int, UnderWay] = {}
+        self._lent = read.lent if read.lent.since else SavedTotals(since=now())
+        self._under_way: dict[int, RunningAnswer] = {}
         self._seen = Snapshot()
-        self._stood_still: dict[str, float] = {}  # models by name, since when
+        self._interrupted_at: dict[str, float] = {}  # monotonic time of each interruption, by model name
         self._passed: Callable[[], RelayedWork] | None = None
         self._counted, self._counted_at = RelayedWork(), 0.0
         self._changed = asyncio.Event()
@@ -174,7 +181,8 @@ class Journal:
         return self._number
 
     def read(self, since: int = 0) -> computer.Journal:
-        """Return the entries after number `since`, the answers in progress, and the total of what was lent."""
+        """Return the entries after number `since`, the answers in progress, and the totals of the work for other
+        hosts."""
         self._count()
         return computer.Journal(
             self._number,
@@ -186,13 +194,13 @@ class Journal:
 
     def note(self, reason: Reason) -> None:
         """Add an event."""
-        self._events.append(Happened(self._next(), self._stamp(), reason.code, dict(reason.facts)))
-        self._grown()
+        self._events.append(SavedEvent(self._next(), self._stamp(), reason.code, dict(reason.facts)))
+        self._on_event()
 
     @contextmanager
-    def answering(self, model: str, request: str = "", requester: Requester = OWNER) -> Iterator[UnderWay]:
-        """Record the answer made inside the block, however it ends."""
-        answer = UnderWay(self._next(), model, request, requester)
+    def answering(self, model: str, request: str = "", requester: Requester = OWNER) -> Iterator[RunningAnswer]:
+        """Record the answer that is generated inside the block, however it ends."""
+        answer = RunningAnswer(self._next(), model, request, requester)
         self._under_way[answer.number] = answer
         end = "stopped"
         try:
@@ -203,43 +211,44 @@ class Journal:
         finally:
             del self._under_way[answer.number]
             self._answers.append(self._answered(answer, end))
-            for reason in recovered(answer.model, answer.ended.recovered if answer.ended else ()):
+            for reason in recovery_events(answer.model, answer.ended.recovered if answer.ended else ()):
                 self._note_loss(answer, reason)
 
     def changed(self) -> None:
         """Note that the snapshot may have changed."""
         self._changed.set()
 
-    def _note_loss(self, answer: UnderWay, reason: Reason) -> None:
-        """Record the loss of a machine during answers. Every interrupted answer reports it, but only the first to end
-        is recorded."""
+    def _note_loss(self, answer: RunningAnswer, reason: Reason) -> None:
+        """Record the loss of a machine only once. Every interrupted answer reports the loss, and the first answer to
+        end records it."""
         machine = str(reason.facts["machine"])
-        if machine in answer.told:
+        if machine in answer.reported_losses:
             return
         for other in self._under_way.values():
             if other.model == answer.model:
-                other.told.add(machine)
+                other.reported_losses.add(machine)
         self.note(reason)
 
     async def run(self, passed: Callable[[], RelayedWork]) -> None:
-        """Follow the snapshot until canceled. `passed` returns the work for others since the start."""
+        """Compare successive snapshots and record the events between them, until canceled. `passed` returns the totals
+        of the work for other hosts since the start."""
         self._seen, self._passed = self._snapshot(), passed
         self.note(Reason("log_node_started", {"version": self._seen.node.version}))
         self._counted, self._counted_at = passed(), time.monotonic()
         saved = time.monotonic()
         try:
             while True:
-                await self._some_time()
+                await self._wait_for_change()
                 self._count()
-                self._look()
+                self._record_changes()
                 if self._dirty and time.monotonic() - saved >= SAVE_SECONDS:
                     saved = time.monotonic()
-                    await run_to_completion(partial(self._save, self._content()))  # before the last one
+                    await run_to_completion(partial(self._save, self._content()))  # must end before the final save
         finally:
             self._count()
             self._save(self._content())
 
-    async def _some_time(self) -> None:
+    async def _wait_for_change(self) -> None:
         try:
             async with asyncio.timeout(SAVE_SECONDS):
                 await self._changed.wait()
@@ -248,23 +257,23 @@ class Journal:
         await asyncio.sleep(LOOK_SECONDS)
         self._changed.clear()
 
-    def _look(self) -> None:
+    def _record_changes(self) -> None:
         now = self._snapshot()
-        for reason in news(self._seen, now):
+        for reason in events_between(self._seen, now):
             self.note(self._timed(reason))
         self._seen = now
 
     def _timed(self, reason: Reason) -> Reason:
-        """Return the reason, with the length of the interruption if a model answers again."""
+        """Return the reason. If it says that a model answers again, add the length of the interruption."""
         model = str(reason.facts.get("model"))
-        if reason.code == BROKEN_OFF:
-            self._stood_still[model] = time.monotonic()
-        elif reason.code == GOES_ON and (since := self._stood_still.pop(model, None)) is not None:
-            return goes_on_after(model, time.monotonic() - since)
+        if reason.code == INTERRUPTED:
+            self._interrupted_at[model] = time.monotonic()
+        elif reason.code == ANSWERS_AGAIN and (since := self._interrupted_at.pop(model, None)) is not None:
+            return answers_again_after(model, time.monotonic() - since)
         return reason
 
     def _count(self) -> None:
-        """Add the work for others since the last count."""
+        """Add the work done for other hosts since the last count to the totals."""
         if self._passed is None:
             return
         seconds, self._counted_at = time.monotonic() - self._counted_at, time.monotonic()
@@ -274,7 +283,7 @@ class Journal:
         if not lent_s and now == before:
             return
         self._dirty = True
-        self._lent = Lent(
+        self._lent = SavedTotals(
             since=self._lent.since,
             seconds=self._lent.seconds + lent_s,
             rows=self._lent.rows + now.rows - before.rows,
@@ -288,11 +297,11 @@ class Journal:
         me = self._seen.machines.get(self._seen.node.id)
         return float(me.watts or 0.0) if me else 0.0
 
-    def _answered(self, answer: UnderWay, end: str) -> Answered:
-        seconds = time.monotonic() - answer.began
-        number = self._next()  # of its end: whoever asks for what is new gets it
+    def _answered(self, answer: RunningAnswer, end: str) -> SavedAnswer:
+        seconds = time.monotonic() - answer.started_s
+        number = self._next()  # a new number, so that clients that read new entries receive this answer
         if answer.ended is None:
-            return Answered(
+            return SavedAnswer(
                 number=number,
                 at=self._stamp(),
                 seconds=seconds,
@@ -304,7 +313,7 @@ class Journal:
             )
         summary = answer.ended
         forecast = summary.predicted
-        return Answered(
+        return SavedAnswer(
             number=number,
             at=self._stamp(),
             seconds=seconds,
@@ -321,7 +330,7 @@ class Journal:
             decode_tok_s=summary.decode_tok_s,
             forecast_ttft_s=forecast.ttft_s if forecast else None,
             forecast_tok_s=forecast.decode_tok_s if forecast else None,
-            stages=[StageDid(**structs.asdict(stage)) for stage in summary.stages],
+            stages=[SavedStage(**structs.asdict(stage)) for stage in summary.stages],
         )
 
     def _next(self) -> int:
@@ -340,17 +349,17 @@ class Journal:
         try:
             write_atomically(self._file, content)
         except OSError as error:
-            log.warning("the journal cannot be kept: %s", error)
+            log.warning("the journal could not be saved: %s", error)
 
 
-E = TypeVar("E", Answered, Happened)
+E = TypeVar("E", SavedAnswer, SavedEvent)
 
 
 def _after(entries: Iterable[E], since: int) -> list[E]:
     return [entry for entry in entries if entry.number > since]
 
 
-def _entry(event: Happened) -> computer.EventEntry:
+def _entry(event: SavedEvent) -> computer.EventEntry:
     """Return an event with its kind and sentence."""
     sentence = said(Reason(event.code, event.facts))
     return computer.EventEntry(event.number, event.at, event.code, event.facts, kind_of(event.code), sentence)
@@ -364,7 +373,7 @@ def _load(file: Path, lost: Callable[[Path], None]) -> _File:
             _entry(event)
     except (KeyError, IndexError, ValueError) as error:
         aside = put_aside(file)
-        log.warning("the journal in %s is put aside: no sentence for %r", aside, error)
+        log.warning("the journal was moved to %s, because one of its events has no sentence: %r", aside, error)
         lost(aside)
         return _File()
     return read

@@ -1,7 +1,7 @@
-"""The events worth recording when a node's snapshot has changed. Pure: two snapshots in, reasons out.
+"""Derives journal events from two successive snapshots of a node.
 
-An event of a model, a machine or a lending rule has no single place where it happens: several services report to the
-same state, and only a change of that state is news. Comparing two snapshots names each change once.
+Several services determine the state of a model, a machine or a lending rule, and none of them sees every change.
+Comparing snapshots reports each change exactly once.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from app.api.responses import AnswerRecovery
 from app.api.snapshot import Lending, Machine, Snapshot
 from app.core.errors import Fact, Reason
 
-BROKEN_OFF, GOES_ON = "log_model_broken_off", "log_model_goes_on"
-AT_ONCE_S = 0.05  # a machine noticed to be gone within this time was not silent before
+INTERRUPTED, ANSWERS_AGAIN = "log_model_broken_off", "log_model_goes_on"
+IMMEDIATE_S = 0.05  # a loss detected within this time was not preceded by silence
 
 
-def news(before: Snapshot, now: Snapshot) -> list[Reason]:
-    """Return the events between two snapshots of one node, in the order in which they are reported."""
+def events_between(before: Snapshot, now: Snapshot) -> list[Reason]:
+    """Return the events between two snapshots of one node, in reporting order."""
     return [
         *_machines(before, now),
         *_models(before, now),
@@ -29,27 +29,27 @@ def news(before: Snapshot, now: Snapshot) -> list[Reason]:
     ]
 
 
-def recovered(model: str, recoveries: Iterable[AnswerRecovery]) -> list[Reason]:
-    """Return a reason for each recovery of an answer: the lost machine, and the time it took."""
-    return [_recovered(model, recovery) for recovery in recoveries if recovery.machine]
+def recovery_events(model: str, recoveries: Iterable[AnswerRecovery]) -> list[Reason]:
+    """Return an event for each recovery of an answer, with the lost machine and the duration."""
+    return [_recovery_event(model, recovery) for recovery in recoveries if recovery.machine]
 
 
-def _recovered(model: str, recovery: AnswerRecovery) -> Reason:
+def _recovery_event(model: str, recovery: AnswerRecovery) -> Reason:
     noticed, seconds = recovery.detected_after_s, round(recovery.recovered_after_s, 1)
-    if noticed < AT_ONCE_S:
+    if noticed < IMMEDIATE_S:
         return _reason("log_model_mended", model=model, machine=recovery.machine, seconds=seconds)
     return _reason(
         "log_model_mended_late", model=model, machine=recovery.machine, seconds=seconds, noticed_s=round(noticed, 1)
     )
 
 
-def goes_on_after(model: str, seconds: float) -> Reason:
-    """Return the reason that a model answers again."""
+def answers_again_after(model: str, seconds: float) -> Reason:
+    """Return the event that a model answers again after an interruption of this length."""
     return _reason("log_model_goes_on_after", model=model, seconds=round(seconds, 1))
 
 
 def kind_of(code: str) -> str:
-    """Return the kind of an entry: `machine`, `model`, `lending` or `node`."""
+    """Return the kind of an event: `machine`, `model`, `lending` or `node`."""
     return code.split("_")[1]
 
 
@@ -74,7 +74,7 @@ def _machines(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
 
 
 def _models(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
-    """Yield the events of chat models. The unloading of a replaced model is not an event of its own."""
+    """Yield the events of chat models. The unloading of a replaced model is not reported separately."""
     old, new = ({model.model: model for model in snapshot.models} for snapshot in (before, now))
     came = [name for name in new if name not in old]
     for name in old:
@@ -86,7 +86,8 @@ def _models(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
 
 
 def _model(old: LoadedModel | LoadedEmbedder | None, new: LoadedModel | LoadedEmbedder | None) -> Iterator[Reason]:
-    """Yield the event of one model. A failed load is not one of them: it reports its own reason."""
+    """Yield the event of one model if its state has changed. A failed load is not included; it is reported where it
+    fails."""
     if new is None:
         if old is not None and old.state == "ready":
             yield _reason("log_model_unloaded", model=old.model)
@@ -97,9 +98,9 @@ def _model(old: LoadedModel | LoadedEmbedder | None, new: LoadedModel | LoadedEm
         many = len(new.machines)
         yield _reason("log_model_begun" if many > 1 else "log_model_alone", model=new.model, machines=many)
     elif new.state == "recovering":
-        yield _reason(BROKEN_OFF, model=new.model, why=_reason_of(new))
+        yield _reason(INTERRUPTED, model=new.model, why=_reason_of(new))
     elif new.state == "ready" and old is not None and old.state == "recovering":
-        yield _reason(GOES_ON, model=new.model)
+        yield _reason(ANSWERS_AGAIN, model=new.model)
     elif new.state == "ready":
         yield _reason("log_model_ready", model=new.model, seconds=round(new.loaded_seconds, 1))
     elif new.state == "lost":
@@ -107,7 +108,7 @@ def _model(old: LoadedModel | LoadedEmbedder | None, new: LoadedModel | LoadedEm
 
 
 def _replicas(old: LoadedModel | None, new: LoadedModel) -> Iterator[Reason]:
-    """Yield the machines that left or rejoined a model that keeps answering."""
+    """Yield an event for each machine whose replica was lost or came back while the model stayed ready."""
     if old is None or not old.state == new.state == "ready":
         return
     for was, replica in zip(old.replicas, new.replicas, strict=False):
@@ -121,7 +122,7 @@ def _downloads(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
     for key, download in now.downloads.items():
         was = before.downloads.get(key)
         if was is None or was.state == download.state:
-            continue  # a download of an earlier start, or a new one: only its end is an event
+            continue  # a new download, or one from before the start: only its end is an event
         if download.state == "done":
             yield _reason("log_model_downloaded", model=download.name)
         elif download.state == "failed":
@@ -148,13 +149,13 @@ def _lending(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
 
 
 def _why(lending: Lending) -> str | None:
-    """Return the code of the reason: the figures in its sentence may change every minute."""
+    """Return the code of the reason. Its facts are left out because their figures may change every minute."""
     return lending.code or lending.reason
 
 
 def _reason_of(described: Machine | LoadedModel | LoadedEmbedder | Download | Lending) -> Fact:
-    """Return the reason of a state, or an empty text if none is known."""
-    if isinstance(described, LoadedEmbedder):  # it is loading or ready
+    """Return the reason of a state, or an empty string if none is known."""
+    if isinstance(described, LoadedEmbedder):  # it is either loading or ready, neither of which has a reason
         return ""
     return described.reason_facts or described.reason or ""
 

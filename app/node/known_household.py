@@ -19,7 +19,7 @@ from app.core.ids import MachineId
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.network.network import Network
-from app.node.control import pairing_routes
+from app.node.control import pairing_actions
 
 log = logging.getLogger(__name__)
 
@@ -29,21 +29,22 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LastSeen:
-    """The times when members were last seen. A new link counts too, because a killed node does not report its end."""
+    """The times when members were last seen. A new connection counts too, because a node that is killed cannot record
+    the end of its connections."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
-        self._seen = dict(read_json_or_default(file, _File, "when machines were seen last").seen)
-        self._turn = threading.Lock()  # writes in the order of changes
+        self._seen = dict(read_json_or_default(file, _File, "the last-seen times").seen)
+        self._turn = threading.Lock()  # keeps writes in the order of the changes
 
     def record(self, event: Event) -> Event:
-        """Record the time of a link event. Return the event, with the last-seen time if it describes a member."""
+        """Record the time of a link event. Return the event, with the last-seen time added to a `Member` event."""
         match event:
             case Member(id):
                 return replace(event, seen_at=self._seen.get(id))
             case Connected(id, address) if address is not None:
                 self._keep(id, self._now())
-            case Disconnected(id) if id in self._seen:  # otherwise it was removed, which closed its link
+            case Disconnected(id) if id in self._seen:  # otherwise it was removed, which closed the link
                 self._keep(id, event.at or self._now())
             case Removed(id) if self._seen.pop(id, None) is not None:
                 self._save_soon()
@@ -63,22 +64,23 @@ class LastSeen:
             try:
                 write_atomically(self._file, msgspec.json.encode(_File(dict(self._seen))))
             except OSError as error:
-                log.warning("when machines were seen last cannot be kept: %s", error)
+                log.warning("the last-seen times could not be saved: %s", error)
 
 
 class Rights:
-    """The rights of this machine, read from the household's log on each call."""
+    """The rights of this machine, read from the membership log on each call."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
 
-    def lends(self) -> bool:
+    def may_lend(self) -> bool:
         """Return whether this machine may lend. Outside a household there is no member to lend to anyway."""
         me = self._member()
         return me is None or Role.LENDER in me.roles
 
     def is_guest(self) -> bool:
-        """Return whether hosts answer for this machine, which then uses only its own memory."""
+        """Return whether this machine is a guest: hosts answer its requests, and its own models use only its own
+        memory."""
         me = self._member()
         return me is not None and me.is_guest
 
@@ -87,8 +89,8 @@ class Rights:
         me = self._member()
         return me.name if me is not None else ""
 
-    def may_be_asked_by(self, machine: MachineId) -> bool:
-        """Return whether that machine is a guest and this one a host."""
+    def may_answer_for(self, machine: MachineId) -> bool:
+        """Return whether the other machine is a guest and this one a host that may answer its requests."""
         guest, me = self._network.members.get(machine), self._member()
         return guest is not None and me is not None and guest.is_guest and Role.HOST in me.roles
 
@@ -97,7 +99,7 @@ class Rights:
 
 
 class KnownHousehold:
-    """The facts of the household, updated by events. `changed` is called after each."""
+    """The current state of the household, updated by events. `changed` is called after each event."""
 
     def __init__(self, network: Network, last_seen: LastSeen, changed: Callable[[], None]) -> None:
         self.me, self.rights = network.id, Rights(network)
@@ -105,13 +107,12 @@ class KnownHousehold:
         self.now = Household()
 
     def apply(self, event: Event) -> None:
-        """Apply an event."""
         self.now = apply(self.now, self._last_seen.record(event))
         self._changed()
 
     def machine(self, ref: str) -> Machine:
-        """Return the machine with this name or whose ID begins with it. Raises BadInput."""
-        return pairing_routes.named(ref, self.now.machines)
+        """Return the machine with this name or ID prefix. Raises BadInput if none or several match."""
+        return pairing_actions.find_machine(ref, self.now.machines)
 
     def name(self, machine: MachineId) -> str:
         """Return the name of a machine, or the beginning of its ID if no name is known."""

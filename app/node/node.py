@@ -1,4 +1,4 @@
-"""The wiring of all services of one machine. It makes no decisions itself."""
+"""The wiring of all services of one machine. This module makes no decisions itself."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from app.network import identity, messages
 from app.network.network import MachineDescription, Network
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_link import PeerLink, WorkerProgress
-from app.node.control import pairing_routes
+from app.node.control import pairing_actions
 from app.node.control.naming import Naming
 from app.node.downloads.model_sources import ModelSources
-from app.node.events import Changes, Events
+from app.node.events import ChangeNotifier, Events
 from app.node.journal import Journal
 from app.node.known_household import KnownHousehold, LastSeen
 from app.node.lending.lending_policy import LendingPolicy, own_uses
 from app.node.lending.lending_service import LendingService
-from app.node.links.discovery_service import DiscoveryService, choice_of, stranger
+from app.node.links.discovery_service import DiscoveryService, choice_of, describe_stranger
 from app.node.links.link_registry import LinkLimits, LinkRegistry
 from app.node.models.guest_answers import GuestAnswers
 from app.node.models.loaded_models import LoadedModels
@@ -49,18 +49,24 @@ from app.node.models.model_manager import ModelManager
 from app.node.placement.lenders import NetworkLenders
 from app.node.placement.stages import PlacementServices
 from app.node.planning.forecast_history import ForecastHistory
-from app.node.planning.measuring import Measuring
-from app.node.planning.own_speed import Hardware, LocalWork, OwnSpeed
-from app.node.planning.planner_inputs import PlannerInputs, lenders_but
+from app.node.planning.local_speed import Hardware, LocalSpeed, LocalWork
+from app.node.planning.planner_inputs import PlannerInputs, connected_lenders
+from app.node.planning.speed_measurer import SpeedMeasurer
 from app.node.snapshot import describe_machines, with_current_names
-from app.node.status_broadcaster import StatusBroadcaster, about, greeted, status_of, told
+from app.node.status_broadcaster import (
+    StatusBroadcaster,
+    description_from_hello,
+    description_from_status,
+    self_description,
+    status_of,
+)
 from app.node.verification.quarantine import Quarantine
 
 log = logging.getLogger(__name__)
 
 
 class Node:
-    """The services of one machine, each built from earlier ones, and the handlers of its network."""
+    """The services of one machine, created in the order of their dependencies, and the handlers of network events."""
 
     def __init__(
         self,
@@ -73,7 +79,7 @@ class Node:
     ) -> None:
         """Take ownership of `sock`. `group` runs the tasks of the services and is entered before any of them start."""
         self.home, self.options, self.choices = home, options, choices
-        self.changed = Changes()
+        self.changed = ChangeNotifier()
         self.events = Events(lambda: msgspec.to_builtins(self.snapshot()))
         self.changed.subscribe(self.events.changed)
         self.journal = Journal(home.household / "journal.json", self.snapshot, self.changed)
@@ -84,10 +90,8 @@ class Node:
         self.naming = Naming(choices, self._named)
         threads = Threads(options.threads) if options.threads else cores.worker_threads()
         self.hardware = Hardware(threads, self.changed)
-        self.lending_policy = LendingPolicy(
-            choices, self._uses, self.household.rights.lends, self._lends_to, self.changed, self.network.pace.limit
-        )
-        self.changed.subscribe(self.lending_policy.look_soon)
+        self.lending_policy = LendingPolicy(choices, self._uses, self.household, self.network.pace, self.changed)
+        self.changed.subscribe(self.lending_policy.apply_soon)
         most_bytes, reserve_bytes = disk_limits(home.root)
         stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
         shelf = Shelf(home.models, paths.guide_file(), stages)
@@ -110,10 +114,10 @@ class Node:
         self.discovery = DiscoveryService(self.network, choices, choice, self.household.apply)
         loaded = LoadedModels()
         here = LocalWork(self.hardware, self.lending_service, loaded, self.lending_policy)
-        self.measuring = Measuring(OwnSpeed(here, home.root), shelf, self.network.link, group)
+        self.speed_measurer = SpeedMeasurer(LocalSpeed(here, home.root), shelf, self.network.link, group)
         planner_inputs = PlannerInputs(
             self._candidates,
-            self.measuring,
+            self.speed_measurer,
             self.links,
             ForecastHistory(home.household / "forecasts.json"),
             Quarantine(home.household / "doubts.json", self.journal.note, self.changed),
@@ -132,28 +136,28 @@ class Node:
         self.household.apply(facts.Connected(me.id, None))
 
     async def run(self) -> None:
-        """Run the services until cancelled."""
+        """Run the services until canceled."""
         async with asyncio.TaskGroup() as group:
             for work, name in (
                 (self.events.run(), "events"),
-                (self._broadcaster.run(), "tell the others"),
-                (self.lending_policy.run(), "lend by the rules"),
-                (self.naming.run(), "take over names"),
-                (self.hardware.run(), "look at devices"),
+                (self._broadcaster.run(), "broadcast the status"),
+                (self.lending_policy.run(), "apply the lending rules"),
+                (self.naming.run(), "adopt names"),
+                (self.hardware.run(), "probe the engines"),
                 (self.links.run(), "measure links"),
-                (self.discovery.run(), "find others"),
-                (self.model_sources.run(), "get models"),
+                (self.discovery.run(), "discovery"),
+                (self.model_sources.run(), "model sources"),
                 (self.journal.run(lambda: self.lending_service.passed), "journal"),
             ):
                 group.create_task(work, name=name)
 
     @property
     def settings(self) -> Settings:
-        """The owner's settings in force."""
+        """The owner's current settings."""
         return self.choices.now
 
     def snapshot(self) -> api.Snapshot:
-        """Return everything that faces show of this node."""
+        """Return the full state of this node, as shown in the window and on the command line."""
         dismissed = Reason("removed_needs_reset") if self.network.dismissed else None
         household = self.household.now
         window = self.network.window
@@ -169,7 +173,7 @@ class Node:
                 self.lending_policy.snapshot(),
             ),
             machines=describe_machines(self._with_layers(), self.network.id),
-            strangers={key: stranger(seen) for key, seen in household.strangers.items()},
+            strangers={key: describe_stranger(seen) for key, seen in household.strangers.items()},
             discovery=self.discovery.snapshot(),
             links=self.links.snapshot(),
             links_between=self._broadcaster.gossip.snapshot(self.network.links),
@@ -178,9 +182,9 @@ class Node:
             load_failed=self.model_manager.failed_load(),
             embeds=with_current_names(self.model_manager.embeddings.describe(), household),
             forecasts=self.model_manager.planner_inputs.forecasts.snapshot(),
-            pairing=pairing_routes.open_pairing(window),
-            pairing_closed=pairing_routes.why_closed(window),
-            paired=pairing_routes.paired_machine(window),
+            pairing=pairing_actions.open_pairing(window),
+            pairing_closed=pairing_actions.why_closed(window),
+            paired=pairing_actions.paired_machine(window),
             answers=self.model_manager.answers(),
             hosts=self.guest_answers.answering_hosts(),
             downloads=self.model_sources.downloads.snapshot(),
@@ -191,7 +195,7 @@ class Node:
             journal=api.JournalEnd(self.journal.number),
         )
 
-    # the Local interface, for the network's questions
+    # the `Local` interface: queries of the network
 
     def description(self) -> MachineDescription:
         free = max(0, self.lending_policy.lent_bytes() - self.lending_service.used_bytes)
@@ -205,23 +209,23 @@ class Node:
         return self.model_manager.busy() or self.lending_service.busy() or self.model_sources.server.is_busy
 
     def link_end(self, own: str, other: str) -> LinkEnd:
-        return self.links.end(own, other)
+        return self.links.interface_between(own, other)
 
-    # the Handlers interface, for events of the network
+    # the `Handlers` interface: events of the network
 
     async def connected(self, link: PeerLink) -> None:
         await self._lenders.closings.linked(link.peer, link)
         self.household.apply(facts.Connected(link.peer, str(link.address)))
-        self.household.apply(greeted(link))
-        if ending := self.lending_service.host_came(link.peer, link.hello.instance):
-            await asyncio.wait(ending)  # it restarted and no longer needs these layers
+        self.household.apply(description_from_hello(link))
+        if ending := self.lending_service.host_connected(link.peer, link.hello.instance):
+            await asyncio.wait(ending)  # the host restarted and no longer needs these layers
         self.links.connected(link.peer)
         await self._broadcaster.begin(link)
 
     async def message(self, link: PeerLink, message: messages.Message) -> None:
         match message:
             case messages.Status():
-                self.household.apply(news := told(link, message))
+                self.household.apply(news := description_from_status(link, message))
                 self.model_manager.lender_changed(news)
             case messages.LinksMeasured():
                 self._broadcaster.gossip.receive(link.peer, message, self.network.members.keys())
@@ -232,22 +236,22 @@ class Node:
             case messages.CloseStage(pipeline=pipeline):
                 await self.lending_service.close(link.peer, pipeline_id(pipeline))
             case messages.Answering(now=now):
-                self.lending_service.host_answers(link.peer, now)
+                self.lending_service.note_answering(link.peer, now)
             case messages.StageReady() | messages.StageFailed() | messages.StageLost():
                 self._lenders.answers.receive(link.peer, link.name, message)
             case messages.MeasureSpeed():
                 if member := self.network.members.get(link.peer):
-                    await self.measuring.answer_request(member, message, link.send)
+                    await self.speed_measurer.answer_request(member, message, link.send)
             case messages.SpeedMeasured() | messages.SpeedRefused():
-                self.measuring.receive(link.peer, message)
+                self.speed_measurer.receive(link.peer, message)
             case _:
                 log.debug("%s from %s needs nothing done", type(message).__name__, link.name)
 
     async def disconnected(self, link: PeerLink) -> None:
         self._lenders.answers.link_lost(link.peer, link.name)
-        self.measuring.link_lost(link.peer, link.name)
+        self.speed_measurer.link_lost(link.peer, link.name)
         self.model_manager.lender_left(link.peer)
-        self.lending_service.host_left(link.peer)
+        self.lending_service.host_disconnected(link.peer)
         self.household.apply(facts.Disconnected(link.peer, link.ended, time.time()))
 
     def suspected(self, link: PeerLink, doubted: bool) -> None:
@@ -273,7 +277,7 @@ class Node:
             own = member.id == me
             name = unless_taken(self.settings.name, member.name, other_names) if own else member.name
             self.household.apply(facts.Member(member.id, name, tuple(sorted(map(str, member.roles)))))
-        self.lending_service.follow(members)
+        self.lending_service.drop_former_hosts(members)
         self.naming.members_changed(members.get(me))
         self.discovery.members_changed()
 
@@ -298,8 +302,8 @@ class Node:
         return [*self.model_manager.loaded.ids, *([held.entry.model.id] if held else [])]
 
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
-        """Return this machine and the connected lenders. `released`: bytes of this host's models that they are freeing
-        now."""
+        """Return this machine and the connected lenders as candidates for a plan. `released`: the bytes of this host's
+        models that each machine is freeing now."""
         me, guest = self.network.id, self.household.rights.is_guest()
         memory, uses, hardware = self.lending_policy.memory, self._uses(), self.hardware.announced
         gives = max(0, memory.own_bytes(*uses) - self.model_manager.loaded.kept_bytes(me, released))
@@ -311,11 +315,11 @@ class Node:
             device=hardware[0],
             past_limit_bytes=memory.past_limit_bytes(*uses),
         )
-        return host, [] if guest else lenders_but(me, self.household.now, released)
+        return host, [] if guest else connected_lenders(me, self.household.now, released)
 
     def _uses(self) -> tuple[int, int, int]:
-        """Return the bytes on this machine promised to others, those not loaded yet for anyone, and those of its own
-        models."""
+        """Return how many bytes of this machine's memory are promised to other hosts, are reserved but not loaded yet,
+        and hold its own models."""
         own, comes = own_uses(self.model_manager, self.network.id)
         return self.lending_service.used_bytes, self.lending_service.unloaded_bytes + comes, own
 
@@ -331,7 +335,7 @@ class Node:
             self.model_manager.state_word(self.lending_policy.state_word()),
             self.lending_policy.reason(),
             self.lending_policy.hottest_c(),
-            about(self._status()),
+            self_description(self._status()),
         )
         household = with_unlinkable(apply(self.household.now, own), self.network.link_manager.refusals)
         held = self.model_manager.loaded.layers()
@@ -340,9 +344,6 @@ class Node:
             household.machines, self.model_manager.loaded.replaced()
         )
         return apply(household, facts.LayersHeld(held, replaced))
-
-    def _lends_to(self) -> list[str]:
-        return sorted(self.household.name(machine) for machine in self.lending_service.borrowers())
 
     def _status(self) -> messages.Status:
         return status_of(self.description(), self.lending_service.used_bytes, self.lending_policy)

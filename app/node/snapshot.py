@@ -1,4 +1,4 @@
-"""The types of app/api made from this node's own values: machines, plans, replicas."""
+"""Conversion of this node's own values (machines, plans, replicas) to the types of app/api."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from backends.contract import KvType
 T = TypeVar("T")
 P = TypeVar("P", bound=plans.Plan)
 
-LONG_PROMPT_TOKENS = 1_000  # the prompt whose time to the first token every plan forecasts
+LONG_PROMPT_TOKENS = 1_000  # length of the prompt for which every plan forecasts the time to first token
 
 
 def describe_machines(household: Household, me: MachineId) -> dict[str, api.Machine]:
-    """Return every machine by its ID."""
+    """Return the description of every machine by ID."""
     return {key: _machine(machine, household, key == me) for key, machine in household.machines.items()}
 
 
@@ -61,7 +61,7 @@ def _machine(machine: Machine, household: Household, this: bool) -> api.Machine:
 
 
 def with_current_names(described: T, household: Household) -> T:
-    """Return a described plan or loaded model with the names that its machines have now."""
+    """Return a described plan or loaded model with the current names of its machines."""
     renamed: Any = described
     match described:
         case list():
@@ -82,13 +82,13 @@ def _with_current_names(described: msgspec.Struct, household: Household) -> msgs
     for name, reason in list(fields.items()):
         if name.endswith("_facts") and isinstance(reason, Reason):
             fields[name.removesuffix("_facts")] = said(reason)
-    if isinstance(described, plans.Plan):  # its reasons stand in it twice
+    if isinstance(described, plans.Plan):  # a plan contains its reasons twice
         fields["reasons"] = [explanation.sentence for explanation in fields["why"]]
     return type(described)(**fields)
 
 
 def with_limits(described: P, host: Candidate, lenders: Iterable[Candidate] = ()) -> P:
-    """Return a described plan with the memory that its machines lend now, if they are connected."""
+    """Return a described plan with the memory that each connected machine lends now."""
     lends = {candidate.id: candidate.lends_bytes for candidate in (host, *lenders)}
     machines = [
         msgspec.structs.replace(need, lends_bytes=lends.get(MachineId(need.id), need.lends_bytes))
@@ -111,7 +111,7 @@ def describe_stage(stage: PlannedStage) -> plans.Stage:
 
 
 def describe_plan(plan: Plan, model: Model, lends: dict[MachineId, int], advice: Sequence[Reason] = ()) -> plans.Plan:
-    """Return a plan with every number behind it. `lends`: bytes that each machine lends."""
+    """Return a description of a plan and the figures that it is based on. `lends`: bytes that each machine lends."""
     needs: dict[MachineId, int] = {}
     for stage in plan.stages:
         needs[stage.machine] = needs.get(stage.machine, 0) + stage.total_bytes
@@ -144,7 +144,7 @@ def describe_plan(plan: Plan, model: Model, lends: dict[MachineId, int], advice:
 
 
 def _kv_bytes(plan: Plan, model: Model) -> dict[str, int]:
-    """Return the size of the context on all machines together, by KV type."""
+    """Return the total size of the KV cache on all machines, for each KV type."""
     work = plan.workload
     cells = work.context * work.users
     return {
@@ -168,19 +168,19 @@ def describe_forecast(known: Forecast) -> plans.Forecast:
 
 
 def _first_token(plan: Plan, model: Model) -> plans.FirstToken | None:
-    """Return the time to the first token of a long prompt, or None if a part of the plan was not measured."""
+    """Return the forecast time to first token of a long prompt, or None if a part of the plan was not measured."""
     prompt = min(LONG_PROMPT_TOKENS, plan.workload.context - 1)
     known = forecast_alone(plan, model, prompt, plan.workload.output)
     return plans.FirstToken(prompt, known.ttft_s) if known else None
 
 
 def explain(reason: Reason) -> plans.Explanation:
-    """Return a reason with its sentence."""
+    """Return a reason together with its sentence."""
     return plans.Explanation(reason.code, reason.facts, said(reason))
 
 
 def _plan_facts(plan: Plan, model: Model) -> plans.PlanFacts:
-    """Return the basis of a plan: the typical request, and every machine and link as it was measured."""
+    """Return the inputs of a plan: the typical request, and the measured speeds of its machines and links."""
     work = plan.workload
     token_bytes = work.number.row_bytes(model.width)
     chunk_bytes = token_bytes * work.batch_rows
@@ -205,7 +205,7 @@ def _plan_facts(plan: Plan, model: Model) -> plans.PlanFacts:
 
 
 def describe_replicas(replicas: Sequence[Replica], plan: Plan) -> list[plans.Replica]:
-    """Return the replicas of a plan, each named by its first machine."""
+    """Return the descriptions of a plan's replicas, each identified by its first machine."""
     if not replicas:
         return []
     firsts = [part.stages[0].machine for part in plan.parts]

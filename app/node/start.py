@@ -1,6 +1,6 @@
-"""The start and end of a node: settings, log file, signals, and one node per home.
+"""The start and end of a node: settings, log file, signals, and the lock that allows only one node per home.
 
-The log consists of JSON objects for programs; app/core/log_redaction.py turns them into sentences.
+The log file contains JSON objects for programs; app/core/log_redaction.py turns them into sentences.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from app.machine.settings import NodeOptions, SettingsStore
 from app.network import identity
 from app.node.control.servers import Servers
 from app.node.lending.lending_policy import MemoryRules
-from app.node.lending.sleep import follow, stay_awake
-from app.node.links.discovery_service import listening
+from app.node.lending.sleep import handle_power_event, stay_awake
+from app.node.links.discovery_service import open_listening_socket
 from app.node.node import Node
-from app.node.verification.verifier import forget_checks
+from app.node.verification.verifier import delete_check_files
 
 
 class JsonLines(logging.Formatter):
-    """Formats log records as one JSON object per line, with time, level, logger and message, the request and facts if
-    known, and the traceback of an error."""
+    """Formats each log record as a JSON object on one line: time, level, logger and message, and, if present, request,
+    facts and traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -66,7 +66,7 @@ class JsonLines(logging.Formatter):
 
 
 class _Sentence(str):
-    """A string that looks the same with `%s` and `%r`."""
+    """A string that `%s` and `%r` format identically."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -83,8 +83,8 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _plain_value(value: object) -> object:
-    """Return the sentence of a reason. A reason without a sentence here, such as one from a newer machine, is returned
-    unchanged so that its line is not lost."""
+    """Return the sentence of a reason or AppError. A reason without a sentence here, such as one from a newer machine,
+    is returned unchanged so that its log line is not lost."""
     reason = value.reason if isinstance(value, AppError) else value
     if not isinstance(reason, Reason) or reason.code not in SENTENCES:
         return value
@@ -99,19 +99,19 @@ log = logging.getLogger(__name__)
 LOG_BYTES, LOG_FILES = 2 << 20, 3
 ALIVE_SECONDS = 2.0
 LOOK_SECONDS = 0.1
-END_SECONDS = 8.0  # from the request to stop until the end; a system that shuts down waits ten
+END_SECONDS = 8.0  # time limit of a shutdown; an operating system that shuts down waits ten seconds
 
 
-def say_ready(facts: dict[str, Any]) -> None:
-    """Print one JSON line for the process that started this one."""
+def print_ready(facts: dict[str, Any]) -> None:
+    """Print the facts as one line of JSON for the process that started this one."""
     sys.stdout.write(json.dumps(facts) + "\n")
     sys.stdout.flush()
 
 
-def run(options: NodeOptions, ready: Callable[[dict[str, Any]], None] = say_ready) -> None:
-    """Serve until a signal requests the end. Raises AppError if the node cannot start."""
+def run(options: NodeOptions, ready: Callable[[dict[str, Any]], None] = print_ready) -> None:
+    """Run the node until a signal stops it. Raises AppError if the node cannot start."""
     home = Home.at(options.home).create()
-    late = threading.Timer(END_SECONDS, _end_now)
+    late = threading.Timer(END_SECONDS, _kill_node)
     late.daemon = True
     lock = HomeLock(home.lock_file)
     try:
@@ -130,19 +130,19 @@ async def _main(
     stopping: Callable[[], None],
     ready: Callable[[dict[str, Any]], None],
 ) -> None:
-    await _be_the_only_one(home, lock)
+    await _acquire_home(home, lock)
     _log_to(home)
     await identity.leave_if_requested(home)
-    await asyncio.to_thread(forget_checks, home.stages)
+    await asyncio.to_thread(delete_check_files, home.stages)
     _check(options)
-    await asyncio.to_thread(say_awaited, options)
+    await asyncio.to_thread(warn_missing_interfaces, options)
     stop = asyncio.Event()
-    for number in _ends():
+    for number in _stop_signals():
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels this task instead
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     choices = SettingsStore(home.settings_file, _settings(options, home))
     me = await identity.load_or_create(home, await keyring_store.open_keystore(home))
-    sock = listening(options, home.settings_file)
+    sock = open_listening_socket(options, home.settings_file)
     group = asyncio.TaskGroup()
     node = Node(options, home, choices, me, sock, group)
     log.info("node %s starts in %s", node.settings.name, home.root)
@@ -157,48 +157,49 @@ async def _main(
 
 async def _serve(
     node: Node,
-    doors: Servers,
+    servers: Servers,
     group: asyncio.TaskGroup,
     ready: Callable[[dict[str, Any]], None],
     stop: asyncio.Event,
     stopping: Callable[[], None],
 ) -> None:
-    """Serve until `stop`, then shut down in order: placements, lent layers, links, ports."""
+    """Serve until `stop` is set, then shut down in order: lending, servers, models, links."""
     async with node.network:
         own = [group.create_task(node.run(), name="services")]
-        await doors.start(group)
-        control, place = doors.control, node.home.runtime_file
+        await servers.start(group)
+        control, place = servers.control, node.home.runtime_file
         await asyncio.to_thread(running_node.claim, place, control.port, control.token, __version__)
         try:
             node.changed()
             identity_facts = {"id": node.network.id, "name": node.settings.name}
             ready(identity_facts | {"peer_port": node.network.port, "control_port": control.port})
-            hear = listen(partial(follow, node.lending_policy))
+            hear = listen(partial(handle_power_event, node.lending_policy))
             own.append(group.create_task(stay_awake(node.snapshot), name="stay awake"))
-            own.append(group.create_task(hear, name="hear of sleep"))
+            own.append(group.create_task(hear, name="watch power events"))
             await stop.wait()
             await node.lending_policy.leave()
         finally:
             stopping()
             place.unlink(missing_ok=True)
             node.model_manager.close()
-            await doors.stop()
+            await servers.stop()
             await node.model_manager.unload()
             for task in own:
                 task.cancel()
 
 
-def _ends() -> list[int]:
-    """Return the signals that request the end. A session that ends sends SIGTERM and SIGHUP together, and a closed
-    terminal sends SIGHUP. Under nohup, SIGHUP is ignored."""
+def _stop_signals() -> list[int]:
+    """Return the signals that stop the node: SIGINT, SIGTERM and SIGHUP, unless SIGHUP is ignored as under nohup. A
+    closed terminal sends SIGHUP, and a session that ends sends SIGTERM and SIGHUP together."""
     hangup = getattr(signal, "SIGHUP", None)
     heard = hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([hangup] if heard else ())]
 
 
-def _end_now() -> None:
-    """Kill the process, because a disk, a driver or a bug blocks a thread and the orderly shutdown takes too long."""
-    log.error("the node does not end by itself; it is ended with all its workers")
+def _kill_node() -> None:
+    """Kill this process and its workers. Called if a disk, a driver or a bug blocks a thread, so that the shutdown
+    takes too long."""
+    log.error("the node did not stop in time and is killed with all its workers")
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             child.kill()
@@ -206,9 +207,10 @@ def _end_now() -> None:
 
 
 def _settings(options: NodeOptions, home: Home) -> settings.Settings:
-    """Return the saved settings, overridden by the options of this start. A name among the options is saved."""
+    """Return the saved settings, overridden by this start's options. A name given as an option is saved."""
     saved = settings.load(home.settings_file)
-    if options.name and options.name != saved.given_name:  # otherwise a later renaming takes precedence
+    # the same option as at an earlier start does not undo a later renaming
+    if options.name and options.name != saved.given_name:
         saved = msgspec.structs.replace(saved, name=options.name, given_name=options.name)
     settings.save(home.settings_file, saved)
     lending = saved.lending
@@ -226,9 +228,9 @@ def _check(options: NodeOptions) -> None:
             MemoryRules(chosen).check(chosen)
 
 
-def say_awaited(options: NodeOptions) -> None:
-    """Report interfaces that do not exist yet. The node waits for them, since a VPN may come up later, and a typo is
-    noticed."""
+def warn_missing_interfaces(options: NodeOptions) -> None:
+    """Warn about chosen interfaces that do not exist. The node waits for them because a VPN may come up later; the
+    warning helps to notice a typo."""
     there = [interface.name for interface in interfaces()] if options.interfaces else []
     for name in options.interfaces:
         if name not in there:
@@ -238,15 +240,15 @@ def say_awaited(options: NodeOptions) -> None:
             sys.stderr.flush()
 
 
-async def _be_the_only_one(home: Home, lock: HomeLock) -> None:
-    """Take the home's lock. If a node is running, refuse at once; if one is starting or stopping, wait. Raises
-    Refused."""
+async def _acquire_home(home: Home, lock: HomeLock) -> None:
+    """Acquire the lock of the home, and wait for it while another node starts or stops there. Raises Refused if a node
+    is running or the wait takes too long."""
     waited_until = asyncio.get_running_loop().time() + END_SECONDS + ALIVE_SECONDS
     while True:
-        await _refuse_second(home)
+        await _refuse_if_running(home)
         try:
             if lock.acquire():
-                home.create()  # everything may just have been erased
+                home.create()  # an uninstallation may have erased the home meanwhile
                 return
         except FileNotFoundError:
             home.create()
@@ -255,8 +257,8 @@ async def _be_the_only_one(home: Home, lock: HomeLock) -> None:
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _refuse_second(home: Home) -> None:
-    """Raise Refused if a node of this home is running, since two would be one machine twice."""
+async def _refuse_if_running(home: Home) -> None:
+    """Raise Refused if a node of this home is running. Two nodes would have the same identity."""
     running = running_node.read(home.runtime_file)
     if running is None:
         return
@@ -268,24 +270,24 @@ async def _refuse_second(home: Home) -> None:
             if answer.status == 200:
                 raise Refused("node_runs_already", home=str(home.root), pid=running.pid)
     except (aiohttp.ClientError, TimeoutError):
-        return  # left by a node that was killed
+        return  # the file was left by a node that was killed
 
 
 def _log_to(home: Home) -> None:
-    """Log INFO and above to a rotating file as JSON, and never any text of chats."""
+    """Write records of level INFO and above to a rotating file as JSON. No record ever contains the text of a chat."""
     handler = logging.handlers.RotatingFileHandler(
         home.logs / "node.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
     )
     handler.setFormatter(JsonLines())
-    handler.addFilter(without_strangers_bytes)
-    logging.getLogger("zeroconf").addFilter(in_one_line)
+    handler.addFilter(remove_http_bytes)
+    logging.getLogger("zeroconf").addFilter(shorten_network_error)
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
 
 
-def in_one_line(record: logging.LogRecord) -> bool:
-    """Shorten a network failure to one line without the traceback."""
+def shorten_network_error(record: logging.LogRecord) -> bool:
+    """Reduce the record of a network error to one line without a traceback."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, OSError):
         text = " ".join(f"{record.getMessage()}: {error}".split())
@@ -293,8 +295,8 @@ def in_one_line(record: logging.LogRecord) -> bool:
     return True
 
 
-def without_strangers_bytes(record: logging.LogRecord) -> bool:
-    """Remove the bytes of invalid HTTP from a record, because they may contain a key or a chat."""
+def remove_http_bytes(record: logging.LogRecord) -> bool:
+    """Remove the bytes of an invalid HTTP message from a record, because they may contain a key or chat text."""
     error = record.exc_info[1] if record.exc_info else None
     while error is not None:
         if isinstance(error, HttpProcessingError | web.RequestPayloadError):

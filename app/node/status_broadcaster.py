@@ -1,4 +1,4 @@
-"""The status that this machine broadcasts whenever it changes, and the status received from others."""
+"""The status that this machine broadcasts whenever it changes, and the status received from other machines."""
 
 from __future__ import annotations
 
@@ -15,69 +15,70 @@ from app.network import messages
 from app.network.network import MachineDescription, Network
 from app.network.peer.peer_link import PeerLink
 from app.node.lending.lending_policy import LendingPolicy
-from app.node.links.link_gossip import LinkGossip, key_of, message_of
-from app.node.links.link_registry import Known
+from app.node.links.link_gossip import LinkGossip, change_key, links_message
+from app.node.links.link_registry import LinkRecord
 
-STATUS_SECONDS = 0.25  # changes closer together are told as one
-FREE_SECONDS = 5.0  # between looks at the free memory, which changes without news of ours
+STATUS_SECONDS = 0.25  # changes closer together are sent as one
+FREE_SECONDS = 5.0  # interval of status checks without a notification, because free memory changes without one
 
 
 class StatusBroadcaster:
-    """Sends the other machines what this one lends and measured, whenever that has changed."""
+    """Sends this machine's status and link measurements to the other machines whenever they change."""
 
     def __init__(
         self,
         status: Callable[[], messages.Status],
-        measured: Callable[[], Mapping[MachineId, Known]],
+        measured: Callable[[], Mapping[MachineId, LinkRecord]],
         network: Network,
         machines_in_use: Callable[[], frozenset[MachineId]],
     ) -> None:
         self._status, self._measured, self._network = status, measured, network
-        self._asked_of, self._asked = machines_in_use, set[PeerLink]()  # over which that was said
+        # links whose machine was told that answers use its layers
+        self._machines_in_use, self._links_in_use = machines_in_use, set[PeerLink]()
         self._news = asyncio.Event()
-        self.gossip = LinkGossip()  # what the others measured of the links between them
+        self.gossip = LinkGossip()  # the other machines' measurements of the links between them
 
     def changed(self) -> None:
-        """Note that the status may have changed. Cheap to call."""
+        """Note that the status may have changed. Calls are cheap."""
         self._news.set()
 
     async def begin(self, link: PeerLink) -> None:
-        """Send the whole status over a new link."""
+        """Send the status and the link measurements over a new link."""
         await link.send(self._status())
-        await link.send(message_of(self._measured(), time.time()))
+        await link.send(links_message(self._measured(), time.time()))
 
     async def run(self) -> None:
         """Send changes until canceled."""
-        sent, links_told = None, key_of({})
+        sent, links_told = None, change_key({})
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(FREE_SECONDS):
                     await self._news.wait()
             self._news.clear()
-            now, links_now = self._status(), key_of(self._measured())
+            now, links_now = self._status(), change_key(self._measured())
             if now != sent:
                 sent = now
                 await self._network.broadcast(now)
             await self._tell_lenders()
             if links_now != links_told:
                 links_told = links_now
-                await self._network.broadcast(message_of(self._measured(), time.time()))
+                await self._network.broadcast(links_message(self._measured(), time.time()))
             await asyncio.sleep(STATUS_SECONDS)
 
     async def _tell_lenders(self) -> None:
-        """Tell lenders when answers start or stop using their layers. Otherwise a lender that wants its memory back
-        might mistake a long wait for another machine for the end of the answer."""
-        network, machines_in_use = self._network, self._asked_of()
+        """Tell lenders when answers start or stop using their layers. Without this message, a lender that wants its
+        memory back could not distinguish a long wait for another machine from the end of the answer."""
+        network, machines_in_use = self._network, self._machines_in_use()
         links = set(network.links.values())
         in_use = {link for link in links if link.peer in machines_in_use}
-        no_more = (self._asked - in_use) & links  # with a link ends what was said over it
-        for now, links_told in ((True, in_use - self._asked), (False, no_more)):
+        no_more = (self._links_in_use - in_use) & links  # a link that has closed needs no message
+        for now, links_told in ((True, in_use - self._links_in_use), (False, no_more)):
             await network.broadcast(messages.Answering(now=now), [link.peer for link in links_told])
-        self._asked = in_use
+        self._links_in_use = in_use
 
 
 def status_of(offer: MachineDescription, used_bytes: int, rules: LendingPolicy) -> messages.Status:
-    """Return this machine's status for the others. Reasons are sent as codes, without their facts."""
+    """Return the status that this machine sends to the others. Reasons are sent as codes, without their facts."""
     why = rules.reason()
     return messages.Status(
         name=offer.name[:64],
@@ -95,42 +96,42 @@ def status_of(offer: MachineDescription, used_bytes: int, rules: LendingPolicy) 
     )
 
 
-def about(status: messages.Status) -> SelfDescription:
-    """Return the facts of a status other than its memory, cleaned for display."""
+def self_description(status: messages.Status) -> SelfDescription:
+    """Return the part of a status that describes the machine rather than its memory, cleaned for display."""
     used_by = tuple(MachineId(machine) for machine in status.used_by)
-    return SelfDescription(used_by, cleaned(status.engine), status.watts, status.link_mbit)
+    return SelfDescription(used_by, clean_text(status.engine), status.watts, status.link_mbit)
 
 
-def greeted(link: PeerLink) -> Described:
-    """Return the description that another machine sent when it connected."""
+def description_from_hello(link: PeerLink) -> Described:
+    """Return the description in the hello message of another machine, cleaned for display."""
     hello = link.hello
-    device = cleaned(hello.device)
+    device = clean_text(hello.device)
     return Described(link.peer, link.name, device, hello.total_bytes, hello.lendable_bytes, 0)
 
 
-def told(link: PeerLink, status: messages.Status) -> Described:
-    """Return the description in another machine's status, cleaned for display."""
+def description_from_status(link: PeerLink, status: messages.Status) -> Described:
+    """Return the description in the status of another machine, cleaned for display."""
     return Described(
         link.peer,
         clean_name(status.name),
-        cleaned(status.device),
+        clean_text(status.device),
         status.total_bytes,
         status.lendable_bytes,
         status.used_bytes,
         status.state,
-        _understood(status.reason),
+        _known_reason(status.reason),
         status.hottest_c,
-        about(status),
+        self_description(status),
     )
 
 
-def cleaned(device: str) -> str:
-    """Return another machine's text about its processor, cleaned for display."""
+def clean_text(device: str) -> str:
+    """Return another machine's description of its hardware, cleaned for display."""
     return clean_name(device) if device else ""
 
 
-def _understood(code: str | None) -> Reason | None:
-    """Return the reason of another machine, if this version has a sentence for it that needs no facts."""
+def _known_reason(code: str | None) -> Reason | None:
+    """Return the reason with this code, or None if this version has no sentence for it or the sentence needs facts."""
     reason = Reason(code or "")
     try:
         said(reason)

@@ -20,7 +20,7 @@ from app.core.verification import as_f16, rows_of
 from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.worker import Worker
-from app.node.planning.measuring import basis_of
+from app.node.planning.speed_measurer import speed_basis
 from backends.contract import Hidden, Layers, Number, Role, Segment, StageConfig
 from backends.llamacpp.stage import LlamaStage
 from backends.wire_numbers import VALUE, bytes_of
@@ -49,7 +49,7 @@ def config(path: Path, made: ModelShape, model: Model, role: Role) -> StageConfi
 
 @pytest.mark.parametrize("name", PROVED)
 def test_the_model_s_own_layers_are_what_is_measured(tmp_path: Path, name: str) -> None:
-    basis = basis_of(*opened(name))
+    basis = speed_basis(*opened(name))
     assert not basis.is_estimate
     made = basis.shape
     for role, run in ((Role.MIDDLE, made.runs[-1]), (Role.LAST, made.runs[0])):

@@ -18,7 +18,7 @@ from app.catalog.stages.cut import cut
 from app.core.errors import AppError
 from app.core.model import Model
 from app.core.reasons import said
-from app.node.planning.measuring import basis_of
+from app.node.planning.speed_measurer import speed_basis
 from backends.contract import Layers, Role
 from tests.families import proof
 from tests.families.changed import rewritten
@@ -123,7 +123,7 @@ def check_stages(path: Path, chance: Random) -> int:
 def check_forecast(header: Header, model: Model) -> None:
     """Check that a measurement exists, or is refused with a sentence."""
     with suppress(AppError):
-        basis_of(header, model)
+        speed_basis(header, model)
 
 
 def check_stage(stage: Header, model: Model, layers: Layers, role: Role) -> None:

@@ -28,7 +28,7 @@ from app.gateway.upstreams.upstreams import UpstreamChoice, Upstreams
 from app.inference.pipeline.completion import Delta, TokenReader
 from app.inference.worker.tokenizer import Detokenizer
 from app.machine.settings import Upstream
-from app.node.control.asking import AnswerPart
+from app.node.control.answer_conversion import AnswerPart
 from app.node.models.loaded_models import LoadedModels
 from app.node.placement.placement import Placement
 from tests.core.call_formats import FORMATS
@@ -163,8 +163,8 @@ class Pool:
             raise BadInput("model_inexact", name=name, there="many")
         raise BadInput("model_unknown", name=name, there="m")
 
-    async def answer(self, expected: str, ask: object, *, brings: bool) -> AsyncGenerator[AnswerPart, None]:
-        assert not brings
+    async def answer(self, expected: str, ask: object, *, may_load: bool) -> AsyncGenerator[AnswerPart, None]:
+        assert not may_load
         yield Delta("here", (1,))
         yield DONE
 

@@ -23,7 +23,7 @@ from app.gateway.streaming import EVENTS, NDJSON, event, send
 from app.machine.paths import Home
 from app.machine.secret_stores import FIRST, ApiKeys
 from app.network import traffic_limits
-from app.node.control.guard import own_names
+from app.node.control.guard import loopback_hosts
 from tests.network.nodes import until
 from tests.node.prometheus import samples
 
@@ -90,7 +90,7 @@ async def url(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> AsyncIt
     port = [0]
     keys = ApiKeys(Home.at(tmp_path_factory.mktemp("sending")).create())
     key = (await keys.all())[FIRST]
-    door = KeyAuthenticator(keys, Access(lambda: own_names(port[0])), lambda: False, tells_health=False)
+    door = KeyAuthenticator(keys, Access(lambda: loopback_hosts(port[0])), lambda: False, tells_health=False)
     parts.figures = Metrics()
     gate = Auth(door, parts.figures, lambda _: None, home=" --home X")
     app = web.Application(middlewares=[gate.check])

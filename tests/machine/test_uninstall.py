@@ -118,7 +118,7 @@ async def test_a_node_that_starts_while_all_goes_waits_and_begins_anew(
     assert takes == [False]
     monkeypatch.setattr(start, "LOOK_SECONDS", 0.01)
     assert not home.root.exists()
-    await start._be_the_only_one(home, own)
+    await start._acquire_home(home, own)
     assert home.models.is_dir()
     own.release()
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.api import requests
 from app.core.errors import BadInput, StageLost
-from app.node.control.asking import always, question_of
+from app.node.control.answer_conversion import for_every_model, generation_request
 from app.node.models import model_manager as hosting_module
 from app.node.models.model_manager import ModelManager
 from tests.node.models.test_model_manager import ATTIC, DEN, Scene, ask, hosting, load, scene, shelf, until
@@ -150,13 +150,15 @@ async def test_a_model_whose_place_another_took_meanwhile_is_planned_for_again(
 ) -> None:
     await both(hosting)
     placement, two = hosting.loaded
-    await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)  # what was planned
+    await hosting.memory.reservation_for(two, hosting.embeddings.make_room).make(two.plan)  # what was planned
     own = sum(stage.total_bytes for each in (placement, two) for stage in each.plan.stages)
     scene.den = type(scene.den)(DEN, "den", own - 1)
     with pytest.raises(Exception, match="beside_no_room"):
-        await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)
+        await hosting.memory.reservation_for(two, hosting.embeddings.make_room).make(two.plan)
     await hosting.unload("one")
-    await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)  # alone it is bound by its plan
+    await hosting.memory.reservation_for(two, hosting.embeddings.make_room).make(
+        two.plan
+    )  # alone it is bound by its plan
 
 
 async def test_there_is_an_end_to_it(hosting: ModelManager, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,9 +170,9 @@ async def test_there_is_an_end_to_it(hosting: ModelManager, monkeypatch: pytest.
 
 async def test_a_question_that_may_bring_no_model_loads_none(hosting: ModelManager, scene: Scene) -> None:
     await load(hosting, "one")
-    question: Any = always(question_of(requests.Ask(prompt="?")))
+    question: Any = for_every_model(generation_request(requests.Ask(prompt="?")))
     with pytest.raises(BadInput, match="api_model_not_loaded"):
-        async with aclosing(hosting.answer("two", question, brings=False)) as lines:
+        async with aclosing(hosting.answer("two", question, may_load=False)) as lines:
             await anext(lines)
     assert scene.names == ["one"]
 

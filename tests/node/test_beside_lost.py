@@ -37,14 +37,14 @@ async def test_nobody_waits_while_it_is_looked_where_a_lost_one_may_go(
 ) -> None:
     await both(hosting)
     scene.placed[0].lose()
-    looks, may_go, order = asyncio.Event(), asyncio.Event(), hosting._replanner.order
+    looks, may_go, order = asyncio.Event(), asyncio.Event(), hosting._replanner.order_again
 
     async def slow(lost: Any) -> Any:
         looks.set()
         await may_go.wait()
         return await order(lost)
 
-    monkeypatch.setattr(hosting._replanner, "order", slow)
+    monkeypatch.setattr(hosting._replanner, "order_again", slow)
     async with asyncio.TaskGroup() as group:
         lost = group.create_task(ask(hosting, "one"), name="lost")
         await looks.wait()

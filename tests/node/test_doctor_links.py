@@ -13,7 +13,7 @@ from app.core.errors import Busy
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.node import doctor
-from app.node.doctor import TESTED, judged, link_checks
+from app.node.doctor import MAX_TESTED, link_checks, link_speed_check
 from tests.findings import cause_of, cure_of
 
 FAST = Link(0.0005, 0.001, 0.0001, 117e6, 117e6, "eth0", LinkKind.ETHERNET, 1500, 1_000_000_000)
@@ -55,7 +55,7 @@ class Book:
     ],
 )
 def test_what_is_slow_and_why(link: Link, ok: bool | None, code: str, cure: str) -> None:
-    check = judged("attic-pc", link)
+    check = link_speed_check("attic-pc", link)
     assert (check.ok, check.code, check.machine) == (ok, code, "attic-pc")
     assert cure in cure_of(check)
     assert "attic-pc" in cause_of(check)
@@ -63,7 +63,7 @@ def test_what_is_slow_and_why(link: Link, ok: bool | None, code: str, cure: str)
 
 def test_a_quick_link_has_a_number_that_can_be_read() -> None:
     link = replace(FAST, out_bytes_per_s=276_012_345.0, in_bytes_per_s=300e6)
-    assert "carries 2,208 Mbit/s" in cause_of(judged("attic-pc", link))
+    assert "carries 2,208 Mbit/s" in cause_of(link_speed_check("attic-pc", link))
 
 
 async def test_each_link_is_measured_now_and_a_slow_one_is_the_cause() -> None:
@@ -73,7 +73,7 @@ async def test_each_link_is_measured_now_and_a_slow_one_is_the_cause() -> None:
     assert "20 Mbit/s" in cause_of(check)
     assert likeliest_cause([check]) == check
     many = [(MachineId(str(n) * 64), f"pc-{n}") for n in range(9)]
-    assert len(await link_checks(book, many, busy=False)) == TESTED
+    assert len(await link_checks(book, many, busy=False)) == MAX_TESTED
 
 
 async def test_an_answer_goes_first_and_what_was_not_measured_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ async def test_an_answer_goes_first_and_what_was_not_measured_is_said(monkeypatc
     [check] = await link_checks(book, [(ATTIC, "attic-pc")], busy=True)
     assert not check.tested
     assert not book.asked
-    monkeypatch.setattr(doctor, "SECONDS", 0.01)
+    monkeypatch.setattr(doctor, "LINK_TEST_SECONDS", 0.01)
     for unwilling in (Book(FAST, refuses=True), Book(FAST, hangs=True)):
         [check] = await link_checks(unwilling, [(ATTIC, "attic-pc")], busy=False)
         assert (check.tested, check.code) == (False, "link_untested")

@@ -12,7 +12,15 @@ from app.core.reasons import sentence_for
 from app.machine.interfaces import Interface
 from app.network.messages import PROTOCOL, Called
 from app.network.sockets import Address
-from app.node.doctor import from_outside, ipv6, outside, same_network, same_protocol, virtual, vpn
+from app.node.doctor import (
+    ipv6_check,
+    known_inbound_check,
+    network_location_checks,
+    protocol_checks,
+    reachability_checks,
+    virtual_network_check,
+    vpn_check,
+)
 from tests.findings import cause_of, cure_of
 
 CABLE = Interface("eth0", LinkKind.ETHERNET, True, ("10.0.0.2", "fe80::2%eth0"))
@@ -23,24 +31,24 @@ TUNNEL = Interface("tun0", LinkKind.VPN, True, ("10.8.0.2",))
 
 
 def test_another_protocol_nearby_is_named_with_who_is_older() -> None:
-    assert not same_protocol([PROTOCOL, PROTOCOL, PROTOCOL + 1])  # neighbors can talk
-    assert "Update this one." in cure_of(same_protocol([1, 99])[0])
-    assert "Update the older one." in cure_of(same_protocol([0])[0])
+    assert not protocol_checks([PROTOCOL, PROTOCOL, PROTOCOL + 1])  # neighbors can talk
+    assert "Update this one." in cure_of(protocol_checks([1, 99])[0])
+    assert "Update the older one." in cure_of(protocol_checks([0])[0])
 
 
 def test_a_machine_that_was_met_elsewhere() -> None:
-    assert not same_network([CABLE], {"attic-pc": ["10.0.0.9"]})
-    assert not same_network([CABLE], {"attic-pc": ["192.168.7.9", "10.0.0.9"]})
-    assert not same_network([CABLE], {"attic-pc": []})
-    assert not same_network([], {"attic-pc": ["192.168.7.9"]})  # on no network: said elsewhere
-    checks = same_network([CABLE], {"attic-pc": ["192.168.7.9"]})
+    assert not network_location_checks([CABLE], {"attic-pc": ["10.0.0.9"]})
+    assert not network_location_checks([CABLE], {"attic-pc": ["192.168.7.9", "10.0.0.9"]})
+    assert not network_location_checks([CABLE], {"attic-pc": []})
+    assert not network_location_checks([], {"attic-pc": ["192.168.7.9"]})  # on no network: said elsewhere
+    checks = network_location_checks([CABLE], {"attic-pc": ["192.168.7.9"]})
     assert [(check.code, check.machine) for check in checks] == [("other_network", "attic-pc")]
 
 
 def test_whether_others_get_in_is_known_only_when_one_did() -> None:
-    assert not from_outside([]).tested
-    assert not from_outside([True]).tested
-    assert from_outside([True, False]).ok
+    assert not known_inbound_check([]).tested
+    assert not known_inbound_check([True]).tested
+    assert known_inbound_check([True, False]).ok
 
 
 @dataclass
@@ -76,7 +84,7 @@ class Far:
 async def test_where_nobody_came_in_others_are_asked_to(
     fars: list[Far], ok: bool | None, code: str, machine: str
 ) -> None:
-    (check,) = await outside(fars, lambda _: True)
+    (check,) = await reachability_checks(fars, lambda _: True)
     assert (check.ok, check.code, check.machine) == (ok, code, machine)
 
 
@@ -94,26 +102,26 @@ async def test_where_nobody_came_in_others_are_asked_to(
 async def test_discovery_that_goes_one_way_is_named(
     theirs: bool | None, ours: bool | None, expected: list[tuple[bool | None, str, str, str]]
 ) -> None:
-    checks = (await outside([Far("den", True, hears=theirs)], lambda _: ours))[1:]
+    checks = (await reachability_checks([Far("den", True, hears=theirs)], lambda _: ours))[1:]
     assert [(check.ok, check.code, check.machine, check.address) for check in checks] == expected
     assert all("den" in cause_of(check) for check in checks)
 
 
 def test_a_vpn_is_a_note_unless_it_was_chosen() -> None:
-    assert vpn([CABLE], frozenset())[0].ok
-    assert vpn([CABLE, TUNNEL], frozenset())[0].code == "vpn_up"
-    assert vpn([CABLE, TUNNEL], frozenset(["tun0"]))[0].ok
+    assert vpn_check([CABLE], frozenset())[0].ok
+    assert vpn_check([CABLE, TUNNEL], frozenset())[0].code == "vpn_up"
+    assert vpn_check([CABLE, TUNNEL], frozenset(["tun0"]))[0].ok
 
 
 def test_networks_inside_this_computer_are_left_alone_unless_one_was_chosen() -> None:
-    assert cause_of(virtual([CABLE], frozenset())) == sentence_for("check_no_virtual")
-    inner = virtual([CABLE, BRIDGE, DOWN], frozenset())
+    assert cause_of(virtual_network_check([CABLE], frozenset())) == sentence_for("check_no_virtual")
+    inner = virtual_network_check([CABLE, BRIDGE, DOWN], frozenset())
     assert (inner.ok, cause_of(inner)) == (True, sentence_for("check_virtual", names="docker0"))
-    chosen = virtual([CABLE, BRIDGE, DOWN], frozenset(["docker0", "docker1", "eth0"]))
+    chosen = virtual_network_check([CABLE, BRIDGE, DOWN], frozenset(["docker0", "docker1", "eth0"]))
     assert (chosen.ok, chosen.code) == (None, "virtual_chosen")
     assert "`--interface docker0`" in cure_of(chosen)
 
 
 def test_ipv4_alone_is_enough() -> None:
-    assert ipv6([CABLE]).ok
-    assert ipv6([TUNNEL]).ok is None
+    assert ipv6_check([CABLE]).ok
+    assert ipv6_check([TUNNEL]).ok is None

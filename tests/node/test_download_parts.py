@@ -58,7 +58,7 @@ async def test_it_is_one_download_and_one_model(hub: HubServer, place: Place, pa
     assert (done.sha256, done.hash_from) == (joint(parts), "server")
     entry = place.shelf.get("big-Q8_0")
     assert Path(entry.path).parent == place.files / str(joint(parts))
-    assert place.downloads.owns(Path(entry.path)) == joint(parts)
+    assert place.downloads.downloaded_hash(Path(entry.path)) == joint(parts)
     assert place.shelf.verify(entry) == entry
     assert not list(place.files.glob("*.parts"))
     assert (await place.start(file=NAMES[0])).state == "done"

@@ -10,7 +10,7 @@ from app.core.errors import Reason
 from app.machine.hardware import devices, engines
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Device, Engine
-from app.node.planning.own_speed import MAX_DEVICE_TEXT, Hardware, Setup
+from app.node.planning.local_speed import MAX_DEVICE_TEXT, Hardware, Setup
 
 FOUND = Engine("llamacpp", "0.3", features=["FMA", "AVX2"], devices=[Device("Card", kind="gpu")])
 

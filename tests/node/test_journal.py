@@ -57,7 +57,7 @@ def journal(folder: Path) -> Journal:
 
 def answer(kept: Journal) -> None:
     with kept.answering("guide") as under_way:
-        under_way.came(1)
+        under_way.add_tokens(1)
         under_way.done(ended(), alone=True)
 
 
@@ -77,7 +77,7 @@ def test_an_answer_under_way_is_shown_and_one_that_breaks_off_is_kept(tmp_path: 
 
     def broken(error: BaseException) -> None:
         with kept.answering("guide") as under_way:
-            under_way.came(3)
+            under_way.add_tokens(3)
             assert [now.tokens for now in kept.read().now] == [3]
             raise error
 
@@ -149,7 +149,7 @@ def test_a_model_that_goes_on_says_how_long_it_stood_still(tmp_path: Path, monke
     kept._seen = now
     for state in ("recovering", "ready"):
         now = Snapshot(loaded=LoadedModel(model="guide", state=state, reason="attic is gone."))
-        kept._look()
+        kept._record_changes()
     broken, goes_on = kept.read().events
     assert broken.sentence == "A machine that runs guide is missing. attic is gone."
     assert goes_on.sentence == "guide is answering again, after 3.5 seconds."

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.core.reasons import SENTENCES, said
-from app.node.journal_events import kind_of, news
+from app.node.journal_events import events_between, kind_of
 from tests.node.partial_snapshot import partial_snapshot
 
 Json = dict[str, Any]
@@ -125,7 +125,7 @@ CASES: list[tuple[Json, Json, list[str]]] = [
 
 @pytest.mark.parametrize(("before", "now", "sentences"), CASES)
 def test_news(before: Json, now: Json, sentences: list[str]) -> None:
-    assert [said(reason) for reason in news(partial_snapshot(before), partial_snapshot(now))] == sentences
+    assert [said(reason) for reason in events_between(partial_snapshot(before), partial_snapshot(now))] == sentences
 
 
 def test_every_entry_has_a_kind() -> None:

@@ -130,11 +130,11 @@ async def test_a_damaged_list_is_told_once_ends_nothing_and_stays(tmp_path: Path
         return PIN if file == FILE else None
 
     pins = HouseholdPins(Pins(path), another, lambda why: messages.append(said(why)))
-    await pins.look()
+    await pins.report_damage()
     (sentence,) = messages
     assert sentence.startswith(f"{path} is damaged. ")
     assert "Restore a copy, or delete the file" in sentence
-    assert pins.here(REPOSITORY, FILE) is None
+    assert pins.own_pin(REPOSITORY, FILE) is None
     assert await pins.of(REPOSITORY, FILE) == PIN
     with pytest.raises(Damaged, match="pins_damaged"):
         await pins.of(REPOSITORY, "another.gguf")

@@ -36,10 +36,10 @@ async def test_only_what_lies_ahead_there_is_given_up(place: Place) -> None:
         stage_set = place.stage_set(Lender(), stack)
         for item in (serving, ahead):
             laid_ahead(stage_set, item, closed)
-        assert [item.machine for item in stage_set.ahead(serving)] == [ATTIC]
-        await stage_set.give_up_ahead(serving, {ATTIC})
+        assert [item.machine for item in stage_set.standby(serving)] == [ATTIC]
+        await stage_set.close_standby(serving, {ATTIC})
         assert closed == ["attic 1"]
-        assert not stage_set.ahead(serving)
+        assert not stage_set.standby(serving)
         assert not stage_set._hurry.is_set()
 
 
@@ -50,7 +50,7 @@ async def test_what_this_machine_goes_over_from_is_no_spare(place: Place) -> Non
         stage_set = place.stage_set(Lender(), stack)
         laid_ahead(stage_set, before := place.plan(1, 2, 1), [])
         over = replace(before, stages=())
-        assert [item.machine for item in stage_set.ahead(over)] == [ATTIC]
+        assert [item.machine for item in stage_set.standby(over)] == [ATTIC]
 
 
 async def test_it_waits_for_nothing_that_is_done_ahead(place: Place) -> None:
@@ -64,10 +64,10 @@ async def test_it_waits_for_nothing_that_is_done_ahead(place: Place) -> None:
 
         stage_set._prepare = slow  # type: ignore[assignment, method-assign]
         async with asyncio.TaskGroup() as group:
-            ahead = group.create_task(prepared(stage_set, serving), name="ahead")
+            ahead = group.create_task(prepared(stage_set, serving), name="standby")
             await begun.wait()
             async with asyncio.timeout(30):
-                await stage_set.give_up_ahead(serving, {ATTIC})
+                await stage_set.close_standby(serving, {ATTIC})
         assert ahead.result() == "pipeline_closed"
 
 
@@ -85,7 +85,7 @@ async def test_nothing_is_done_ahead_while_the_layers_of_another_model_move(
 
     async with AsyncExitStack() as stack:
         stage_set = place.stage_set(Lender(), stack)
-        stage_set.room = replace(hosting.memory.of(item, hosting.embeddings.make_room), make=moves)
+        stage_set.reservation = replace(hosting.memory.reservation_for(item, hosting.embeddings.make_room), make=moves)
         await stage_set.open(replace(place.plan(1, 2, 1), stages=()))
     assert waited == [True]
     assert not two.state.busy.is_set()
@@ -109,7 +109,7 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
         stage_set = place.stage_set(Lender(), stack)
         laid_ahead(stage_set, place.plan(1, 2, 1), closed)
         loaded.claims.stage_sets.append(stage_set)
-        spare = sum(stage.total_bytes for stage in stage_set.ahead(loaded.plan) if stage.machine == ATTIC)
+        spare = sum(stage.total_bytes for stage in stage_set.standby(loaded.plan) if stage.machine == ATTIC)
         assert spare > 0
         order = requests.LoadModel(model="two", split=[1, 2, 1], beside=True)
         await hosting.plan(order, lambda _: None)
@@ -120,7 +120,9 @@ async def test_a_load_counts_what_lies_ahead_and_takes_it_where_it_must(
         assert await load(hosting, "two", split=[1, 2, 1], beside=True) == "loaded"
         two = hosting.loaded.by_id(hosting.loaded.ids[-1])
         assert two is not None
-        await hosting.memory.of(two, hosting.embeddings.make_room).make(two.plan)  # as its placing does before it opens
+        await hosting.memory.reservation_for(two, hosting.embeddings.make_room).make(
+            two.plan
+        )  # as its placing does before it opens
         assert closed == ([] if room[0] == "e" else ["attic 1"])
         loaded.claims.stage_sets.clear()
 
@@ -133,8 +135,8 @@ async def test_what_is_lost_gets_the_spares_of_others_too(hosting: ModelManager,
         stage_set = place.stage_set(Lender(), stack)
         laid_ahead(stage_set, place.plan(1, 2, 1), [])
         two.claims.stage_sets.append(stage_set)
-        own = item.releases()[ATTIC]
-        spare = sum(stage.total_bytes for stage in two.claims.ahead() if stage.machine == ATTIC)
+        own = item.released_bytes()[ATTIC]
+        spare = sum(stage.total_bytes for stage in two.claims.standby() if stage.machine == ATTIC)
         await hosting._replanner.options(item, frozenset())
         assert scene.released[-1][ATTIC] == own  # nobody needs it: others keep theirs
         with pytest.MonkeyPatch.context() as patch:

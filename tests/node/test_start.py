@@ -20,7 +20,14 @@ from app.machine.paths import Home
 from app.machine.running_node import HomeLock
 from app.machine.settings import NodeOptions
 from app.node import start
-from app.node.start import _be_the_only_one, _check, _settings, in_one_line, say_awaited, without_strangers_bytes
+from app.node.start import (
+    _acquire_home,
+    _check,
+    _settings,
+    remove_http_bytes,
+    shorten_network_error,
+    warn_missing_interfaces,
+)
 from tests.node.pool import node
 
 
@@ -73,12 +80,12 @@ def test_an_interface_that_comes_later_is_waited_for_and_that_is_said(
     there = Interface("eth0", LinkKind.ETHERNET, is_up=True, addresses=("10.0.0.2",))
     monkeypatch.setattr(start, "interfaces", lambda: (there,))
     _check(options := NodeOptions(interfaces=("eth0", "wg0")))
-    say_awaited(options)
+    warn_missing_interfaces(options)
     assert capsys.readouterr().err == (
         "This computer has no network interface called wg0 right now. It will be used as soon as it appears. "
         "Available now: eth0.\n"
     )
-    say_awaited(NodeOptions())
+    warn_missing_interfaces(NodeOptions())
     assert capsys.readouterr().err == ""
 
 
@@ -97,7 +104,7 @@ def test_a_start_refuses_to_lend_more_than_there_is() -> None:
 )
 def test_a_network_that_is_away_is_one_line_of_the_log(error: Exception, expected: str, keeps: bool) -> None:
     record = logging.LogRecord("zeroconf", logging.WARNING, "", 1, "%s", ("Error",), (type(error), error, None))
-    assert in_one_line(record)
+    assert shorten_network_error(record)
     assert (record.getMessage(), record.exc_info is not None) == (expected, keeps)
 
 
@@ -110,7 +117,7 @@ def test_the_log_keeps_no_bytes_of_strangers() -> None:
             raise web.RequestPayloadError("the cat sleeps") from error
     except web.RequestPayloadError:
         record = logging.LogRecord("app", logging.ERROR, "", 1, "%s failed", ("/a",), sys.exc_info())
-    assert without_strangers_bytes(record)
+    assert remove_http_bytes(record)
     assert logging.Formatter("%(message)s").format(record) == "/a failed: RequestPayloadError"
 
 
@@ -120,10 +127,10 @@ async def test_two_that_start_at_once_are_one_node(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(start, "ALIVE_SECONDS", 0.2)
     home = Home.at(tmp_path).create()
     first, second = HomeLock(home.lock_file), HomeLock(home.lock_file)
-    await _be_the_only_one(home, first)
+    await _acquire_home(home, first)
     with pytest.raises(Refused, match="node_starts_already"):
-        await _be_the_only_one(home, second)
+        await _acquire_home(home, second)
     monkeypatch.setattr(start, "ALIVE_SECONDS", 60.0)
     asyncio.get_running_loop().call_later(0.1, first.release)  # it ends: a restart waits for that
-    await _be_the_only_one(home, second)
+    await _acquire_home(home, second)
     second.release()

@@ -130,7 +130,7 @@ class Household:
             if _id(HOST) in gone:
                 port.lending.close_soon(_id(HOST))
                 await self._part(name)
-            port.lending.follow(self.members(name))
+            port.lending.drop_former_hosts(self.members(name))
 
     async def crash(self, lender: StageHost, seconds: float) -> None:
         """A lender's whole node is gone at once, its layers and what it remembered too, and back so much later."""

@@ -42,7 +42,7 @@ def test_a_lender_that_works_on_for_one_who_is_no_host_any_more_is_found_out(mon
     """I3 is looked at in every story: where a lender does not follow its household, they go wrong."""
     for seed in DEMOTED:
         check(told(seed, only=[MEMBERS]))
-    monkeypatch.setattr(LendingService, "follow", lambda *_: None)
+    monkeypatch.setattr(LendingService, "drop_former_hosts", lambda *_: None)
     result = []
     for seed in DEMOTED:
         try:

@@ -104,7 +104,7 @@ def node(  # noqa: PLR0913  one for each option
 
     with without_gc():
         from app.machine.settings import NodeOptions
-        from app.node.start import run, say_ready
+        from app.node.start import print_ready, run
 
     options = NodeOptions(
         home=home,
@@ -120,7 +120,7 @@ def node(  # noqa: PLR0913  one for each option
     if stop_with_stdin:
         _stop_when_stdin_ends()
     to_a_person = not (stop_with_stdin or as_json) and sys.stdout.isatty()
-    run(options, _print_ready if to_a_person else say_ready)
+    run(options, _print_ready if to_a_person else print_ready)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from app.gateway.upstreams.upstreams import FORWARDED_BY, MOST_FORWARDS
 from app.machine.paths import with_home
 from app.machine.secret_stores import ApiKeys
 from app.network.traffic_limits import TooLong, TooSlow
-from app.node.control.guard import GARBLED, MAX_BODY_BYTES, MAX_OPEN, TOO_LARGE, TOO_SLOW, at_once, retry_s
+from app.node.control.guard import GARBLED, MAX_BODY_BYTES, MAX_OPEN, TOO_LARGE, TOO_SLOW, retry_s, send_and_close
 
 NO_KEY_SHOWN = (
     "The request shows no API key. Send it in the header `Authorization: Bearer KEY`, or `X-Api-Key: KEY`; "
@@ -190,7 +190,7 @@ class Auth:
             return refusal(request, 413, TOO_LARGE)
         except TooSlow:
             answer = _with_ids(request, refusal(request, 408, TOO_SLOW))
-            return await at_once(request, answer)
+            return await send_and_close(request, answer)
         except AppError as error:
             return _error_response(request, error)
         except web.HTTPMethodNotAllowed as error:

@@ -43,7 +43,7 @@ def forward_to_host(guesting: GuestAnswers) -> Callable[..., Awaitable[web.Strea
         if request.method != "POST" or request.match_info.http_exception is not None:
             return await handler(request)
         model = _model(request[BODY])
-        if not guesting.passes(model):
+        if not guesting.is_forwarded(model):
             return await handler(request)
         host = await guesting.host_for(model)
         caller = request[CALLER]

@@ -21,7 +21,7 @@ from app.gateway.model_cards import ListModels
 from app.gateway.streaming import read
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.network.peer.listener import MEMBER
-from app.node.control.asking import AnswerPart, answer_lines, by_another, question_of
+from app.node.control.answer_conversion import AnswerPart, answer_lines, generation_request, substitution_notice
 from app.node.control.guard import COMPRESSED, FOREIGN_ORIGIN
 from app.node.control.json_bodies import stream
 from app.node.models.model_manager import ModelManager
@@ -169,7 +169,7 @@ class GuestRoutes:
             self._budget.check(caller.key)
             talk = f"{caller.key} {order.conversation}" if order.conversation else None
             question = replace(
-                question_of(order),
+                generation_request(order),
                 conversation=talk,
                 request=caller.request_id,
                 requester=caller.requester,
@@ -177,7 +177,7 @@ class GuestRoutes:
             )
             async with answering.turn(caller.key, order.model or "") as model:
                 self._budget.check(caller.key)
-                if words := by_another(order.model, model):
+                if words := substitution_notice(order.model, model):
                     yield AnsweredBy(model, words)
 
                 async def ask(running: Placement) -> GenerationRequest:
@@ -185,7 +185,7 @@ class GuestRoutes:
                         raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
                     return question
 
-                answer = self._hosting.answer(model, ask, brings=answering.needs_load(model))
+                answer = self._hosting.answer(model, ask, may_load=answering.needs_load(model))
                 async with aclosing(answer) as parts:
                     async for part in parts:
                         if isinstance(part, Delta):

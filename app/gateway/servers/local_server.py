@@ -40,8 +40,8 @@ from app.machine.keyring_store import open_keystore
 from app.machine.paths import Home, home_option
 from app.machine.secret_stores import ApiKeys, SecretMap
 from app.machine.settings import ApiSettings, KeyLimits, SettingsStore, Upstream
-from app.node.control.guard import MAX_BODY_BYTES, own_names
-from app.node.control.shelf_routes import Models
+from app.node.control.guard import MAX_BODY_BYTES, loopback_hosts
+from app.node.control.shelf_routes import ShelfModels
 from app.node.journal import Journal
 from app.node.known_household import Rights
 from app.node.models.guest_answers import GuestAnswers
@@ -91,7 +91,7 @@ class ChatApi:
         home: Home,
         choices: SettingsStore,
         hosting: ModelManager,
-        models: Models,
+        models: ShelfModels,
         guesting: GuestAnswers,
         rights: Rights,
         journal: Journal,
@@ -314,7 +314,7 @@ class ChatApi:
         return Auth(
             KeyAuthenticator(
                 self.keys,
-                self._access(lambda: own_names(self.port)),
+                self._access(lambda: loopback_hosts(self.port)),
                 lambda: self.choice.ollama_open,
                 tells_health=True,  # like llama.cpp's server, but only to programs on this computer
             ),
@@ -345,7 +345,7 @@ class ChatApi:
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[auth.check, forward_to_host(guesting)])
 
         async def listed() -> list[Json]:
-            if guesting.passes(""):
+            if guesting.is_forwarded(""):
                 return [msgspec.to_builtins(model) for model in await guesting.listed()]
             return await self._own_models()
 
@@ -367,7 +367,7 @@ class ChatApi:
 
     def for_guests(self) -> web.Application:
         """Return the application for guests, who reach it over their links. It requires no key and is always on."""
-        may = self._rights.may_be_asked_by
+        may = self._rights.may_answer_for
         auth = Auth(GuestAuthenticator(may), self.metrics, lambda _: None, self._max_open_of, self._n_open)
         host = self._rights.name
         within = [while_guest(may), auth.check, name_host_in_errors(host)]

@@ -1,1 +1,1 @@
-"""The loopback control API: its routes by theme, and the checks that every request must pass."""
+"""The loopback control API: its routes, grouped by subject, and the checks that every request must pass."""

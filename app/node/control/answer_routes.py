@@ -1,4 +1,4 @@
-"""Control API routes for answers, including answers that outlive their client, and for counting tokens."""
+"""Control API routes for answers, including answers that continue without their client, and for counting tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.api import requests
 from app.api.responses import AnswerKeys, EmptyResponse, TokenCount
 from app.core.errors import BadInput
 from app.gateway.upstreams.upstreams import Upstreams
-from app.node.control.asking import answer_lines, kept_here
+from app.node.control.answer_conversion import answer_lines, explain_upstream_only
 from app.node.control.json_bodies import answer, body, stream
 from app.node.models.detached_answers import DetachedAnswers, Parts
 from app.node.models.guest_answers import GuestAnswers
@@ -16,12 +16,12 @@ from app.node.models.model_manager import ModelManager
 
 
 class AnswerRoutes:
-    """Routes for answers. POST to a key starts an answer and follows it, GET follows it again, and DELETE stops it."""
+    """Routes for answers. POST to a key starts an answer and streams it, GET streams it again, and DELETE stops it."""
 
     def __init__(
-        self, hosting: ModelManager, guesting: GuestAnswers, upstreams: Upstreams, kept: DetachedAnswers
+        self, models: ModelManager, guest_answers: GuestAnswers, upstreams: Upstreams, kept: DetachedAnswers
     ) -> None:
-        self._hosting, self._guesting, self._upstreams = hosting, guesting, upstreams
+        self._models, self._guest_answers, self._upstreams = models, guest_answers, upstreams
         self._kept = kept
 
     def routes(self) -> list[web.RouteDef]:
@@ -55,15 +55,15 @@ class AnswerRoutes:
 
     async def tokens(self, request: web.Request) -> web.Response:
         order = await body(request, requests.CountTokens)
-        running = self._hosting.loaded.named(order.model)
+        running = self._models.loaded.named(order.model)
         if running is None or running.completer is None:
             raise BadInput("nothing_loaded")
         return answer(TokenCount(await running.completer.count(order.text)))
 
     def _answer(self, order: requests.Ask) -> Parts:
-        passes = self._guesting.passes(order.model or "")
-        work = (self._guesting if passes else self._hosting).ask(order)
-        return kept_here(work, order.model or "", self._upstreams.choose)
+        passes = self._guest_answers.is_forwarded(order.model or "")
+        work = (self._guest_answers if passes else self._models).ask(order)
+        return explain_upstream_only(work, order.model or "", self._upstreams.choose)
 
 
 def _key(request: web.Request) -> str:

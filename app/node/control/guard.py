@@ -1,4 +1,4 @@
-"""Checks that every request to the loopback API must pass before a route handles it (SAFETY.md 7)."""
+"""The checks that every request to the loopback API must pass before a route handles it (SAFETY.md 7)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from app.network.traffic_limits import TooLong, TooSlow
 log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 8 << 20
-MAX_OPEN = 32  # concurrent requests with the token, or with one key (SAFETY.md 7)
-# Exempt from the limit, so that an owner always gets their memory back.
+MAX_OPEN = 32  # limit of concurrent requests with the token, or with the same key (SAFETY.md 7)
+# Exempt from the limit, so that owners can always get their memory back.
 ALWAYS = frozenset({"/lending", "/lending/pause", "/unload", "/shutdown"})
 USUAL_RETRY_S = 2
 STATUS: dict[type[AppError], int] = {
@@ -55,8 +55,8 @@ GARBLED = "The body is not as its headers say. Send it again, with its own lengt
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def explained(error: AppError) -> SentError:
-    """Return an error as it is sent, in the body of a response or the last line of a stream."""
+def error_json(error: AppError) -> SentError:
+    """Return an error for the body of a response or the last line of a stream."""
     reason = error.reason
     return SentError(type(error).__name__, reason.code, reason.facts, said(error))
 
@@ -67,18 +67,18 @@ def refuse(status: int, code: str, message: str) -> web.Response:
 
 
 def _parted(answer: web.Response) -> web.Response:
-    """Make a response close its connection, as for any client without access."""
+    """Make a response close its connection. Used for clients without access."""
     answer.force_close()
     return answer
 
 
-def own_names(port: int) -> set[str]:
-    """Return the host names by which programs on this computer may call a loopback port."""
+def loopback_hosts(port: int) -> set[str]:
+    """Return the values of the Host header with which programs on this computer may call a loopback port."""
     return {f"127.0.0.1:{port}", f"[::1]:{port}", f"localhost:{port}"}
 
 
-def misplaced(request: web.Request, names: Collection[str]) -> tuple[int, str] | None:
-    """Return the status and message for a request that has a foreign host name or comes from a web page, else None."""
+def origin_problem(request: web.Request, names: Collection[str]) -> tuple[int, str] | None:
+    """Return the status and message that refuse a request with a foreign host name or from a web page, or None."""
     if request.host not in names:
         return 421, FOREIGN_HOST
     if "Origin" in request.headers:
@@ -89,17 +89,18 @@ def misplaced(request: web.Request, names: Collection[str]) -> tuple[int, str] |
 CODES = {421: "foreign_host", 403: "foreign_origin"}
 
 
-def objection(request: web.Request, token: str, port: int) -> web.Response | None:
-    """Return the refusal of a request, or None if it may pass.
+def refusal_of(request: web.Request, token: str, port: int) -> web.Response | None:
+    """Return the response that refuses a request, or None if the request may pass.
 
-    The order is defined in SAFETY.md: where the request comes from is checked before its token.
+    SAFETY.md defines the order: the origin of a request is checked before its token.
     """
-    if problem := misplaced(request, own_names(port)):
+    if problem := origin_problem(request, loopback_hosts(port)):
         status, words = problem
         return _parted(refuse(status, CODES[status], words))
     if request.headers.get("Content-Encoding"):
         return _parted(refuse(415, "encoded_body", COMPRESSED))
-    header = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")  # may contain any bytes
+    # the header may contain any bytes
+    header = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
     if not hmac.compare_digest(header, f"Bearer {token}".encode()):
         return _parted(refuse(401, "wrong_token", OTHER_DOOR))
     if request.method in ("POST", "PUT") and request.content_type != "application/json":
@@ -110,11 +111,11 @@ def objection(request: web.Request, token: str, port: int) -> web.Response | Non
 
 
 def guard(
-    token: str, port: Callable[[], int], heard: Callable[[web.Request], None] = lambda _: None
+    token: str, port: Callable[[], int], on_request: Callable[[web.Request], None] = lambda _: None
 ) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware of the loopback API, which checks requests and turns errors into responses.
+    """Return the middleware of the loopback API. It checks requests and turns errors into responses.
 
-    `heard` is called for each request as soon as its headers have arrived.
+    heard: called for each request as soon as its headers have arrived.
     """
 
     n_open = 0
@@ -122,8 +123,8 @@ def guard(
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
         nonlocal n_open
-        heard(request)
-        if answer := objection(request, token, port()):
+        on_request(request)
+        if answer := refusal_of(request, token, port()):
             return answer
         if n_open >= MAX_OPEN and request.path not in ALWAYS:
             return _refusal(Busy("control_full", most=MAX_OPEN))
@@ -137,20 +138,20 @@ def guard(
         except TooLong:
             return refuse(413, "body_too_large", TOO_LARGE)
         except TooSlow:
-            return await at_once(request, refuse(408, "body_too_slow", TOO_SLOW))
+            return await send_and_close(request, refuse(408, "body_too_slow", TOO_SLOW))
         except web.HTTPException:
             raise
         except Exception as error:  # the outermost handler of a request
             log.exception("%s %s failed", request.method, request.path)
-            return web.json_response(msgspec.to_builtins(ErrorResponse(explained(bug(error)))), status=500)
+            return web.json_response(msgspec.to_builtins(ErrorResponse(error_json(bug(error)))), status=500)
         finally:
             n_open -= 1
 
     return checked
 
 
-async def at_once(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
-    """Send a response and close the connection without waiting for the rest of a slow request body."""
+async def send_and_close(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
+    """Send a response and close the connection, without waiting for the rest of a slow request body."""
     await answer.prepare(request)
     await answer.write_eof()
     request.protocol.force_close()
@@ -164,5 +165,5 @@ def retry_s(error: AppError) -> int:
 
 def _refusal(error: AppError) -> web.Response:
     retry = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
-    body = msgspec.to_builtins(ErrorResponse(explained(error)))
+    body = msgspec.to_builtins(ErrorResponse(error_json(error)))
     return web.json_response(body, status=STATUS.get(type(error), 500), headers=retry)

@@ -9,7 +9,7 @@ from app.api import requests
 from app.api.responses import EmptyResponse, MachineResponse
 from app.api.snapshot import MachineRef
 from app.network.network import Network
-from app.node.control import naming, pairing_routes
+from app.node.control import naming, pairing_actions
 from app.node.control.json_bodies import answer, body, stream, with_progress
 from app.node.control.naming import Naming
 from app.node.known_household import KnownHousehold
@@ -19,13 +19,13 @@ from app.node.verification.quarantine import Quarantine
 
 
 class HouseholdRoutes:
-    """Routes for the household. The models in `loaded` are notified when a machine is used again."""
+    """Routes for the household. The models in `loaded` are notified when a machine is released from quarantine."""
 
     def __init__(
         self, network: Network, household: KnownHousehold, names: Naming, quarantine: Quarantine, loaded: LoadedModels
     ) -> None:
         self._network, self._household, self._names = network, household, names
-        self._doubts, self._loaded = quarantine, loaded
+        self._quarantine, self._loaded = quarantine, loaded
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -43,7 +43,7 @@ class HouseholdRoutes:
 
     async def open_pairing(self, request: web.Request) -> web.Response:
         order = await body(request, requests.OpenPairing)
-        return answer(await pairing_routes.open_window(self._network, order.role))
+        return answer(await pairing_actions.open_window(self._network, order.role))
 
     async def close_pairing(self, request: web.Request) -> web.Response:
         if self._network.window is not None:
@@ -51,14 +51,14 @@ class HouseholdRoutes:
         return answer(EmptyResponse())
 
     async def wait_pairing(self, request: web.Request) -> web.StreamResponse:
-        work = with_progress(lambda report: pairing_routes.wait(self._network, report))
+        work = with_progress(lambda report: pairing_actions.wait(self._network, report))
         return await stream(request, work)
 
     async def join(self, request: web.Request) -> web.Response:
         order = await body(request, requests.Join)
         network, known = self._network, self._household.now
         near = known.strangers.values()
-        joined = await pairing_routes.join(network, order.address, order.code, near, known.machines)
+        joined = await pairing_actions.join(network, order.address, order.code, near, known.machines)
         called = await self._names.joined(network.members.get(network.id))
         return answer(msgspec.structs.replace(joined, called=called))
 
@@ -86,7 +86,7 @@ class HouseholdRoutes:
 
     async def use_again(self, request: web.Request) -> web.Response:
         machine = self._household.machine(request.match_info["ref"])
-        used = await self._doubts.use_again(machine)
+        used = await self._quarantine.release(machine)
         for running in self._loaded:
             running.household_changed()
         return answer(used)

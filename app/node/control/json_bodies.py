@@ -1,4 +1,4 @@
-"""JSON bodies of the loopback API: requests decoded with errors that name the wrong field, and responses."""
+"""JSON bodies of the loopback API: decodes requests, with errors that name the wrong field, and encodes responses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.core import wire_json
 from app.core.errors import AppError, BadInput, bug
 from app.decoding import decode
 from app.network.traffic_limits import whole_body
-from app.node.control.guard import MAX_BODY_BYTES, explained
+from app.node.control.guard import MAX_BODY_BYTES, error_json
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +30,12 @@ UNREAD_SECONDS = 30.0  # a client that reads nothing for this long is considered
 
 
 async def body(request: web.Request, kind: type[R]) -> R:
-    """Return the body of `request` as a `kind`. Raises BadInput that names the wrong field, TooLong or TooSlow."""
+    """Decode the body of `request` as a `kind`. Raises BadInput that names the wrong field, TooLong or TooSlow."""
     raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
     try:
         return decode(wire_json.replace_lone_surrogates(raw) or b"{}", kind)
     except ValueError as error:
-        raise BadInput("bad_request", why=explain(str(error))) from None
+        raise BadInput("bad_request", why=explain_decode_error(str(error))) from None
 
 
 def answer(value: msgspec.Struct) -> web.Response:
@@ -44,7 +44,7 @@ def answer(value: msgspec.Struct) -> web.Response:
 
 
 def wrong_field(words: str) -> str:
-    """Return the field that a decoder's message names, even a missing or unknown one, or "" if it names none."""
+    """Return the field that a decoding error names, which may be missing or unknown, or "" if it names none."""
     match = _MISSING.search(words) or _UNKNOWN.search(words)
     return _below(_where(words), match.group(1)) if match else _where(words)
 
@@ -54,8 +54,8 @@ def _where(words: str) -> str:
     return match.group(1) if match else ""
 
 
-def explain(words: str) -> str:
-    """Return a decoder's message in plain words, or unchanged if it is not recognized."""
+def explain_decode_error(words: str) -> str:
+    """Return the message of a decoding error in plain English, or unchanged if it is not recognized."""
     field = wrong_field(words)
     named = field or "the body"
     if match := _BOUND.search(words):
@@ -94,7 +94,7 @@ def _below(field: str, name: str) -> str:
     return f"{field}.{name}" if field else name
 
 
-def hashing(done: int, total: int) -> Progress:
+def hashing_progress(done: int, total: int) -> Progress:
     """Return the progress of hashing a file."""
     return Progress("hashing", None, done, total, "bytes")
 
@@ -107,10 +107,10 @@ async def lines(request: web.Request, work: AsyncGenerator[Any, None]) -> web.St
         async for line in work:
             await _write(request, answer, line)
     except AppError as error:
-        await _write(request, answer, ErrorResponse(explained(error)))
+        await _write(request, answer, ErrorResponse(error_json(error)))
     except Exception as error:  # the outermost handler of a request whose response has begun
         log.exception("%s failed", request.path)
-        await _write(request, answer, ErrorResponse(explained(bug(error))))
+        await _write(request, answer, ErrorResponse(error_json(bug(error))))
     await answer.write_eof()
     return answer
 
@@ -126,9 +126,9 @@ async def _write(request: web.Request, answer: web.StreamResponse, line: object)
 
 
 async def with_progress(work: Callable[[Report], Awaitable[T]]) -> AsyncGenerator[ProgressLine | DoneLine[T], None]:
-    """Run `work` and yield its progress at most ten times a second, then its result.
+    """Run `work` and yield its progress at most ten times a second, then {"done": result}.
 
-    Closing the iterator cancels the work. `work` may report from any thread.
+    Closing the generator cancels the work. `work` may report from any thread.
     """
     loop = asyncio.get_running_loop()
     news: asyncio.Queue[ProgressLine | None] = asyncio.Queue()
@@ -159,7 +159,7 @@ async def with_progress(work: Callable[[Report], Awaitable[T]]) -> AsyncGenerato
 
 
 async def _settled(work: Awaitable[T], news: asyncio.Queue[ProgressLine | None]) -> T | AppError:
-    """Return the result or the AppError as a value, so that a TaskGroup does not wrap the error."""
+    """Return the result, or the AppError as a value so that a TaskGroup does not wrap it."""
     try:
         return await work
     except AppError as error:
@@ -169,7 +169,7 @@ async def _settled(work: Awaitable[T], news: asyncio.Queue[ProgressLine | None])
 
 
 async def stream(request: web.Request, work: AsyncGenerator[Any, None]) -> web.StreamResponse:
-    """Send the values of `work` as lines of JSON, and always close `work`."""
+    """Send the values of `work` as lines of JSON, and close `work` in any case."""
     async with aclosing(work) as closing:
         return await lines(request, closing)
 

@@ -1,4 +1,4 @@
-"""Control API routes for this computer: its hardware, its programs and its owner's settings."""
+"""Control API routes for this computer: its hardware, its programs and the owner's settings."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from app.machine.sensors import owner_activity, owner_programs
 from app.node.control import node_settings
 from app.node.control.json_bodies import answer, body
 from app.node.control.node_settings import OwnSettings
-from app.node.downloads.models_folder import existing
-from app.node.planning.own_speed import Hardware
+from app.node.downloads.models_folder import nearest_existing
+from app.node.planning.local_speed import Hardware
 
 GRAPHICS_CURE = Reason("cure_graphics_unused")
 
 
 async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFolders) -> computer.Computer:
-    """Return a description of this computer. Probing the engines may take some seconds. Disconnected disks are
-    skipped."""
+    """Return a description of this computer. Probing the engines may take several seconds. A disconnected models
+    folder is replaced by the default one."""
     models = of_models.own if of_models.now in of_models.unreachable else of_models.now
-    disk = await asyncio.to_thread(shutil.disk_usage, existing(models))
+    disk = await asyncio.to_thread(shutil.disk_usage, nearest_existing(models))
     memory, engines = devices.memory(), await hardware.engines()
     unused = graphics.unused_cards(engines, await asyncio.to_thread(graphics.list_cards))
     return computer.Computer(
@@ -62,7 +62,7 @@ def _engine(engine: Engine) -> computer.Engine:
 
 
 def system() -> str:
-    """Return the name of the operating system, spelled as its maker does."""
+    """Return the name and version of the operating system."""
     if name := platform.mac_ver()[0]:
         return f"macOS {name}"
     try:

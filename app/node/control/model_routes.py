@@ -14,9 +14,9 @@ from app.node.downloads.model_sources import ModelSources
 MOST = 60
 
 
-def routes(shop: ModelSources) -> list[web.RouteDef]:
+def routes(sources: ModelSources) -> list[web.RouteDef]:
     """Return the routes for obtaining models."""
-    pages = _Routes(shop)
+    pages = _Routes(sources)
     return [
         web.get("/catalog", pages.catalog),
         web.get("/search", pages.search),
@@ -40,70 +40,70 @@ def routes(shop: ModelSources) -> list[web.RouteDef]:
 
 
 class _Routes:
-    def __init__(self, shop: ModelSources) -> None:
-        self._shop = shop
+    def __init__(self, sources: ModelSources) -> None:
+        self._sources = sources
 
     async def catalog(self, request: web.Request) -> web.Response:
-        return answer(await self._shop.catalog())
+        return answer(await self._sources.catalog())
 
     async def search(self, request: web.Request) -> web.Response:
         limit = request.query.get("limit", "30")
         if not (limit.isascii() and limit.isdigit() and len(limit) < 9 and 1 <= int(limit) <= MOST):
             raise BadInput("bad_request", why=Reason("limit_wrong", {"most": MOST}))
-        return answer(await self._shop.search(request.query.get("q", ""), int(limit)))
+        return answer(await self._sources.search(request.query.get("q", ""), int(limit)))
 
     async def files(self, request: web.Request) -> web.Response:
-        return answer(await self._shop.files(request.query.get("repo", "")))
+        return answer(await self._sources.files(request.query.get("repo", "")))
 
     async def found(self, request: web.Request) -> web.Response:
-        return answer(await self._shop.other_apps())
+        return answer(await self._sources.other_apps())
 
     async def downloads(self, request: web.Request) -> web.Response:
-        return answer(Downloads(list(self._shop.downloads.snapshot().values())))
+        return answer(Downloads(list(self._sources.downloads.snapshot().values())))
 
     async def start(self, request: web.Request) -> web.Response:
         order = await body(request, requests.StartDownload)
-        return answer(DownloadResponse(await self._shop.start(order)))
+        return answer(DownloadResponse(await self._sources.start(order)))
 
     async def copies(self, request: web.Request) -> web.Response:
         order = await body(request, requests.FindCopies)
-        return answer(MachineRefs(await self._shop.copies_of(order)))
+        return answer(MachineRefs(await self._sources.copies_of(order)))
 
     async def pause(self, request: web.Request) -> web.Response:
-        paused = await self._shop.downloads.pause(request.match_info["id"])
+        paused = await self._sources.downloads.pause(request.match_info["id"])
         return answer(DownloadResponse(paused))
 
     async def resume(self, request: web.Request) -> web.Response:
-        resumed = await self._shop.downloads.resume(request.match_info["id"])
+        resumed = await self._sources.downloads.resume(request.match_info["id"])
         return answer(DownloadResponse(resumed))
 
     async def remove(self, request: web.Request) -> web.Response:
-        return answer(await self._shop.downloads.remove(request.match_info["id"]))
+        return answer(await self._sources.downloads.remove(request.match_info["id"]))
 
     async def folder(self, request: web.Request) -> web.Response:
-        return answer(await self._shop.folder.state())
+        return answer(await self._sources.folder.state())
 
     async def choose_folder(self, request: web.Request) -> web.Response:
         order = await body(request, requests.ChooseFolder)
-        chosen = await self._shop.folder.choose(order.path, move=order.move, new=order.new)
+        chosen = await self._sources.folder.choose(order.path, move=order.move, new=order.new)
         return answer(chosen)
 
     async def look_at_folder(self, request: web.Request) -> web.Response:
         order = await body(request, requests.ChooseFolder)
-        return answer(await self._shop.folder.look(order.path))
+        return answer(await self._sources.folder.preview(order.path))
 
     async def move(self, request: web.Request) -> web.Response:
-        return answer(await self._shop.folder.move())
+        return answer(await self._sources.folder.move())
 
     async def stop_moving(self, request: web.Request) -> web.Response:
-        return answer(await self._shop.folder.stop())
+        return answer(await self._sources.folder.stop())
 
     async def token(self, request: web.Request) -> web.Response:
-        return answer(await self._shop.token())
+        return answer(await self._sources.token())
 
     async def set_token(self, request: web.Request) -> web.Response:
         order = await body(request, requests.SetToken)
-        return answer(await self._shop.set_token(order.token))
+        return answer(await self._sources.set_token(order.token))
 
     async def clear_token(self, request: web.Request) -> web.Response:
-        return answer(await self._shop.clear_token())
+        return answer(await self._sources.clear_token())

@@ -1,4 +1,4 @@
-"""Names and roles of machines. This machine's name is set by its owner or by the household."""
+"""Names and roles of machines. This machine can be renamed by its owner and by the household."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Naming:
         self._wanted: tuple[OperationId, str] | None = None
 
     def members_changed(self, me: Member | None) -> None:
-        """Adopt this machine's new name soon if the household's log has renamed it."""
+        """Schedule the adoption of this machine's new name if the membership log has renamed it."""
         if me is not None and me.renamed and me.renamed != self._choices.now.renamed:
             self._wanted = (me.renamed, me.name)
             self._news.set()
 
     async def joined(self, me: Member | None) -> str | None:
-        """Adopt and return the name that the joined household gave this machine, or None if it kept its own."""
+        """Adopt and return the name that the joined household gave this machine, or return None if it kept its own."""
         if me is None or name_key(me.name) == name_key(self._choices.now.name):
             return None
         await self._take(me.name, None)
         return me.name
 
     async def run(self) -> None:
-        """Adopt the names that the household gives this machine, until canceled."""
+        """Adopt each new name that the household gives this machine, until canceled."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -51,8 +51,8 @@ class Naming:
     async def rename(
         self, network: Network, machine: Machine, name: str, machines: Mapping[MachineId, Machine]
     ) -> RenameResponse:
-        """Rename `machine`. Raises BadInput for an unusable name, and Refused for another machine unless this one is
-        an admin."""
+        """Rename `machine`. Raises BadInput for an invalid name, and Refused for another machine unless this one is an
+        admin."""
         cleaned = clean_name(name)
         if not any(sign.isprintable() and not sign.isspace() for sign in name):
             raise BadInput("name_empty")
@@ -82,7 +82,7 @@ async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) ->
 async def remove(
     network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]
 ) -> RemoveMachineResponse:
-    """Remove `machine`. `added` states whether to "keep" or "remove" the machines that it added.
+    """Remove `machine` from the household. `added` states whether to "keep" or "remove" the machines that it added.
 
     Raises Refused if it added some and `added` is None.
     """

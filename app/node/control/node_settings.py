@@ -1,4 +1,4 @@
-"""The owner's settings of the node, and the folders that it uses."""
+"""The owner's settings of the node, the sandbox of its workers, and the folders that it uses."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.settings import NodeOptions, Settings, SettingsStore, load
 from app.network.network import Network
-from app.node.downloads.models_folder import existing
+from app.node.downloads.models_folder import nearest_existing
 from app.node.links.discovery_service import DiscoveryService, choice_of
 
 
 class OwnSettings:
-    """The owner's settings of the node. `options` are the options of the command line."""
+    """The owner's settings of the node. `options` are the command-line options of this start."""
 
     def __init__(
         self,
@@ -35,14 +35,14 @@ class OwnSettings:
         options: NodeOptions,
         choices: SettingsStore,
         network: Network,
-        finding: DiscoveryService,
+        discovery: DiscoveryService,
         folders: ModelsFolders,
     ) -> None:
         self._home, self._options, self._choices = home, options, choices
-        self._network, self._finding, self._folders = network, finding, folders
+        self._network, self._discovery, self._folders = network, discovery, folders
 
     async def state(self) -> SettingsState:
-        """Return all settings, and whether some take effect only after a restart."""
+        """Return all settings and whether some of them take effect only after a restart."""
         saved = await asyncio.to_thread(load, self._home.settings_file)
         every = await asyncio.to_thread(interfaces)
         keys = await open_keystore(self._home)
@@ -56,7 +56,7 @@ class OwnSettings:
             look_for_updates=saved.look_for_updates,
             share_models=saved.share_models,
             interfaces=[_interface(interface, saved) for interface in every],
-            restart=moved or choice_of(self._options, saved) != self._finding.choice,
+            restart=moved or choice_of(self._options, saved) != self._discovery.choice,
             keys=said(keys.where),
             keys_facts=keys.where,
             home=str(self._home.root),
@@ -64,11 +64,11 @@ class OwnSettings:
         )
 
     async def change(self, order: requests.ChangeSettings) -> SettingsState:
-        """Save the given settings, which take effect when the node restarts. Raises BadInput."""
+        """Save the given settings. Some take effect only when the node restarts. Raises BadInput."""
         if order.interfaces is not msgspec.UNSET:
             known = {interface.name for interface in await asyncio.to_thread(interfaces)}
             saved = await asyncio.to_thread(load, self._home.settings_file)
-            known |= set(saved.interfaces)  # may be unplugged now
+            known |= set(saved.interfaces)  # an interface in use may be unplugged now
             for name in order.interfaces:
                 if name not in known:
                     raise BadInput("interface_unknown", name=name)
@@ -83,7 +83,8 @@ class OwnSettings:
 
 
 async def worker_walls() -> Walls:
-    """Return how far the process that reads model files is sandboxed, why no further, and how to change that."""
+    """Return how strictly the process that reads model files is sandboxed, what prevents a stricter level, and the
+    remedy."""
     walls = await engines.probe_walls()
     check = confined(walls)
     level = walls.level if walls is not None else "unknown"
@@ -103,9 +104,9 @@ def _interface(interface: Interface, saved: Settings) -> computer.Interface:
 
 
 def _folders(home: Home, of_models: ModelsFolders) -> list[FolderUse]:
-    """Return the large folders with their sizes, omitting folders on disconnected disks."""
+    """Return the large folders with their sizes. Folders on disconnected disks are left out."""
     here = [folder for folder in of_models.all if folder not in (of_models.own, *of_models.unreachable)]
-    now = of_models.now  # the folder that `poolhouse folder` shows
+    now = of_models.now  # the same folder as shown by `poolhouse folder`
     now_free = 0 if now in of_models.unreachable else _free(now)
     models = used_bytes(file for folder in (home.models, *here) for file in folder.rglob("*"))
     free = _free(home.root)
@@ -117,7 +118,7 @@ def _folders(home: Home, of_models: ModelsFolders) -> list[FolderUse]:
 
 
 def _free(folder: Path) -> int:
-    return shutil.disk_usage(existing(folder)).free
+    return shutil.disk_usage(nearest_existing(folder)).free
 
 
 def used_bytes(files: Iterable[Path]) -> int:
@@ -128,5 +129,5 @@ def used_bytes(files: Iterable[Path]) -> int:
             if file.is_file() and not file.is_symlink():
                 total += file.stat().st_size
         except OSError:
-            continue  # deleted in the meantime
+            continue  # the file was deleted in the meantime
     return total

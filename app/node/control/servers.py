@@ -1,4 +1,5 @@
-"""The HTTP servers of a node: the control API for the window and the commands, and the Chat API for other programs."""
+"""The HTTP servers of a node: the control API for the window and the command line, and the Chat API for other
+programs."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ from app.node.node import Node
 
 
 def link_route_defs(links: LinkRegistry, household: KnownHousehold) -> list[web.RouteDef]:
-    """Return the routes for the links to other machines: measuring them and choosing their network interface."""
+    """Return the routes for the links to other machines: measuring them and choosing their network interfaces."""
 
     async def measure(request: web.Request) -> web.Response:
         ref = request.query.get("machine")
@@ -54,7 +55,7 @@ def link_route_defs(links: LinkRegistry, household: KnownHousehold) -> list[web.
 
 
 def other_machine(household: KnownHousehold, ref: str) -> MachineId:
-    """Return the machine that `ref` identifies. Raises BadInput if it is unknown or this one."""
+    """Return the machine that `ref` identifies. Raises BadInput if it is unknown or is this machine."""
     machine = household.machine(ref)
     if machine.id == household.me:
         raise BadInput("interface_not_own", machine=machine.name)
@@ -86,7 +87,8 @@ def lending_route_defs(lending: LendingPolicy) -> list[web.RouteDef]:
 
 
 def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
-    """Return the routes for the key of encrypted chats. GET reads it, and POST creates it if there is none."""
+    """Return the routes for the key that encrypts the chat history. GET reads the key, and POST creates it if there is
+    none."""
 
     async def described(value: str | None) -> web.Response:
         where, place = await key.where(), await key.place()
@@ -101,10 +103,10 @@ def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
     return [web.get("/history/key", read), web.post("/history/key", make)]
 
 
-class Control:
-    """The server of the control API, used by the window and the commands.
+class ControlServer:
+    """The server of the control API, which the window and the command line use.
 
-    It listens on a loopback port of its own and requires a token on every route.
+    It listens on a separate loopback port and requires a token on every route.
     """
 
     def __init__(self, answers: DetachedAnswers, routes: Iterable[web.RouteDef]) -> None:
@@ -135,10 +137,10 @@ class Control:
 
 
 class Servers:
-    """The servers of a node, which start and stop together. Each decides whom it admits."""
+    """The servers of a node, which start and stop together. Each checks its own clients."""
 
     def __init__(self, node: Node, stop: Callable[[], None]) -> None:
-        """Create the servers; `stop` ends the node."""
+        """`stop` ends the node."""
         choices, interfaces = node.choices, node.discovery.choice.interfaces
         self.api = ChatApi(
             node.home,
@@ -152,18 +154,18 @@ class Servers:
         )
         self._updates = Updates(
             node.home.root / "updates.json",
-            updates.release_place(),
+            updates.release_repository(),
             lambda: choices.now.look_for_updates,
             node.journal.note,
         )
         kept = DetachedAnswers()
-        self.control = Control(kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()])
+        self.control = ControlServer(kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()])
         node.network.mount(GUEST_PATH, self.api.for_guests())
         node.network.mount(MODELS_PATH, node.model_sources.server.application())
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         await self.control.start(group)
-        self._looking = group.create_task(self._updates.run(), name="look for updates")
+        self._looking = group.create_task(self._updates.run(), name="check for updates")
         await self.api.start(group)
 
     async def stop(self) -> None:
@@ -174,13 +176,15 @@ class Servers:
 
 def _routes(node: Node, api: ChatApi, kept: DetachedAnswers, stop: Callable[[], None]) -> list[web.RouteDef]:
     """Return all routes of the control API."""
-    home, network, household, hosting = node.home, node.network, node.household, node.model_manager
-    doctor = Doctor(home, network, household, node.discovery, node.lending_policy, node.links, hosting, node.busy)
+    home, network, household, model_manager = node.home, node.network, node.household, node.model_manager
+    doctor = Doctor(home, network, household, node.discovery, node.lending_policy, node.links, model_manager, node.busy)
     settings = OwnSettings(home, node.options, node.choices, network, node.discovery, node.model_sources.folders)
     state = StateRoutes(node.snapshot, node.events, node.journal, doctor, stop)
-    machines = HouseholdRoutes(network, household, node.naming, hosting.planner_inputs.quarantine, hosting.loaded)
-    models = ShelfRoutes(node.model_sources.models, hosting, node.guest_answers, node.measuring, household)
-    answers = AnswerRoutes(hosting, node.guest_answers, api.upstreams, kept)
+    machines = HouseholdRoutes(
+        network, household, node.naming, model_manager.planner_inputs.quarantine, model_manager.loaded
+    )
+    models = ShelfRoutes(node.model_sources.models, model_manager, node.guest_answers, node.speed_measurer, household)
+    answers = AnswerRoutes(model_manager, node.guest_answers, api.upstreams, kept)
     machine = MachineRoutes(home, node.hardware, node.model_sources.folders, settings)
     return [
         *state.routes(),

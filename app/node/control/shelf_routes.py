@@ -1,4 +1,4 @@
-"""Control API routes for the models on disk: listing, adding and removing them, plans, loading and unloading."""
+"""Control API routes for the models on disk: listing, adding, removing, planning, loading and unloading them."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ from app.core.reasons import sentence
 from app.inference.worker.tokenizer import TextWorker
 from app.machine.paths import expand_user
 from app.node.cancellation import in_thread
-from app.node.control.json_bodies import Report, answer, body, hashing, stream, with_progress
+from app.node.control.json_bodies import Report, answer, body, hashing_progress, stream, with_progress
 from app.node.known_household import KnownHousehold
 from app.node.models.guest_answers import GuestAnswers
 from app.node.models.model_manager import ModelManager
-from app.node.planning.measuring import Measuring
 from app.node.planning.planning import BATCH_ROWS
+from app.node.planning.speed_measurer import SpeedMeasurer
 from app.node.planning.verdicts import starter, verdicts
 
 
-class Origins(Protocol):
-    """A source of the origins of the files on the shelf."""
+class ModelOrigins(Protocol):
+    """Knows the origin of each file on the shelf."""
 
     def with_origin(self, entry: Entry, described: ShelfModel) -> ShelfModel:
-        """Return a model on the shelf with its origin, and with whether its file still exists. Reads the disk."""
+        """Return a model on the shelf with its origin and whether its file still exists. Reads the disk."""
 
     async def forget(self, entry: Entry) -> int | None:
-        """Delete the file of a removed model if it was downloaded here, and return the number of bytes freed.
+        """Delete the file of a removed model if it was downloaded here, and return the bytes freed.
 
         Returns None if the file is kept. Raises AppError if it cannot be deleted.
         """
 
 
-class Models:
-    """The models on the shelf. All disk access runs in threads, since disks are slow."""
+class ShelfModels:
+    """The models on the shelf. All disk access runs in threads, because disks are slow."""
 
     def __init__(
         self,
         shelf: Shelf,
         stages: StageStore,
         in_use: Callable[[], Collection[str]],
-        origins: Origins,
+        origins: ModelOrigins,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._shelf, self._stages = shelf, stages
         self._origins, self._changed = origins, changed
-        self._in_use = in_use  # IDs of the loaded models
+        self._in_use = in_use  # returns the IDs of the loaded models
 
     async def listed(self) -> list[ShelfModel]:
         """Return all models on the shelf."""
@@ -68,14 +68,15 @@ class Models:
         return ModelResponse(await asyncio.to_thread(self._described, entry))
 
     async def named(self, name: str, loaded: Collection[str] | None = None) -> Entry:
-        """Return the entry with this name. If `loaded` is given, a partial name matches only those. Raises BadInput."""
+        """Return the entry with this name. If `loaded` is given, a partial name matches only loaded models. Raises
+        BadInput."""
         return await asyncio.to_thread(self._shelf.get, name, loaded)
 
     async def add(self, order: requests.Import, report: Report) -> ModelResponse:
         """Check and hash a file, and add it to the shelf. Canceling stops the hashing."""
 
         def tell(done: int, total: int) -> None:
-            report(hashing(done, total))
+            report(hashing_progress(done, total))
 
         path = expand_user(order.path).absolute()
         await self._known_to_the_engine(path)
@@ -84,10 +85,10 @@ class Models:
         return ModelResponse(await asyncio.to_thread(self._described, entry))
 
     async def _known_to_the_engine(self, path: Path) -> None:
-        """Check that the engine here supports an unproven model family or a new tokenizer before the model fails to
-        load.
+        """Check that the engine supports an unproven model family or a new tokenizer, before loading the model would
+        fail.
 
-        Raises BadInput for these two problems only. Others are reported when the file is used.
+        Raises BadInput for these two problems only. Other problems are reported when the file is used.
         """
         header_facts, splits_words = await asyncio.to_thread(self._shelf.inspect_file, path)
         if header_facts.architecture in FAMILIES and splits_words in KNOWN:
@@ -151,18 +152,18 @@ def _shelf_model(entry: Entry) -> ShelfModel:
 
 
 class ShelfRoutes:
-    """Routes for models: the files on disk, plans, loading and unloading."""
+    """Routes for the models on disk, plans, loading and unloading."""
 
     def __init__(
         self,
-        models: Models,
-        hosting: ModelManager,
-        guesting: GuestAnswers,
-        measuring: Measuring,
+        models: ShelfModels,
+        model_manager: ModelManager,
+        guest_answers: GuestAnswers,
+        speed_measurer: SpeedMeasurer,
         household: KnownHousehold,
     ) -> None:
-        self._models, self._hosting, self._guesting = models, hosting, guesting
-        self._measuring, self._household = measuring, household
+        self._models, self._model_manager, self._guest_answers = models, model_manager, guest_answers
+        self._speed_measurer, self._household = speed_measurer, household
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -179,7 +180,7 @@ class ShelfRoutes:
         ]
 
     async def listed(self, request: web.Request) -> web.Response:
-        offered = await self._guesting.offered()
+        offered = await self._guest_answers.offered()
         return answer(api.Models(await self._models.listed(), offered))
 
     async def add(self, request: web.Request) -> web.StreamResponse:
@@ -192,13 +193,13 @@ class ShelfRoutes:
 
     async def remove(self, request: web.Request) -> web.Response:
         removed = await self._models.remove(request.match_info["name"])
-        self._hosting.forget_failed_load(removed.removed)
+        self._model_manager.forget_failed_load(removed.removed)
         return answer(removed)
 
     async def plan(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.PlanModel)
-        self._guesting.check_alone(order)
-        work = with_progress(lambda report: self._hosting.plan(order, report))
+        self._guest_answers.require_single_machine(order)
+        work = with_progress(lambda report: self._model_manager.plan(order, report))
         return await stream(request, work)
 
     async def speeds(self, request: web.Request) -> web.StreamResponse:
@@ -206,13 +207,13 @@ class ShelfRoutes:
 
         async def work(report: Report) -> Speeds:
             household = self._household
-            return await self._measuring.table(order, BATCH_ROWS, household.now, household.me, report)
+            return await self._speed_measurer.table(order, BATCH_ROWS, household.now, household.me, report)
 
         return await stream(request, with_progress(work))
 
     async def verdicts(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.JudgeModels)
-        planner_inputs, released = self._hosting.planner_inputs, self._hosting.released()
+        planner_inputs, released = self._model_manager.planner_inputs, self._model_manager.released()
 
         async def work(report: Report) -> api.Verdicts:
             return await verdicts(order, planner_inputs, released, report)
@@ -222,16 +223,16 @@ class ShelfRoutes:
         return answer(await work(lambda _: None))
 
     async def starter(self, request: web.Request) -> web.Response:
-        hosting = self._hosting
-        return answer(api.StarterResponse(await starter(hosting.planner_inputs, hosting.released())))
+        model_manager = self._model_manager
+        return answer(api.StarterResponse(await starter(model_manager.planner_inputs, model_manager.released())))
 
     async def load(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.LoadModel)
-        self._guesting.check_alone(order)
-        work = with_progress(lambda report: self._hosting.load(order, report))
+        self._guest_answers.require_single_machine(order)
+        work = with_progress(lambda report: self._model_manager.load(order, report))
         return await stream(request, work)
 
     async def unload(self, request: web.Request) -> web.Response:
         order = await body(request, requests.UnloadModel)
-        gone = await self._hosting.unload(order.model)
+        gone = await self._model_manager.unload(order.model)
         return answer(UnloadResponse(gone[0] if gone else None, gone[1:]))

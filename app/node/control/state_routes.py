@@ -1,4 +1,4 @@
-"""Control API routes for the state of the node: snapshot, event stream, journal, doctor and shutdown."""
+"""Control API routes for the state of the node: snapshot, event stream, journal, diagnostics and shutdown."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ class StateRoutes:
 
 
 async def with_heartbeat(events: AsyncGenerator[Event, None]) -> AsyncGenerator[bytes, None]:
-    """Yield the events as server-sent events, with a comment line whenever nothing has happened for a while."""
+    """Encode events as server-sent events. A comment line is sent whenever no event has occurred for
+    HEARTBEAT_SECONDS."""
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(_next(events), name="next event")
         try:

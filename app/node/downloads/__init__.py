@@ -1,1 +1,1 @@
-"""Downloads of models: their sources, and the folder that contains the models."""
+"""Downloads of models, copies between machines of the household, and the folder that contains the models."""

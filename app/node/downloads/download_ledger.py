@@ -1,4 +1,4 @@
-"""All listed downloads: their records on the disk, and their current activity."""
+"""The list of downloads: their records on the disk, and their current activity."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from app.core.errors import BadInput, Reason
 from app.core.reasons import sentence
 from app.node.downloads.transfer_rate import TransferRate
 
-Doing = Literal["waiting", "starting", "running", "checking", "nothing"]
+Activity = Literal["waiting", "starting", "running", "checking", "nothing"]
 
 TELL_SECONDS = 0.25
 
 
 class DownloadProgress:
-    """The current activity of one download. None of it is saved, because the file on the disk shows the progress."""
+    """The current activity of one download. It is not saved, because the file on the disk shows the progress."""
 
     def __init__(self, done_bytes: int) -> None:
         self.done_bytes = done_bytes
-        self.doing: Doing = "nothing"
-        self.held_up: Reason | None = None  # why no bytes arrive although it is active
+        self.doing: Activity = "nothing"
+        self.held_up: Reason | None = None  # why an active download receives no bytes
         self._pace = TransferRate()
         self._told = 0.0
 
@@ -43,7 +43,7 @@ class DownloadProgress:
         self.done_bytes = done_bytes
 
     def checked(self, done: int, total: int) -> None:
-        """Record the progress of the final check, never beyond the file's size."""
+        """Record the progress of the final check, limited to the size of the file."""
         self.done_bytes = min(done, total)
         self._pace.mark(self.done_bytes)
 
@@ -56,12 +56,12 @@ class DownloadProgress:
         self.done_bytes = done_bytes
 
     def hold_up(self, why: Reason | None) -> bool:
-        """Record why no bytes arrive (None if they do). Return whether that changed."""
+        """Record why no bytes arrive, or None if they do. Return whether the reason changed."""
         news, self.held_up = why != self.held_up, why
         return news
 
     def moved(self, done_bytes: int, is_flowing: bool) -> bool:
-        """Record the bytes on the disk. Return whether it is time to report them."""
+        """Record the number of bytes on the disk. Return whether it is time to report progress."""
         now = time.monotonic()
         if is_flowing and self.doing != "running":
             self._set("running")
@@ -75,10 +75,10 @@ class DownloadProgress:
         return due
 
     def bytes_per_s(self) -> int | None:
-        """Return the speed of the last few seconds, or None if it is unknown."""
+        """Return the speed over the last few seconds, or None if it is unknown."""
         return self._pace.bytes_per_s() if self.doing in ("running", "checking") else None
 
-    def _set(self, doing: Doing) -> None:
+    def _set(self, doing: Activity) -> None:
         self.doing = doing
         self.held_up = None
         self._pace.clear()
@@ -120,7 +120,7 @@ def _described(record: Record, live: DownloadProgress) -> Download:
 
 
 class DownloadLedger:
-    """The records of downloads by ID, oldest first. They are also saved on the disk."""
+    """The records of downloads by ID, oldest first. Each is also saved on the disk."""
 
     def __init__(self, places: DownloadFolders, disk: Disk) -> None:
         self.book, self._disk = DownloadRecords(places), disk
@@ -150,7 +150,7 @@ class DownloadLedger:
         return self._live[download_id]
 
     def snapshot(self) -> dict[str, Download]:
-        """Return the state of each download by ID, the oldest first."""
+        """Return the state of each download by ID, oldest first."""
         return {key: self.described(key) for key in self._records}
 
     def described(self, download_id: str) -> Download:
@@ -165,20 +165,20 @@ class DownloadLedger:
         self._records[record.id] = record
 
     async def change(self, download_id: str, **fields: Any) -> None:
-        """Change a record. Raises AppError if it cannot be written to disk; then nothing changes."""
+        """Change a record. If it cannot be written to disk, raise AppError and change nothing."""
         async with self._writing:
             changed = structs.replace(self[download_id], **fields)
             await run_to_completion(lambda: self.book.write(changed))
-            if download_id in self._records:  # it may have been removed in the meantime
+            if download_id in self._records:  # the download may have been removed in the meantime
                 self._records[download_id] = changed
 
     def show(self, download_id: str, **fields: Any) -> None:
-        """Change a record as it is shown but not as it is saved."""
+        """Change the record in memory, without saving it."""
         self._records[download_id] = structs.replace(self[download_id], **fields)
 
     async def drop(self, download_id: str) -> int:
-        """Delete a download's partial file and its record, and return the bytes freed. Raises AppError; then the
-        record stays."""
+        """Delete a download's partial file and record, and return the bytes freed. Keeps the record if it raises
+        AppError."""
         async with self._writing:
             freed = await run_to_completion(lambda: self.book.remove(download_id))
             self._records.pop(download_id, None)
@@ -186,12 +186,12 @@ class DownloadLedger:
             return freed
 
     def stopped(self, download_id: str) -> None:
-        """Record that a download is idle, with the bytes found on the disk."""
+        """Mark a download as idle, and update its progress from the disk."""
         if live := self._live.get(download_id):
             live.stopped(self.book.done_bytes(self._records[download_id]))
 
     def check_room(self, record: Record) -> None:
-        """Check that a download of known size will fit. Raises DoesNotFit."""
+        """Check that a download of known size will fit on the disk. Raises DoesNotFit."""
         if record.total_bytes is None:
             return
         needed = record.total_bytes - self.book.done_bytes(record)
@@ -200,10 +200,10 @@ class DownloadLedger:
             raise no_room(self.book.folder_of(record), needed, room)
 
     def room_bytes(self, record: Record) -> int:
-        """Return the bytes free for a download after the other active ones have their share. A download being verified
-        counts as complete.
+        """Return the disk space available to a download, without the space that other active downloads still need. A
+        download that is being checked needs none.
 
-        Raises Unreachable if its disk is not connected.
+        Raises Unreachable if the disk is not connected.
         """
         folder = self.book.folder_of(record)
         self.book.ensure(folder)

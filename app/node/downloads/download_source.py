@@ -1,4 +1,4 @@
-"""The source of a download, either the hub or a machine of the household, and the expected facts of its files."""
+"""The source of a download (the hub or a machine of the household), and the expected size and hash of its files."""
 
 from __future__ import annotations
 
@@ -43,21 +43,22 @@ class FetchServices:
     disk: Disk
     token: Callable[[], Awaitable[str | None]]
     changed: Callable[[], None]
-    waits: tuple[float, ...]  # seconds between tries
-    arrived: Callable[[int], Awaitable[None]]  # as in app/catalog/transfers/file_transfer.py
+    waits: tuple[float, ...]  # delays between tries in seconds
+    arrived: Callable[[int], Awaitable[None]]  # as in `Hooks` of app/catalog/transfers/file_transfer.py
 
 
 class Fetch:
-    """The work on one download until it is complete."""
+    """Fetches the files of one download."""
 
-    def __init__(self, around: FetchServices, download_id: str) -> None:
-        self._services, self._id = around, download_id
-        self._ledger, self._live = around.ledger, around.ledger.live(download_id)
+    def __init__(self, services: FetchServices, download_id: str) -> None:
+        self._services, self._id = services, download_id
+        self._ledger, self._live = services.ledger, services.ledger.live(download_id)
 
     async def run(self) -> Path:
-        """Fetch the model and return its path, or that of its first file. Raises AppError."""
+        """Fetch the model and return its path, or the path of its first file. Raises AppError."""
         book, folder = self._ledger.book, self._ledger.book.folder_of(self._record)
-        await run_to_completion(lambda: book.ensure(folder))  # no folder is created in place of a disconnected disk
+        # raises if the disk is disconnected, so that no folder is created in its place
+        await run_to_completion(lambda: book.ensure(folder))
         if not self._record.parts:
             return await self._single()
         await self._fetch_all_facts()
@@ -95,8 +96,8 @@ class Fetch:
     # a model in several files
 
     async def _fetch_all_facts(self) -> None:
-        """Ask for the sizes and hashes of all files before the first byte, for the overall progress and one check of
-        the disk."""
+        """Ask for the sizes and hashes of all files first, to show the overall progress and check the disk space only
+        once."""
         names, parts = part_names(self._record.file), list(self._record.parts)
         for number, (name, known) in enumerate(zip(names, parts, strict=True)):
             if known.total_bytes and known.sha256:
@@ -117,7 +118,7 @@ class Fetch:
         self._ledger.check_room(self._record)
 
     async def _file_facts(self, file: FileRequest) -> FileFacts:
-        """Return the hub's facts of one file, retrying if the connection breaks."""
+        """Return size and hash of a file as reported by the source. Retries if the connection breaks."""
         outage_watch = OutageWatch(self._services.files.place, self._held_up)
         self._live.starting()
         for tries, wait_s in enumerate((*self._services.waits, None), 1):
@@ -126,7 +127,7 @@ class Fetch:
                 with outage_watch.waiting_for_response():
                     answer = await self._services.files.facts_of(file, token)
             except (Unreachable, Busy, aiohttp.ClientError, ConnectionError, TimeoutError) as error:
-                log.info("the question about %s broke: %s", file.file, error)
+                log.info("the request about %s failed: %s", file.file, error)
                 if wait_s is None:
                     raise outage_watch.final_error(error, tries) from error
                 outage_watch.failed(error)
@@ -146,8 +147,8 @@ class Fetch:
         return PartFacts(total, known.sha256 or answer.sha256)
 
     async def _part(self, number: int, before: int) -> int:
-        """Fetch one of several files unless it is here, and return its size. `before`: the bytes of the files before
-        it."""
+        """Fetch one of several files, unless it is already complete, and return its size. `before`: total bytes of the
+        preceding files."""
         record, book = self._record, self._ledger.book
         facts, final = record.parts[number], book.part_path(record, number)
         if facts.total_bytes and facts.sha256 and part_bytes(final) == facts.total_bytes:
@@ -165,13 +166,13 @@ class Fetch:
         return part.n_bytes
 
     async def _note(self, number: int, facts: PartFacts) -> None:
-        """Record the facts of one file, and the hash of the model once all are known."""
+        """Record the size and hash of one file, and the joint hash of the model once all are known."""
         parts = list(self._record.parts)
         parts[number] = facts
         sha256 = joint_hash(part.sha256 for part in parts)
         await self._ledger.change(self._id, parts=tuple(parts), sha256=sha256)
 
-    # common to both
+    # both kinds of models
 
     def _file_request(self, file: str) -> FileRequest:
         return FileRequest(self._record.repository, file, self._record.revision)
@@ -194,8 +195,8 @@ class Fetch:
         def room_bytes() -> int:
             return self._ledger.room_bytes(self._record)
 
-        around = self._services
-        hooks = TransferHooks(around.token, learnt, moved, room_bytes, self._held_up, around.arrived)
+        services = self._services
+        hooks = TransferHooks(services.token, learnt, moved, room_bytes, self._held_up, services.arrived)
         transfer = Transfer(self._services.files, target, part, hooks, self._services.waits)
         self._live.starting()
         self._services.changed()
@@ -203,7 +204,8 @@ class Fetch:
 
 
 def new_parts(file: str, known: tuple[PartFacts, ...] = ()) -> tuple[PartFacts, ...]:
-    """Return the known facts of a model's files before the hub is asked, or () for a model in one file."""
+    """Return the known sizes and hashes of a model's files before the source is asked, or () for a model in
+    one file."""
     names = part_names(file)
     if len(names) == 1:
         return ()
@@ -212,25 +214,25 @@ def new_parts(file: str, known: tuple[PartFacts, ...] = ()) -> tuple[PartFacts, 
 
 @dataclass(frozen=True, slots=True)
 class PeerCopy:
-    """A machine of the household that has the same file. The copied bytes are checked against the hash."""
+    """A machine of the household that has the same file. The copied bytes are verified by their hash."""
 
-    machine: str  # its id
+    machine: str  # ID of the machine
     name: str
-    sha256: str | None = None  # if the catalog does not know the file
+    sha256: str | None = None  # set if the catalog does not list the file
 
 
 def no_members(_: Record) -> FileClient:
-    """Raise the error for a copy where there is no household."""
+    """Raise the error for a copy while this machine has no household. Default of `member`."""
     raise Refused("copy_not_offered", name="")
 
 
 async def no_pin(repository: str, file: str) -> Pin | None:
-    """Return no pin, where none are kept."""
+    """Return no pin. Default of `pin`."""
     return None
 
 
 async def keep_no_pin(pin: Pin) -> None:
-    """Ignore the pin, where none are kept."""
+    """Ignore the pin. Default of `keep_pin`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,17 +242,18 @@ class DownloadServices:
     hub: Callable[[], Hub]  # may raise AppError
     catalog: Callable[[], Catalog]
     token: Callable[[], Awaitable[str | None]]
-    changed: Callable[[], None]  # called when something shown has changed
+    changed: Callable[[], None]  # called when the snapshot has changed
     contacted: Callable[[], None] = lambda: None  # called when the hub is contacted
-    member: Callable[[Record], FileClient] = no_members  # returns the files to copy from
+    member: Callable[[Record], FileClient] = no_members  # returns the files of the machine to copy from
     is_near: Callable[[str], bool] = lambda _: False  # returns whether that machine is connected
-    pin: Callable[[str, str], Awaitable[Pin | None]] = no_pin  # of a file, from any machine of the household
+    pin: Callable[[str, str], Awaitable[Pin | None]] = no_pin  # returns the household's pin of a file
     keep_pin: Callable[[Pin], Awaitable[None]] = keep_no_pin
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadRequest:
-    """A person's request, with validated names. revision None: the catalog's, or else the newest."""
+    """The user's request, with validated names. If `revision` is None, the catalog's revision or else the newest is
+    meant."""
 
     repository: str
     file: str
@@ -259,31 +262,31 @@ class DownloadRequest:
     copy: PeerCopy | None = None
 
 
-def new_record(wish: DownloadRequest, around: DownloadServices, pin: Pin | None = None) -> Record:
-    """Return the record of a new download, with the facts of the catalog or else of the household's pin. Raises
-    AppError."""
-    known = promised(around.catalog(), wish.repository, wish.file, wish.revision)
+def new_record(request: DownloadRequest, services: DownloadServices, pin: Pin | None = None) -> Record:
+    """Return the record of a new download, with size and hash from the catalog or else from the household's pin.
+    Raises AppError."""
+    known = catalog_entry(services.catalog(), request.repository, request.file, request.revision)
     of_parts = known[1].parts if known else ()
     facts = tuple(PartFacts(part.size_bytes, part.sha256) for part in of_parts)
-    parts = new_parts(wish.file, facts)
+    parts = new_parts(request.file, facts)
     sha256 = joint_hash(part.sha256 for part in parts)
     if known and not parts:
         sha256 = known[1].sha256
     hash_from: Literal["catalog", "server"] | None = "catalog" if sha256 else None
-    copy = wish.copy
+    copy = request.copy
     if copy and not sha256 and copy.sha256 and not parts:
-        sha256, hash_from = copy.sha256, "server"  # according to the hub's listing
+        sha256, hash_from = copy.sha256, "server"  # the hash comes from the hub's listing
     if copy and (sha256 is None or copy.sha256 not in (None, sha256)):
-        raise BadInput("copy_no_hash", file=wish.file, name=copy.name)
+        raise BadInput("copy_no_hash", file=request.file, name=copy.name)
     if pin is not None and not sha256:
-        return _pinned(wish, around, pin)
+        return _pinned(request, services, pin)
     return Record(
-        id=id_of(wish.repository, wish.file),
-        repository=wish.repository,
-        file=wish.file,
-        revision=known[0].revision if known else wish.revision or MAIN,
-        name=wish.name,
-        source=copy.name if copy else around.hub().host,
+        id=id_of(request.repository, request.file),
+        repository=request.repository,
+        file=request.file,
+        revision=known[0].revision if known else request.revision or MAIN,
+        name=request.name,
+        source=copy.name if copy else services.hub().host,
         started=time.time(),
         total_bytes=known[1].size_bytes if known and known[0].is_pinned else None,
         sha256=sha256,
@@ -293,14 +296,14 @@ def new_record(wish: DownloadRequest, around: DownloadServices, pin: Pin | None 
     )
 
 
-def _pinned(wish: DownloadRequest, around: DownloadServices, pin: Pin) -> Record:
+def _pinned(request: DownloadRequest, services: DownloadServices, pin: Pin) -> Record:
     return Record(
-        id=id_of(wish.repository, wish.file),
-        repository=wish.repository,
-        file=wish.file,
+        id=id_of(request.repository, request.file),
+        repository=request.repository,
+        file=request.file,
         revision=pin.revision,
-        name=wish.name,
-        source=around.hub().host,
+        name=request.name,
+        source=services.hub().host,
         started=time.time(),
         total_bytes=pin.total_bytes,
         sha256=pin.sha256,
@@ -309,13 +312,13 @@ def _pinned(wish: DownloadRequest, around: DownloadServices, pin: Pin) -> Record
     )
 
 
-def may_be_pinned(wish: DownloadRequest, around: DownloadServices) -> bool:
-    """Return whether the file is in the catalog but its hash could not be looked up."""
-    known = promised(around.catalog(), wish.repository, wish.file, wish.revision)
+def may_be_pinned(request: DownloadRequest, services: DownloadServices) -> bool:
+    """Return whether the catalog lists the file without its hash."""
+    known = catalog_entry(services.catalog(), request.repository, request.file, request.revision)
     return known is not None and known[1].whole_hash is None
 
 
-def promised(
+def catalog_entry(
     catalog: Catalog, repository: str, file: str, revision: str | None
 ) -> tuple[OfferedModel, OfferedFile] | None:
     """Return the catalog's facts of a file, or None if it has none for the requested revision."""
@@ -325,13 +328,13 @@ def promised(
     return known
 
 
-def files_of(record: Record, around: DownloadServices, session: ClientSession) -> FileClient:
-    """Return the source of a download's bytes. Raises AppError."""
+def files_of(record: Record, services: DownloadServices, session: ClientSession) -> FileClient:
+    """Return the source of a download's files. Raises AppError."""
     if record.machine is not None:
-        return around.member(record)
-    around.contacted()
-    return HubFiles(around.hub(), session)
+        return services.member(record)
+    services.contacted()
+    return HubFiles(services.hub(), session)
 
 
 async def no_token() -> None:
-    """Return no token. It belongs to the hub and is never sent to machines of the household."""
+    """Return no token. The token is for the hub and is never sent to machines of the household."""

@@ -1,4 +1,4 @@
-"""The downloads of this machine: started, paused, resumed and cancelled, with two at once while the rest wait."""
+"""The downloads of this machine: starting, pausing, resuming and canceling. Two run at the same time, the rest wait."""
 
 from __future__ import annotations
 
@@ -41,37 +41,37 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 2
 STALL_LOOK_SECONDS = 1.0
-AWAY = ("copy_away", "copy_unreached")  # reasons that the machine to copy from is away
+AWAY = ("copy_away", "copy_unreached")  # reasons why a copy failed because the source machine is away
 
 
 class Downloads:
-    """All downloads, until a person removes them from the list."""
+    """All downloads, including finished ones until the user removes them from the list."""
 
     def __init__(
         self,
         places: DownloadFolders,
         shelf: Shelf,
-        around: DownloadServices,
+        services: DownloadServices,
         disk: Disk | None = None,
         waits: tuple[float, ...] = WAITS,
         arrived: Callable[[int], Awaitable[None]] = without_limit,
     ) -> None:
-        """`arrived` is called with the bytes of each chunk and returns when more may come."""
+        """`arrived` is called with the size of each received chunk and returns when the next one may be read."""
         self._disk, self._waits = disk or Disk(), waits
         self._ledger, self._shelf = DownloadLedger(places, self._disk), shelf
         self.book = self._ledger.book
-        self._around, self._changed = around, around.changed
+        self._services, self._changed = services, services.changed
         self.arrived = arrived
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._request_lock = asyncio.Lock()  # serializes people's requests
+        self._request_lock = asyncio.Lock()  # serializes requests of the user
         self._session: ClientSession
         self._group: asyncio.TaskGroup
         self._ready = asyncio.Event()
-        self._is_held = False  # while set, no file of a download may be opened
+        self._is_held = False  # while set, no download may open its files
 
     async def run(self) -> None:
-        """Serve until cancelled, continuing the downloads that were active when the node ended."""
+        """Serve until canceled. Downloads that were active when the node ended continue."""
         await self._ledger.load()
         async with new_session() as session, asyncio.TaskGroup() as group:
             self._session, self._group = session, group
@@ -81,7 +81,7 @@ class Downloads:
             self._ready.set()
             self._changed()
             try:
-                while True:  # look for stalled connections
+                while True:  # notices stalled connections
                     await asyncio.sleep(STALL_LOOK_SECONDS)
                     await self._resume_copies()
                     if any(self._ledger.live(other.id).doing == "running" for other in self._ledger):
@@ -90,14 +90,14 @@ class Downloads:
                 self._ready.clear()
 
     def snapshot(self) -> dict[str, Download]:
-        """Return the state of each download by ID, the oldest first."""
+        """Return the state of each download by ID, oldest first."""
         return self._ledger.snapshot()
 
     def described(self, download_id: str) -> Download:
         """Return the state of a download. Raises BadInput if there is none with this ID."""
         return self._ledger.described(download_id)
 
-    def of(self, repository: str, file: str) -> str | None:
+    def id_of_file(self, repository: str, file: str) -> str | None:
         """Return the ID of the download of this file, if there is one."""
         key = id_of(repository, part_names(file)[0])
         return key if key in self._ledger else None
@@ -105,9 +105,9 @@ class Downloads:
     async def start(
         self, repository: str, file: str, revision: str | None, name: str | None, copy: PeerCopy | None = None
     ) -> Download:
-        """Start a download, or continue the existing one. Any file of a model in several files identifies it.
+        """Start a download, or continue the existing one. Any file of a model in several files identifies the model.
 
-        copy: the machine of the household to copy from. Bytes already here are kept. Raises AppError.
+        copy: the machine of the household to copy from. Bytes that are already here are kept. Raises AppError.
         """
         check_file_names(repository, file, revision)
         file = part_names(file)[0]
@@ -115,9 +115,9 @@ class Downloads:
         if not NAME.fullmatch(name) or name_for(name) != name:
             raise BadInput("model_name_odd", name=name[:100])
         await self._ready.wait()
-        wish = DownloadRequest(repository, file, revision, name, copy)
-        asks = copy is None and may_be_pinned(wish, self._around)
-        pin = await self._around.pin(repository, file) if asks else None
+        request = DownloadRequest(repository, file, revision, name, copy)
+        asks = copy is None and may_be_pinned(request, self._services)
+        pin = await self._services.pin(repository, file) if asks else None
         async with self._request_lock:
             key = id_of(repository, file)
             if key in self._ledger:
@@ -126,35 +126,35 @@ class Downloads:
                 if there.standing == "done":
                     known = await asyncio.to_thread(self._name_on_shelf, there)
                     other = known is None
-                    if known not in (None, there.model):  # the name that it came by was removed
+                    if known not in (None, there.model):  # the model's original name was removed from the shelf
                         await self._ledger.change(key, model=known)
                 if there.standing == "going" or not other:
-                    await self._switch_source(there, wish)
+                    await self._switch_source(there, request)
                     return await self._resume(key)
                 await self._remove(key)
-            record = new_record(wish, self._around, pin)
+            record = new_record(request, self._services, pin)
             self._ledger.check_room(record)
             await self._ledger.add(record)
             self._go(key)
             return self.described(key)
 
     async def pause(self, download_id: str) -> Download:
-        """Pause a download, keeping its bytes."""
+        """Pause a download and keep its partial file."""
         async with self._request_lock:
             if self._ledger[download_id].standing == "going":
                 await self._stop_task(download_id)
-                if self._ledger[download_id].standing == "paused":  # it may have ended just now
+                if self._ledger[download_id].standing == "paused":  # the download may have ended meanwhile
                     await self._ledger.change(download_id, standing="paused")
             self._changed()
             return self.described(download_id)
 
     async def resume(self, download_id: str) -> Download:
-        """Continue from the bytes on the disk, forgetting an earlier error."""
+        """Continue a download from its partial file, and clear its last error."""
         async with self._request_lock:
             return await self._resume(download_id)
 
     async def remove(self, download_id: str) -> RemoveDownloadResponse:
-        """Cancel a download and delete its partial file. For a completed one, only remove it from the list."""
+        """Cancel a download and delete its partial file. A completed download is only removed from the list."""
         async with self._request_lock:
             freed = await self._remove(download_id)
             return RemoveDownloadResponse(download_id, freed)
@@ -163,16 +163,17 @@ class Downloads:
         return download_id in self._ledger
 
     def name_of(self, download_id: str) -> str:
-        """Return the name of a download on the list."""
+        """Return the name of a download, or "" if it is not on the list."""
         return self._ledger[download_id].name if download_id in self._ledger else ""
 
-    def owns(self, path: Path) -> str | None:
+    def downloaded_hash(self, path: Path) -> str | None:
         """Return the SHA-256 of a file that was downloaded here, or None for any other file."""
         return self._ledger.book.sha256_of(path)
 
     async def forget(self, path: Path) -> int:
-        """Delete an unneeded downloaded file and its record, and return the bytes freed. Raises AppError."""
-        sha256 = self.owns(path)
+        """Delete a downloaded file that is no longer needed and its record, and return the bytes freed. Raises
+        AppError."""
+        sha256 = self.downloaded_hash(path)
         freed = await asyncio.to_thread(delete_model, path) if sha256 else 0
         for record in self._ledger:
             if record.sha256 == sha256 and record.standing == "done":
@@ -180,8 +181,8 @@ class Downloads:
         return freed
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
-        """Suspend active downloads during the block, so that their files can be moved."""
+    async def suspended(self) -> AsyncIterator[None]:
+        """Suspend active downloads while the block runs, so that their files can be moved."""
         await self._ready.wait()
         async with self._request_lock:
             self._is_held = True
@@ -198,8 +199,8 @@ class Downloads:
                     self._go(record.id)
 
     async def try_again(self, codes: Collection[str], folders: Collection[str] | None = None) -> None:
-        """Retry the downloads that failed for one of these reasons, limited to these folders if given. One that still
-        cannot continue reports why again."""
+        """Retry the downloads that failed for one of these reasons, only in `folders` if given. A download that fails
+        again reports its new error."""
         for record in self._ledger:
             where = folders is None or record.facts.get("folder") in folders
             if record.standing == "failed" and record.code in codes and where:
@@ -209,26 +210,26 @@ class Downloads:
                     await self._fail(record.id, error)
 
     async def _resume_copies(self) -> None:
-        """Resume the downloads that failed because a machine was away, once it is connected again."""
+        """Resume the copies that failed because the source machine was away and is connected again."""
         for record in () if self._is_held else self._ledger:
             waits = record.standing == "failed" and record.code in AWAY and record.machine
-            if waits and self._around.is_near(waits):
+            if waits and self._services.is_near(waits):
                 try:
                     await self.resume(record.id)
                 except AppError as error:
                     await self._fail(record.id, error)
 
-    async def _switch_source(self, there: Record, wish: DownloadRequest) -> None:
-        """Switch a download to the source now requested, keeping the bytes that are here. Raises AppError."""
-        if there.standing == "done" or there.machine == (wish.copy.machine if wish.copy else None):
+    async def _switch_source(self, there: Record, request: DownloadRequest) -> None:
+        """Switch a download to the source that is now requested, and keep its partial file. Raises AppError."""
+        if there.standing == "done" or there.machine == (request.copy.machine if request.copy else None):
             return
-        now = new_record(wish, self._around)
-        if wish.copy and there.sha256 not in (None, now.sha256):
+        now = new_record(request, self._services)
+        if request.copy and there.sha256 not in (None, now.sha256):
             raise BadInput("copy_no_hash", file=there.file, name=now.source)
         if there.standing == "going":
             await self._stop_task(there.id)
         fields = {"standing": "paused", "machine": now.machine, "source": now.source}
-        if wish.copy:
+        if request.copy:
             fields |= {"sha256": now.sha256, "hash_from": there.hash_from or now.hash_from}
         await self._ledger.change(there.id, **fields)
 
@@ -260,7 +261,7 @@ class Downloads:
         self._changed()
 
     async def _stop_task(self, download_id: str) -> None:
-        """Stop a download and wait until its file is closed, even if cancelled. It is shown as paused."""
+        """Stop a download and wait until its file is closed, even if canceled. The download is shown as paused."""
         task = self._tasks.pop(download_id, None)
         try:
             if task is not None:
@@ -273,14 +274,14 @@ class Downloads:
             self._changed()
 
     async def _download(self, download_id: str) -> None:
-        """Carry out a download to its end. Any error is stored as its reason."""
+        """Run a download to its end. Any error is stored as the reason of its failure."""
         try:
             async with self._turns:
                 await self._fetch_and_shelve(download_id)
         except AppError as error:
             why = self._pin_error(download_id, error)
             await self._fail(download_id, await asyncio.to_thread(self._root_cause, download_id, why))
-        except Exception as error:  # the outer wall: one download must not end the node
+        except Exception as error:  # an unexpected error of one download must not end the node
             log.exception("the download %s failed", download_id)
             await self._fail(download_id, bug(error))
         finally:
@@ -302,8 +303,8 @@ class Downloads:
         try:
             entry = await in_thread(lambda hashed: self._shelf.import_file(path, hashed, name=record.name), tell)
         except BadInput as error:
-            if error.reason.code.startswith("gguf"):  # complete but not a model, so useless
-                with contextlib.suppress(AppError):  # the original error matters more
+            if error.reason.code.startswith("gguf"):  # the file is complete but not a model
+                with contextlib.suppress(AppError):  # the original error is more important
                     await asyncio.to_thread(delete_model, path)
             raise
         await self._ledger.change(download_id, standing="done", model=entry.name)
@@ -311,15 +312,15 @@ class Downloads:
         await self._pin(self._ledger[download_id], entry.model.file_bytes)
 
     async def _pin(self, record: Record, n_bytes: int) -> None:
-        """Pin the facts of a file with an unknown hash, so that later downloads must match."""
-        listed = self._around.catalog().find(record.repository, record.file)
+        """Pin the size and hash of a file whose hash the catalog does not list, so that later downloads must match."""
+        listed = self._services.catalog().find(record.repository, record.file)
         if record.machine is None and listed is not None and listed[1].whole_hash is None:
             pin = pin_of(record, n_bytes, time.time())
             if pin is not None:
-                await self._around.keep_pin(pin)
+                await self._services.keep_pin(pin)
 
     def _pin_error(self, download_id: str, error: AppError) -> AppError:
-        """Return the error to report when the bytes differ from those that the household took before."""
+        """Return the error to report. If the file differs from the one that the household downloaded first, say so."""
         record = self._ledger[download_id]
         codes = ("download_other_file", "download_other_size")
         if record.hash_from != "household" or error.reason.code not in codes:
@@ -327,7 +328,7 @@ class Downloads:
         return Damaged("download_other_than_first", file=record.file, source=record.source)
 
     def _root_cause(self, download_id: str, error: AppError) -> AppError:
-        """Return the error, or the absence of the disk as its cause."""
+        """Return the error to report: Unreachable if the disk is disconnected, otherwise `error`."""
         try:
             self.book.ensure(self.book.folder_of(self._ledger[download_id]))
         except Unreachable as away:
@@ -337,22 +338,21 @@ class Downloads:
         return error
 
     def _fetching(self, record: Record) -> FetchServices:
-        files = files_of(record, self._around, self._session)
-        token = no_token if record.machine else self._around.token
+        files = files_of(record, self._services, self._session)
+        token = no_token if record.machine else self._services.token
         return FetchServices(self._ledger, files, self._disk, token, self._changed, self._waits, self.arrived)
 
     async def _fail(self, download_id: str, error: AppError) -> None:
         failed: dict[str, Any] = {"standing": "failed", "code": error.reason.code, "facts": error.reason.facts}
         try:
             await self._ledger.change(download_id, **failed)
-        except (AppError, OSError):  # on a full disk, the reason is shown although it cannot be saved
-            log.warning("the download %s could not be noted", download_id)
+        except (AppError, OSError):  # if the disk is full, the reason is shown but not saved
+            log.warning("the state of the download %s could not be saved", download_id)
             self._ledger.show(download_id, **failed)
         self._ledger.stopped(download_id)
 
     def _name_on_shelf(self, record: Record) -> str | None:
-        """Return the name of the download's file on the shelf, preferably its original name, or None if it is not
-        there."""
+        """Return the name under which the downloaded file is on the shelf, preferably its original name, or None."""
         path = self._ledger.book.final_path(record).absolute()
         if not whole_bytes(path):
             return None
@@ -360,7 +360,7 @@ class Downloads:
         return record.model if record.model in names else next(iter(names), None)
 
     def _delete_unused(self, record: Record) -> int:
-        """Delete a complete file that is not on the shelf and that no other download uses. Return the bytes freed."""
+        """Delete a complete file that is neither on the shelf nor used by another download. Return the bytes freed."""
         if record.sha256 is None or any(other.sha256 == record.sha256 for other in self._ledger):
             return 0
         if self._name_on_shelf(record) is not None:
@@ -369,7 +369,7 @@ class Downloads:
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
-    """Wait until a task has ended, even if cancelled."""
+    """Wait until a task has ended, even if this wait is canceled."""
     try:
         await asyncio.wait({task})
     except asyncio.CancelledError:

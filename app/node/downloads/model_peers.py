@@ -1,8 +1,8 @@
 """Copies of whole models between machines of a household, if the owner allows them.
 
-A model is requested by the SHA-256 of its file, so that nobody can list the models of another machine. A file is
-sent only if its hash was checked or computed when it was downloaded, copied or imported here. The receiver checks
-it again.
+A model is requested by the SHA-256 of its file, so that no machine can list the models of another. A file is sent
+only if its hash was verified or computed when it was downloaded, copied or imported. The receiver verifies it
+again.
 """
 
 from __future__ import annotations
@@ -45,48 +45,49 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 MOST_ASKED = 256
-MOST_BYTES = 64 << 10  # of a request, and of a reply that is not a file
-TAKEN_SECONDS = 60.0  # within which a receiver must accept a megabyte, or it loses its turn
-HELD_SECONDS = 8.0  # after which a machine counts as having nothing
+MOST_BYTES = 64 << 10  # limit of a request, and of a reply that is not a file
+TAKEN_SECONDS = 60.0  # time in which the receiver must accept a chunk, or the transfer ends
+HELD_SECONDS = 8.0  # time limit for a reply; a machine that takes longer counts as having nothing
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,3}")
 _RANGE = re.compile(r"bytes=(\d{1,15})-")
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
-Asked = Annotated[list[Hash], Meta(max_length=MOST_ASKED)]
+RequestedHashes = Annotated[list[Hash], Meta(max_length=MOST_ASKED)]
 Size = Annotated[int, Meta(ge=1, le=1 << 44)]
-Has = Callable[[Sequence[str]], dict[str, tuple[Path, ...]]]
+FilesByHash = Callable[[Sequence[str]], dict[str, tuple[Path, ...]]]
 """The files of the models with these hashes that are whole here. Reads the disk."""
 
 
 @dataclass(slots=True)
 class OutgoingModel:
-    """The model being sent, with the progress over all of its files."""
+    """A model that is being sent, with the progress over all of its files."""
 
-    machine: str  # its name
+    machine: str  # name of the receiving machine
     model: str
     done_bytes: int
     total_bytes: int
 
 
 class ModelServer:
-    """The routes that send models. The listener has checked that the requester is a member and a host.
+    """The routes that send models. The listener has already checked that the requester is a member and a host.
 
-    called: returns the name of the model with this first file; changed: called when the progress changes.
+    called: returns the name of the model with this first file.
+    changed: called when the progress changes.
     """
 
     def __init__(
         self,
-        has: Has,
+        has: FilesByHash,
         choices: SettingsStore,
         pace: LinkPace,
-        called: Callable[[Path], str],
+        name_of: Callable[[Path], str],
         changed: Callable[[], None],
         pin: Callable[[str, str], Pin | None] = lambda repository, file: None,
     ) -> None:
         self._has, self._choices, self._pace = has, choices, pace
-        self._called, self._changed, self._pin = called, changed, pin
+        self._name_of, self._changed, self._pin = name_of, changed, pin
         self._turn = asyncio.Lock()
         self._now: OutgoingModel | None = None
 
@@ -107,14 +108,15 @@ class ModelServer:
         return made
 
     async def _held(self, request: web.Request) -> web.Response:
-        """Answer with the file sizes for those of the hashes that are here."""
+        """Respond with the file sizes of the requested models that this machine has."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
-        hashes = decode(raw, Asked)
+        hashes = decode(raw, RequestedHashes)
         sizes = await asyncio.to_thread(self._sizes, hashes) if self._choices.now.share_models else {}
         return web.json_response({"held": sizes})
 
     async def _pinned(self, request: web.Request) -> web.Response:
-        """Answer with the pin of a file's first download, whether or not models are shared; `null` if there is none."""
+        """Respond with the pin of this machine's first download of a file, or `null`. Works even if models are not
+        shared."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
         repository, file = decode(raw, tuple[str, str])
         pin = await asyncio.to_thread(self._pin, repository, file)
@@ -123,12 +125,12 @@ class ModelServer:
     def _sizes(self, hashes: Sequence[str]) -> dict[str, list[int]]:
         sizes: dict[str, list[int]] = {}
         for key, paths in self._has(hashes).items():
-            with suppress(OSError):  # it disappeared just now
+            with suppress(OSError):  # the file has just disappeared
                 sizes[key] = [path.stat().st_size for path in paths]
         return sizes
 
     async def _give(self, request: web.Request) -> web.StreamResponse:
-        """Send one file from the requested position, one file at a time."""
+        """Send one file from the requested position. Only one file is sent at a time."""
         sha256, number = request.match_info["sha256"], request.match_info["number"]
         if not self._choices.now.share_models:
             raise Refused("copy_not_offered", name=self._choices.now.name)
@@ -148,10 +150,10 @@ class ModelServer:
                 self._changed()
 
     def _progress_at(self, member: Member, paths: Sequence[Path], number: str) -> OutgoingModel:
-        """Return the initial progress. The files before this one have already been sent."""
+        """Return the progress at the start of a file, when the preceding files have been sent."""
         sizes = [_size(path) for path in paths]
         before = sum(sizes[: int(number)])
-        return OutgoingModel(member.name, self._called(paths[0]), before, sum(sizes))
+        return OutgoingModel(member.name, self._name_of(paths[0]), before, sum(sizes))
 
     async def _send(self, request: web.Request, path: Path, now: OutgoingModel) -> web.StreamResponse:
         try:
@@ -182,8 +184,8 @@ class ModelServer:
             file.close()
 
     async def _chunks(self, file: BinaryIO, start: int, total: int) -> AsyncGenerator[bytes, None]:
-        """Yield the file's bytes. Raises ConnectionError, which closes the connection, if sharing is turned off or the
-        file is truncated."""
+        """Yield the content of the file. Raises ConnectionError, which closes the connection, if sharing is turned off
+        or the file has become shorter."""
         file.seek(start)
         while start < total:
             chunk = await run_to_completion(lambda: file.read(CHUNK_BYTES))
@@ -194,7 +196,7 @@ class ModelServer:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file, or 0 if it has just disappeared, which opening it reports."""
+    """Return the size of a file, or 0 if it has just disappeared. Opening the file then reports that."""
     with suppress(OSError):
         return path.stat().st_size
     return 0
@@ -209,7 +211,7 @@ async def _taken(answer: web.StreamResponse, chunk: bytes) -> None:
 
 
 class HeldFiles(msgspec.Struct, frozen=True):
-    """The requested hashes that a machine has, with the sizes of their files."""
+    """The requested models that a machine has: the sizes of their files by SHA-256."""
 
     held: Annotated[dict[str, Annotated[list[Size], Meta(max_length=4096)]], Meta(max_length=256)]
 
@@ -226,7 +228,7 @@ class PeerCopies:
     def __init__(self, network: Network) -> None:
         self._network = network
 
-    async def having(self, sha256: str) -> list[PeerCopy]:
+    async def holders_of(self, sha256: str) -> list[PeerCopy]:
         """Return the machines that have this model and share it, sorted by name. Never raises."""
         async with asyncio.TaskGroup() as group:
             queries = [
@@ -256,13 +258,13 @@ class PeerCopies:
         return machine in self._network.links
 
     def files_of(self, record: Record) -> MemberFiles:
-        """Return the files to read a copy from."""
+        """Return the files of the machine that the download copies from."""
         return MemberFiles(self._network, record)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberPlace:
-    """The machine that a copy comes from, as it is named in sentences."""
+    """The machine that a copy comes from, with the reason codes for its absence."""
 
     host: str
 
@@ -272,7 +274,7 @@ class MemberPlace:
 
 
 class MemberFiles:
-    """The files of one model on another machine, for app/catalog/transfers/file_transfer.py."""
+    """The files of one model on another machine, read by app/catalog/transfers/file_transfer.py."""
 
     def __init__(self, network: Network, record: Record) -> None:
         self.place = MemberPlace(record.source)
@@ -280,7 +282,7 @@ class MemberFiles:
 
     @asynccontextmanager
     async def opened(self, file: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
-        """Open a file from `start`. The token is not sent to members."""
+        """Open a file at position `start`. The token is not sent to members."""
         machine = self._machine()
         number = part_names(self._record.file).index(file.file)
         headers = {"Range": f"bytes={start}-"} if start else {}
@@ -293,11 +295,11 @@ class MemberFiles:
                 yield Body(facts, begins, _Content(chunks))
 
     async def facts_of(self, file: FileRequest, token: str | None) -> FileFacts:
-        """Return no facts, because only files with known hashes and sizes are copied."""
+        """Return empty facts, because only files of known hash and size are copied."""
         return FileFacts()
 
     def _machine(self) -> GuestClient:
-        """Return a client of the machine. Raises Unreachable."""
+        """Return a client for the machine. Raises Unreachable."""
         network, ident = self._network, machine_id(self._record.machine or "")
         link, member = network.links.get(ident), network.members.get(ident)
         if link is None or member is None:
@@ -323,7 +325,7 @@ def _client(member: Member, link: PeerLink) -> GuestClient:
 
 
 def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[FileFacts, int]:
-    """Return the size of the file, and the position at which the answer begins. Raises Refused."""
+    """Return the size of the file and the position at which the response begins. Raises Refused."""
     begins, total = 0, answer.content_length
     if answer.status == 206:
         match = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
@@ -345,7 +347,7 @@ async def _has(machine: GuestClient, sha256: str) -> bool:
                 reply = decode(await _short(answer), HeldFiles)
                 return sha256 in reply.held
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
-        log.info("%s does not say which models it has: %r", machine.host.name, error)
+        log.info("%s did not report which models it has: %r", machine.host.name, error)
         return False
 
 
@@ -358,7 +360,7 @@ async def _pinned(machine: GuestClient, repository: str, file: str) -> Pin | Non
                     return None  # an older version
                 pin = decode(await _short(answer), PinReply).pin
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
-        log.info("%s does not say what it took first: %r", machine.host.name, error)
+        log.info("%s did not report its pin: %r", machine.host.name, error)
         return None
     if pin is None or (pin.repository, pin.file) != (repository, file) or not pin.is_sound:
         return None

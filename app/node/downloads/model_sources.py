@@ -1,4 +1,4 @@
-"""The sources of models: the catalog, the hub, other programs, and the downloads that bring them here."""
+"""The sources of models: the catalog, the hub, other programs, downloads and copies from the household."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from app.machine.paths import Home
 from app.machine.secret_stores import TokenStore
 from app.machine.settings import SettingsStore
 from app.network.network import Network
-from app.node.control.shelf_routes import Models
-from app.node.downloads.download_source import DownloadServices, PeerCopy, promised
+from app.node.control.shelf_routes import ShelfModels
+from app.node.downloads.download_source import DownloadServices, PeerCopy, catalog_entry
 from app.node.downloads.downloads import Downloads
 from app.node.downloads.model_peers import ModelServer, PeerCopies
 from app.node.downloads.models_folder import FolderServices, ModelsFolder
@@ -56,12 +56,11 @@ MAX_QUERY = 200
 
 
 class HouseholdPins:
-    """The pins of models that no catalog knows, from the first download on this machine or on another of the
+    """The pins of models whose hash the catalog does not list, from the first download on any machine of the
     household.
 
-    `ask_others` asks the other machines. If this machine's list is damaged, `note` reports it once and nothing
-    fails. The
-    damaged file stays until a person restores or deletes it.
+    ask_others: asks the other machines.
+    note: reports a damaged list of this machine once. The damaged file stays until the user restores or deletes it.
     """
 
     def __init__(
@@ -70,13 +69,13 @@ class HouseholdPins:
         self._pins, self._others, self._note = pins, ask_others, note
         self._is_told = False
 
-    async def look(self) -> None:
-        """Report a damaged list before anything needs it."""
-        await asyncio.to_thread(self.here, "", "")
+    async def report_damage(self) -> None:
+        """Report a damaged list early, before a download needs it."""
+        await asyncio.to_thread(self.own_pin, "", "")
 
     async def of(self, repository: str, file: str) -> Pin | None:
-        """Return the pin of this machine's first download, or else another machine's. Raises Damaged if this machine's
-        list is damaged and no other machine has a pin."""
+        """Return the pin from this machine's first download of a file, or else another machine's. Raises Damaged if
+        this machine's list is damaged and no other machine has a pin."""
         try:
             mine = await asyncio.to_thread(self._pins.of, repository, file)
         except Damaged as error:
@@ -86,8 +85,8 @@ class HouseholdPins:
             raise
         return mine or await self._others(repository, file)
 
-    def here(self, repository: str, file: str) -> Pin | None:
-        """Return the pin of this machine's first download, for another machine. Reads the disk."""
+    def own_pin(self, repository: str, file: str) -> Pin | None:
+        """Return the pin from this machine's first download of a file, to answer another machine. Reads the disk."""
         try:
             return self._pins.of(repository, file)
         except Damaged as error:
@@ -95,13 +94,13 @@ class HouseholdPins:
             return None
 
     async def keep(self, pin: Pin) -> None:
-        """Save a pin. Errors are only reported, because the model is already on the shelf."""
+        """Save a pin. Errors are only logged, because the model is already on the shelf."""
         try:
             await asyncio.to_thread(self._pins.store, pin)
         except Damaged as error:
             self._tell(error)
         except AppError as error:  # such as a full disk
-            log.warning("what was taken first of %s is not kept: %s", pin.file, said(error))
+            log.warning("the pin of %s could not be saved: %s", pin.file, said(error))
 
     def _tell(self, error: Damaged) -> None:
         if not self._is_told:
@@ -110,7 +109,7 @@ class HouseholdPins:
 
 
 class ModelSources:
-    """Everything needed to find and obtain models."""
+    """The services that find and obtain models."""
 
     def __init__(
         self,
@@ -124,12 +123,12 @@ class ModelSources:
         note: Callable[[Reason], None],
     ) -> None:
         self.shelf, self._apps, self._tokens = shelf, OtherApps(), TokenStore(home)
-        self.last_contact: float | None = None  # when the hub was last contacted since the start
-        self.models = Models(shelf, stages, in_use, self, changed)
+        self.last_contact: float | None = None  # Unix time of the last contact with the hub since the start
+        self.models = ShelfModels(shelf, stages, in_use, self, changed)
         copies = PeerCopies(network)
         self._network, self._copies = network, copies
         self.pins = HouseholdPins(Pins(home.pins), copies.pin, note)
-        around = DownloadServices(
+        services = DownloadServices(
             Hub.of,
             load_catalog,
             self._tokens.get,
@@ -141,21 +140,21 @@ class ModelSources:
             self.pins.keep,
         )
         self.folders = ModelsFolders(home.downloaded, choices.now.models)
-        self.downloads = Downloads(self.folders, shelf, around, arrived=network.pace.wait_after_receiving)
+        self.downloads = Downloads(self.folders, shelf, services, arrived=network.pace.wait_after_receiving)
         shelf.why_away = self.folders.why_away
         moving = FolderServices(self.folders, shelf, self.downloads, in_use, changed, Disk())
         self.folder = ModelsFolder(moving, choices, home.root)
-        self.server = ModelServer(self.complete_files, choices, network.pace, shelf.name_of, changed, self.pins.here)
+        self.server = ModelServer(self.complete_files, choices, network.pace, shelf.name_of, changed, self.pins.own_pin)
 
     async def run(self) -> None:
-        """Serve until cancelled."""
-        await self.pins.look()
+        """Serve until canceled."""
+        await self.pins.report_damage()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.downloads.run(), name="download models")
-            group.create_task(self.folder.run(), name="look after the folder of models")
+            group.create_task(self.folder.run(), name="watch the models folder")
 
     async def catalog(self) -> Catalog:
-        """Return the catalog that ships with the app, without asking any server."""
+        """Return the catalog that ships with the app. No server is asked."""
         known = await asyncio.to_thread(load_catalog)
         on_shelf = await asyncio.to_thread(self._by_hash)
         return Catalog(known.made, [self._catalog_model(offer, on_shelf) for offer in known.models])
@@ -190,14 +189,14 @@ class ModelSources:
     async def copies_of(self, order: requests.FindCopies) -> list[MachineRef]:
         """Return the machines of the household that have the same file."""
         file = part_names(order.file)[0]
-        known = promised(load_catalog(), order.repository, file, order.revision)
+        known = catalog_entry(load_catalog(), order.repository, file, order.revision)
         several = len(part_names(file)) > 1
         sha256 = (known[1].whole_hash if known else None) or (None if several else order.sha256)
-        holders = await self._copies.having(sha256) if sha256 else []
+        holders = await self._copies.holders_of(sha256) if sha256 else []
         return [MachineRef(holder.machine, holder.name) for holder in holders]
 
     def complete_files(self, hashes: Collection[str]) -> dict[str, tuple[Path, ...]]:
-        """Return the files of the models with these hashes that were downloaded or imported here. Reads the disk."""
+        """Return the files of those downloaded or imported models that have these hashes. Reads the disk."""
         files: dict[str, tuple[Path, ...]] = {}
         for entry in self.shelf.entries():
             path = Path(entry.path)
@@ -209,7 +208,7 @@ class ModelSources:
         return files
 
     async def other_apps(self) -> FoundFiles:
-        """Return the model files of other programs."""
+        """Return the model files that other programs stored on this computer."""
         return await asyncio.to_thread(self._files_of_other_apps)
 
     def _files_of_other_apps(self) -> FoundFiles:
@@ -221,7 +220,7 @@ class ModelSources:
         return FoundFiles([_found_file(other, taken.get(other.path.resolve())) for other in files], places)
 
     async def token(self) -> TokenState:
-        """Return whether there is a token and where it is stored, but never the token itself."""
+        """Return whether a token is stored and where, but never the token itself."""
         known = await self._tokens.get()
         where = await self._tokens.where()
         return TokenState(known is not None, said(where), where)
@@ -234,12 +233,12 @@ class ModelSources:
         await self._tokens.clear()
         return await self.token()
 
-    # the origins of models on the shelf
+    # origins of the models on the shelf
 
     def with_origin(self, entry: Entry, described: ShelfModel) -> ShelfModel:
-        """Return a model on the shelf with its origin, and whether its file still exists. Reads the disk."""
+        """Return a model on the shelf with its origin and whether its file still exists. Reads the disk."""
         path = Path(entry.path)
-        is_own = self.downloads.owns(path) is not None
+        is_own = self.downloads.downloaded_hash(path) is not None
         sha256 = self._hash_of(entry)
         away = self._away(entry, path)
         app = "Poolhouse" if is_own or entry.builtin else app_of(path, self._apps.places)
@@ -249,19 +248,20 @@ class ModelSources:
             downloaded=is_own,
             in_catalog=sha256 is not None and load_catalog().has(sha256),
             source=app,
-            away=away is not None,  # its disk is disconnected; otherwise a missing file has been deleted
+            away=away is not None,  # the disk is disconnected; otherwise a missing file was deleted
             missing=sentence(missing),
             missing_facts=missing,
         )
 
     async def forget(self, entry: Entry) -> int | None:
-        """Delete the file of a model that leaves the shelf if it was downloaded here. Return the bytes freed if any."""
+        """Delete the file of a model that is removed from the shelf, if it was downloaded here. Return the bytes
+        freed, or None if the file stays."""
         path = Path(entry.path)
-        if not self.downloads.owns(path) or self.shelf.why_away(path):
+        if not self.downloads.downloaded_hash(path) or self.shelf.why_away(path):
             return None
         entries = await asyncio.to_thread(self.shelf.entries)
         if any(Path(other.path) == path for other in entries if other.name != entry.name):
-            return None  # the same file has another name
+            return None  # the file is on the shelf under another name as well
         return await self.downloads.forget(path)
 
     def _away(self, entry: Entry, path: Path) -> Reason | None:
@@ -273,13 +273,14 @@ class ModelSources:
         self.last_contact = time.time()
 
     def _by_hash(self) -> dict[str, str]:
-        """Return the names of the shelf's downloaded and imported models by the SHA-256 of their files."""
+        """Return the names of downloaded and imported models on the shelf by the SHA-256 of their files."""
         names = ((self._hash_of(entry), entry.name) for entry in self.shelf.entries())
         return {sha256: name for sha256, name in names if sha256}
 
     def _hash_of(self, entry: Entry) -> str | None:
-        """Return the hash that identifies the model everywhere. Reads the disk."""
-        return self.downloads.owns(Path(entry.path)) or self.shelf.whole_hash(entry)
+        """Return the hash by which the catalog and all machines identify the model, or None if it is unknown. Reads
+        the disk."""
+        return self.downloads.downloaded_hash(Path(entry.path)) or self.shelf.whole_hash(entry)
 
     def _catalog_model(self, offer: OfferedModel, on_shelf: dict[str, str]) -> CatalogModel:
         files = [
@@ -316,9 +317,9 @@ class ModelSources:
         )
 
     def _described_file(self, repository: str, file: HubFile, on_shelf: dict[str, str]) -> models.HubFile:
-        download = self.downloads.of(repository, file.file)
+        download = self.downloads.id_of_file(repository, file.file)
         name = on_shelf.get(file.sha256 or "")
-        if name is None and download:  # the hash may have become known with the file
+        if name is None and download:  # the hash may have become known with the download
             name = on_shelf.get(self.downloads.described(download).sha256 or "")
         return models.HubFile(
             file=file.file,
@@ -348,7 +349,7 @@ def _missing(entry: Entry, path: Path, app: str | None) -> Reason | None:
 
 
 def _hub_facts(match: HubModel, hub: Hub) -> dict[str, Any]:
-    """Return the fields of a hub model."""
+    """Return the fields that describe a model on the hub."""
     maker, _, name = match.repository.partition("/")
     return {**asdict(match), "name": name, "maker": maker, "splits": match.splits, "page": hub.page(match.repository)}
 

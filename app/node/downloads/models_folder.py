@@ -1,4 +1,4 @@
-"""The models folder: its location, whether it can be reached, and moving to another one."""
+"""The models folder: its location, whether it is reachable, and moves to another folder."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from app.node.downloads.transfer_rate import TransferRate
 
 log = logging.getLogger(__name__)
 
-IN_USE_LOOK_SECONDS = 1.0  # while a loaded model needs its file
+IN_USE_LOOK_SECONDS = 1.0  # interval while the move waits for a loaded model
 LOOK_SECONDS = 2.0
 HANGS_SECONDS = 5.0  # a disconnected network drive may never respond
 AWAY = frozenset({"models_folder_away", "models_folder_other"})
-FULL = frozenset({"download_no_room", "disk_full"})  # another folder may help; a disconnected disk is waited for
+FULL = frozenset({"download_no_room", "disk_full"})  # another folder may help; a disconnected disk must return
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +45,21 @@ class FolderServices:
     folders: ModelsFolders
     shelf: Shelf
     downloads: Downloads
-    in_use: Callable[[], Collection[str]]  # the IDs of the loaded models
+    in_use: Callable[[], Collection[str]]  # IDs of the loaded models
     changed: Callable[[], None]
     disk: Disk
 
 
 class Move:
-    """One move of the models folder. Models not moved yet stay in place and remain usable."""
+    """One move of the models folder. Models that have not been moved yet remain usable in their old folder."""
 
-    def __init__(self, around: FolderServices, *, whole: bool) -> None:
-        """`whole` moves complete models too; otherwise only unfinished downloads move."""
-        self._around, self._whole = around, whole
+    def __init__(self, services: FolderServices, *, whole: bool) -> None:
+        """Prepare a move. `whole` moves complete models too, otherwise only unfinished downloads move."""
+        self._services, self._whole = services, whole
         self.name, self.waits_for = "", ""
         self.given_up: set[Path] = set()  # former folders that are empty now
         self.done_bytes = self.total_bytes = 0
-        self._twice = 0  # bytes counted twice, because they are copied and then read back
+        self._twice = 0  # progress of one item, counted twice because its bytes are copied and then read back
         self._base = 0
         self._pace = TransferRate()
 
@@ -79,13 +79,13 @@ class Move:
         )
 
     async def run(self) -> None:
-        """Move everything. Raises AppError. A cancelled move stops at once and loses nothing."""
-        every = await asyncio.to_thread(self._around.downloads.book.in_other_folders)
+        """Move everything. If canceled, stop at once without losing a model. Raises AppError."""
+        every = await asyncio.to_thread(self._services.downloads.book.in_other_folders)
         parts = [item for item in every if item.is_part]
         whole = [item for item in every if not item.is_part] if self._whole else []
         self.total_bytes = sum(item.n_bytes for item in (*parts, *whole))
         if parts:
-            async with self._around.downloads.held():
+            async with self._services.downloads.suspended():
                 for item in parts:
                     await self._part(item)
         loaded = [item for item in whole if await asyncio.to_thread(self._user_of, item.path)]
@@ -94,11 +94,11 @@ class Move:
         await asyncio.to_thread(self._tidy)
 
     async def _part(self, held: StoredModel) -> None:
-        self.name = self._around.downloads.name_of(held.path.stem)
+        self.name = self._services.downloads.name_of(held.path.stem)
         await self._carried(held)
         await asyncio.to_thread(self._dropped, held.path)
-        if held.path.stem not in self._around.downloads:  # cancelled in the meantime
-            await asyncio.to_thread(self._dropped, self._around.folders.now / held.path.name)
+        if held.path.stem not in self._services.downloads:  # the download was canceled in the meantime
+            await asyncio.to_thread(self._dropped, self._services.folders.now / held.path.name)
 
     async def _model(self, held: StoredModel) -> None:
         names = await asyncio.to_thread(self._names, held.path)
@@ -106,56 +106,56 @@ class Move:
         await self._until_unloaded(held.path)
         await self._carried(held)
         await self._until_unloaded(held.path)
-        new = self._around.folders.now / held.path.name
-        if names and not await asyncio.to_thread(self._names, held.path):  # deleted in the meantime
+        new = self._services.folders.now / held.path.name
+        if names and not await asyncio.to_thread(self._names, held.path):  # the model was deleted in the meantime
             await asyncio.to_thread(self._dropped, new)
         else:
-            await asyncio.to_thread(self._around.shelf.record_move, held.path, new)
+            await asyncio.to_thread(self._services.shelf.record_move, held.path, new)
         await asyncio.to_thread(self._dropped, held.path)
-        self._around.changed()
+        self._services.changed()
 
     async def _carried(self, held: StoredModel) -> None:
-        around, folder = self._around, self._around.folders.now
+        services, folder = self._services, self._services.folders.now
         self._base, self._twice = self.done_bytes, 0
         await asyncio.to_thread(self._check_room, held)
-        work = partial(move_path, held.path, folder, around.disk)
+        work = partial(move_path, held.path, folder, services.disk)
         await in_thread(work, self._count)
         self.done_bytes = self._base + held.n_bytes
         self._pace.clear()
-        around.changed()
+        services.changed()
 
     def _count(self, n_bytes: int) -> None:
         self._twice += n_bytes
         self.done_bytes = min(self.total_bytes, self._base + self._twice // 2)
         self._pace.mark(self.done_bytes)
-        self._around.changed()
+        self._services.changed()
 
     def _check_room(self, held: StoredModel) -> None:
-        """Check the free space before each model, since the disk may have filled up. Raises AppError."""
-        around, folder = self._around, self._around.folders.now
-        around.downloads.book.ensure(folder)
+        """Check the free space before moving an item, because the disk may have filled up. Raises AppError."""
+        services, folder = self._services, self._services.folders.now
+        services.downloads.book.ensure(folder)
         if not same_disk(held.path, folder):
-            check_room(folder, held.n_bytes, around.disk)
+            check_room(folder, held.n_bytes, services.disk)
 
     async def _until_unloaded(self, path: Path) -> None:
         """Wait until the model with this file is unloaded."""
         try:
             while name := await asyncio.to_thread(self._user_of, path):
                 self.waits_for = name
-                self._around.changed()
+                self._services.changed()
                 await asyncio.sleep(IN_USE_LOOK_SECONDS)
         finally:
             self.waits_for = ""
 
     def _user_of(self, path: Path) -> str | None:
-        """Return the loaded model that may read this file, which may have several names."""
-        used = self._around.in_use()
-        entries = self._around.shelf.entries() if used else ()
+        """Return the name of a loaded model that may read this file, or None."""
+        used = self._services.in_use()
+        entries = self._services.shelf.entries() if used else ()
         mine = (entry for entry in entries if entry.model.id in used and self._is_of(entry, path))
         return next((entry.name for entry in mine), None)
 
     def _names(self, path: Path) -> list[str]:
-        return [entry.name for entry in self._around.shelf.entries() if self._is_of(entry, path)]
+        return [entry.name for entry in self._services.shelf.entries() if self._is_of(entry, path)]
 
     @staticmethod
     def _is_of(entry: Entry, path: Path) -> bool:
@@ -168,20 +168,20 @@ class Move:
             raise BadInput("models_move_left", path=str(path), why=os_cause(error)) from error
 
     def _tidy(self) -> None:
-        """Give up a former folder once it is empty."""
-        folders = self._around.folders
+        """Stop using the former folders that are empty."""
+        folders = self._services.folders
         for folder in folders.all:
             if folder not in (folders.now, folders.own):
                 try:
                     if folders.release(folder):
                         self.given_up.add(folder)
                 except OSError as error:
-                    log.info("the empty folder %s stays: %s", folder, error)
+                    log.info("the empty folder %s could not be removed: %s", folder, error)
 
 
 def check_room(folder: Path, n_bytes: int, disk: Disk) -> None:
-    """Raise DoesNotFit if fewer than 5 GiB would remain free."""
-    free = disk.free_bytes(existing(folder))
+    """Raise DoesNotFit if less than 5 GiB would remain free."""
+    free = disk.free_bytes(nearest_existing(folder))
     if n_bytes + LEFT_FREE_BYTES > free:
         raise DoesNotFit(
             "models_move_no_room", folder=str(folder), needed_bytes=n_bytes + LEFT_FREE_BYTES, free_bytes=free
@@ -189,35 +189,35 @@ def check_room(folder: Path, n_bytes: int, disk: Disk) -> None:
 
 
 def same_disk(first: Path, other: Path) -> bool:
-    """Return whether renaming suffices to move files, as far as the system can tell."""
+    """Return whether renaming is enough to move files, according to the operating system."""
     try:
-        return first.stat().st_dev == existing(other).stat().st_dev
+        return first.stat().st_dev == nearest_existing(other).stat().st_dev
     except OSError:
         return False
 
 
-def existing(folder: Path) -> Path:
-    """Return the folder, or its nearest parent that exists."""
+def nearest_existing(folder: Path) -> Path:
+    """Return the folder, or its nearest existing parent."""
     return next((candidate for candidate in (folder, *folder.parents) if candidate.is_dir()), folder)
 
 
 class ModelsFolder:
-    """The models folder of a node. `run` watches whether its folders are reachable and continues an unfinished move."""
+    """The models folder of a node. `run` checks which folders are reachable and continues an unfinished move."""
 
-    def __init__(self, around: FolderServices, choices: SettingsStore, root: Path) -> None:
-        self._around, self._choices, self._root = around, choices, root
-        self._folders = around.folders
-        self._elsewhere: dict[Path, tuple[int, int]] = {}  # number and bytes of the models in each
-        self._looks: dict[Path, threading.Event] = {}  # the last look at each folder; set when it has returned
+    def __init__(self, services: FolderServices, choices: SettingsStore, root: Path) -> None:
+        self._services, self._choices, self._root = services, choices, root
+        self._folders = services.folders
+        self._elsewhere: dict[Path, tuple[int, int]] = {}  # number and bytes of the models in each former folder
+        self._looks: dict[Path, threading.Event] = {}  # set when the last check of that folder has returned
         self._move: Move | None = None
         self._why: Reason | None = None  # why the last move ended early
         self._task: asyncio.Task[None] | None = None
         self._request_lock, self._look_lock = asyncio.Lock(), asyncio.Lock()
         self._group: asyncio.TaskGroup | None = None
-        self._begun = asyncio.Event()  # the state of the last start is loaded, so folders may be chosen
+        self._begun = asyncio.Event()  # set when the saved state is loaded, so that folders may be chosen
 
     async def run(self) -> None:
-        """Watch the folders until cancelled."""
+        """Watch the folders until canceled."""
         await self._look()
         await asyncio.to_thread(self._repair_shelf)
         async with asyncio.TaskGroup() as group:
@@ -230,7 +230,7 @@ class ModelsFolder:
                 await self._look()
 
     def snapshot(self) -> ModelsFolderState:
-        """Return the folder and the models that are elsewhere, without reading a disk."""
+        """Return the folder, and the models in former folders, without reading a disk."""
         folders, away = self._folders, self._folders.unreachable
         reason = away.get(folders.now)
         return ModelsFolderState(
@@ -250,22 +250,25 @@ class ModelsFolder:
         )
 
     async def state(self) -> ModelsFolderRoom:
-        """Return the folder with the free space of its disk."""
+        """Return the folder and the free space on its disk."""
         folder = self._folders.now
         free = None
         if folder not in self._folders.unreachable:
-            free = await asyncio.to_thread(lambda: self._around.disk.free_bytes(existing(folder)))
+            free = await asyncio.to_thread(lambda: self._services.disk.free_bytes(nearest_existing(folder)))
         known = structs.asdict(self.snapshot())
         return ModelsFolderRoom(**known, free_bytes=free, room_bytes=room_bytes(free))
 
-    async def look(self, path: str) -> FolderChoice:
-        """Return the consequences of choosing this folder, without changing anything. Raises AppError."""
+    async def preview(self, path: str) -> FolderChoice:
+        """Return the effect of choosing this folder, without changing anything. Raises AppError."""
         return await asyncio.to_thread(self._judge, path)
 
     async def choose(self, path: str, *, move: bool, new: bool = False) -> ModelsFolderRoom:
-        """Use this folder ("" for the one in the home) for new files. Unfinished downloads move there, and with `move`
-        the models too; otherwise they stay in place and remain usable. `new` allows a folder that does not exist
-        yet. Raises AppError."""
+        """Use this folder ("" for the default folder) for new files, and move unfinished downloads there. Raises
+        AppError.
+
+        move: also move the complete models, which otherwise remain usable in their old folder.
+        new: create the folder if it does not exist.
+        """
         await self._begun.wait()
         async with self._request_lock:
             if self._move is not None:
@@ -283,13 +286,13 @@ class ModelsFolder:
                 mine, tuple(former_folder for former_folder in former if former_folder != mine), owner, moving
             )
             await self._chosen(chosen)
-            log.info("models are kept in %s from now on", folder)
+            log.info("the models folder is now %s", folder)
             if moving:
                 self._begin(moving)
             return await self.state()
 
     async def move(self) -> ModelsFolderRoom:
-        """Move the models that are elsewhere, or continue doing so. Raises AppError."""
+        """Move the models in former folders to the current one, or continue an interrupted move. Raises AppError."""
         await self._begun.wait()
         async with self._request_lock:
             if self._move is None:
@@ -300,7 +303,8 @@ class ModelsFolder:
             return await self.state()
 
     async def stop(self) -> ModelsFolderRoom:
-        """Stop the move. Moved models stay moved, the rest stays in place, and a partial copy is deleted."""
+        """Stop the move. Models that were moved stay in the new folder, the others in the old one. A partial copy is
+        deleted."""
         async with self._request_lock:
             if self._move is not None and self._task is not None:
                 self._task.cancel()
@@ -321,9 +325,9 @@ class ModelsFolder:
 
     def _begin(self, moving: str) -> None:
         assert self._group is not None
-        self._why, self._move = None, Move(self._around, whole=moving == "all")
+        self._why, self._move = None, Move(self._services, whole=moving == "all")
         self._task = self._group.create_task(self._carry_out(self._move), name="move models")
-        self._around.changed()
+        self._services.changed()
 
     async def _carry_out(self, move: Move) -> None:
         why: Reason | None = None
@@ -332,23 +336,23 @@ class ModelsFolder:
         except AppError as error:
             why = error.reason
             log.info("the move of the models ended: %s", why)
-        except Exception:  # the outer wall: a move must not end the node
+        except Exception:  # an unexpected error of a move must not end the node
             log.exception("the move of the models failed")
             why = Reason("bug")
         if why is None:
-            await self._around.downloads.try_again(FULL)
+            await self._services.downloads.try_again(FULL)
         await self._ended(why)
 
     async def _ended(self, why: Reason | None = None) -> None:
-        """Record that the move has ended. The cause is reported only when the move can continue."""
+        """Record that the move has ended. `why` is reported if the move can be continued."""
         given_up = self._move.given_up if self._move else set[Path]()
         held = await asyncio.to_thread(self._former_in_use, given_up)
         try:
             await self._chosen(structs.replace(self._choice, moving="", former=held))
         except AppError as error:
-            log.warning("the end of the move is not kept: %s", said(error))
+            log.warning("the end of the move could not be saved: %s", said(error))
         self._move, self._why = None, why
-        self._around.changed()
+        self._services.changed()
 
     def _former_in_use(self, given_up: Collection[Path]) -> tuple[str, ...]:
         """Return the former folders that still contain models or cannot be read."""
@@ -364,9 +368,9 @@ class ModelsFolder:
         held = self._held(folder)
         n_bytes = sum(item.n_bytes for item in held)
         copied = sum(item.n_bytes for item in held if not same_disk(item.path, folder))
-        free = self._around.disk.free_bytes(existing(folder))
+        free = self._services.disk.free_bytes(nearest_existing(folder))
         try:
-            check_room(folder, copied, self._around.disk)
+            check_room(folder, copied, self._services.disk)
             fits = True
         except AppError:
             fits = not copied
@@ -392,7 +396,7 @@ class ModelsFolder:
         held = self._held(folder)
         copied = sum(item.n_bytes for item in held if not same_disk(item.path, folder))
         if copied:
-            check_room(folder, copied, self._around.disk)
+            check_room(folder, copied, self._services.disk)
 
     def _held(self, folder: Path) -> list[StoredModel]:
         """Return the models that a move to that folder would transfer."""
@@ -400,8 +404,8 @@ class ModelsFolder:
         return [held for former_folder in near if former_folder != folder for held in stored_models(former_folder)]
 
     async def _look(self) -> None:
-        """Check which folders are reachable. Report changes, and resume what waited for a folder."""
-        async with self._look_lock:  # concurrent looks would mistake each other's thread for a hung one
+        """Check which folders are reachable, report changes, and resume downloads that waited for a folder."""
+        async with self._look_lock:  # concurrent checks would mistake each other's thread for a hung one
             await self._look_at_all()
 
     async def _look_at_all(self) -> None:
@@ -413,17 +417,17 @@ class ModelsFolder:
         folders.unreachable = {folder: why for folder, (why, _) in looks.items() if why}
         self._elsewhere = {folder: held for folder, (_, held) in looks.items() if folder != folders.now}
         if before[0] != folders.unreachable:
-            self._around.shelf.changes += 1  # makes faces reload the models
+            self._services.shelf.changes += 1  # makes the window reload the models
             back = before[0].keys() - folders.unreachable.keys()
             if back and self._group is not None:
-                again = self._around.downloads.try_again(AWAY, {str(folder) for folder in back})
-                self._group.create_task(again, name="go on with downloads")
+                again = self._services.downloads.try_again(AWAY, {str(folder) for folder in back})
+                self._group.create_task(again, name="resume downloads")
         if before != (folders.unreachable, self._elsewhere):
-            self._around.changed()
+            self._services.changed()
 
     async def _look_at(self, folder: Path) -> tuple[Reason | None, tuple[int, int]]:
-        """Return why a folder is unreachable and what it contains. Uses its own thread, which may hang together with
-        the disk."""
+        """Return why a folder is unreachable, and the number and total size of its models. Uses a separate thread,
+        which may hang with the disk."""
         away = Reason("models_folder_away", {"folder": str(folder)})
         known = self._elsewhere.get(folder, (0, 0))
         if (before := self._looks.get(folder)) and not before.is_set():
@@ -437,7 +441,7 @@ class ModelsFolder:
             try:
                 why = self._folders.check_reachable(folder)
                 held = list(stored_models(folder)) if why is None else []
-            finally:  # a finished thread stays alive for a moment
+            finally:  # not `is_alive`, because a finished thread stays alive for a moment
                 is_back.set()
             amount = sum(not item.is_part for item in held), sum(item.n_bytes for item in held)
             _tell(loop, done, (why, known if why else amount))
@@ -456,8 +460,8 @@ class ModelsFolder:
                 sweep_unfinished(folder)
 
     def _repair_shelf(self) -> None:
-        """Update the shelf if a move was interrupted between moving a file and recording it."""
-        folders, shelf = self._folders, self._around.shelf
+        """Update the shelf after a move that was interrupted between moving a file and recording its new path."""
+        folders, shelf = self._folders, self._services.shelf
         for entry in shelf.entries():
             path = Path(entry.path)
             place = folders.folder_of(path)
@@ -471,12 +475,12 @@ class ModelsFolder:
 
 
 def room_bytes(free: int | None) -> int | None:
-    """Return the bytes of free space that a download may take, or None if they are unknown."""
+    """Return the bytes of free space that a download may use, or None if unknown."""
     return None if free is None else max(0, free - LEFT_FREE_BYTES)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], result: object) -> None:
-    """Set the result, unless the waiter is gone."""
+    """Set the result unless nothing waits for it anymore. Called from a thread."""
 
     def told() -> None:
         if not done.done():

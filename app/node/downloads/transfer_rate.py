@@ -6,13 +6,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-SPEED_SECONDS = 5.0  # over which the speed is averaged
+SPEED_SECONDS = 5.0  # time over which the speed is averaged
 STALLED_SECONDS = 3.0
 LEAST_SECONDS = 0.1
 
 
 class TransferRate:
-    """Computes the current speed and the remaining time from marks of the bytes done."""
+    """Computes the current speed and the remaining time of a transfer from timestamped byte counts."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -25,11 +25,11 @@ class TransferRate:
             self._marks.popleft()
 
     def clear(self) -> None:
-        """Forget the marks, because the transfer has stopped or starts over."""
+        """Forget the byte counts, because the transfer has stopped or starts over."""
         self._marks.clear()
 
     def bytes_per_s(self) -> int | None:
-        """Return the speed: None if it is unknown, 0 if nothing arrived lately."""
+        """Return the speed, None if it is unknown, or 0 if nothing has arrived lately."""
         if len(self._marks) < 2:
             return None
         (began, first), (latest, last) = self._marks[0], self._marks[-1]
@@ -39,6 +39,6 @@ class TransferRate:
         return int(max(0, last - first) / max(now - began, LEAST_SECONDS))
 
     def seconds_left(self, rest_bytes: int) -> int | None:
-        """Return the seconds for the remaining bytes, or None if they are unknown."""
+        """Return the expected time for the remaining bytes in seconds, or None if it is unknown."""
         speed = self.bytes_per_s()
         return round(max(0, rest_bytes) / speed) if speed else None

@@ -1,6 +1,6 @@
-"""The search for a newer release, on request or once a day if the owner chose that.
+"""The check for a newer release, on request or, if the owner chose that, once a day.
 
-Only the server named in the build is asked, never a machine of the household. Nothing is downloaded.
+Only the server named in the build is contacted, never a machine of the household. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ log = logging.getLogger(__name__)
 
 DAY_SECONDS = 86_400.0
 LOOK_SECONDS = 600.0  # between checks of whether a day has passed
-SECONDS = 20.0  # for a response
+SECONDS = 20.0  # time limit for a response
 MOST_BYTES = 1 << 20
-AGENT = "poolhouse"  # a user agent is required; the version is private
+AGENT = "poolhouse"  # the service requires a user agent; the version stays private
 HOST = "github.com"
-LABELS = ("repository", "source", "source code")  # of project.urls in pyproject.toml, in any case
+LABELS = ("repository", "source", "source code")  # names under project.urls in pyproject.toml, in upper or lower case
 _ADDRESS = re.compile(r"https://github\.com/([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-Za-z0-9._-]{1,100}?)(?:\.git)?/?")
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasePlace:
-    """A repository and the addresses of its service. Tests use others."""
+class ReleaseRepository:
+    """The repository of the releases, and the addresses of the service that hosts it. Tests use other addresses."""
 
     repository: str  # OWNER/NAME
     api: str = "https://api.github.com"
@@ -56,48 +56,48 @@ class ReleasePlace:
 
     @property
     def latest(self) -> str:
-        """Return the address of the newest release."""
+        """Return the API address of the newest release."""
         return f"{self.api}/repos/{self.repository}/releases/latest"
 
     @property
     def page(self) -> str:
-        """Return the page of all releases, for people."""
+        """Return the address of the web page that lists all releases."""
         return f"{self.web}/{self.repository}/releases"
 
     @property
     def host(self) -> str:
-        """Return the host to show to people."""
+        """Return the host name to show to the user."""
         return self.api.partition("://")[2]
 
 
-def place_among(urls: Iterable[str]) -> ReleasePlace | None:
-    """Return the release place among the project's URLs, given as lines of the package metadata such as
-    `Repository, https://…`."""
+def find_release_repository(urls: Iterable[str]) -> ReleaseRepository | None:
+    """Find the release repository in the project's URLs. Each is a line of the package metadata such as `Repository,
+    https://…`."""
     for line in urls:
         label, _, address = line.partition(",")
         match = _ADDRESS.fullmatch(address.strip())
         if label.strip().casefold() in LABELS and match and match[2] not in (".", ".."):
-            return ReleasePlace(f"{match[1]}/{match[2]}")
+            return ReleaseRepository(f"{match[1]}/{match[2]}")
     return None
 
 
-def release_place() -> ReleasePlace | None:
-    """Return the release place of this build, or None if it names none."""
+def release_repository() -> ReleaseRepository | None:
+    """Return the release repository of this build, or None if the build names none."""
     try:
-        return place_among(metadata.metadata("poolhouse").get_all("Project-URL") or ())
+        return find_release_repository(metadata.metadata("poolhouse").get_all("Project-URL") or ())
     except metadata.PackageNotFoundError:
         return None
 
 
 class Release(msgspec.Struct, frozen=True):
-    """The newest release as the service describes it. Other fields are ignored."""
+    """The newest release as described by the service. Other fields are ignored."""
 
     tag_name: Annotated[str, Meta(min_length=1, max_length=100)]
     html_url: Annotated[str, Meta(max_length=500)] = ""
 
 
 class SavedCheck(msgspec.Struct, frozen=True):
-    """The result of the last check."""
+    """The saved result of the last check."""
 
     asked: float = 0.0  # Unix time of the last contact
     version: Annotated[str, Meta(max_length=100)] = ""  # "" if none is published
@@ -106,32 +106,32 @@ class SavedCheck(msgspec.Struct, frozen=True):
 
 
 class Updates:
-    """Checks `place` for a newer release. None means that this build names no place."""
+    """Checks `place` for a newer release. `place` is None if the build names no release repository."""
 
     def __init__(
         self,
         file: Path,
-        place: ReleasePlace | None,
+        place: ReleaseRepository | None,
         daily: Callable[[], bool],
         note: Callable[[Reason], None],
         now: Callable[[], float] = time.time,
     ) -> None:
         self._file, self.place, self._daily, self._note, self._now = file, place, daily, note, now
-        self._kept = read_json_or_default(file, SavedCheck, "what is known of updates")
+        self._kept = read_json_or_default(file, SavedCheck, "the last check for updates")
         self._asking = asyncio.Lock()
 
     async def run(self) -> None:
-        """Check once a day while the owner wants that, until cancelled."""
+        """Check once a day until canceled, as long as the owner wants that."""
         while True:
             if self.is_due():
                 try:
                     await self.check()
                 except AppError as error:
-                    log.info("no news of newer versions: %s", error.reason)
+                    log.info("the check for updates failed: %s", error.reason)
             await asyncio.sleep(LOOK_SECONDS)
 
     def is_due(self) -> bool:
-        """Return whether a daily check is due, as it also is after the clock was set back."""
+        """Return whether a daily check is due. After the clock has been set back, a check is always due."""
         if self.place is None or not self._daily():
             return False
         return not 0 <= self._now() - self._kept.asked < DAY_SECONDS
@@ -175,16 +175,16 @@ class Updates:
         return [web.get("/updates", state), web.post("/updates", check)]
 
     async def _keep(self, kept: SavedCheck) -> None:
-        """Save the result. If that fails, it lasts until the node ends."""
+        """Save the result. If writing fails, keep it in memory."""
         self._kept = kept
         try:
             content = msgspec.json.encode(kept)
             await run_to_completion(lambda: write_atomically(self._file, content))
         except OSError as error:
-            log.warning("what is known of updates cannot be kept: %s", error)
+            log.warning("the result of the check for updates could not be saved: %s", error)
 
 
-async def _newest(place: ReleasePlace) -> Release | None:
+async def _newest(place: ReleaseRepository) -> Release | None:
     """Return the newest release, or None if none is published. Raises AppError."""
     source = place.host
     session = aiohttp.ClientSession(
@@ -210,8 +210,8 @@ async def _newest(place: ReleasePlace) -> Release | None:
         raise Unreachable("hub_odd", source=source) from error
 
 
-def _version(release: Release | None, place: ReleasePlace) -> str:
-    """Return the release's version in our notation, or "" if there is no release. Raises Unreachable."""
+def _version(release: Release | None, place: ReleaseRepository) -> str:
+    """Return the release's version in normalized form, or "" if there is no release. Raises Unreachable."""
     if release is None:
         return ""
     try:
@@ -220,8 +220,8 @@ def _version(release: Release | None, place: ReleasePlace) -> str:
         raise Unreachable("hub_odd", source=place.host) from None
 
 
-def _page(release: Release | None, place: ReleasePlace) -> str:
-    """Return the release's own page if it is on the expected site, or else the page of all releases."""
+def _page(release: Release | None, place: ReleaseRepository) -> str:
+    """Return the page of the release if it is on the expected site, otherwise the page of all releases."""
     theirs = release.html_url if release else ""
     return theirs if theirs.startswith(f"{place.page}/") else place.page
 

@@ -1,1 +1,1 @@
-"""The lender's side: rules, requests to open stages, uploads, and sleep."""
+"""The lender's side: the owner's rules, requests to open stages, uploads of layers, and sleep."""

@@ -1,4 +1,4 @@
-"""The owner's side of lending: the rules, manual pauses, and the watch that enforces both."""
+"""The owner's control of lending: the rules, manual pauses, and the loop that enforces both."""
 
 from __future__ import annotations
 
@@ -56,34 +56,37 @@ from app.machine import settings
 from app.machine.hardware import devices
 from app.machine.sensors.owner_activity import OwnerSensors
 from app.machine.settings import SettingsStore
+from app.network.traffic_limits import LinkPace
+from app.node.known_household import KnownHousehold
 from app.node.verification.spare_memory import SpareMemory
 
 if TYPE_CHECKING:
     from app.node.models.model_manager import ModelManager
 
 
-OWNERS_SHARE = 0.5  # of the memory free at start is kept for the owner by default (SAFETY.md 8)
-OWN_MODELS_SHARE = 0.8  # of the memory free now may go to this machine's own models
-LEAST_BYTES = 16 << 20  # of lent memory; no part of a model fits in less
+OWNERS_SHARE = 0.5  # share of the memory free at start that is reserved for the owner by default (SAFETY.md 8)
+OWN_MODELS_SHARE = 0.8  # share of the free memory that this machine's own models may use
+LEAST_BYTES = 16 << 20  # least amount to lend; no part of a model fits in less
 
 SENSE_SECONDS = 5.0  # between readings of the sensors
-LOOK_SECONDS, DRAIN_LOOK_SECONDS = 1.0, 0.25  # between looks at the lent layers
+LOOK_SECONDS, DRAIN_LOOK_SECONDS = 1.0, 0.25  # between checks of the lent layers
 QUIT = Reason("pause_quit")
-LEAVE_SECONDS = 4.0  # for answers to move elsewhere before a sleep or shutdown, for which systems wait five seconds
-KILLED_SECONDS = 0.5  # more than a worker takes to end, unless a driver blocks it
+# time for answers to move elsewhere before a sleep or shutdown; operating systems wait five seconds
+LEAVE_SECONDS = 4.0
+KILLED_SECONDS = 0.5  # longer than a worker takes to end, unless a driver blocks it
 COMPUTED_SECONDS = 1.0  # the longest gap between two tokens of a running answer
-STOPPED_SECONDS = 3.0  # that an owner waits until all memory is freed
+STOPPED_SECONDS = 3.0  # longest time that an owner waits until all memory is freed
 
 
 class MemoryRules:
-    """The limits of this machine's memory. The lent bytes limit only others; `limit_bytes`, unless 0, also limits this
-    machine's own models."""
+    """The limits of this machine's memory. `chosen_bytes` limits only other hosts; `limit_bytes`, unless 0, also
+    limits this machine's own models."""
 
     def __init__(
         self, chosen_bytes: int | None, memory: Callable[[], devices.Memory] = devices.memory, limit_bytes: int = 0
     ) -> None:
         self._memory = memory
-        self.on_call_bytes: Callable[[], int] = lambda: 0  # bytes in use that are freed as soon as they are needed
+        self.reclaimable_bytes: Callable[[], int] = lambda: 0  # bytes in use that are freed as soon as they are needed
         self._default_bytes = int(memory().free_bytes * OWNERS_SHARE)
         self.chosen_bytes, self.limit_bytes = chosen_bytes, limit_bytes
 
@@ -96,10 +99,11 @@ class MemoryRules:
             raise BadInput("lend_more_than_there", asked_bytes=chosen_bytes, total_bytes=total)
 
     def room(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> LendableMemory:
-        """Return the current memory as the basis of what others may use.
+        """Return the current memory, from which the policy computes what other hosts may use.
 
-        used_bytes: promised to others; unloaded_bytes: promised but not yet taken from the free memory; own_bytes:
-        held by this machine's own models.
+        used_bytes: promised to other hosts.
+        unloaded_bytes: promised but still counted as free by the system.
+        own_bytes: used by this machine's own models.
         """
         now = self._now()
         most = self._default_bytes if self.chosen_bytes is None else self.chosen_bytes
@@ -109,20 +113,19 @@ class MemoryRules:
         )
 
     def own_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
-        """Return the bytes that the models of this machine's own user may use in all, including those they already
-        hold.
+        """Return the total bytes that this machine's own models may use, including those that they use now.
 
-        The arguments are those of `room`. Others' use counts once: they share the limit, and the free memory
-        excludes it.
+        The arguments are those of `room`. Memory used by other hosts is subtracted only once: from the limit if
+        there is one, otherwise the free memory already excludes it.
         """
-        if self.limit_bytes:  # set by the owner, so it applies whatever is free at the moment
+        if self.limit_bytes:  # the owner set the limit, so it applies regardless of the free memory
             limit = min(self.limit_bytes, self._memory().total_bytes)
             return max(0, limit - used_bytes)
         return self._without_limit(unloaded_bytes, own_bytes)
 
     def past_limit_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int | None:
-        """Return by how much `own_bytes` would grow without the limit, or None if no limit below this machine's memory
-        is set.
+        """Return by how much `own_bytes` would grow without the limit, or None if there is no limit below this
+        machine's memory.
 
         The arguments are those of `room`.
         """
@@ -132,8 +135,8 @@ class MemoryRules:
         return max(0, self._without_limit(unloaded_bytes, own_bytes) - limited)
 
     def spare_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
-        """Return the bytes that could still be loaded here for this machine's own user in addition to everything in
-        the arguments of `room`."""
+        """Return the bytes that could still be loaded for this machine's own user. The arguments are those
+        of `room`."""
         most = self.own_bytes(used_bytes, unloaded_bytes, own_bytes)
         return max(0, min(most - own_bytes, self._now().free_bytes - unloaded_bytes))
 
@@ -143,57 +146,55 @@ class MemoryRules:
 
     def _now(self) -> devices.Memory:
         now = self._memory()
-        return devices.Memory(now.total_bytes, now.free_bytes + self.on_call_bytes())
+        return devices.Memory(now.total_bytes, now.free_bytes + self.reclaimable_bytes())
 
 
-def own_uses(hosting: ModelManager, me: MachineId) -> tuple[int, int]:
-    """Return the bytes of this machine that its own models hold or will hold, and those of them not loaded yet."""
-    (own, comes), (vectors, vectors_come) = hosting.loaded.uses(me), hosting.embeddings.uses()
+def own_uses(model_manager: ModelManager, me: MachineId) -> tuple[int, int]:
+    """Return how many bytes of this machine its own models use or will use, and how many of them are not loaded yet."""
+    (own, comes), (vectors, vectors_come) = model_manager.loaded.uses(me), model_manager.embeddings.uses()
     return own + vectors, comes + vectors_come
 
 
 class LentStages(Protocol):
-    """Others' use of this machine, implemented by app/node/lending/lending_service.py."""
+    """The use of this machine by other hosts, implemented by app/node/lending/lending_service.py."""
 
     def borrowers(self) -> Set[MachineId]: ...
     def quiet_s(self) -> float: ...
-    def answers(self) -> bool: ...
+    def is_answering(self) -> bool: ...
     async def stop_now(self, why: Reason) -> None: ...
 
 
 class LendingPolicy:
-    """Decides how much may be lent at the moment, and takes the rest back. Lending is off until `begin`.
+    """Decides how much may be lent now, and takes the rest back. Lending is off until `begin`.
 
-    uses: returns the bytes promised to others, those of them not loaded yet, and those of this machine's own
-    models. is_lender: returns whether the household lets this machine lend. used_by: returns the names of the
-    machines with layers here.
+    uses: returns the bytes promised to other hosts, those reserved but not loaded yet, and those of this machine's
+        own models.
+    pace: limits what this machine sends and receives.
     """
 
     def __init__(
         self,
         choices: SettingsStore,
         uses: Callable[[], tuple[int, int, int]],
-        is_lender: Callable[[], bool],
-        used_by: Callable[[], list[str]],
+        household: KnownHousehold,
+        pace: LinkPace,
         changed: Callable[[], None],
-        limit_links: Callable[[int], None],
-        senser: OwnerSensors | None = None,
+        sensors: OwnerSensors | None = None,
     ) -> None:
-        """`limit_links` limits what this machine sends and receives, in Mbit/s."""
-        self._choices, self._uses, self._is_lender = choices, uses, is_lender
-        self._used_by, self._changed, self._limit_links = used_by, changed, limit_links
-        self._senser = senser or OwnerSensors()
+        self._choices, self._uses, self._changed = choices, uses, changed
+        self._household, self._pace = household, pace
+        self._sensors = sensors or OwnerSensors()
         rules = choices.now.lending
         self.memory = MemoryRules(rules.memory_bytes, limit_bytes=rules.limit_bytes)
         self.spare_memory = SpareMemory(lambda: self.memory.spare_bytes(*self._uses()))
-        self.memory.on_call_bytes = self.spare_memory.on_call_bytes
+        self.memory.reclaimable_bytes = self.spare_memory.reclaimable_bytes
         self.state: State = Off()
         self._senses = Readings(time.monotonic())
         self._verdict: Verdict | None = None
         self._since, self._told = time.time(), state_word(self.state)
         self._borrowed: LentStages
         self._news = asyncio.Event()
-        self._leaves: Reason | None = None  # why this computer is about to sleep or end
+        self._leaves: Reason | None = None  # why this computer or node is about to sleep or stop
 
     @property
     def rules(self) -> Rules:
@@ -202,7 +203,7 @@ class LendingPolicy:
     async def begin(self, borrowed: LentStages) -> None:
         """Resume an earlier pause, and read the sensors for the first time."""
         self._borrowed = borrowed
-        self._limit_links(self.rules.link_mbit)
+        self._pace.limit(self.rules.link_mbit)
         pause, now_s = self._choices.now.pause, time.monotonic()
         if pause is not None and (pause.until is None or pause.until > time.time()):
             until_s = None if pause.until is None else now_s + pause.until - time.time()
@@ -210,21 +211,21 @@ class LendingPolicy:
         await self._sense()
 
     async def run(self) -> None:
-        """Apply the rules until cancelled."""
+        """Apply the rules until canceled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._keep_sensing(), name="sense the owner")
-            tasks.create_task(self._keep_looking(), name="watch what is lent")
+            tasks.create_task(self._keep_sensing(), name="read the sensors")
+            tasks.create_task(self._keep_looking(), name="watch the lent layers")
 
     def lent_bytes(self) -> int:
-        """Return the bytes that others may use in all, given the current memory."""
+        """Return the total bytes that other hosts may use, given the current memory."""
         verdict = self._verdict_now()
-        lends = isinstance(self.state, Ready | Working) and self._is_lender()
+        lends = isinstance(self.state, Ready | Working) and self._household.rights.may_lend()
         if lends and isinstance(verdict, Allowed) and verdict.has(PROCESSOR):
             return verdict.bytes
         return 0
 
     def threads(self) -> int:
-        """Return the processor threads for a run of others' layers; 0 means all."""
+        """Return the number of processor threads for a run of another host's layers. 0 means all threads."""
         return self.rules.threads
 
     def require(self) -> None:
@@ -234,11 +235,11 @@ class LendingPolicy:
             raise Refused(why.code, **why.facts)
 
     def reason(self) -> Reason | None:
-        """Return why nothing is lent now or soon, or None."""
+        """Return why nothing is lent now, or soon will not be, or None."""
         return reason_of(self.state) or self._denial(self._verdict_now())
 
     def watts(self) -> int | None:
-        """Return the power that this computer draws in watts, as far as its system reports it."""
+        """Return the power that this computer draws in watts, or None if its system does not report it."""
         seen = self._senses.watts
         return None if seen is None else round(min(seen, 10_000))
 
@@ -251,8 +252,8 @@ class LendingPolicy:
         seen = self._senses.hottest_c
         return None if seen is None else round(seen)
 
-    def look_soon(self) -> None:
-        """Judge again soon, since the lent layers or the household may have changed."""
+    def apply_soon(self) -> None:
+        """Apply the rules again soon, because the lent layers or the household may have changed."""
         self._news.set()
 
     # requests of the owner
@@ -280,7 +281,7 @@ class LendingPolicy:
         await self._choices.change(lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **changes)))
         self.memory.chosen_bytes = self.rules.memory_bytes
         self.memory.limit_bytes = self.rules.limit_bytes
-        self._limit_links(self.rules.link_mbit)
+        self._pace.limit(self.rules.link_mbit)
         await self._afresh()
         self._changed()  # the lent bytes may differ even if the state does not
         return self.full_state()
@@ -303,16 +304,19 @@ class LendingPolicy:
         return self.full_state()
 
     async def resume(self) -> LendingState:
-        """End a manual pause, after which the rules decide again."""
+        """End a manual pause. The rules then decide again."""
         self._step(Resume())
         await self._keep_pause(None)
         await self._afresh()
         return self.full_state()
 
     async def leave(self, why: Reason = QUIT) -> None:
-        """Tell the hosts with layers here that this computer is about to sleep, or that it or the node is about to
-        end. Return when no answer needs the layers anymore or after a few seconds. A host that still needs them is
-        told that its run is over; if it only lost the link, it would wait for this machine's return."""
+        """Announce to the hosts with layers here that this computer is about to sleep, or that it or the node is about
+        to stop. Return when no answer needs the layers anymore, or after a few seconds.
+
+        A host that still needs the layers is then told that its run has ended. If it only lost the link, it would
+        wait for this machine to return.
+        """
         self._leaves = why
         self._judge()
         self._news.set()
@@ -327,13 +331,13 @@ class LendingPolicy:
 
     def _is_needed(self) -> bool:
         """Return whether an answer still uses the layers here while this computer is leaving."""
-        if self._leaves is None:  # the departure was cancelled
+        if self._leaves is None:  # the sleep or shutdown was canceled
             return False
         lent = self._borrowed
-        return bool(lent.borrowers()) and (lent.answers() or lent.quiet_s() < COMPUTED_SECONDS)
+        return bool(lent.borrowers()) and (lent.is_answering() or lent.quiet_s() < COMPUTED_SECONDS)
 
     def stay(self) -> None:
-        """Resume after a sleep or a cancelled shutdown. A node that is ending ends anyway."""
+        """Resume lending after a sleep or a canceled shutdown. A node that is stopping stops anyway."""
         if self._leaves == QUIT:
             return
         self._leaves = None
@@ -341,7 +345,7 @@ class LendingPolicy:
         self._news.set()
 
     def snapshot(self) -> LendingSnapshot:
-        """Return the memory that this computer lends now."""
+        """Return the state of lending and the memory that is lent now."""
         lent, (used, _, _), why = self.lent_bytes(), self._uses(), self.reason()
         reason = why and with_figures(why, self._senses)
         room, now_s = self.memory.room(*self._uses()), time.monotonic()
@@ -353,7 +357,7 @@ class LendingPolicy:
             reason=sentence(reason),
             reason_facts=reason,
             code=why.code if why else None,
-            used_by=self._used_by(),
+            used_by=sorted(self._household.name(machine) for machine in self._borrowed.borrowers()),
             lent_bytes=lent,
             used_bytes=used,
             total_bytes=room.total_bytes,
@@ -366,7 +370,8 @@ class LendingPolicy:
         )
 
     def state_word(self) -> StateWord:
-        """Return the state in one word, for faces and other machines. It is "working" only while something computes."""
+        """Return the state in one word, for the window and other machines. It is "working" only while lent layers
+        compute."""
         if not isinstance(self.state, Ready | Working):
             return state_word(self.state)
         if not (isinstance(self.state, Working) or self._uses()[0]):
@@ -374,7 +379,7 @@ class LendingPolicy:
         return "working" if self._borrowed.quiet_s() < QUIET_SECONDS else "lending"
 
     def full_state(self) -> LendingState:
-        """Return the state, the rules and the readings that they depend on, for `poolhouse lend`."""
+        """Return the state, the rules and the readings that the rules depend on, for `poolhouse lend`."""
         senses, rules = self._senses, msgspec.to_builtins(self.rules)
         return LendingState(
             lending=self.snapshot(),
@@ -404,15 +409,15 @@ class LendingPolicy:
             was_paused = isinstance(self.state, Paused)
             lent = self._borrowed
             hosts = frozenset(lent.borrowers())
-            seen = StagesInspected(time.monotonic(), hosts, lent.quiet_s(), lent.answers())
+            seen = StagesInspected(time.monotonic(), hosts, lent.quiet_s(), lent.is_answering())
             for command in self._step(seen):
                 await self._borrowed.stop_now(command.why)
-                self._news.set()  # freed memory is seen at once
+                self._news.set()  # the freed memory is noticed immediately
             if was_paused and isinstance(self.state, Ready):
                 self._judge()
             if self._told != (state := self.state_word()):
                 self._told = state
-                self._changed()  # whether it computes has changed
+                self._changed()  # the lent layers have started or stopped computing
             pace = DRAIN_LOOK_SECONDS if isinstance(self.state, Draining) else LOOK_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(pace):
@@ -421,15 +426,15 @@ class LendingPolicy:
 
     async def _sense(self) -> None:
         rules = self.rules
-        senses = await asyncio.to_thread(self._senser.read, rules)
-        if rules is self.rules:  # otherwise the change of rules causes another reading
+        senses = await asyncio.to_thread(self._sensors.read, rules)
+        if rules is self.rules:  # otherwise the rules have changed, which causes another reading
             before, self._senses = self.watts(), senses
             self._judge()
             if self.watts() != before:
                 self._changed()
 
     async def _afresh(self) -> None:
-        """Judge independently of earlier states, because the owner has just decided."""
+        """Apply the rules without regard to the last verdict, because the owner has just made a decision."""
         self._verdict = None
         await self._sense()
         self._news.set()
@@ -445,7 +450,7 @@ class LendingPolicy:
         senses = replace(self._senses, now_s=time.monotonic())
         if self._leaves is not None:
             return Denied(self._leaves, senses.now_s)
-        if not self._is_lender():
+        if not self._household.rights.may_lend():
             return Denied(Reason("lend_no_role"), senses.now_s)
         return may_lend(self.rules, senses, self.memory.room(*self._uses()), self._verdict)
 

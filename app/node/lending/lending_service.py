@@ -1,4 +1,4 @@
-"""The lender's side: members request memory and send layers, within this machine's own rules."""
+"""The service that lends: accepts the layers of hosts and runs them within the owner's rules."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from backends.contract import LLAMACPP, MAX_BATCH_TOKENS, Keep, Layers, Number, 
 log = logging.getLogger(__name__)
 
 
-# The memory that a host's order takes here, computed from this machine's own reading of the stage file.
+# The memory that a host's request needs here, computed from the stage file as this machine reads it.
 
 MAX_SLOTS, MAX_CELLS = 512, 1 << 24
 NUMBERS = {"f32": Number.F32, "f16": Number.F16, "q8": Number.Q8}
-LEAST_BYTES_PER_SECOND = 1 << 20  # a poor wireless link; the listener accepts a sixty-fourth of it
-OFFER_S = 5.0  # charged for an offer, which the layers it brings make up for
-MOST_WAITED_S = 60.0  # more than such a link needs for all its bytes
-MAX_OPENINGS = 4  # of one member at once
-THREADS_FOR_OTHERS = 2  # that hash, copy and write what members send
+LEAST_BYTES_PER_SECOND = 1 << 20  # speed of a poor wireless link; the listener accepts 1/64 of it
+OFFER_S = 5.0  # seconds charged for an offer; the bytes that follow earn them back
+MOST_WAITED_S = 60.0  # budget in seconds; a link of at least that speed never uses it up
+MAX_OPENINGS = 4  # of one member at the same time
+THREADS_FOR_OTHERS = 2  # threads that hash, copy and write uploads
 ANSWER_GAP_SECONDS = 1.0  # the longest gap between two tokens of a running answer
 Send = Callable[[messages.Message], Awaitable[None]]
 
 
-def run_request(order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads) -> RunOrder:
-    """Return the request that opens an offered stage. Reads its file. Raises BadInput if the order does not match the
-    offer."""
+def stage_request(order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads) -> RunOrder:
+    """Return the request to the stage host that opens an offered stage. Reads the stage file. Raises BadInput if the
+    host's message does not match its offer."""
     header = read_header(path)
     model = model_of(header, order.model, manifest.model_id)
     if (why := unproved_stage(model.architecture)) is not None:
@@ -101,37 +101,37 @@ def _layers(order: messages.OpenStage) -> Layers:
     return Layers(order.first, order.last)
 
 
-# The time that sample checks yield to uploads of members. Slow uploads must not block the checks forever.
+# The time for which uploads may interrupt sample checks. Slow uploads must not block the checks forever.
 
 
 class SlowUploadBudget:
-    """The time that slow uploads of each member may take in all. Many short uploads count like one long one."""
+    """The total time that the slow uploads of each member may take. Many short uploads count like one long upload."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._waited_s: dict[MachineId, float] = {}
 
-    def has_ended(self, member: MachineId) -> bool:
-        """Return whether the budget is used up. Sending enough bytes quickly renews it."""
+    def is_used_up(self, member: MachineId) -> bool:
+        """Return whether a member's budget is used up. Fast uploads renew it."""
         return self._waited_s.get(member, 0.0) > MOST_WAITED_S
 
-    def offered(self, member: MachineId) -> None:
-        """Count an offer of layers, whose bytes may never come."""
+    def charge_offer(self, member: MachineId) -> None:
+        """Charge for an offer of layers, whose bytes may never arrive."""
         self._count(member, OFFER_S)
 
-    async def of(
+    async def charge_chunks(
         self, member: MachineId, chunks: AsyncIterator[bytes], ended: Callable[[], None]
     ) -> AsyncGenerator[bytes]:
-        """Yield the chunks unchanged. `ended` is called, possibly repeatedly, once the budget is used up. Only the
-        time spent waiting for the sender counts."""
+        """Yield the chunks unchanged, and charge the time spent waiting for the sender. `ended` is called, possibly
+        several times, once the budget is used up."""
         while True:
             began_s, chunk = self._clock(), None
             try:
                 chunk = await anext(chunks, None)
-            finally:  # even if it is interrupted
+            finally:  # charged even if the upload is interrupted
                 bought_s = len(chunk or b"") / LEAST_BYTES_PER_SECOND
                 self._count(member, self._clock() - began_s - bought_s)
-            if self.has_ended(member):
+            if self.is_used_up(member):
                 ended()
             if chunk is None:
                 return
@@ -143,23 +143,23 @@ class SlowUploadBudget:
 
 @dataclass(slots=True)
 class _Run:
-    """The layers that a host has here, from its order until their memory is freed.
+    """The layers that a host has here, from its request until their memory is freed.
 
-    The stage file is kept for exactly as long as this record exists.
+    The stage file is protected from eviction for exactly as long as this record exists.
     """
 
     member: MachineId
     offer: StageOffer
     order: messages.OpenStage
-    send: Send  # replies to the host that is waiting
+    send: Send  # sends the reply to the waiting host
     opening: asyncio.Task[None] | None = None
 
     @property
     def is_opening(self) -> bool:
         return self.opening is None or not self.opening.done()
 
-    def again(self, member: Member, order: messages.OpenStage) -> bool:
-        """Return whether the host of this run orders the same run with a newer epoch."""
+    def is_renewed_by(self, member: Member, order: messages.OpenStage) -> bool:
+        """Return whether the same host requests the same run with a newer epoch."""
         same = msgspec.structs.replace(order, epoch=self.order.epoch) == self.order
         newer = order.epoch > self.order.epoch
         return self.member == member.id and not self.is_opening and same and newer
@@ -168,11 +168,11 @@ class _Run:
 class LendingTerms(Protocol):
     """The owner's current permissions, implemented by app/node/lending/lending_policy.py."""
 
-    spare_memory: SpareMemory  # used by this machine's own checks, which give way
+    spare_memory: SpareMemory  # memory of this machine's own checks, which is freed when needed
 
     def lent_bytes(self) -> int: ...
     def threads(self) -> int:
-        """Return the processor threads for a run that begins now; 0 means all."""
+        """Return the number of processor threads for a run that starts now. 0 means all threads."""
         ...
 
     def require(self) -> None:
@@ -181,7 +181,7 @@ class LendingTerms(Protocol):
 
 
 class LendingService:
-    """Serves the requests of hosts within what the owner lends, with one worker per run."""
+    """Serves the requests of hosts within the limits of the owner, with one worker per run."""
 
     def __init__(
         self,
@@ -200,9 +200,9 @@ class LendingService:
         self._offers = StageOffers(shelf, stages, terms.lent_bytes, self._executor)
         self._runs: dict[PipelineId, _Run] = {}
         self._slow_budget = SlowUploadBudget()
-        self._answering: set[MachineId] = set()  # hosts that report an answer under way
-        self._instances: dict[MachineId, str] = {}  # the last known start of each machine
-        # Timers until which the layers of each machine without a link are kept.
+        self._answering: set[MachineId] = set()  # hosts that reported an answer in progress
+        self._instances: dict[MachineId, str] = {}  # ID of each machine's last known run
+        # Timers that free the layers of machines without a link.
         self._unlinked: dict[MachineId, asyncio.TimerHandle] = {}
         lender.on_ended = self._ended
 
@@ -212,7 +212,7 @@ class LendingService:
 
     @property
     def passed(self) -> RelayedWork:
-        """The work done here for others since the start."""
+        """The totals of the work done here for other hosts since the start."""
         return self.stage_host.relayed_work
 
     @property
@@ -226,15 +226,16 @@ class LendingService:
 
     @property
     def unloaded_bytes(self) -> int:
-        """The promised bytes that the system still counts as free."""
+        """The promised bytes that the operating system still counts as free."""
         return self.stage_host.unloaded_bytes
 
     def work(self) -> tuple[int, float]:
-        """Return the steps answered since the start, and the seconds that the current one has been computing."""
+        """Return the number of steps answered since the start, and the seconds for which the current step has been
+        computing."""
         return self.stage_host.progress()
 
     def busy(self) -> bool:
-        """Return whether layers are being loaded here or are in use by an answer."""
+        """Return whether layers are loading here or are in use by an answer."""
         loading = any(run.is_opening for run in self._runs.values())
         return loading or self.stage_host.computed_within(ANSWER_GAP_SECONDS)
 
@@ -245,28 +246,28 @@ class LendingService:
         return {run.member for run in self._runs.values()}
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
-        """Accept a manifest, and return which of its pieces are missing here."""
+        """Accept the manifest of a stage, and return which of its pieces are missing here."""
         _must_host(member)
         if pipeline in self._runs:
             raise Refused("lend_twice")
         self._require()
         with redact_paths(self._stages.folder):
             async with self._disk_for(member):
-                self._slow_budget.offered(member.id)
+                self._slow_budget.charge_offer(member.id)
                 return await self._offers.offer(member.id, pipeline, body)
 
     async def pieces(self, member: Member, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
-        """Accept tensor bytes in the order in which they were requested."""
+        """Accept the bytes of the missing pieces, in the order in which they were requested."""
         with redact_paths(self._stages.folder):
             async with self._disk_for(member) as enough:
-                sent = self._slow_budget.of(member.id, self._while_lending(chunks), enough)
+                sent = self._slow_budget.charge_chunks(member.id, self._while_lending(chunks), enough)
                 return await self._offers.pieces(member.id, pipeline, sent)
 
     async def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
-        """Begin to load an offered stage. The reply is StageReady or StageFailed."""
+        """Start to load an offered stage. The reply is StageReady or StageFailed."""
         pipeline = pipeline_id(order.pipeline)
         held = self._runs.get(pipeline)
-        if held is not None and held.again(member, order):
+        if held is not None and held.is_renewed_by(member, order):
             held.send = send
             work = self._renew(member, held, order, send)
             held.opening = self._group.create_task(work, name=f"renew layers for {member.name}")
@@ -294,7 +295,7 @@ class LendingService:
     async def close(self, member: MachineId, pipeline: PipelineId) -> None:
         """Free these layers, whether they are loaded or still loading.
 
-        Once begun, this finishes even if the link to the host breaks.
+        Once started, this continues even if the link to the host breaks.
         """
         self._offers.forget(member, pipeline)
         run = self._runs.get(pipeline)
@@ -302,31 +303,31 @@ class LendingService:
             await asyncio.wait({self._give_back_soon(pipeline, run)})
 
     def close_soon(self, member: MachineId) -> set[asyncio.Task[None]]:
-        """Free everything of a member that was removed or has restarted. Return the tasks that do so."""
+        """Free all layers of a member that was removed or has restarted. Return the tasks that do so."""
         self._offers.forget(member)
         runs = [(key, run) for key, run in self._runs.items() if run.member == member]
         return {self._give_back_soon(pipeline, run) for pipeline, run in runs}
 
-    def host_came(self, member: MachineId, instance: str) -> set[asyncio.Task[None]]:
-        """Record a link to a host, and return the tasks that close what it had here before it restarted."""
+    def host_connected(self, member: MachineId, instance: str) -> set[asyncio.Task[None]]:
+        """Record a new link to a host. If the host has restarted, return the tasks that free its earlier layers."""
         if (timer := self._unlinked.pop(member, None)) is not None:
             timer.cancel()
         before = self._instances.get(member, instance)
         self._instances[member] = instance
         return self.close_soon(member) if before != instance else set()
 
-    def host_left(self, member: MachineId) -> None:
-        """Record that a host's link has closed. The connections of a hung host can seem alive forever, so its layers
-        are kept no longer than those of any host that is waited for."""
+    def host_disconnected(self, member: MachineId) -> None:
+        """Record that a host's link has closed, and free its layers after KEEP_S. The data connections of a hung host
+        can stay open forever, so they do not count."""
         self._answering.discard(member)
         loop = asyncio.get_running_loop()
         if (timer := self._unlinked.pop(member, None)) is not None:
             timer.cancel()
         self._unlinked[member] = loop.call_later(KEEP_S, self.close_soon, member)
 
-    def follow(self, members: Mapping[MachineId, Member]) -> None:
-        """Close the layers of members that may no longer use other machines. They stay connected, and would otherwise
-        wait for a stage that is opening until it times out."""
+    def drop_former_hosts(self, members: Mapping[MachineId, Member]) -> None:
+        """Close the layers of members that are no longer hosts, and refuse their pending requests. Such members stay
+        connected and would otherwise wait until the requests time out."""
         for member in members.values():
             if HouseholdRole.HOST in member.roles:
                 continue
@@ -338,15 +339,15 @@ class LendingService:
             self.close_soon(member.id)
 
     def quiet_s(self) -> float:
-        """Return the seconds since anything was computed for a host."""
+        """Return the seconds since this machine last computed for a host."""
         return self.stage_host.quiet_s()
 
-    def host_answers(self, member: MachineId, now: bool) -> None:
-        """Record whether a host has an answer under way."""
+    def note_answering(self, member: MachineId, now: bool) -> None:
+        """Record whether a host has an answer in progress."""
         (self._answering.add if now else self._answering.discard)(member)
 
-    def answers(self) -> bool:
-        """Return whether a connected host reports an answer that uses the layers here."""
+    def is_answering(self) -> bool:
+        """Return whether a connected host reports an answer in progress that uses the layers here."""
         return not self._answering.isdisjoint(self.borrowers())
 
     async def stop_now(self, why: Reason) -> None:
@@ -357,7 +358,7 @@ class LendingService:
         await self.stage_host.stop_now(reason)
 
     def end(self) -> None:
-        """Abandon loads and uploads under way, because the node is stopping."""
+        """Abandon all loads and uploads, because the node is stopping."""
         self._offers.close()
         for run in self._runs.values():
             if run.opening is not None:
@@ -367,7 +368,7 @@ class LendingService:
         self._executor.close()
 
     def _begin(self, member: Member, pipeline: PipelineId, order: messages.OpenStage, send: Send) -> _Run:
-        """Create the record of a new run. Nothing is awaited in between, so that the next request finds it."""
+        """Create the record of a new run. This function never awaits, so the next request already finds the record."""
         _must_host(member)
         if pipeline in self._runs:
             raise Refused("lend_twice")
@@ -383,13 +384,13 @@ class LendingService:
     async def _open(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
         opened = False
         try:
-            async with self._terms.spare_memory.wanted():
+            async with self._terms.spare_memory.reserve():
                 answer: messages.Message = await self._loaded(run, order)
             opened = True
         except AppError as error:
             answer = self._failed(member, order, error)
-        except Exception:  # the outer wall of this task
-            log.exception("a stage for %s", member.name)
+        except Exception:  # an unexpected error must not end the node
+            log.exception("loading a stage for %s failed", member.name)
             answer = messages.StageFailed(pipeline=order.pipeline, code="bug")
         finally:
             if not opened:
@@ -398,7 +399,7 @@ class LendingService:
         await _answer(send, answer)
 
     async def _renew(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
-        """Begin a new epoch on loaded layers, for a host that replays its answers."""
+        """Start a new epoch on loaded layers, for a host that replays its answers."""
         try:
             opened = await self.stage_host.renew(pipeline_id(order.pipeline), order.epoch)
             run.order = order
@@ -407,8 +408,8 @@ class LendingService:
             )
         except AppError as error:
             answer = self._failed(member, order, error)
-        except Exception:  # the outer wall of this task
-            log.exception("layers could not be begun anew")
+        except Exception:  # an unexpected error must not end the node
+            log.exception("a new epoch could not be started")
             answer = messages.StageFailed(pipeline=order.pipeline, code="bug")
         await _answer(send, answer)
 
@@ -417,8 +418,8 @@ class LendingService:
         path = await self._executor.run(self._stages.path, offer.stage_id)
         if path is None:
             raise StageLost("stage_gone")
-        request = await self._executor.run(run_request, order, path, offer.manifest, threads)
-        self._terms.require()  # reading and hashing took a while
+        request = await self._executor.run(stage_request, order, path, offer.manifest, threads)
+        self._terms.require()  # lending may have stopped while the file was read
         opened = await self.stage_host.open(request, threads=threads)
         return messages.StageReady(
             pipeline=order.pipeline,
@@ -433,37 +434,37 @@ class LendingService:
         return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)
 
     def _require(self) -> None:
-        """Check the owner's terms, and name this machine in the error because the reply does not."""
+        """Check that lending is allowed. The error names this machine, because the reply does not."""
         try:
             self._terms.require()
         except Refused as error:
             raise Refused("lender_said", machine=self.stage_host.machine, what=error.reason) from None
 
     def _disk_for(self, member: Member) -> AbstractAsyncContextManager[Callable[[], None]]:
-        """Give a member's upload priority on the disk over this machine's own checks, unless it is slow."""
-        if self._slow_budget.has_ended(member.id):
+        """Pause this machine's own checks while a member uploads, unless the member's uploads have been too slow."""
+        if self._slow_budget.is_used_up(member.id):
             return nullcontext(lambda: None)
-        return self._terms.spare_memory.wanted()
+        return self._terms.spare_memory.reserve()
 
     async def _while_lending(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the uploaded chunks while lending is allowed."""
+        """Yield the uploaded chunks as long as lending is allowed. Raises Refused."""
         async for chunk in chunks:
             self._require()
             yield chunk
 
     def _give_back_soon(self, pipeline: PipelineId, run: _Run) -> asyncio.Task[None]:
-        return self._group.create_task(self._give_back(pipeline, run), name="give layers back")
+        return self._group.create_task(self._give_back(pipeline, run), name="free layers")
 
     async def _give_back(self, pipeline: PipelineId, run: _Run) -> None:
-        """End the run's loading, then its worker, so that nothing uses its stage file."""
+        """Stop loading the run, then close its worker, so that nothing uses its stage file anymore."""
         try:
             if run.opening is not None:
                 run.opening.cancel()
                 await asyncio.wait({run.opening})
             if self._runs.get(pipeline) is run:
                 await self.stage_host.close(pipeline)
-        except Exception:  # the outer wall of this task
-            log.exception("layers could not be given back")
+        except Exception:  # an unexpected error must not end the node
+            log.exception("layers could not be freed")
         finally:
             self._drop(pipeline, run)
 
@@ -490,6 +491,6 @@ async def _answer(send: Send, answer: messages.Message) -> None:
     try:
         await send(answer)
     except Unreachable:
-        pass  # the host is gone; the watch in app/inference/stages/stage_host.py ends the stage
-    except Exception:  # the outer wall: a failed reply must not end the task
+        pass  # the host is gone, and app/inference/stages/stage_host.py ends the stage later
+    except Exception:  # an unexpected error of a reply must not end the task
         log.exception("%s could not be sent", type(answer).__name__)

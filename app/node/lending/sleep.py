@@ -1,4 +1,5 @@
-"""Sleep: keeps this computer awake while it works, and warns the hosts with layers here before it sleeps or ends."""
+"""Sleep: keeps this computer awake while it works, and warns the hosts with layers here before it sleeps or shuts
+down."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from app.machine.power_events.keep_awake import WakeLock
 from app.machine.sensors import owner_activity
 
 LOOK_SECONDS = 5.0  # well below the idle time after which any system sleeps
-UNDER_WAY = ("starting", "running", "checking")  # states of a download
+UNDER_WAY = ("starting", "running", "checking")  # states of an active download
 WHY = {PowerEvent.SLEEP: Reason("pause_sleep"), PowerEvent.SHUTDOWN: Reason("pause_shutdown")}
 
 
 def is_needed(snapshot: Snapshot, battery: Battery | None) -> bool:
-    """Return whether sleep would interrupt work that somebody waits for (UX.md TC6)."""
+    """Return whether sleep would interrupt work that someone is waiting for (UX.md TC6)."""
     if battery is not None and not battery.plugged:
         return False
     lending, answers, embedder = snapshot.node.lending.state, snapshot.answers, snapshot.embeds
@@ -39,7 +40,7 @@ async def stay_awake(
     awake: WakeLock | None = None,
     battery: Callable[[], Battery | None] = owner_activity.battery,
 ) -> None:
-    """Keep the computer awake while needed, until cancelled."""
+    """Keep the computer awake while it is needed, until canceled."""
     held = awake or WakeLock()
     try:
         while True:
@@ -52,19 +53,19 @@ async def stay_awake(
         held.release()
 
 
-class Terms(Protocol):
-    """The owner's rules in force, implemented by app/node/lending/lending_policy.py."""
+class PowerPolicy(Protocol):
+    """The part of the lending policy that reacts to power events, implemented by app/node/lending/lending_policy.py."""
 
     async def leave(self, why: Reason) -> None:
-        """Announce the departure, and wait a few seconds for the hosts that compute with this machine."""
+        """Announce that this computer is about to stop, and wait a few seconds for the hosts that compute with it."""
         ...
 
     def stay(self) -> None: ...
 
 
-async def follow(terms: Terms, going: PowerEvent) -> None:
+async def handle_power_event(policy: PowerPolicy, event: PowerEvent) -> None:
     """Act on a power event of the system."""
-    if going is PowerEvent.WAKE:
-        terms.stay()
+    if event is PowerEvent.WAKE:
+        policy.stay()
     else:
-        await terms.leave(WHY[going])
+        await policy.leave(WHY[event])

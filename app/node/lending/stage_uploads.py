@@ -1,4 +1,4 @@
-"""Uploads of layers to this machine: what hosts offered, which pieces are missing, and the bytes that arrive."""
+"""Uploads of layers to this machine: accepts the offers of hosts, reports missing pieces, and receives their bytes."""
 
 from __future__ import annotations
 
@@ -22,49 +22,50 @@ from app.core.ids import MachineId, PipelineId
 
 P = ParamSpec("P")
 T = TypeVar("T")
-MAX_OFFERS = 4  # unopened offers of one member, each of which may hold a header of 16 MiB
-TURN_S = 5.0  # for a member's previous offer or upload to end, as when it restarts a load
-IDLE_S = 60.0  # from an offer to its first piece
+MAX_OFFERS = 4  # unopened offers per member, each of which may contain a header of 16 MiB
+TURN_S = 5.0  # time limit for a member's previous offer or upload to end, for example after a restarted load
+IDLE_S = 60.0  # time limit from an offer to its first piece
 NEUTRAL = {"path": "the layer file", "folder": "the layer files"}
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\\/\s'\":]+){2,}")
 
 
 class BoundedExecutor:
-    """A thread pool for others' requests, so that they cannot take the threads that this node needs. At most
-    `n_threads` calls run at once, and more wait."""
+    """A thread pool for requests of other machines, so that they cannot occupy the threads that this node needs. At
+    most
+    `n_threads` calls run at the same time; further calls wait."""
 
     def __init__(self, n_threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix=name)
 
     async def run(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
-        """Run a call in the pool. As with asyncio.to_thread, a cancelled wait does not end the work."""
+        """Run a call in the pool. As with asyncio.to_thread, canceling the wait does not stop the call."""
         return await asyncio.wrap_future(self._pool.submit(work, *args, **more))
 
     def close(self) -> None:
-        """Accept no more work, without waiting for work under way."""
+        """Refuse further calls, without waiting for running ones."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(slots=True)
 class StageOffer:
-    """Layers that a host wants to place here."""
+    """Layers that a host has offered to place here."""
 
     member: MachineId
     manifest: Manifest
     stage_id: str
     fetched_bytes: int = 0
-    receiver: StageReceiver | None = None  # while pieces are awaited, so that existing ones are hashed only once
+    receiver: StageReceiver | None = None  # kept while pieces are missing, so that existing pieces are hashed only once
     idle: asyncio.TimerHandle | None = None
 
     def take_receiver(self) -> StageReceiver | None:
-        """Return the receiver to write to or close, and stop the idle timer."""
+        """Return the receiver, to write to it or close it, and stop the idle timer."""
         if self.idle is not None:
             self.idle.cancel()
         taken, self.receiver, self.idle = self.receiver, None, None
         return taken
 
     def close(self) -> None:
-        """Stop waiting for pieces. Those that have arrived stay on the disk."""
+        """Stop waiting for pieces. Pieces that have arrived stay on the disk."""
         receiver = self.take_receiver()
         if receiver is not None:
             receiver.close()
@@ -72,14 +73,14 @@ class StageOffer:
 
 @dataclass(slots=True)
 class _Turn:
-    """A lock for a member's offers and uploads, on which at most one may wait."""
+    """A lock for a member's offers and uploads, for which at most one call may wait."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: bool = False
 
 
 class StageOffers:
-    """The stages that members offered and have not opened yet."""
+    """The stages that members have offered but not opened yet."""
 
     def __init__(
         self, shelf: Shelf, stages: StageStore, lent_bytes: Callable[[], int], threads: BoundedExecutor
@@ -90,7 +91,7 @@ class StageOffers:
         self._turns: dict[MachineId, _Turn] = {}
 
     async def offer(self, member: MachineId, pipeline: PipelineId, body: bytes) -> bytes:
-        """Accept a manifest, and return which of its pieces are missing here."""
+        """Accept the manifest of a stage, and return which of its pieces are missing here."""
         async with self._turn(member):
             manifest = await self._threads.run(from_json, body, self._lent_bytes())
             stage_id = await self._threads.run(lambda: manifest.id)
@@ -103,7 +104,7 @@ class StageOffers:
                 raise
 
     async def pieces(self, member: MachineId, pipeline: PipelineId, chunks: AsyncIterator[bytes]) -> bytes:
-        """Accept tensor bytes in the order in which they were requested."""
+        """Accept the bytes of the missing pieces, in the order in which they were requested."""
         async with self._turn(member):
             offer = self._find(member, pipeline)
             receiver = offer.take_receiver()
@@ -119,7 +120,7 @@ class StageOffers:
             return msgspec.json.encode({"fetched_bytes": offer.fetched_bytes})
 
     def take(self, member: MachineId, pipeline: PipelineId, stage_id: str) -> StageOffer:
-        """Return and forget the offer that is opened now. Raises BadInput."""
+        """Return the offer of a stage that is being opened, and forget it. Raises BadInput."""
         offer = self._find(member, pipeline)
         if offer.stage_id != stage_id:
             raise BadInput("manifest_odd", what=Reason("manifest_mismatched"))
@@ -151,8 +152,8 @@ class StageOffers:
         return wants_to_json(receiver.wants)
 
     def _begin(self, manifest: Manifest) -> StageReceiver | None:
-        """Copy the pieces that other stages and the shelf have. Return the receiver of the rest, or None if nothing is
-        missing. Runs in a thread."""
+        """Copy the pieces that other stages or the shelf contain. Return a receiver for the rest, or None if nothing
+        is missing. Runs in a thread."""
         donors = self._shelf.donors(frozenset(piece.sha256 for piece in manifest.pieces))
         receiver = self._stages.accept(manifest, donors)
         if receiver.wants:
@@ -167,7 +168,7 @@ class StageOffers:
         return offer
 
     def _make_way(self, member: MachineId, pipeline: PipelineId) -> None:
-        """Limit the offers of a member, which may never send or open them."""
+        """Limit the number of a member's offers, because the member may never send or open them."""
         there = self._offers.get(pipeline)
         if there is not None and there.member != member:
             raise Refused("lend_twice")
@@ -197,13 +198,13 @@ class StageOffers:
 
 
 def redacted_facts(reason: Reason, folder: Path) -> dict[str, Fact]:
-    """Return the facts for another machine, shortened and without paths of this one."""
+    """Return the facts of a reason for another machine, shortened and without paths of this machine."""
     return reason.mapped(lambda name, fact: NEUTRAL.get(name) or _short(fact, folder)).facts
 
 
 @contextmanager
 def redact_paths(folder: Path) -> Iterator[None]:
-    """Remove this machine's paths from errors that go to another machine as they are."""
+    """Remove this machine's paths from errors that are sent to another machine."""
     try:
         yield
     except AppError as error:

@@ -1,1 +1,1 @@
-"""Links to other machines: how machines are found, and how links are measured, remembered and reported."""
+"""Links to other machines: how machines are discovered, and how links are measured, stored and reported."""

@@ -1,4 +1,4 @@
-"""Discovery of nearby machines: the networks it uses, the machines it finds, and the problems it has."""
+"""Discovery of nearby machines: follows this computer's addresses, reports strangers, and describes problems."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ log = logging.getLogger(__name__)
 
 WATCH_SECONDS = 1.0  # between checks for new addresses, at 0.2 ms each
 AGAIN_SECONDS = 10.0
-Glance = tuple[list[tuple[str, str]], list[str]]  # addresses by interface; interfaces that are up
+Glance = tuple[list[tuple[str, str]], list[str]]  # (interface, address) pairs, and interfaces that are up
 EVERY_IPV4, EVERY_ADDRESS = "0.0.0.0", "::"  # noqa: S104  compared, not bound
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """The owner's choice of the listening address, and of further interfaces to use."""
+class DiscoveryChoice:
+    """The owner's choices: whether discovery runs, the listening address, and additional interfaces to use."""
 
     on: bool
     bind: str
     interfaces: frozenset[str] = frozenset()  # names of interfaces such as VPNs, which are used only by choice
 
 
-def choice_of(options: NodeOptions, saved: Settings) -> Choice:
-    """Return the choices of settings and command line combined. Either can turn discovery off; the interfaces of both
-    count."""
+def choice_of(options: NodeOptions, saved: Settings) -> DiscoveryChoice:
+    """Combine the settings with the command-line options. Either can turn discovery off; the interfaces of both are
+    used."""
     extra = frozenset([*options.interfaces, *saved.interfaces])
-    return Choice(options.discovery and saved.discovery, options.bind, extra)
+    return DiscoveryChoice(options.discovery and saved.discovery, options.bind, extra)
 
 
-def listening(options: NodeOptions, settings_file: Path) -> socket.socket:
-    """Return the listening socket for members, on the requested port or else on that of the last start, where others
-    look first.
+def open_listening_socket(options: NodeOptions, settings_file: Path) -> socket.socket:
+    """Open the listening socket for members, on the requested port or else on the port of the last start, which other
+    machines try first.
 
     Raises Unreachable or BadInput.
     """
@@ -74,16 +74,16 @@ class DiscoveryService:
     """Runs discovery for one node. `tell` receives events about strangers."""
 
     def __init__(
-        self, network: Network, choices: SettingsStore, choice: Choice, tell: Callable[[facts.Event], None]
+        self, network: Network, choices: SettingsStore, choice: DiscoveryChoice, tell: Callable[[facts.Event], None]
     ) -> None:
         self._network, self._choices, self.choice, self._tell = network, choices, choice, tell
         self._near: dict[str, Announced] = {}
-        self._looked = False  # at the interfaces, at least once
-        self._there: frozenset[str] = frozenset()  # names of the interfaces of this computer
+        self._looked = False  # whether the interfaces have been read
+        self._there: frozenset[str] = frozenset()  # names of this computer's interfaces
         self._discovery = Discovery(network.id[:ID_DIGITS], network.port, self._heard, self._is_member)
 
     async def run(self) -> None:
-        """Run discovery until cancelled. When turned off, only follow this machine's own addresses."""
+        """Run discovery until canceled. If it is turned off, only follow this machine's own addresses."""
         self._network.link_manager.hears = self.hears
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_always(self._watch), name="watch the network interfaces")
@@ -100,13 +100,13 @@ class DiscoveryService:
             self._discovery.set_pairing_window(None, None)
 
     def members_changed(self) -> None:
-        """Update the strangers, since some may have become members or the reverse."""
+        """Report all nearby machines again, because some may have become members or strangers."""
         for seen in self._near.values():
             self._tell(seen)
 
     @property
     def trouble(self) -> Reason | None:
-        """Return why others cannot be found, or only some of them."""
+        """Return why discovery finds no machines or not all of them, or None if it has no problem."""
         return self._discovery.trouble if self.choice.on and self._looked else None
 
     def hears(self, machine: MachineId) -> bool | None:
@@ -116,11 +116,11 @@ class DiscoveryService:
         return any(seen.is_of(machine) for seen in self._near.values())
 
     def snapshot(self) -> DiscoveryState:
-        """Return whether discovery is on, and the problem that it has."""
+        """Return whether discovery is on, and its problem if there is one."""
         return DiscoveryState(self.choice.on, sentence(self.trouble), self.trouble)
 
     def check(self) -> Check:
-        """Return the check for the doctor."""
+        """Return the check of discovery for the diagnostics."""
         if not self.choice.on:
             cause = Reason("check_discovery_off")
             return Check("Discovery", None, cause, code="discovery_off")
@@ -150,7 +150,7 @@ class DiscoveryService:
         return any(machine.startswith(id16) for machine in self._network.members)
 
     async def _watch(self) -> None:
-        """Follow the addresses of this computer, with a full look only if something changed."""
+        """Follow the addresses of this computer. The interfaces are read in full only if something has changed."""
         before: Glance | None = None
         while True:
             now = await asyncio.to_thread(_glance)
@@ -159,23 +159,23 @@ class DiscoveryService:
                 every = await asyncio.to_thread(interfaces)
                 self._there = frozenset(interface.name for interface in every)
                 usable_now = usable_interfaces(every, self.choice.interfaces)
-                addresses, speak_at = served(usable_now, self.choice.bind)
-                self._network.address_book.own = likeliest(addresses)
+                addresses, speak_at = reachable_addresses(usable_now, self.choice.bind)
+                self._network.address_book.own = preferred_address(addresses)
                 self._discovery.use(addresses, speak_at)
                 self._looked = True
-                # Read again, because a link may use an address that came and went between two looks.
+                # Read again, because a link may use an address that appeared and disappeared in between.
                 self._network.link_manager.drop_stale(_hosts(await asyncio.to_thread(_glance)))
             await asyncio.sleep(WATCH_SECONDS)
 
 
 def system_name() -> str:
-    """Return the operating system of this computer."""
+    """Return the name of this computer's operating system."""
     system = platform.system()
     return "macOS" if system == "Darwin" else system
 
 
 async def reach(network: Network, machine: Machine, address: str) -> DialAddressResponse:
-    """Connect to a machine of the household at an address that a person gave. Raises Unreachable or Refused."""
+    """Connect to a machine of the household at an address that the user entered. Raises Unreachable or Refused."""
     if machine.id == network.id:
         raise BadInput("peer_is_this", name=machine.name)
     await network.link_manager.reach(network.members[machine.id], Address.parse(address))
@@ -183,17 +183,18 @@ async def reach(network: Network, machine: Machine, address: str) -> DialAddress
 
 
 async def _always(work: Callable[[], Awaitable[None]]) -> None:
-    """Run discovery again whenever it fails. The node continues without it."""
+    """Run a part of discovery, and restart it whenever it fails. The node works without it."""
     while True:
         try:
             await work()
-        except Exception:  # the outer wall of this task
-            log.exception("discovery starts anew")
+        except Exception:  # an unexpected error must not end the node
+            log.exception("discovery failed and will be restarted")
         await asyncio.sleep(AGAIN_SECONDS)
 
 
-def served(interfaces: Iterable[Interface], bind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the addresses at which a node that listens at `bind` can be reached, and their interfaces."""
+def reachable_addresses(interfaces: Iterable[Interface], bind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the addresses at which a node that listens at `bind` can be reached, and one address per interface to
+    announce from."""
     if bind not in (EVERY_IPV4, EVERY_ADDRESS):
         return (bind,), (bind,)
     addresses: list[str] = []
@@ -208,14 +209,14 @@ def served(interfaces: Iterable[Interface], bind: str) -> tuple[tuple[str, ...],
     return tuple(addresses)[:MAX_ADDRESSES], tuple(speak_at)[:MAX_ADDRESSES]
 
 
-def likeliest(addresses: Sequence[str]) -> str | None:
-    """Return the address of the default route if it is one of these and not a VPN's, else the first."""
+def preferred_address(addresses: Sequence[str]) -> str | None:
+    """Return this computer's address on the default route if it is among `addresses`, otherwise the first of them."""
     on_the_way = own_host()
     return on_the_way if on_the_way in addresses else next(iter(addresses), None)
 
 
-def stranger(seen: Announced) -> Stranger:
-    """Return a nearby Poolhouse for faces."""
+def describe_stranger(seen: Announced) -> Stranger:
+    """Return the description of a nearby Poolhouse for the API."""
     pairing = seen.pairing_port
     return Stranger(
         id=seen.id16,
@@ -238,7 +239,7 @@ def _hosts(seen: Glance) -> frozenset[str]:
 
 
 def _glance() -> Glance:
-    """Return the addresses and the interfaces that are up, a cheap snapshot to compare with the last one."""
+    """Return the addresses and the interfaces that are up. This is cheap, and is compared with the previous result."""
     addresses = psutil.net_if_addrs().items()
     stats = psutil.net_if_stats().items()
     return (

@@ -1,4 +1,4 @@
-"""The interface for connections to each machine: the owner's choice, and better ones found by trying."""
+"""The interface for connections to each machine: the owner's choice, and better interfaces found by probing."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ log = logging.getLogger(__name__)
 
 C = TypeVar("C", bound=LinkInterfaces)
 Tried = tuple[MachineId, str, Address]
-TRY_SECONDS = 3.0  # a slower reply means it is no better, and measurements wait for it
-MOST_TRIED = 1_000  # forged announcements may name many addresses
+TRY_SECONDS = 3.0  # time limit of a probe: a slower interface is no better, and other measurements wait for it
+MOST_TRIED = 1_000  # limit of remembered tries, because forged announcements may name many addresses
 By = dict[MachineId, LocalInterface]
 
 
 class BetterInterfaces:
-    """Looks for better interfaces by sending a few kilobytes. An interface that did not reach a machine is not tried
-    again until `forget`."""
+    """Finds better interfaces by sending a few kilobytes. An interface that did not reach a machine is not tried again
+    until
+    `forget`."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -47,14 +48,14 @@ class BetterInterfaces:
         self.found.clear()
 
     def keep_only(self, members: Collection[MachineId]) -> None:
-        """Forget machines that were removed."""
+        """Forget machines that left the household."""
         self._tried = {key for key in self._tried if key[0] in members}
         self.found = {machine: better for machine, better in self.found.items() if machine in members}
 
-    async def look(
+    async def check(
         self, machine: MachineId, link: Link, interfaces: Sequence[Interface], addresses: Iterable[Address]
     ) -> None:
-        """Check whether this link could use a better interface."""
+        """Check whether a link could use a better interface."""
         used = LinkEnd(link.kind, link.interface, link.negotiated_bits_per_s)
         ends = [
             LinkEnd(interface.kind, interface.name, interface.negotiated_bits_per_s)
@@ -71,7 +72,7 @@ class BetterInterfaces:
         for end in better:
             if await self._leads_there(machine, end, interfaces, where):
                 up = self._network.links.get(machine)
-                if up is not None:  # it may have closed in the meantime
+                if up is not None:  # the link may have closed in the meantime
                     self.found[machine] = end, wrong_interface(up.name, used, end)
                 return
 
@@ -89,7 +90,7 @@ class BetterInterfaces:
                 async with asyncio.timeout(TRY_SECONDS):
                     await measured_paths.round_trips(self._network, machine, way, through)
             except Busy:
-                return False  # tried at the next look
+                return False  # the address is tried again at the next look
             except (AppError, TimeoutError) as error:
                 log.debug("%s does not lead to %s: %r", end.interface, way, error)
                 self._tried.add(key)
@@ -99,8 +100,9 @@ class BetterInterfaces:
 
 
 def with_choice(described: C, machine: MachineId, preferred: InterfaceChoice, better: BetterInterfaces) -> C:
-    """Return a link with the chosen interface, why it is not in use, and which one would be better."""
-    why, instead = preferred.unheeded.get(machine), better.found.get(machine)
+    """Return the description of a link with its chosen interface, why that is not in use, and a better one if there is
+    one."""
+    why, instead = preferred.unused_reasons.get(machine), better.found.get(machine)
     better_reason = instead[1] if instead else None
     return msgspec.structs.replace(
         described,
@@ -114,20 +116,20 @@ def with_choice(described: C, machine: MachineId, preferred: InterfaceChoice, be
 
 
 class InterfaceChoice:
-    """The owner's chosen interface for each machine, saved in `file`."""
+    """The interface that the owner chose for each machine, saved in `file`."""
 
     def __init__(self, file: Path, note: Callable[[Reason], None] = lambda _: None) -> None:
         self._file = file
         self._chosen: dict[MachineId, str] = load(file, note)
-        self._no_way: set[MachineId] = set()  # machines that the chosen interface does not reach
-        self.unheeded: dict[MachineId, Reason] = {}  # why a choice is not followed now
+        self._unreachable: set[MachineId] = set()  # machines that their chosen interface does not reach
+        self.unused_reasons: dict[MachineId, Reason] = {}  # why a chosen interface is not in use
 
     def of(self, machine: MachineId) -> str | None:
-        """Return the chosen interface, or None if the best one is used."""
+        """Return the chosen interface, or None if the best one is to be used."""
         return self._chosen.get(machine)
 
     def choose(self, machine: MachineId, interface: str | None) -> None:
-        """Save the choice. Raises DoesNotFit if that fails; then nothing changes."""
+        """Save the choice. If that fails, change nothing and raise DoesNotFit."""
         chosen = {key: name for key, name in self._chosen.items() if key != machine}
         if interface is not None:
             chosen[machine] = interface
@@ -136,47 +138,47 @@ class InterfaceChoice:
         except OSError as error:
             raise DoesNotFit("settings_unsaved", path=str(self._file), why=os_cause(error)) from error
         self._chosen = chosen
-        self._no_way.discard(machine)
+        self._unreachable.discard(machine)
 
-    def leads_nowhere(self, machine: MachineId) -> None:
-        """Record that the chosen interface does not reach that machine until something changes."""
-        self._no_way.add(machine)
+    def mark_unreachable(self, machine: MachineId) -> None:
+        """Record that the chosen interface does not reach the machine. It is ignored until `try_again`."""
+        self._unreachable.add(machine)
 
     def try_again(self, machine: MachineId | None = None) -> None:
-        """Try the chosen interfaces again, because interfaces or the machine's address changed."""
+        """Try the chosen interfaces again, because interfaces or the machine's address have changed."""
         if machine is None:
-            self._no_way.clear()
+            self._unreachable.clear()
         else:
-            self._no_way.discard(machine)
+            self._unreachable.discard(machine)
 
     def keep_only(self, members: Collection[MachineId]) -> None:
-        """Forget machines that were removed."""
+        """Forget machines that left the household."""
         for machine in self._chosen.keys() - set(members):
             try:
                 self.choose(machine, None)
-            except DoesNotFit as error:  # the choice is also ignored after the next start
-                log.warning("a choice cannot be forgotten: %s", error.reason)
+            except DoesNotFit as error:  # the saved choice has no effect, even after a restart
+                log.warning("the interface chosen for a former member could not be deleted: %s", error.reason)
 
     def apply(self, by: By, interfaces: Iterable[Interface], members: Mapping[MachineId, Member]) -> None:
-        """Set in `by` how to dial each machine with the interfaces that exist now."""
+        """Update `by`, the interface for dialing each machine, from the choices and the interfaces that exist now."""
         every = tuple(interfaces)
-        self.unheeded.clear()
+        self.unused_reasons.clear()
         for machine in by.keys() - self._chosen.keys():
             del by[machine]
         for machine, chosen in self._chosen.items():
             through = through_of(every, chosen)
-            if through is not None and machine not in self._no_way:
+            if through is not None and machine not in self._unreachable:
                 by[machine] = through
                 continue
             by.pop(machine, None)
             name = members[machine].name if machine in members else machine[:8]
             facts: dict[str, Fact] = {"interface": chosen, "machine": name}
             code = "interface_away" if through is None else "interface_no_way"
-            self.unheeded[machine] = Reason(code, facts)
+            self.unused_reasons[machine] = Reason(code, facts)
 
 
-def checked(interfaces: Iterable[Interface], name: str) -> None:
-    """Raise BadInput unless connections can leave through this interface now."""
+def require_usable(interfaces: Iterable[Interface], name: str) -> None:
+    """Raise BadInput unless connections can use this interface now."""
     every = tuple(interfaces)
     if name not in {interface.name for interface in every}:
         raise BadInput("interface_unknown", name=name)
@@ -185,7 +187,7 @@ def checked(interfaces: Iterable[Interface], name: str) -> None:
 
 
 def through_of(interfaces: Iterable[Interface], name: str) -> LocalInterface | None:
-    """Return the interface if connections can leave through it now."""
+    """Return the interface if connections can use it now, or None."""
     match = next((interface for interface in interfaces if interface.name == name), None)
     if match is None or not match.is_up or not match.addresses:
         return None
@@ -193,7 +195,7 @@ def through_of(interfaces: Iterable[Interface], name: str) -> LocalInterface | N
 
 
 def load(file: Path, note: Callable[[Reason], None]) -> dict[MachineId, str]:
-    """Return the saved choices. If the file is damaged, the best interfaces are used and the owner is told to choose
+    """Return the saved choices. If the file is damaged, the best interfaces are used, and the owner is asked to choose
     again."""
 
     def lost(aside: Path) -> None:

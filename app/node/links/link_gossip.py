@@ -1,7 +1,7 @@
-"""The measured links that the machines of a household report to each other. They are shown but never used for
+"""The link measurements that the machines of a household report to each other. They are shown but never used for
 planning.
 
-Each machine measures and reports only its own links, so that one map can show all of them.
+Each machine measures and reports only its own links. Together, the reports cover all links.
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ from app.network.messages import (
     LinksMeasured,
     MeasuredLink,
 )
-from app.node.links.link_registry import Known, with_measurement
+from app.node.links.link_registry import LinkRecord, with_measurement
 
 Key = tuple[tuple[MachineId, float], ...]
 
 
-def key_of(measured: Mapping[MachineId, Known]) -> Key:
-    """Return a key that changes when there is something new to report. A measurement's age alone is not new."""
+def change_key(measured: Mapping[MachineId, LinkRecord]) -> Key:
+    """Return a key that changes when there is something new to report. Growing older does not count as new."""
     return tuple(sorted((key, known.measured_at) for key, known in measured.items()))
 
 
-def message_of(measured: Mapping[MachineId, Known], now: float) -> LinksMeasured:
+def links_message(measured: Mapping[MachineId, LinkRecord], now: float) -> LinksMeasured:
     """Return the message about this machine's links. `now` is the Unix time here; clocks of machines differ."""
     chosen = sorted(measured.items())[:MAX_LISTED_MACHINES]
     return LinksMeasured(links=[_measured_link(key, known, now) for key, known in chosen])
 
 
 class LinkGossip:
-    """The links between other machines, as those machines report them."""
+    """The links between other machines, as reported by those machines."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._measured_link: dict[MachineId, dict[MachineId, Known]] = {}
+        self._measured_link: dict[MachineId, dict[MachineId, LinkRecord]] = {}
 
     def receive(self, teller: MachineId, message: LinksMeasured, members: Set[MachineId]) -> None:
-        """Store the links that `teller` reports, limited to those between members."""
+        """Store the links that `teller` reports. Links to machines outside the household are ignored."""
         now = self._clock()
         by_machine = {MachineId(link.machine): _known(link, now) for link in message.links}
         self._measured_link = {key: links for key, links in self._measured_link.items() if key in members}
         self._measured_link[teller] = {key: known for key, known in by_machine.items() if key in members - {teller}}
 
     def snapshot(self, here: Collection[MachineId]) -> dict[str, dict[str, LinkMeasurement]]:
-        """Return each link once, by its latest measurement, with the machine that measured it and the one at the other
+        """Return the latest measurement of each link, by the machine that measured it and the machine at the other
         end.
 
         here: the other machines that are online.
         """
-        newest: dict[frozenset[MachineId], tuple[MachineId, MachineId, Known]] = {}
+        newest: dict[frozenset[MachineId], tuple[MachineId, MachineId, LinkRecord]] = {}
         for teller in sorted(self._measured_link.keys() & set(here)):
             for far, known in self._measured_link[teller].items():
                 ends = frozenset((teller, far))
@@ -71,7 +71,7 @@ class LinkGossip:
         return result
 
 
-def _measured_link(machine: MachineId, known: Known, now: float) -> MeasuredLink:
+def _measured_link(machine: MachineId, known: LinkRecord, now: float) -> MeasuredLink:
     link = known.link
     return MeasuredLink(
         machine=machine,
@@ -89,8 +89,9 @@ def _measured_link(machine: MachineId, known: Known, now: float) -> MeasuredLink
     )
 
 
-def _known(measured: MeasuredLink, now: float) -> Known:
-    """Return the link with its time by this machine's clock in whole seconds, so that a repeated report is not new."""
+def _known(measured: MeasuredLink, now: float) -> LinkRecord:
+    """Return the link, with its time on this machine's clock rounded to seconds, so that a repeated report is
+    not new."""
     link = Link(
         round_trip_s=measured.round_trip_s,
         round_trip_p95_s=measured.round_trip_p95_s,
@@ -105,11 +106,11 @@ def _known(measured: MeasuredLink, now: float) -> Known:
         far_interface=_short(measured.far_interface),
         far_negotiated_bits_per_s=measured.far_negotiated_bits_per_s,
     )
-    return Known(link, "", float(round(now - measured.age_s)))
+    return LinkRecord(link, "", float(round(now - measured.age_s)))
 
 
 def _short(name: str) -> str:
-    """Return the link with its texts shortened for sending and showing."""
+    """Return the name of an interface, shortened and without unprintable characters."""
     return "".join(filter(str.isprintable, name))[:MAX_INTERFACE_CHARACTERS]
 
 

@@ -1,4 +1,4 @@
-"""The measured links and their schedule of measurements. They are saved across restarts."""
+"""The registry of links: measures them on a schedule, and stores the results across restarts."""
 
 from __future__ import annotations
 
@@ -29,39 +29,40 @@ from app.network.network import Network
 from app.network.sockets import Address, own_host_towards
 from app.network.traffic_limits import BYTES_OF_MBIT, LinkPace
 from app.node.known_household import KnownHousehold
-from app.node.links.interface_choice import BetterInterfaces, C, InterfaceChoice, checked, with_choice
+from app.node.links.interface_choice import BetterInterfaces, C, InterfaceChoice, require_usable, with_choice
 
 log = logging.getLogger(__name__)
 
 L = TypeVar("L", bound=LinkMeasurement)
-LOOK_SECONDS = 10.0  # between looks at the interfaces and the schedule
-SETTLE_SECONDS = 2.0  # after a link opens; spread out, so that not all links measure at once
-EVERY_SECONDS = 1800.0  # between measurements of an idle link's round trips, some kilobytes each
-CALM_SECONDS = 48 * EVERY_SECONDS  # the maximum for links that change again and again, such as an unstable radio
+LOOK_SECONDS = 10.0  # between checks of the interfaces and the schedule
+SETTLE_SECONDS = 2.0  # delay after a link opens, randomized so that links do not all measure at the same time
+EVERY_SECONDS = 1800.0  # between measurements of an idle link's round trips, a few kilobytes each
+CALM_SECONDS = 48 * EVERY_SECONDS  # longest interval, for links that change constantly such as an unstable radio link
 AGAIN_SECONDS = (5.0, 60.0)  # initial and maximum wait while either end is busy
 FAILED_SECONDS = (60.0, EVERY_SECONDS)
 DOUBT_SECONDS = 120.0  # the least time between measurements caused by wrong forecasts
-CHANGED_FACTOR, CHANGED_SECONDS = 2.0, 0.002  # of the round trip, which suggests that the throughput has changed too
+CHANGED_FACTOR, CHANGED_SECONDS = 2.0, 0.002  # change of the round trip that suggests a changed throughput
 WAYS = 4  # addresses of one machine measured in one go
 MOST_WAYS_KEPT = 1000
 TRIES_BY_HAND, BY_HAND_SECONDS = 4, 0.7
 
 
 class LinkLimits:
-    """The speed limits of links, of which this machine's owner sets one and the other machine reports the other."""
+    """The speed limits of links. This machine's owner sets one limit, and the other machine reports its own."""
 
     def __init__(self, ours: LinkPace, household: KnownHousehold) -> None:
         self._ours, self._household = ours, household
 
     def of(self, machine: MachineId) -> float | None:
-        """Return the lower of both limits in bytes per second, or None if neither owner set one."""
+        """Return the lower of the two limits on the link to this machine, in bytes per second, or None if neither
+        owner has set one."""
         there = self._household.now.machines.get(machine)
         theirs = there.about.link_mbit * BYTES_OF_MBIT if there else 0
         return min((float(limit) for limit in (self._ours.bytes_per_s, theirs) if limit), default=None)
 
 
-class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A measured link, its address, and the time of the measurement (Unix time)."""
+class LinkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A measured link, its address, and the Unix time of the measurement."""
 
     link: Link
     address: str
@@ -69,7 +70,7 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def link_of(path: measured_paths.Path, by: Interface | None) -> Link:
-    """Return the link for the planner from a measured path and the interface that carries it."""
+    """Return the link for the planner, from a measured path and the interface that carries it."""
     figures = path.measured
     return Link(
         round_trip_s=figures.round_trips.median_s,
@@ -87,8 +88,8 @@ def link_of(path: measured_paths.Path, by: Interface | None) -> Link:
     )
 
 
-def with_measurement(described: L, known: Known) -> L:
-    """Return a link with its measured figures."""
+def with_measurement(described: L, known: LinkRecord) -> L:
+    """Return the description of a link with its measured figures."""
     link = known.link
     return msgspec.structs.replace(
         described,
@@ -109,22 +110,22 @@ def with_measurement(described: L, known: Known) -> L:
     )
 
 
-def load(file: Path) -> dict[MachineId, Known]:
+def load(file: Path) -> dict[MachineId, LinkRecord]:
     """Return the saved links. If the file is damaged, they are measured again."""
-    read = read_json_or_default(file, dict[str, Known], "measured links")
+    read = read_json_or_default(file, dict[str, LinkRecord], "measured links")
     return {MachineId(machine): known for machine, known in read.items() if is_sound(known)}
 
 
-def save(file: Path, known: Mapping[MachineId, Known]) -> None:
+def save(file: Path, known: Mapping[MachineId, LinkRecord]) -> None:
     """Save the links, so that the next start need not measure them again."""
     try:
         write_atomically(file, msgspec.json.encode(known))
     except OSError as error:
-        log.warning("the measured links cannot be kept: %s", error)
+        log.warning("the measured links could not be saved: %s", error)
 
 
-def is_sound(known: Known) -> bool:
-    """Return whether these figures are plausible."""
+def is_sound(known: LinkRecord) -> bool:
+    """Return whether the figures of a saved link are plausible."""
     link = known.link
     rates = link.out_bytes_per_s, link.in_bytes_per_s
     times = link.round_trip_s, link.round_trip_p95_s, link.jitter_s, known.measured_at
@@ -132,7 +133,7 @@ def is_sound(known: Known) -> bool:
 
 
 class LinkRegistry:
-    """Measures the links of one node while it is idle, repeatedly in `run`."""
+    """Measures and stores the links of one node. `run` repeats the measurements on a schedule."""
 
     def __init__(
         self,
@@ -147,12 +148,12 @@ class LinkRegistry:
         self._network, self._file, self._changed, self._limit = network, file, changed, limit
         self._chosen = chosen  # names of interfaces such as VPNs, which are used only by choice
         self._chance = chance or random.Random()  # noqa: S311  spreads, protects nothing
-        self._known: dict[MachineId, Known] = load(file)
+        self._known: dict[MachineId, LinkRecord] = load(file)
         self._preferred = InterfaceChoice(file.with_name("preferred_interfaces.json"), note)
         self._better = BetterInterfaces(network)
-        self._due: dict[MachineId, float] = {}  # on the monotonic clock
+        self._due: dict[MachineId, float] = {}  # due times on the monotonic clock
         self._retry_waits: dict[MachineId, float] = {}  # wait before the next try
-        self._full_due: set[MachineId] = set()  # machines whose throughput is to be measured too
+        self._full_due: set[MachineId] = set()  # machines whose throughput must be measured too
         self._paths_found: dict[MachineId, dict[Address, measured_paths.Path]] = {}  # addresses measured so far
         self._intervals: dict[MachineId, float] = {}  # wait before the next measurement of an idle link
         self._ways: dict[tuple[MachineId, Address], bool] = {}  # addresses tried, and whether they worked
@@ -162,18 +163,19 @@ class LinkRegistry:
         self._news = asyncio.Event()
 
     def link(self, machine: MachineId) -> Link | None:
-        """Return the measured link to `machine` under the current limit, or None before the first measurement."""
+        """Return the measured link to `machine`, reduced to the current limit, or None before the first measurement."""
         known = self._known.get(machine)
         return known.link.limited_to(self._limit(machine)) if known else None
 
-    async def known(self, machines: Iterable[MachineId]) -> None:
-        """Measure those of these links that were never measured. A link that cannot be measured stays unknown."""
+    async def measure_unknown(self, machines: Iterable[MachineId]) -> None:
+        """Measure the links to these machines that have never been measured. A link that cannot be measured stays
+        unknown."""
         for machine in machines:
             if machine not in self._known and machine in self._network.links:
                 with suppress(AppError):
                     await self._measure_with_retries(machine)
 
-    def measured(self) -> dict[MachineId, Known]:
+    def measured(self) -> dict[MachineId, LinkRecord]:
         """Return the links that are up and have been measured."""
         return {key: known for key, known in self._known.items() if key in self._network.links}
 
@@ -185,12 +187,12 @@ class LinkRegistry:
         }
 
     def _described(self, machine: MachineId, link: C) -> C:
-        """Return a link with its figures, as far as it was measured, and its interfaces."""
+        """Return the description of a link with its figures, if it has been measured, and its interfaces."""
         known = self._known.get(machine)
         measured = with_measurement(link, known) if known else link
         return with_choice(measured, machine, self._preferred, self._better)
 
-    def end(self, own: str, other: str) -> LinkEnd:
+    def interface_between(self, own: str, other: str) -> LinkEnd:
         """Return this machine's interface behind a connection between these addresses."""
         carrier = interface_of_connection(self._interfaces, own, other)
         return LinkEnd(carrier.kind, carrier.name, carrier.negotiated_bits_per_s) if carrier else LinkEnd()
@@ -198,9 +200,11 @@ class LinkRegistry:
     # events
 
     def connected(self, machine: MachineId) -> None:
-        """Schedule the measurement of a new link, at first only of its round trips if its address is known.
+        """Schedule the measurement of a new link. If its address was measured before, only its round trips are
+        measured at first.
 
-        If a busy moment broke many links, this keeps all ends from measuring at once, which would break more.
+        If many links broke at a busy moment, this keeps all machines from measuring at the same time, which would
+        break more.
         """
         self._preferred.try_again(machine)
         known, link = self._known.get(machine), self._network.links.get(machine)
@@ -210,14 +214,14 @@ class LinkRegistry:
             self._measure_soon(machine)
 
     def doubt(self, machine: MachineId) -> None:
-        """Measure this link again when there is time, because a forecast based on it was wrong."""
+        """Schedule another measurement of this link, because a forecast based on it was wrong."""
         now = time.monotonic()
         if now - self._doubted_at.get(machine, -math.inf) >= DOUBT_SECONDS:
             self._doubted_at[machine] = now
             self._measure_soon(machine)
 
     def keep_only(self, members: Iterable[MachineId]) -> None:
-        """Forget machines that were removed."""
+        """Forget machines that left the household."""
         members = set(members)
         self._preferred.keep_only(members)
         self._better.keep_only(members)
@@ -231,7 +235,7 @@ class LinkRegistry:
     # measurement
 
     async def run(self) -> None:
-        """Measure what is due, one link at a time, until cancelled."""
+        """Measure the links that are due, one at a time, until canceled."""
         while True:
             waits = await self._round()
             self._news.clear()
@@ -240,7 +244,7 @@ class LinkRegistry:
                     await self._news.wait()
 
     async def _round(self) -> float:
-        """Do what is due now. Return the seconds until the next round."""
+        """Do the work that is due. Return the seconds until the next round."""
         await self._check_interfaces()
         await self._try_new_addresses()
         await self._try_better_interfaces()
@@ -252,9 +256,11 @@ class LinkRegistry:
         return max(0.0, min(waits, LOOK_SECONDS))
 
     async def measure_now(self, only: MachineId | None = None) -> LinkReports:
-        """Measure every connected link completely, or only the one to a machine, at a person's request. A link that
-        could not be measured reports why. Raises BadInput if there is no link at all, and Unreachable if there is
-        none to the machine."""
+        """Measure all connected links in full, or only the link to one machine, at the user's request. For a link that
+        could not be measured, the report says why.
+
+        Raises BadInput if there are no links, and Unreachable if there is no link to the machine.
+        """
         if only is not None:
             self._network.link(only)
         elif not self._network.links:
@@ -273,14 +279,14 @@ class LinkRegistry:
         return self._described(machine, report)
 
     async def prefer(self, machine: MachineId, interface: str | None) -> LinkReport:
-        """Dial that machine through this interface from now on, or through the best one if None.
+        """Dial the machine through this interface from now on, or through the best one if None.
 
         Return the new measurement or why there is none. Raises BadInput if the interface does not exist, and
         DoesNotFit if the choice cannot be saved.
         """
         await self._check_interfaces()
         if interface is not None:
-            checked(self._interfaces, interface)
+            require_usable(self._interfaces, interface)
         self._preferred.choose(machine, interface)
         self._follow_choices()
         self._forget_addresses(machine)
@@ -301,7 +307,7 @@ class LinkRegistry:
         self._paths_found.pop(machine, None)
 
     async def _measure_with_retries(self, machine: MachineId) -> None:
-        """Measure a link, retrying for a moment while other measurements run. Raises AppError."""
+        """Measure a link. Retry for a moment while other measurements are running. Raises AppError."""
         self._paths_found.pop(machine, None)
         for tried in range(TRIES_BY_HAND):
             try:
@@ -331,14 +337,14 @@ class LinkRegistry:
             self._retry_later(machine, AGAIN_SECONDS)
         except AppError as error:
             log.info("the link to %s was not measured: %s", machine[:8], error.reason)
-            self._full_due.add(machine)  # if the current address no longer works, another is used
+            self._full_due.add(machine)  # if the current address no longer works, another one is used
             self._retry_later(machine, FAILED_SECONDS)
-        except Exception:  # the outer wall: one link must not keep the others from being measured
-            log.exception("measuring the link to %s", machine[:8])
+        except Exception:  # an unexpected error of one link must not stop the measurement of others
+            log.exception("measuring the link to %s failed", machine[:8])
             self._retry_later(machine, FAILED_SECONDS)
 
     async def _has_changed(self, machine: MachineId) -> bool:
-        """Return whether the round trips differ much from the last measurement. Raises AppError."""
+        """Return whether the round-trip time differs much from the last measurement. Raises AppError."""
         known = self._known.get(machine)
         if known is None:
             return True
@@ -349,7 +355,7 @@ class LinkRegistry:
     async def _measure(self, machine: MachineId) -> None:
         """Measure each address of the machine once, and use the best from now on. Raises AppError.
 
-        After a Busy, the next call continues where this one stopped.
+        If it raises Busy, the next call continues with the remaining addresses.
         """
         present = self._network.link(machine).address
         addresses = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
@@ -369,7 +375,7 @@ class LinkRegistry:
         if paths:
             self._take(machine, measured_paths.choose(list(paths.values()), present), present)
         elif refusal and not isinstance(refusal, Busy) and machine in self._network.link_manager.chosen_interfaces:
-            self._preferred.leads_nowhere(machine)  # this is reported, and the next best is used
+            self._preferred.mark_unreachable(machine)  # this is reported, and the next best interface is used
             self._follow_choices()
             self._forget_addresses(machine)
             await self._measure(machine)
@@ -382,12 +388,13 @@ class LinkRegistry:
     def _take(self, machine: MachineId, best: measured_paths.Path, present: Address) -> None:
         if best.address != present or best.through != self._network.link(machine).through:
             measured_paths.switch_to(self._network, machine, best.address, best.through)
-            by = best.through.name if best.through else "whatever leads there"
-            log.info("frames for %s go to %s by %s from now on", machine[:8], best.address, by)
+            by = best.through.name if best.through else "the default route"
+            log.info("frames for %s are now sent to %s through %s", machine[:8], best.address, by)
         self._note(machine, best)
 
     def _may_use(self, machine: MachineId, way: Address) -> bool:
-        """Return whether an address is worth a try. It must not need an interface that is used only by choice."""
+        """Return whether an address is worth a try. An address behind an interface that is used only by choice
+        is not."""
         if not self._ways.get((machine, way), True):
             return False
         if through := self._network.link_manager.chosen_interfaces.get(machine):
@@ -403,14 +410,16 @@ class LinkRegistry:
             return
         by = interface_of_connection(self._interfaces, path.own_host, path.address.host)
         link = link_of(path, by).limited_to(self._limit(machine))
-        self._known[machine] = Known(link, str(path.address), time.time())
+        self._known[machine] = LinkRecord(link, str(path.address), time.time())
         save(self._file, self._known)
         self._changed()
 
     async def _check_interfaces(self) -> None:
-        """Forget closed links. If interfaces appeared or disappeared, schedule all links to be measured again.
+        """Read the interfaces, and forget closed links. If interfaces appeared or disappeared, schedule the
+        measurement of all links.
 
-        Frequent changes do not count, such as the rate of a Wi-Fi or the cables of a virtual machine.
+        Frequent changes do not count, such as the rate of a Wi-Fi interface or the virtual cables of a virtual
+        machine.
         """
         before, self._interfaces = self._interfaces, await asyncio.to_thread(interfaces)
         if self._serving(before) != self._serving(self._interfaces):
@@ -430,13 +439,13 @@ class LinkRegistry:
         }
 
     async def _try_new_addresses(self) -> None:
-        """Try newly announced addresses with a few kilobytes, and schedule a full measurement if one works."""
-        if len(self._ways) > MOST_WAYS_KEPT:  # forged announcements may name many
+        """Try newly announced addresses with a few kilobytes. If one works, schedule a full measurement."""
+        if len(self._ways) > MOST_WAYS_KEPT:  # forged announcements may name many addresses
             self._ways.clear()
         for machine, link in list(self._network.links.items()):
             known = self._known.get(machine)
             if known is None or machine in self._full_due:
-                continue  # will soon be measured with all its addresses
+                continue  # the link will soon be measured with all its addresses
             lifted = known.link.was_limited_below(self._limit(machine))
             if lifted or known.address != str(link.address):
                 self._measure_soon(machine)
@@ -446,7 +455,7 @@ class LinkRegistry:
                 await self._try(machine, way)
 
     async def _try_better_interfaces(self) -> None:
-        """Look for a better interface for links that use Wi-Fi, a VPN or a virtual network."""
+        """Look for better interfaces for links that use Wi-Fi, a VPN or a virtual network."""
         for machine, link in list(self._network.links.items()):
             known = self.link(machine)
             if known is None or self._preferred.of(machine) is not None:
@@ -455,7 +464,7 @@ class LinkRegistry:
             addresses = dict.fromkeys((link.address, *self._network.addresses(machine)))
             before = self._better.found.get(machine)
             async with self._one_at_a_time:
-                await self._better.look(machine, known, self._interfaces, list(addresses)[:WAYS])
+                await self._better.check(machine, known, self._interfaces, list(addresses)[:WAYS])
             if self._better.found.get(machine) != before:
                 self._changed()
 
@@ -464,7 +473,7 @@ class LinkRegistry:
             async with self._one_at_a_time:
                 await measured_paths.round_trips(self._network, machine, way)
         except Busy:
-            return  # tried at the next look
+            return  # the address is tried again at the next look
         except AppError:
             self._ways[machine, way] = False
             return
@@ -483,8 +492,8 @@ class LinkRegistry:
         self._plan(machine, waits)
 
     def _plan(self, machine: MachineId, seconds: float) -> None:
-        """Schedule a measurement after these seconds plus a random delay, of up to the same time for a short wait and
-        up to a tenth for a long one."""
+        """Schedule a measurement after these seconds plus a random delay: up to the same time for a short wait, and up
+        to a tenth for a long one."""
         spread = min(seconds, 0.1 * seconds + 1.0) * self._chance.random()
         self._due[machine] = time.monotonic() + seconds + spread
         self._news.set()

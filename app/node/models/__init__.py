@@ -1,1 +1,1 @@
-"""The models of this host: loading them, generating answers, and comparing these with the forecasts."""
+"""Loads and unloads the models of this host, generates answers, and forwards a guest's requests to hosts."""

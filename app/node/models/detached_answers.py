@@ -1,4 +1,4 @@
-"""Answers that outlive their client: a restarted window resumes them at their current position."""
+"""Answers that continue without their client, so that a restarted window can follow them again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from app.api.responses import Answer
 from app.core.errors import AppError, BadInput, bug
 from app.inference.pipeline.completion import Delta
-from app.node.control.asking import AnswerPart
+from app.node.control.answer_conversion import AnswerPart
 
 log = logging.getLogger(__name__)
 
@@ -22,10 +22,10 @@ MOST_OVER = 16  # ended answers that were not fetched
 
 
 @dataclass(eq=False)
-class _Kept:
-    """One answer so far, held in memory only."""
+class _DetachedAnswer:
+    """The part of one answer that has been generated, in memory only."""
 
-    pieces: list[str] = field(default_factory=list)  # of its text
+    pieces: list[str] = field(default_factory=list)  # pieces of the text
     thoughts: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     latest: AnswerPart | None = None  # the last part, if it was not a delta
@@ -61,10 +61,10 @@ class _Kept:
 
 
 class DetachedAnswers:
-    """The detached answers by key. They continue even if nothing follows them."""
+    """The detached answers by key. They continue even while no client follows them."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _DetachedAnswer] = {}
         self._clock = clock
         self._group: asyncio.TaskGroup | None = None
 
@@ -74,7 +74,7 @@ class DetachedAnswers:
 
     @property
     def keys(self) -> list[str]:
-        """The keys of the answers under way and of those not yet fetched completely."""
+        """The keys of the answers in progress, and of finished answers that were not fetched completely."""
         self._forget_old()
         return list(self._kept)
 
@@ -83,11 +83,11 @@ class DetachedAnswers:
         await self.stop(key)
         self._forget_old()
         assert self._group is not None
-        kept = self._kept[key] = _Kept()
-        kept.task = self._group.create_task(self._written(kept, work), name="an answer that is kept")
+        kept = self._kept[key] = _DetachedAnswer()
+        kept.task = self._group.create_task(self._written(kept, work), name="detached answer")
 
     async def follow(self, key: str) -> Parts:
-        """Yield the answer so far in one piece, then each part as it comes. The answer is forgotten once fetched
+        """Yield the answer so far in one piece, then each new part. The answer is forgotten once it has been fetched
         completely.
 
         Raises BadInput if there is no such answer, and the error that ended it.
@@ -124,20 +124,20 @@ class DetachedAnswers:
         for key in list(self._kept):
             await self.stop(key)
 
-    async def _written(self, kept: _Kept, work: Parts) -> None:
+    async def _written(self, kept: _DetachedAnswer, work: Parts) -> None:
         try:
             async with aclosing(work) as parts:
                 async for part in parts:
                     kept.take(part)
         except AppError as error:
             kept.error = error
-        except Exception as error:  # the outer wall of this task
-            log.exception("an answer that is kept")
+        except Exception as error:  # an unexpected error must not end the node
+            log.exception("a detached answer failed")
             kept.error = bug(error)
         finally:
             kept.end(self._clock())
 
-    def _forget(self, key: str, kept: _Kept) -> None:
+    def _forget(self, key: str, kept: _DetachedAnswer) -> None:
         if self._kept.get(key) is kept:
             del self._kept[key]
 

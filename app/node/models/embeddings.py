@@ -1,4 +1,4 @@
-"""The embedding model or reranker: loaded whole on this machine beside the chat models, and unloaded when idle."""
+"""The embedding model or reranker, which is loaded on this machine beside the chat models and unloaded when idle."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from app.core.recovery.recovery import death_facts
 from app.inference.worker.embedder import Embedder, Score, Text, Vector
 from app.machine.hardware import devices
 from app.node.cancellation import in_thread, run_until
-from app.node.control.json_bodies import Report, hashing
-from app.node.models.load_queue import of_model
+from app.node.control.json_bodies import Report, hashing_progress
+from app.node.models.load_queue import blame_model
 from app.node.snapshot import describe_plan, with_limits
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import Layers, Role
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")  # an input
-R = TypeVar("R")  # its result
+T = TypeVar("T")  # one input of a request
+R = TypeVar("R")  # the result for one input
 
-MOST_CONTEXT = 2048  # tokens of a text; a pass needs memory for every pair of them
+MOST_CONTEXT = 2048  # limit of tokens per text, because a pass needs memory for every pair of tokens
 IDLE_SECONDS = 300.0
-DIED = ("worker_died", "worker_crashed")  # the worker was not ended on purpose
+DIED = ("worker_died", "worker_crashed")  # reasons of a worker that was not stopped on purpose
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The vectors of some texts, in their order."""
+    """The vectors of some texts, in the order of the texts."""
 
     model: str
     vectors: tuple[Vector, ...]
@@ -54,7 +54,7 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The relevance of some texts to a query, in their order."""
+    """The relevance of some texts to a query, in the order of the texts."""
 
     model: str
     scores: tuple[Score, ...]
@@ -65,14 +65,15 @@ class Ranked:
 
 
 @dataclass(slots=True, eq=False)
-class HeldModel:
-    """A model that is loaded or loading. wished: a person loaded it, so it stays."""
+class EmbedderPlacement:
+    """An embedding model that is loaded or loading. If `wished`, the user loaded it, and it is not unloaded
+    when idle."""
 
     entry: Entry
     plan: Plan
     wished: bool = False
     embedder: Embedder | None = None
-    seconds: float = 0.0  # of loading
+    seconds: float = 0.0  # duration of the load
 
     @property
     def is_gone(self) -> bool:
@@ -87,7 +88,7 @@ class HeldModel:
         return mine == (model.id, context) and not self.is_gone
 
     def describe(self, n_asks: int = 0) -> LoadedEmbedder:
-        """Return the model as faces show it. `n_asks`: requests in progress."""
+        """Return the description of the model for the API. `n_asks`: requests in progress."""
         (machine,) = self.plan.machines
         return LoadedEmbedder(
             **structs.asdict(describe_plan(self.plan, self.entry.model, {machine.id: machine.lends_bytes})),
@@ -100,9 +101,9 @@ class HeldModel:
 
 
 class Embeddings:
-    """The embedding models of this host, one at a time. Loading another replaces it.
+    """The embedding model of this host. Loading another one replaces it.
 
-    here: returns this machine, with the memory its own models may use, and the bytes that chat models take of it.
+    here: returns this machine with the memory for its own models, and how much of it the chat models use, in bytes.
     """
 
     def __init__(
@@ -116,33 +117,33 @@ class Embeddings:
         self._shelf, self._here, self._threads, self._changed = shelf, here, threads, changed
         self._spare_memory = spare_memory
         self._turn = asyncio.Lock()
-        self._stop = asyncio.Event()  # ends the load under way
+        self._stop = asyncio.Event()  # ends the load in progress
         self._n_ending = 0  # callers that are unloading; nothing is loaded until they are done
-        self._coming: Entry | None = None  # being verified or loaded
-        self._held: HeldModel | None = None
+        self._coming: Entry | None = None  # the model that is being verified or loaded
+        self._held: EmbedderPlacement | None = None
         self._idle: asyncio.TimerHandle | None = None
-        self.n_asks = 0  # requests under way or waiting
+        self.n_asks = 0  # running and waiting requests
 
     @property
-    def held(self) -> HeldModel | None:
+    def held(self) -> EmbedderPlacement | None:
         """The model that occupies memory now."""
         return None if self._held is None or self._held.is_gone else self._held
 
     def uses(self) -> tuple[int, int]:
-        """Return the bytes that the model holds or will hold, and how many of them are not allocated yet."""
+        """Return how many bytes the model uses or will use, and how many of them are not allocated yet."""
         held = self.held
         if held is None:
             return 0, 0
         return held.total_bytes, 0 if held.embedder else held.total_bytes
 
     def describe(self) -> LoadedEmbedder | None:
-        """Return the loaded model as faces show it."""
+        """Return the description of the loaded model for the API, or None."""
         if self.held is None:
             return None
         return with_limits(self.held.describe(self.n_asks), self._here()[0])
 
     async def model(self, name: str) -> Entry:
-        """Return the embedding model of this name, or the only one if no name is given. Raises BadInput."""
+        """Return the embedding model with this name, or the only one if `name` is empty. Raises BadInput."""
         name = name.removesuffix(":latest")
         entries = await asyncio.to_thread(self._shelf.entries)
         embed = [entry for entry in entries if entry.model.embeds]
@@ -164,7 +165,7 @@ class Embeddings:
         return entry
 
     async def reranker(self, name: str) -> Entry:
-        """Return the reranker of this name, or the only one if no name is given. Raises BadInput."""
+        """Return the reranker with this name, or the only one if `name` is empty. Raises BadInput."""
         name = name.removesuffix(":latest")
         entries = await asyncio.to_thread(self._shelf.entries)
         rank = [entry for entry in entries if entry.model.ranks]
@@ -183,11 +184,11 @@ class Embeddings:
         return entry
 
     def plan(self, entry: Entry, order: requests.PlanModel) -> LoadedEmbedder:
-        """Return the memory that a load would take. Raises BadInput or DoesNotFit."""
-        return HeldModel(entry, self._planned(entry.model, order)).describe()
+        """Return the description of the model as a load would place it. Raises BadInput or DoesNotFit."""
+        return EmbedderPlacement(entry, self._planned(entry.model, order)).describe()
 
     async def load(self, entry: Entry, order: requests.PlanModel, report: Report) -> LoadEmbedderResponse:
-        """Load a model for a person. It stays until it is unloaded or a chat model needs its memory.
+        """Load a model at the user's request. It stays loaded until it is unloaded or a chat model needs its memory.
 
         Raises AppError.
         """
@@ -207,7 +208,7 @@ class Embeddings:
         cut: bool,
         read: Callable[[int], None] = lambda _: None,
     ) -> Embedded:
-        """Return one vector per text. `read` receives the number of tokens of each. Raises BadInput, DoesNotFit,
+        """Return one vector per text. `read` is called with the token count of each. Raises BadInput, DoesNotFit,
         Damaged or StageLost."""
         if size is not None and size > entry.model.width:
             raise BadInput("embedding_size", most=entry.model.width)
@@ -221,7 +222,7 @@ class Embeddings:
     async def rank(
         self, entry: Entry, query: str, texts: Sequence[str], read: Callable[[int], None] = lambda _: None
     ) -> Ranked:
-        """Return the relevance of each text to the query. Arguments and errors are as for `embed`."""
+        """Return the relevance of each text to the query. `read` and the errors are those of `embed`."""
 
         async def one(embedder: Embedder, text: str) -> Score:
             return await embedder.rank(query, text)
@@ -230,7 +231,8 @@ class Embeddings:
         return Ranked(entry.name, scores)
 
     async def unload(self, model_id: str | None = None) -> str | None:
-        """Unload this model, or any, at once, ending a load or embedding under way. Return the name of the model."""
+        """Unload this model, or any model if None, and end its load or requests immediately. Return the name of the
+        model."""
         was = self._coming or (self.held.entry if self.held else None)
         if was is None or model_id not in (None, was.model.id):
             return None
@@ -244,14 +246,14 @@ class Embeddings:
         return was.name
 
     def close(self) -> None:
-        """End all work and refuse further loads. Call `unload` to wait for the end."""
+        """End all work and refuse new loads. Call `unload` to wait until the work has ended."""
         self._n_ending += 1
         self._end()
 
     async def make_room(self, own_bytes: int) -> None:
-        """Unload the model if a chat model that takes these bytes does not fit beside it. A load or the check of a
-        sample is ended for that; the text being read is finished."""
-        async with self._spare_memory.wanted():
+        """Unload the model if a chat model of this size does not fit beside it. A load or the check of a sample is
+        stopped for that, but the text in progress is finished."""
+        async with self._spare_memory.reserve():
             await self._make_room(own_bytes)
 
     async def _make_room(self, own_bytes: int) -> None:
@@ -272,8 +274,8 @@ class Embeddings:
         compute: Callable[[Embedder, T], Awaitable[R]],
         count: Callable[[R], None],
     ) -> tuple[R, ...]:
-        """Return `compute` of each text, taking turns with other requests. `count` receives each result as soon as it
-        is done."""
+        """Return the result of `compute` for each text. Requests take turns. `count` is called with each result as
+        soon as it is available."""
         self._count(1)
         try:
             async with self._turn:
@@ -307,16 +309,16 @@ class Embeddings:
             except BadInput as error:
                 if error.reason.code != "numbers_not_finite":
                     raise
-                raise of_model(error, entry.name) from None
+                raise blame_model(error, entry.name) from None
             except StageLost as error:
                 if error.reason.code not in DIED:
                     raise
-                log.warning("%s is loaded again, as its worker died: %s", entry.name, error.reason)
+                log.warning("%s is loaded again because its worker died: %s", entry.name, error.reason)
                 held = await self._ready(entry, order, lambda _: None)
                 assert held.embedder is not None
                 try:
                     made.append(await compute(held.embedder, text))
-                except StageLost as error:  # the stop is its cause
+                except StageLost as error:  # if the worker was stopped, that is the reason to report
                     if error.reason.code != "worker_crashed":
                         raise
                     facts = death_facts(error.reason)
@@ -324,7 +326,7 @@ class Embeddings:
             count(made[-1])
         return tuple(made)
 
-    async def _ready(self, entry: Entry, order: requests.PlanModel, report: Report) -> HeldModel:
+    async def _ready(self, entry: Entry, order: requests.PlanModel, report: Report) -> EmbedderPlacement:
         stopped = StageLost("load_stopped", model=entry.name)
         if self._n_ending:
             raise stopped
@@ -337,29 +339,31 @@ class Embeddings:
         finally:
             self._coming = None
 
-    async def _loaded(self, entry: Entry, order: requests.PlanModel, report: Report) -> HeldModel:
-        entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
+    async def _loaded(self, entry: Entry, order: requests.PlanModel, report: Report) -> EmbedderPlacement:
+        entry = await in_thread(
+            partial(self._shelf.verify, entry), lambda done, total: report(hashing_progress(done, total))
+        )
         plan = self._planned(entry.model, order)  # raises before the loaded model is given up
         await self._close()
-        held = self._held = HeldModel(entry, plan)
+        held = self._held = EmbedderPlacement(entry, plan)
         self._changed()
         begun, context = time.monotonic(), plan.workload.context
         try:
-            async with self._spare_memory.wanted():
+            async with self._spare_memory.reserve():
                 held.embedder = await Embedder.open(entry.path, context, self._threads, held.total_bytes)
         except BaseException as error:
             self._held = None
             if isinstance(error, AppError):
-                raise of_model(error, entry.name) from error
+                raise blame_model(error, entry.name) from error
             raise
         finally:
             held.seconds = time.monotonic() - begun
             self._changed()
-        log.info("%s is loaded to %s", entry.name, "score texts" if entry.model.ranks else "give vectors")
+        log.info("%s is loaded as %s", entry.name, "a reranker" if entry.model.ranks else "an embedding model")
         return held
 
     def _planned(self, model: Model, order: requests.PlanModel) -> Plan:
-        """Plan the whole model on this machine, beside the chat models. Raises BadInput or DoesNotFit."""
+        """Plan the whole model on this machine beside the chat models. Raises BadInput or DoesNotFit."""
         here, taken = self._here()
         if order.split is not None or order.shape not in (None, "one"):
             raise BadInput("embedding_only_whole", model=model.name)
@@ -389,7 +393,7 @@ class Embeddings:
 
     def _count(self, more: int) -> None:
         before, self.n_asks = self.n_asks, self.n_asks + more
-        if not (before and self.n_asks):  # on the first and the last request only
+        if not (before and self.n_asks):  # only for the first and the last request
             self._changed()
 
     def _keep(self) -> None:

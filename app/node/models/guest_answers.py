@@ -1,4 +1,4 @@
-"""A guest's side of guest answers: its hosts, their models, and the requests forwarded to them."""
+"""The guest's side of guest answers: finds hosts and their models, and forwards requests to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.decoding import decode
 from app.network.network import Network
 from app.network.peer.peer_client import GuestClient, reported_error
 from app.network.traffic_limits import TooLong, TooSlow, whole_body
-from app.node.control.asking import AnswerPart, part_of
+from app.node.control.answer_conversion import AnswerPart, part_of
 from app.node.known_household import Rights
 from app.node.models.model_manager import ModelManager
 
@@ -46,11 +46,11 @@ class OfferedModel(msgspec.Struct, frozen=True):
     writes: bool = True
     ranks: bool = False
     n_parameters: Annotated[int, Meta(ge=0, le=1 << 50)] = 0
-    context: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # positions of a conversation, if it is loaded
+    context: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # positions of a conversation, if the model is loaded
 
 
 class HostOffers(msgspec.Struct, frozen=True):
-    """A host's offer to its guests. loaded, beside: models that can answer at once."""
+    """The models that a host offers to its guests. `loaded` and `beside` name those that are loaded."""
 
     models: Annotated[list[OfferedModel], Meta(max_length=4096)]
     loaded: Text | None = None
@@ -60,25 +60,26 @@ class HostOffers(msgspec.Struct, frozen=True):
 class GuestAnswers:
     """Forwards a guest's requests to its hosts. Requests for a model loaded on this machine stay here."""
 
-    def __init__(self, network: Network, rights: Rights, hosting: ModelManager) -> None:
-        self._network, self._rights, self._hosting = network, rights, hosting
+    def __init__(self, network: Network, rights: Rights, model_manager: ModelManager) -> None:
+        self._network, self._rights, self._model_manager = network, rights, model_manager
 
     def answering_hosts(self) -> list[str] | None:
-        """Return the names of the hosts that answer for this guest, or None if it answers by itself or is no guest."""
+        """Return the names of the hosts that answer for this guest, or None if it answers its own requests or is not a
+        guest."""
         here = self._rights.is_guest() and not self._own()
         return [client.host.name for client in self.hosts()] if here else None
 
-    def passes(self, model: str) -> bool:
-        """Return whether a request for this model goes to a host."""
+    def is_forwarded(self, model: str) -> bool:
+        """Return whether a request for this model is forwarded to a host."""
         own = self._own()
         return self._rights.is_guest() and (not own or model not in (*ANY_NAMES, *own))
 
     async def offered(self) -> list[api.OfferedModel]:
-        """Return the models that the hosts offer to this machine if it is a guest."""
+        """Return the models that hosts offer to this machine, or nothing if it is not a guest."""
         return await self.listed() if self._rights.is_guest() else []
 
-    def check_alone(self, order: requests.PlanModel) -> None:
-        """Check that a guest places a model only on itself. Raises Refused."""
+    def require_single_machine(self, order: requests.PlanModel) -> None:
+        """Raise Refused if this machine is a guest and the request would place the model on other machines."""
         several = len(order.split or ()) > 1 or order.shape in ("split", "replicas")
         if several and self._rights.is_guest():
             raise Refused("guest_alone", name=self._rights.name())
@@ -97,8 +98,8 @@ class GuestAnswers:
         ]
 
     async def host_for(self, model: str) -> GuestClient:
-        """Return a host that has the model loaded, else one that has it on disk, else the first. Raises Unreachable or
-        Refused."""
+        """Return a host that has the model loaded, or else one that has it on disk, or else the first host. Raises
+        Unreachable or Refused."""
         hosts = self.hosts()
         if not hosts:
             raise Unreachable("guest_no_host")
@@ -107,7 +108,7 @@ class GuestAnswers:
         return _best(model, await _all_offers(hosts)) or hosts[0]
 
     async def listed(self) -> list[api.OfferedModel]:
-        """Return the models of all hosts that reply, each from the host that would answer."""
+        """Return the models of all hosts that reply, each with the host that would answer for it."""
         models: dict[str, api.OfferedModel] = {}
         offers_by_host = await _all_offers(self.hosts())
         for host, offers in offers_by_host:
@@ -134,11 +135,11 @@ class GuestAnswers:
         raise Unreachable("peer_offline", name=host.host.name)
 
     def _own(self) -> list[str]:
-        return self._hosting.loaded.names
+        return self._model_manager.loaded.names
 
 
 def _best(model: str, offers_by_host: Sequence[tuple[GuestClient, HostOffers]]) -> GuestClient | None:
-    """Return the host to use for a model: preferably one that has it loaded, else one that has it on disk."""
+    """Return the host to use for a model: one that has it loaded, or else one that has it on disk, or None."""
     for host, offers in offers_by_host:
         if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded, *offers.beside):
             return host
@@ -147,7 +148,8 @@ def _best(model: str, offers_by_host: Sequence[tuple[GuestClient, HostOffers]]) 
 
 
 async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, HostOffers]]:
-    """Return the offers of the hosts that reply. The others will give a reason when they get a request."""
+    """Return the offers of the hosts that reply. A host that does not reply gives a reason when a request is sent to
+    it."""
     async with asyncio.TaskGroup() as group:
         machines_in_use = [(host, group.create_task(_offers_soon(host), name="ask what a host has")) for host in hosts]
     return [(host, offers) for host, task in machines_in_use if (offers := task.result()) is not None]
@@ -158,7 +160,7 @@ async def _offers_soon(host: GuestClient) -> HostOffers | None:
         async with asyncio.timeout(OFFERS_SECONDS):
             return await _offers(host)
     except (AppError, TimeoutError) as error:
-        log.info("%s does not say what it has: %r", host.host.name, error)
+        log.info("%s did not report its models: %r", host.host.name, error)
         return None
 
 

@@ -1,4 +1,5 @@
-"""The loads of a host: one at a time, each of them stoppable, and retried without machines that failed."""
+"""The queue of a host's loads. One runs at a time; each can be stopped, and is retried without the machines that
+failed."""
 
 from __future__ import annotations
 
@@ -19,23 +20,23 @@ from app.node.journal import Journal
 from app.node.models.loaded_models import LoadedModels
 from app.node.placement.placement import Placement
 
-ENOUGH_MACHINES = 2  # whose reports of harm blame the model
+ENOUGH_MACHINES = 2  # number of other machines whose errors prove that the model is at fault
 OF_THE_FILE = {"worker_crashed": "model_ends_process", "numbers_not_finite": "model_not_finite"}
 T = TypeVar("T")
 
 
 class LoadLock(asyncio.Lock):
-    """The lock of a host's loads. Requests for models that the load keeps need not wait for it."""
+    """The lock that a load holds. Requests for models that the load keeps need not wait for it."""
 
     def __init__(self, loaded: LoadedModels) -> None:
         super().__init__()
         self._loaded = loaded
         self.spared: tuple[Placement, ...] = ()
-        self._first_goes = False  # the load replaces the model for requests without a name
+        self._first_goes = False  # whether the load replaces the model for requests that name none
 
     @contextmanager
-    def sparing(self, stays: tuple[Placement, ...]) -> Iterator[None]:
-        """Keep these placements during the block. Call it with the lock held."""
+    def keeping(self, stays: tuple[Placement, ...]) -> Iterator[None]:
+        """Keep these placements loaded while the block runs. Call this with the lock held."""
         before = self.spared, self._first_goes
         self.spared, self._first_goes = stays, self._loaded.first not in stays
         try:
@@ -43,15 +44,15 @@ class LoadLock(asyncio.Lock):
         finally:
             self.spared, self._first_goes = before
 
-    def concerns(self, running: Placement, *, by_name: bool) -> bool:
-        """Return whether the load under way may replace the placement that a request wants."""
+    def may_replace(self, running: Placement, *, by_name: bool) -> bool:
+        """Return whether the load in progress may replace the placement that a request would use."""
         stays = running in self.spared and (by_name or not self._first_goes)
         return self.locked() and not stays
 
 
 @dataclass(slots=True, eq=False)
 class Load:
-    """A load that is waiting or under way. model: the name as given, later the full name."""
+    """A load that is waiting or running. `model` is the name as requested, and later the full name."""
 
     model: str
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -59,18 +60,19 @@ class Load:
 
 
 class LoadQueue:
-    """The loads of one host. `turn` lets one run at a time."""
+    """The loads of one host. The lock `lock` lets only one run at a time."""
 
     def __init__(self, loaded: LoadedModels, journal: Journal) -> None:
-        self.turn, self._journal = LoadLock(loaded), journal
+        self.lock, self._journal = LoadLock(loaded), journal
         self._under_way: list[Load] = []
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._under_way)
 
-    async def stoppable(self, load: Load, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a load. `stop` and `close` can end it while it waits, hashes or opens stages."""
+    async def run(self, load: Load, work: Coroutine[Any, Any, T]) -> T:
+        """Run a load and return its result. `stop` and `close` can end it while it waits, hashes files or opens
+        stages."""
         if self._closed:
             work.close()
             raise StageLost("node_stops")
@@ -88,7 +90,7 @@ class LoadQueue:
             load.over.set()
 
     def stop(self, name: str | None = None) -> list[asyncio.Event]:
-        """Stop the loads of this model, or all. Each returned event is set when one has ended."""
+        """Stop the loads of this model, or all loads. Each of the returned events is set when one of them has ended."""
         ending = [load for load in self._under_way if name in (None, load.model)]
         for load in ending:
             load.stop.set()
@@ -101,32 +103,32 @@ class LoadQueue:
 
 
 class LoadRetries:
-    """The failed tries of one load. model: the name of the model."""
+    """Decides whether and how a failed load is retried, and which error explains the final failure."""
 
     def __init__(self, model: str) -> None:
         self._model = model
         self.limits: dict[MachineId, int] = {}  # bytes that lenders really have free
-        self._failed: dict[MachineId, Reason] = {}  # excluded machines, with reasons
+        self._failed: dict[MachineId, Reason] = {}  # excluded machines and the reasons
         self.lost: Loss | None = None  # the loss that made the last try fail
         self._machines: list[str] = []  # names of the machines of the last try
         self._n = 0
-        self._error: AppError | None = None  # of the last try
-        self._may_repeat = True  # on the same machines, if there is no other way
-        self._no_memory: DoesNotFit | None = None  # an error that gives no number of bytes
-        self._harmed: set[str] = set()  # other machines that report harm by the model
+        self._error: AppError | None = None  # error of the last try
+        self._may_repeat = True  # whether the same machines may be used again if necessary
+        self._no_memory: DoesNotFit | None = None  # an error that states no number of bytes
+        self._harmed: set[str] = set()  # other machines on which the model caused errors
 
     def begin(self, plan: Plan) -> None:
         """Record the machines of the next try."""
         self.lost, self._machines = None, list(dict.fromkeys(stage.name for stage in plan.stages))
 
-    def go_on(self, error: AppError) -> bool:
-        """Record the error of a try, and return whether another try may succeed."""
+    def should_retry(self, error: AppError) -> bool:
+        """Record the error of a try. Return whether another try may succeed."""
         self._n += 1
         before, self._error = self._error, error
         if isinstance(error, DoesNotFit):
             is_worth_it = self._may_fit(error)
         elif isinstance(error, StageLost | Unreachable | Refused):
-            self._may_repeat = worth_again(error, before)
+            self._may_repeat = is_worth_retrying(error, before)
             is_worth_it = self._goes_elsewhere(error) or self._may_repeat
         else:
             is_worth_it = False
@@ -134,7 +136,7 @@ class LoadRetries:
 
     @property
     def without(self) -> frozenset[MachineId]:
-        """The machines that failed, which the next try avoids."""
+        """The machines that failed. The next try avoids them."""
         return frozenset(self._failed)
 
     def explained(self, plan: Plan) -> Plan:
@@ -142,7 +144,7 @@ class LoadRetries:
         return replace(plan, reasons=(*plan.reasons, *self._failed.values()))
 
     def events(self, plan: Plan) -> list[Reason]:
-        """Return the journal entries about failed machines, for a model that is now loaded without them."""
+        """Return the journal entries about machines that failed, once the model is loaded without them."""
         used = {stage.machine for stage in plan.stages}
         return [
             Reason("log_machine_failed", {"model": self._model, **why.facts})
@@ -151,7 +153,7 @@ class LoadRetries:
         ]
 
     def check_may_repeat(self) -> None:
-        """Raise the last error again if the next try would need the machines that failed and end in the same way."""
+        """Raise the last error again if the next try would use the machines that failed and fail in the same way."""
         if self._error is not None and self.without and not self._may_repeat:
             self._n = MAX_RECOVERIES
             raise self._error
@@ -159,19 +161,20 @@ class LoadRetries:
     def final_error(self, error: AppError) -> AppError:
         """Return the error that explains why the model could not be loaded.
 
-        One other machine's word does not prove that the file is damaged. Either may be at fault, so both are named.
+        A failure on one other machine does not prove that the file is damaged. Either may be at fault, so the error
+        names both.
         """
         if self._no_memory is not None and isinstance(error, DoesNotFit):
             return self._no_memory
         code, other = fault_table.cause_code(error.reason), self._other(error)
         if code not in OF_THE_FILE or len(self._harmed) >= ENOUGH_MACHINES:
-            return of_model(error, self._model)
+            return blame_model(error, self._model)
         if other is not None:
             return StageFailed("model_fails_there", model=self._model, machine=other.name)
         if code == "numbers_not_finite" and len(self._machines) > 1:
             names = " and ".join(self._machines)
             return StageFailed("model_not_finite_over", model=self._model, machines=names)
-        return of_model(error, self._model)
+        return blame_model(error, self._model)
 
     def _other(self, error: AppError) -> Loss | None:
         """Return the loss of another machine that caused the error, if there is one."""
@@ -179,13 +182,13 @@ class LoadRetries:
         return lost if lost is not None and lost.machine and lost.why == error.reason else None
 
     def _goes_elsewhere(self, error: AppError) -> bool:
-        """Exclude the other machine that caused the error if that may help, and return whether it was excluded."""
+        """Exclude the other machine that caused the error if this may help. Return whether it was excluded."""
         if (other := self._other(error)) is None:
             return False
-        is_by_model = may_be_by_model(error)
+        is_by_model = may_be_fault_of_model(error)
         if is_by_model:
             self._harmed.add(other.machine)
-        if len(self._harmed) >= ENOUGH_MACHINES:  # the model is to blame
+        if len(self._harmed) >= ENOUGH_MACHINES:  # the model is at fault
             self._may_repeat = False
             return False
         if is_by_model or fault_table.classify(error.reason).retry in (Retry.ELSEWHERE, Retry.ONCE):
@@ -196,32 +199,32 @@ class LoadRetries:
         return False
 
     def _may_fit(self, error: DoesNotFit) -> bool:
-        """Return whether the model may fit at the next try: after a neighbor took the memory, or with the memory that
-        a lender really has."""
+        """Return whether the next plan may fit, because it considers what another model has taken in the meantime, or
+        what a lender really has free."""
         if error.reason.code == "beside_no_room":
             return True
         short = short_lender(error)
         if short is None or short[0] in self.limits:
             return False
-        if "free_bytes" not in error.reason.facts:  # the next plan cannot tell what was missing
+        if "free_bytes" not in error.reason.facts:  # the error of the next plan could not state what was missing
             self._no_memory = error
         self.limits |= dict([short])
         return True
 
 
-def of_model(error: AppError, model: str) -> AppError:
-    """Return why this model could not be loaded here. If its file harmed the engine, the error names the file."""
+def blame_model(error: AppError, model: str) -> AppError:
+    """Return an error that blames the model if its file harmed the engine, otherwise the error itself."""
     code = OF_THE_FILE.get(fault_table.cause_code(error.reason))
     return StageFailed(code, model=model) if code else error
 
 
-def may_be_by_model(error: AppError) -> bool:
-    """Return whether the model may be the cause, given that no request has reached it yet."""
+def may_be_fault_of_model(error: AppError) -> bool:
+    """Return whether the model may have caused an error that occurred before its first request."""
     return fault_table.classify(Reason(fault_table.cause_code(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
 
 
-def worth_again(error: AppError, before: AppError | None = None) -> bool:
-    """Return whether another load on the same machines may succeed. before: the error of the previous try."""
+def is_worth_retrying(error: AppError, before: AppError | None = None) -> bool:
+    """Return whether another load on the same machines may succeed. `before` is the error of the previous try."""
     if _may_be_chance(error):
         return before is None or not _may_be_chance(before)
     entry = fault_table.classify(error.reason)
@@ -229,13 +232,14 @@ def worth_again(error: AppError, before: AppError | None = None) -> bool:
 
 
 def _may_be_chance(error: AppError) -> bool:
-    """Return whether the error may be chance, which is assumed only once because a hang takes minutes to notice."""
+    """Return whether the error may be transient. This is assumed only once, because it takes minutes to notice
+    a hang."""
     is_hung = fault_table.cause_code(error.reason) == "worker_hung"
     return is_hung or fault_table.classify(error.reason).retry is Retry.ONCE
 
 
 def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
-    """Return the lender that had less memory than expected and its free bytes, 0 if it gave no number."""
+    """Return the lender that had less memory than expected, and its free bytes, or 0 if it reported none."""
     facts = error.reason.facts
     machine = facts.get("machine_id")
     if error.reason.code != "lender_said" or machine is None:

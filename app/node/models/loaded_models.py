@@ -1,4 +1,4 @@
-"""The models that are loaded or loading, a few at a time, each with its own placement."""
+"""The models that are loaded or loading, each with its own placement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.core.planner.placement import Plan
 from app.node.placement.placement import Placement
 from backends.contract import Layers
 
-MOST_MODELS = 4  # each has workers, a queue and a recovery; memory usually limits the number earlier
+MOST_MODELS = 4  # each has its own workers and queue; memory usually limits the number earlier
 
 
 def waiting_chats(loaded: LoadedModels) -> list[WaitingChat]:
@@ -27,7 +27,7 @@ def waiting_chats(loaded: LoadedModels) -> list[WaitingChat]:
 
 
 class LoadedModels:
-    """The loaded models, each once, in the order of their loads."""
+    """The loaded models, in the order of their loads. No model is loaded twice."""
 
     def __init__(self) -> None:
         self._held: list[Placement] = []
@@ -40,8 +40,8 @@ class LoadedModels:
 
     @property
     def first(self) -> Placement | None:
-        """The model for requests without a name: the last one loaded. A model that loads beside others counts once it
-        answers."""
+        """The model for requests that name none: the last one loaded. A model that is loading beside others counts
+        once it can answer."""
         there = [placement for placement in self._held if placement.completer is not None or placement.ended.is_set()]
         line = there or self._held
         return line[-1] if line else None
@@ -52,7 +52,6 @@ class LoadedModels:
 
     @property
     def ids(self) -> list[str]:
-        """The IDs of the models."""
         return [placement.entry.model.id for placement in self._held]
 
     def named(self, name: str | None) -> Placement | None:
@@ -70,7 +69,8 @@ class LoadedModels:
         return tuple(placement for placement in self._held if placement not in excluded)
 
     def add(self, running: Placement, first: bool = True) -> None:
-        """Add a placement. first: it answers requests without a name; otherwise only once the others are gone."""
+        """Add a placement. If `first`, it answers requests that name no model; otherwise only once the others are
+        gone."""
         self._held.insert(len(self._held) if first else 0, running)
 
     def drop(self, running: Placement) -> None:
@@ -78,7 +78,7 @@ class LoadedModels:
         self._held = [placement for placement in self._held if placement is not running]
 
     def restore_order(self, before: Sequence[str]) -> None:
-        """Restore the earlier order of models, ahead of new ones."""
+        """Restore the earlier order of the models. New models come last."""
         places = {model_id: place for place, model_id in enumerate(before)}
         self._held.sort(key=lambda placement: places.get(placement.entry.model.id, len(places)))
 
@@ -98,16 +98,17 @@ class LoadedModels:
         return frozenset(stage.machine for placement in in_use for stage in placement.plan.stages)
 
     def uses(self, me: MachineId) -> tuple[int, int]:
-        """Return the bytes that the models hold on this machine, and how many of them are not allocated yet."""
-        own = [placement.here(me) for placement in self._held]
+        """Return how many bytes of this machine the models use or will use, and how many of them are not allocated
+        yet."""
+        own = [placement.local_bytes(me) for placement in self._held]
         return sum(n for n, _ in own), sum(comes for _, comes in own)
 
     def kept_bytes(self, me: MachineId, released: Mapping[MachineId, int]) -> int:
-        """Return the bytes that the models keep on this machine after freeing `released`."""
+        """Return the bytes of this machine that the models still use after freeing `released`."""
         return max(0, self.uses(me)[0] - released.get(me, 0))
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
-        """Return the layers on each machine."""
+        """Return the layers of all models on each machine."""
         held: dict[MachineId, tuple[Layers, ...]] = {}
         for placement in self._held:
             for machine, runs in placement.layers().items():
@@ -115,18 +116,20 @@ class LoadedModels:
         return held
 
     def replaced(self) -> dict[MachineId, Reason]:
-        """Return the machines whose layers others take over, with the reasons."""
+        """Return the machines whose layers are moving to other machines, with the reasons."""
         return {machine: why for placement in self._held for machine, why in placement.state.replaced.items()}
 
 
 def entry_to_load(shelf: Shelf, order: requests.LoadModel, there: Sequence[str]) -> Entry:
-    """Return the model to load. A partial name neither replaces nor reloads a loaded model. Raises BadInput."""
+    """Return the shelf entry of the model to load. Only a full name may replace or reload a loaded model. Raises
+    BadInput."""
     entry = shelf.get(order.model, () if there and not order.beside else None)
     return shelf.get(order.model, ()) if entry.name in there else entry
 
 
 def alive(some: Iterable[Placement]) -> list[Placement]:
-    """Return the placements that have not ended. An ended one waits to be loaded again."""
+    """Return the placements that have not ended. A placement that has ended stays listed until its model is loaded
+    again."""
     return [placement for placement in some if not placement.ended.is_set()]
 
 

@@ -1,4 +1,4 @@
-"""The host's models: placed over the pool, kept while needed, and available to any client of this machine."""
+"""The models of this host: plans and loads them, generates their answers, and unloads them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
 from app.node.cancellation import in_thread
-from app.node.control.asking import AnswerPart, always, by_another, question_of
-from app.node.control.json_bodies import Report, hashing, with_progress
+from app.node.control.answer_conversion import AnswerPart, for_every_model, generation_request, substitution_notice
+from app.node.control.json_bodies import Report, hashing_progress, with_progress
 from app.node.journal import Journal
 from app.node.models.embeddings import Embeddings
 from app.node.models.host_memory import HostMemory, released_bytes
@@ -45,18 +45,18 @@ log = logging.getLogger(__name__)
 
 Known = tuple[str, int, int, str, str]  # name, lent bytes, used bytes, lending state, engine
 Ask = Callable[[Placement], Awaitable[GenerationRequest]]
-STOPPED = frozenset({"load_stopped", "node_stops"})  # on purpose
+STOPPED = frozenset({"load_stopped", "node_stops"})  # reasons of loads that were stopped on purpose
 
 
 class Replanner:
-    """Replans lost models and stages. Other models keep their memory, except standby layers, which a lost model needs
-    more."""
+    """Plans new machines for lost models and stages. Other models keep their memory except for standby layers, because
+    the lost model needs that memory more."""
 
     def __init__(self, planner: Planner, planner_inputs: PlannerInputs, loaded: LoadedModels) -> None:
-        self._planner, self._outlook, self._load_in_turn = planner, planner_inputs, loaded
+        self._planner, self._planner_inputs, self._load_in_turn = planner, planner_inputs, loaded
 
-    async def order(self, lost: Placement) -> requests.LoadModel:
-        """Return the lost model's order, without its split if the machines for that are gone."""
+    async def order_again(self, lost: Placement) -> requests.LoadModel:
+        """Return the request that loaded the lost model, without its split if the machines for that are gone."""
         try:
             back = released_bytes([lost], self._load_in_turn.except_for(lost))
             await self._planner.plan(lost.entry.model, lost.order, back, {})
@@ -67,12 +67,12 @@ class Replanner:
     async def options(
         self, running: Placement, without: frozenset[MachineId], part: Plan | None = None
     ) -> list[Option]:
-        """Return the plans for the lost layers of the placement, or of one part: as ordered if possible, else freely.
-        Raises AppError."""
+        """Return plans for the lost layers of a placement or of one of its parts: as requested if possible, otherwise
+        with any split. Raises AppError."""
         entry, was = running.entry, running.order
-        shape = None if running.state.is_several else was.shape  # with several pipelines, only a split is replanned
+        shape = None if running.state.is_replicated else was.shape  # with several pipelines, only a split is replanned
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
-        speeds = await self._outlook.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
+        speeds = await self._planner_inputs.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
         back = released_bytes([running], self._load_in_turn.except_for(running) if running.notice else ())
         inputs = entry.model, order, back, speeds, None, ONE_PIPELINE
         try:
@@ -89,8 +89,8 @@ class Replanner:
 
 
 class LenderChanges:
-    """The last status of each connected lender, reduced to what affects plans. Watts and temperatures change
-    constantly."""
+    """Detects changes in the status of lenders that affect plans. Power and temperature are ignored because they
+    change constantly."""
 
     def __init__(self) -> None:
         self._known: dict[MachineId, Known] = {}
@@ -101,7 +101,7 @@ class LenderChanges:
         before, self._known[news.id] = self._known.get(news.id), about
         return about != before
 
-    def left(self, machine: MachineId) -> None:
+    def forget(self, machine: MachineId) -> None:
         """Forget a machine, so that its next status counts as new."""
         self._known.pop(machine, None)
 
@@ -114,7 +114,8 @@ def memory_reclaimed(news: Described) -> StageLost | None:
 
 
 class ModelManager:
-    """Holds one model, or several side by side. A load replaces the loaded models unless it is ordered beside them."""
+    """Manages one loaded model, or several side by side. A load replaces the loaded models unless it was requested
+    beside them."""
 
     def __init__(
         self,
@@ -140,25 +141,25 @@ class ModelManager:
         self._group, self._journal, self._changed = group, journal, changed
         self._loads = LoadQueue(self.loaded, journal)
         self._load_failed: Reason | None = None  # why the last load failed
-        self.n_asks = 0  # answers under way or requested
+        self.n_asks = 0  # answers in progress or requested
         self.on_answer_over: Callable[[], None] = lambda: None  # called after each answer
         self.on_answer_made: Callable[[Answer], None] = lambda _: None  # called with the last line of each answer
         self._n_measuring = 0  # plans and loads that are measuring
 
     def busy(self) -> bool:
-        """Return whether answers are generated or pending, or a model loads or unloads. A load that is still measuring
-        does not count, since it would prevent its own measurement."""
-        is_wanted = self.n_asks > 0 or self._loads.turn.locked() or self.embeddings.n_asks > 0
+        """Return whether answers are running or pending, or a model is loading or unloading. A load that is still
+        measuring does not count, because it would prevent its own measurement."""
+        is_wanted = self.n_asks > 0 or self._loads.lock.locked() or self.embeddings.n_asks > 0
         return self.loaded.answering or (is_wanted and not self._n_measuring)
 
     @property
     def loading(self) -> bool:
-        """Return whether a model is loading, for a person or for a request."""
+        """Return whether a model is loading, at the user's request or for an answer."""
         return len(self._loads) > 0
 
     async def plan(self, order: requests.PlanModel, report: Report) -> plans.Plan:
-        """Return the placement that a load would choose now, and the changes that would help most. Raises DoesNotFit
-        or BadInput."""
+        """Return the plan that a load would choose now, with the changes that would help most. Raises DoesNotFit or
+        BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         if not entry.model.writes:
             return self.embeddings.plan(entry, order)
@@ -172,20 +173,20 @@ class ModelManager:
         return describe_plan(chosen, entry.model, lent_bytes_by_machine(chosen), helps)
 
     async def load(self, order: requests.LoadModel, report: Report) -> LoadResponse | LoadEmbedderResponse:
-        """Place the model and wait until it answers. A cancelled load leaves nothing loaded. Embedding models load
-        beside the others."""
+        """Load a model and wait until it can answer. A canceled load leaves nothing loaded. Embedding models load
+        beside the chat models."""
         entry = await asyncio.to_thread(entry_to_load, self._shelf, order, self.loaded.names)
         if not entry.model.writes:
             return await self.embeddings.load(entry, order, report)
         self.planner_inputs.failures.forget()
         try:
             loading = self._load_in_turn(entry, order, report)
-            running = await self._loads.stoppable(Load(entry.name), loading)
+            running = await self._loads.run(Load(entry.name), loading)
         except AppError as error:
             if entry.name != GUIDE and error.reason.code not in STOPPED:
                 facts: dict[str, Fact] = {"model": entry.name, "why": error.reason}
                 self._load_failed = Reason("last_load_failed", facts)
-                self._changed()  # nothing answers now, and all faces must show it
+                self._changed()  # no model answers now, and the window must show that
             raise
         return LoadResponse(running.describe())
 
@@ -196,7 +197,8 @@ class ModelManager:
             self._changed()
 
     async def unload(self, name: str | None = None) -> list[str]:
-        """Unload this model, or all, at once, ending loads and answers under way. Return the names of the models."""
+        """Unload this model, or all models, and end their loads and answers immediately. Return the names of the
+        models."""
         only = await asyncio.to_thread(self._shelf.get, name) if name else None
         self._load_failed = None
         vectors = await self.embeddings.unload(only.model.id if only else None)
@@ -213,7 +215,8 @@ class ModelManager:
                 running.give_up(why, machine)
 
     def lender_changed(self, news: Described) -> None:
-        """Handle a lender's status. If it is draining, answers continue without it, or it waits for them."""
+        """Handle a lender's status. If its owner wants the memory back, answers move to other machines, or the lender
+        waits until they end."""
         is_new, why = self._lender_changes.is_new(news), memory_reclaimed(news)
         for running in self.loaded:
             if is_new:
@@ -221,38 +224,41 @@ class ModelManager:
             running.give_up_when_unused(news.id, why)
             if why is not None and running.is_ready and running.uses(news.id):
                 leaving = running.leave(news.id, why)
-                self._group.create_task(leaving, name=f"do without {news.name}")
+                self._group.create_task(leaving, name=f"vacate {news.name}")
 
     def lender_left(self, machine: MachineId) -> None:
         """Record that the link to a lender has closed."""
-        self._lender_changes.left(machine)
+        self._lender_changes.forget(machine)
 
     def close(self) -> None:
-        """End all work and refuse further loads. Call `unload` to wait for the end."""
+        """End all work and refuse new loads. Call `unload` to wait until the work has ended."""
         self.embeddings.close()
         self._loads.close()
         self._stop_placements()
 
     def ask(self, order: requests.Ask) -> AsyncGenerator[AnswerPart, None]:
-        """Yield one answer as lines: progress if a model must load first, then deltas and a summary."""
-        return self.answer(order.model, always(question_of(order)))
+        """Yield the parts of one answer: progress if a model must load first, then deltas and a summary."""
+        return self.answer(order.model, for_every_model(generation_request(order)))
 
-    async def answer(self, name: str | None, ask: Ask, *, brings: bool = True) -> AsyncGenerator[AnswerPart, None]:
-        """Yield an answer to the request that `ask` makes for the model. `brings` tells whether a model may be loaded
-        for it.
+    async def answer(self, name: str | None, ask: Ask, *, may_load: bool = True) -> AsyncGenerator[AnswerPart, None]:
+        """Yield the parts of an answer.
 
-        The first line names the model if it is not the requested one, or if it is the Guide and none was requested.
+        ask: returns the generation request for the chosen model.
+        may_load: whether a model may be loaded for the answer.
+
+        If the model is not the requested one, or if none was requested and the Guide answers, the first part says
+        so.
         """
         self.n_asks += 1
         try:
             with ExitStack() as use:
                 running, announced = self._ready_placement(name, use), ""
-                if running is None and brings:
+                if running is None and may_load:
                     announced = await self._name_to_load(name)
                     if announced and (words := self._notice(name, announced)):
                         yield AnsweredBy(announced, words)
                 if running is None:
-                    work = partial(self._placement_for, name, brings, use)
+                    work = partial(self._placement_for, name, may_load, use)
                     async with aclosing(with_progress(work)) as lines:
                         async for line in lines:
                             if isinstance(line, DoneLine):
@@ -278,10 +284,11 @@ class ModelManager:
         expected."""
         loaded = self.loaded.named(named)
         is_chosen = loaded is not None and not loaded.loaded_by_request
-        return "" if is_chosen and not named else by_another(named, model)
+        return "" if is_chosen and not named else substitution_notice(named, model)
 
     def describe_loaded(self) -> tuple[plans.LoadedModel | None, list[plans.LoadedModel]]:
-        """Return the first loaded model and the others, with the memory that each machine lends now."""
+        """Return the descriptions of the first loaded model and of the others, with the memory that each machine lends
+        now."""
         here = self.planner_inputs.machines(self.released(), {})
         first = self.loaded.first
         further = [with_limits(placement.describe(), *here) for placement in self.loaded.except_for(first)]
@@ -295,12 +302,13 @@ class ModelManager:
         return FailedLoad(failed.code, failed.facts, said(failed), str(failed.facts["model"]))
 
     def answers(self) -> AnswerCounts:
-        """Return the number of answers in progress, and the questions that wait for a model, their text or a slot."""
+        """Return the number of answers in progress, the number of waiting requests, and the requests that wait for a
+        slot."""
         running = min(self.n_asks, self.loaded.n_answering)
         return AnswerCounts(running, self.n_asks - running, waiting_chats(self.loaded))
 
     def state_word(self, lending_word: str) -> str:
-        """Return the state of this machine. Its own answers count as work too."""
+        """Return the state of this machine in one word. Answers for its own user count as work too."""
         own = self.answers().running or self.embeddings.n_asks
         return "working" if own and lending_word in ("off", "ready", "lending") else lending_word
 
@@ -308,7 +316,7 @@ class ModelManager:
         if running.completer is None:
             raise BadInput("nothing_loaded")
         with (
-            self._outcomes.concurrent.count() as guest,
+            self._outcomes.concurrent.count() as span,
             self._journal.answering(running.entry.name, question.request, question.requester) as noted,
         ):
             self._changed()
@@ -316,49 +324,53 @@ class ModelManager:
                 async for part in answer:
                     if isinstance(part, Delta):
                         if noted.first is None:
-                            self._changed()  # it has a slot and no longer waits
-                        noted.came(len(part.token_ids))
+                            self._changed()  # the answer has a slot and no longer waits
+                        noted.add_tokens(len(part.token_ids))
                         yield part
                     elif isinstance(part, Notice):
                         yield describe_notice(part)
                     else:
-                        ended = self._outcomes.ended(part, running, guest.alone)
-                        noted.done(ended, guest.alone)
+                        ended = self._outcomes.finish(part, running, span.alone)
+                        noted.done(ended, span.alone)
                         self.on_answer_made(ended)
                         yield ended
 
     def _ready_placement(self, name: str | None, use: ExitStack) -> Placement | None:
-        """Return the placement if it is ready and no load under way may replace it."""
+        """Return the requested placement if it is ready and no load in progress may replace it. It then stays in use
+        until `use` is closed."""
         running = self.loaded.named(name)
         if running is None or not running.is_ready:
             return None
-        if self._loads.turn.concerns(running, by_name=bool(name)):
+        if self._loads.lock.may_replace(running, by_name=bool(name)):
             return None
         use.enter_context(running.in_use())
         return running
 
-    async def _placement_for(self, name: str | None, brings: bool, use: ExitStack, report: Report) -> Placement | None:
-        """Return the requested model, loading it if allowed. It stays loaded until `use` is closed."""
+    async def _placement_for(
+        self, name: str | None, may_load: bool, use: ExitStack, report: Report
+    ) -> Placement | None:
+        """Return the placement of the requested model, loading the model if allowed. It stays in use until `use` is
+        closed."""
         first = self.loaded.first
         load = Load(name or (first.entry.name if first else GUIDE))
-        return await self._loads.stoppable(load, self._load_if_needed(name, load, brings, use, report))
+        return await self._loads.run(load, self._load_if_needed(name, load, may_load, use, report))
 
     async def _load_if_needed(
-        self, name: str | None, load: Load, brings: bool, use: ExitStack, report: Report
+        self, name: str | None, load: Load, may_load: bool, use: ExitStack, report: Report
     ) -> Placement | None:
         if name:  # the name may be partial, and another model may have been loaded beside it
             load.model = (await self._requested_entry(name)).name
             if (running := self._ready_placement(load.model, use)) is not None:
                 return running
-        async with self._loads.turn:
+        async with self._loads.lock:
             running = self.loaded.named(load.model if name else None)
             entry = running.entry if running else await self._requested_entry(name)
             load.model = entry.name
             if running is None or not running.is_ready:
-                if not brings:
+                if not may_load:
                     return None
                 stays = self.loaded.except_for(running) if running else ()
-                with self._loads.turn.sparing(stays):
+                with self._loads.lock.keeping(stays):
                     for other in self.loaded.except_for(*stays):
                         if other.is_ready:
                             await other.state.unused.wait()
@@ -367,7 +379,7 @@ class ModelManager:
             return running
 
     async def _name_to_load(self, name: str | None) -> str:
-        """Return the name of the model that will be loaded, so that it can be announced; empty if there is none."""
+        """Return the name of the model that will be loaded, to announce it, or "" if there is none."""
         if (running := self.loaded.named(name)) is not None:
             return running.entry.name
         with suppress(AppError):  # the load raises and logs the same error
@@ -375,8 +387,8 @@ class ModelManager:
         return ""
 
     async def _requested_entry(self, name: str | None) -> Entry:
-        """Return the model to load for a request. Raises BadInput, also after a failed load, because the Guide does
-        not stand in for the model that failed."""
+        """Return the shelf entry of the model to load for a request. Raises BadInput, also if the last load failed:
+        the Guide must not answer in place of the model that failed."""
         if not name:
             self.require_load_not_failed()
         there = self.loaded.names or None
@@ -395,7 +407,7 @@ class ModelManager:
             brought = await self._load(entry, requests.LoadModel(model=entry.name), stays, report)
             brought.loaded_by_request = True
             return brought
-        order, before = await self._replanner.order(lost), self.loaded.ids
+        order, before = await self._replanner.order_again(lost), self.loaded.ids
         try:
             return await self._load(entry, order, stays, report)
         except BaseException:  # the next request tries this model again instead of another one
@@ -406,20 +418,20 @@ class ModelManager:
             self.loaded.restore_order(before)
 
     def _stays(self, entry: Entry, order: requests.PlanModel) -> tuple[Placement, ...]:
-        """Return the placements that a load of this model keeps."""
+        """Return the placements that stay loaded when this model is loaded."""
         return self.loaded.except_for(self.loaded.by_id(entry.model.id)) if order.beside else ()
 
     async def _load_in_turn(self, entry: Entry, order: requests.LoadModel, report: Report) -> Placement:
-        async with self._loads.turn:
+        async with self._loads.lock:
             return await self._load(entry, order, self._stays(entry, order), report)
 
     async def _load(
         self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Report
     ) -> Placement:
-        """Load a model, replacing all placements except `stays`. Call it with the lock held."""
+        """Load a model and replace all placements except `stays`. Call this with the lock held."""
         if len(alive(stays)) >= MOST_MODELS:
             raise BadInput("models_enough", most=MOST_MODELS)
-        with self._loads.turn.sparing(stays), self._idle.request(), self._outcomes.concurrent.count():
+        with self._loads.lock.keeping(stays), self._idle.request(), self._outcomes.concurrent.count():
             # standby work and learning pause
             running = await self._plan_and_place(entry, order, stays, report)
         self._load_failed = None
@@ -428,7 +440,9 @@ class ModelManager:
     async def _plan_and_place(
         self, entry: Entry, order: requests.LoadModel, stays: tuple[Placement, ...], report: Report
     ) -> Placement:
-        entry = await in_thread(partial(self._shelf.verify, entry), lambda done, total: report(hashing(done, total)))
+        entry = await in_thread(
+            partial(self._shelf.verify, entry), lambda done, total: report(hashing_progress(done, total))
+        )
         # raises before anything is measured and before the loaded models are given up
         await self._planner.plan(entry.model, order, self.released(stays), {})
         speeds = await self._speeds(entry, order, report, measure=order.split is None)
@@ -440,7 +454,7 @@ class ModelManager:
                 running = await self._place(entry, order, goes, speeds, report, tries)
                 break
             except AppError as error:
-                if not tries.go_on(error):
+                if not tries.should_retry(error):
                     raise tries.final_error(error) from error
                 log.warning("%s is loaded again: %s", entry.name, error.reason)
         for event in tries.events(running.plan):
@@ -457,16 +471,16 @@ class ModelManager:
         tries: LoadRetries,
     ) -> Placement:
         async with self.memory.choosing:
-            back = released_bytes(gone, self._loads.turn.spared)
+            back = released_bytes(gone, self._loads.lock.spared)
             chosen = await self._chosen(entry, order, back, speeds, tries)
             tries.begin(chosen)
-            chosen = with_neighbors(chosen, self._loads.turn.spared)
+            chosen = with_neighbors(chosen, self._loads.lock.spared)
             described = describe_plan(chosen, entry.model, lent_bytes_by_machine(chosen))
             sizes = self._planner.sizes(chosen, order, entry.model)
             running = Placement(entry, order, chosen, described, sizes, self._idle, self._changed)
             self.loaded.add(running, order.first)
         self._changed()
-        sources = self._sources(self.memory.of(running, self.embeddings.make_room))
+        sources = self._sources(self.memory.reservation_for(running, self.embeddings.make_room))
         replan = partial(self._replanner.options, running)
         work = running.run(sources, report, replan)
         task = self._group.create_task(work, name=f"placement of {entry.name}")
@@ -488,7 +502,7 @@ class ModelManager:
     async def _chosen(
         self, entry: Entry, order: requests.LoadModel, back: Mapping[MachineId, int], speeds: Speeds, tries: LoadRetries
     ) -> Plan:
-        """Choose the placement, if possible without machines that failed recently. Raises AppError."""
+        """Choose the plan, if possible without machines that failed recently. Raises AppError."""
         often = self.planner_inputs.failures.left_out()
         for failed in dict.fromkeys((often | tries.without, tries.without)):
             if not (failed := failed - set(order.without)):
@@ -497,7 +511,7 @@ class ModelManager:
             try:
                 plan = await self._planner.plan(entry.model, fewer, back, speeds, tries.limits)
             except AppError as error:
-                log.info("it cannot be without machines that failed: %s", error.reason)
+                log.info("no plan avoids the machines that failed: %s", error.reason)
             else:
                 return tries.explained(plan)
         tries.check_may_repeat()
@@ -526,12 +540,13 @@ class ModelManager:
             self._changed()
 
     def released(self, stays: Sequence[Placement] = ()) -> Mapping[MachineId, int]:
-        """Return the bytes that each machine frees if the loaded models end. Those in `stays` free only standby
+        """Return the bytes that each machine frees if the loaded models end. Those in `stays` free only their standby
         layers."""
         return released_bytes(self.loaded.except_for(*stays), stays)
 
     async def _speeds(self, entry: Entry, order: requests.PlanModel, report: Report, *, measure: bool) -> Speeds:
-        """Return the speed of each machine. Unknown speeds are measured only if the load has a choice."""
+        """Return the speed of each machine. `measure` allows measuring unknown speeds, unless the request decides that
+        itself."""
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure
         try:

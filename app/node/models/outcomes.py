@@ -1,4 +1,4 @@
-"""The outcome of each answer compared with its forecast: reported at its end, and used to correct later forecasts."""
+"""The comparison of each answer with its forecast, which is reported with the answer and corrects later forecasts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core.planner.topologies import forecast_of
 from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Summary
 from app.node.cancellation import run_until
-from app.node.control.asking import describe_answer
+from app.node.control.answer_conversion import describe_answer
 from app.node.placement.placement import Placement
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.planner_inputs import PlannerInputs
@@ -27,13 +27,14 @@ from app.node.snapshot import describe_forecast
 
 log = logging.getLogger(__name__)
 
-REST_S = 3.0  # without requests, so that a measurement disturbs nobody
+REST_S = 3.0  # time without requests before a measurement, so that it disturbs no answer
 MOST_TRIES = 200
 Part = Delta | Notice | Summary
 
 
 def refresh_forecast(running: Placement, machines: Iterable[Candidate]) -> None:
-    """Recompute the placement's forecast from the machines' current speeds and links. It stays if one is unmeasured."""
+    """Recompute a placement's forecast from the current speeds and links of its machines. If one of them is
+    unmeasured, keep the old forecast."""
     seen = {machine.id: machine for machine in machines}
     plan = replace(
         running.plan, machines=tuple(_as_seen(machine, seen.get(machine.id)) for machine in running.plan.machines)
@@ -61,41 +62,42 @@ async def remeasure(running: Placement, planner_inputs: PlannerInputs) -> bool:
         if all(speeds.get(machine) for machine in used):
             host, lenders = planner_inputs.machines({}, speeds)
             refresh_forecast(running, (host, *lenders))
-            log.info("%s: what its forecast was made from was measured again", running.entry.name)
+            log.info("the measurements behind the forecast of %s were repeated", running.entry.name)
             return True
     return False
 
 
 @dataclass(slots=True, eq=False)
 class AnswerSpan:
-    """An answer under way."""
+    """An answer in progress."""
 
-    alone: bool  # so far
+    alone: bool  # whether no other answer has overlapped so far
 
 
 class ConcurrentAnswers:
-    """The answers under way. Only an answer that had the pool to itself can be compared with its forecast."""
+    """The answers in progress. Only an answer that never overlapped with another can be compared with its forecast."""
 
     def __init__(self) -> None:
-        self._guests: list[AnswerSpan] = []
+        self._spans: list[AnswerSpan] = []
 
     @contextmanager
     def count(self) -> Iterator[AnswerSpan]:
         """Count an answer while the block runs."""
-        guest = AnswerSpan(alone=not self._guests)
-        for other in self._guests:
+        span = AnswerSpan(alone=not self._spans)
+        for other in self._spans:
             other.alone = False
-        self._guests.append(guest)
+        self._spans.append(span)
         try:
-            yield guest
+            yield span
         finally:
-            self._guests.remove(guest)
+            self._spans.remove(span)
 
 
 async def counted_answer(
-    completer: Completer, question: GenerationRequest, left: Callable[[Answer], None]
+    completer: Completer, question: GenerationRequest, on_interrupted: Callable[[Answer], None]
 ) -> AsyncGenerator[Part, None]:
-    """Yield the answer unchanged. If it is cut off, `left` receives an answer with only its token counts."""
+    """Yield the parts of an answer unchanged. If the answer is interrupted, call `on_interrupted` with its token
+    counts."""
     n_read, ids, is_whole = 0, list[int](), False
 
     def read(n_tokens: int) -> None:
@@ -113,41 +115,41 @@ async def counted_answer(
                 yield part
     finally:
         if not is_whole:
-            left(Answer(prompt_tokens=n_read, token_ids=ids))
+            on_interrupted(Answer(prompt_tokens=n_read, token_ids=ids))
 
 
 class Outcomes:
-    """The outcomes of all answers of this host. `group` outlives the answers; `concurrent` are those under way."""
+    """Compares all answers of this host with their forecasts. `group` must outlive the answers."""
 
     def __init__(self, planner_inputs: PlannerInputs, group: asyncio.TaskGroup, changed: Callable[[], None]) -> None:
-        self._outlook, self._group, self._changed = planner_inputs, group, changed
+        self._planner_inputs, self._group, self._changed = planner_inputs, group, changed
         self.concurrent = ConcurrentAnswers()
 
-    def ended(self, summary: Summary, running: Placement, alone: bool) -> Answer:
-        """Return the end of an answer. Its outcome is kept if it had the pool to itself."""
+    def finish(self, summary: Summary, running: Placement, alone: bool) -> Answer:
+        """Return the end of an answer. Its outcome is recorded if no other answer was in progress at the same time."""
         model, chosen = running.entry.model, running.plan.parts[summary.place]
         computed = summary.prompt_tokens - summary.reused_tokens
-        forecasts = self._outlook.forecasts
+        forecasts = self._planner_inputs.forecasts
         expected = forecasts.expected(chosen, model, computed, len(summary.token_ids))
         if alone and not summary.recoveries and (outcome := forecasts.learn(chosen, model, summary)):
             running.outcome = outcome
             refresh_forecast(running, forecasts.with_corrections(running.plan).machines)
-            self._group.create_task(self._noted(running, chosen, outcome), name="note what came of a forecast")
+            self._group.create_task(self._noted(running, chosen, outcome), name="record the outcome of a forecast")
         elif alone and summary.recoveries:
             running.outcome = forecasts.interrupted(chosen, model, summary) or running.outcome
         names = {stage.machine: stage.name for stage in chosen.stages}
-        doubted = [name for machine, name in names.items() if machine in self._outlook.quarantine]
+        doubted = [name for machine, name in names.items() if machine in self._planner_inputs.quarantine]
         why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
         return describe_answer(summary, running.entry.name, chosen.stages, expected, why)
 
     async def _noted(self, running: Placement, chosen: Plan, outcome: Outcome) -> None:
-        """Save the outcome, and doubt the measurements behind the forecast if it was far off."""
-        forecasts = self._outlook.forecasts
+        """Save the outcome. If the forecast was far off, repeat the measurements behind it."""
+        forecasts = self._planner_inputs.forecasts
         await asyncio.to_thread(forecasts.save, forecasts.content())
         used = {stage.machine for stage in chosen.stages}
-        if outcome.is_far_off and await self._outlook.doubt(running.entry, BATCH_ROWS, used):
+        if outcome.is_far_off and await self._planner_inputs.doubt(running.entry, BATCH_ROWS, used):
             await asyncio.to_thread(forecasts.save, forecasts.content())
             with suppress(StageLost):
                 over = StageLost("load_stopped", model=running.entry.name)
-                await run_until(running.ended, remeasure(running, self._outlook), over)
+                await run_until(running.ended, remeasure(running, self._planner_inputs), over)
             self._changed()

@@ -1,1 +1,1 @@
-"""The life of a placement: its stages, memory, failover, standby layers and replicas."""
+"""Placements: how the stages of a model are opened on machines, kept running, replaced after a failure, and closed."""

@@ -1,4 +1,5 @@
-"""Failover of a pipeline onto the machines that remain, as app/inference/pipeline/recovery_loop.py requires it."""
+"""Failover: moves a pipeline to other machines after a loss, through the hooks of
+app/inference/pipeline/recovery_loop.py."""
 
 from __future__ import annotations
 
@@ -23,13 +24,14 @@ from app.node.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
-Option = tuple[Plan, plans.Plan]  # a plan, and how it is shown
+Option = tuple[Plan, plans.Plan]  # a plan and its description
 Replan = Callable[[frozenset[MachineId]], Awaitable[Sequence[Option]]]
 
-LEAST_PAUSE_SECONDS = 0.5  # between two attempts to plan while nothing fits
-LONGEST_PAUSE_SECONDS = 5.0  # memory that this machine itself frees is not reported as a change in the household
-MOST_LOOKS = 4  # at a placement on this machine alone
-USUAL_BYTES_PER_SECOND = 200e6  # of a disk, until something has been loaded here
+LEAST_PAUSE_SECONDS = 0.5  # pause between two attempts to plan while nothing fits
+# longest such pause, because memory freed by this machine itself is not reported as a change
+LONGEST_PAUSE_SECONDS = 5.0
+MOST_LOOKS = 4  # attempts to find a placement on this machine alone
+USUAL_BYTES_PER_SECOND = 200e6  # assumed speed of a disk until layers have been loaded
 
 
 class Failover:
@@ -43,33 +45,35 @@ class Failover:
         place: int,
         failures: RecentFailures | None = None,
     ) -> None:
-        """`replan` returns the placements possible without the given machines. `failures` counts failures by machine
-        and is
-        shared by all models of a host."""
+        """Create the failover.
+
+        replan: returns the possible placements without the given machines.
+        failures: counts failures by machine; shared by all models of a host.
+        """
         self.stage_set, self._replan, self._state, self._place = stage_set, replan, state, place
         self.failures = failures or RecentFailures(time.monotonic)
         self._chosen: Option | None = None
-        self._intended: Option | None = None  # the placement to move to at the next replan, by choice
-        self.verifier: Verifier | None = None  # of the lenders' results
+        self._intended: Option | None = None  # the placement to use at the next replan
+        self.verifier: Verifier | None = None  # checks the lenders' results
         self.last_failed: Loss | None = None
-        self.bytes_per_second = USUAL_BYTES_PER_SECOND  # at which layers were loaded here before
+        self.bytes_per_second = USUAL_BYTES_PER_SECOND  # speed at which layers were last loaded
 
     def is_needed(self) -> bool:
         """Return whether the pipeline has, or is about to have, requests that no other pipeline can take over."""
-        if self._state.is_several:
+        if self._state.is_replicated:
             return self.intends
         return self._state.n_requests > 0 or self._state.is_moving
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
         self._state.news.clear()
-        async with self.stage_set.room.choosing:
+        async with self.stage_set.reservation.choosing:
             try:
                 chosen, _ = self._chosen = await self._choose(frozenset(map(MachineId, without)))
             except BaseException:
-                self.stage_set.claimed = None  # nothing fits, so others may use the unclaimed memory
+                self.stage_set.claimed = None  # nothing fits, so other models may use the memory
                 raise
             self.stage_set.claimed = chosen
-        names = dict.fromkeys(stage.name for stage in self.stage_set.moving(chosen))
+        names = dict.fromkeys(stage.name for stage in self.stage_set.stages_to_load(chosen))
         replay_s = chosen.forecast.ttft_s if chosen.forecast else 0.0
         return recovery.Planned(tuple(names), self._moving_s(chosen), replay_s)
 
@@ -87,7 +91,7 @@ class Failover:
         self.failures.forgive(machines)
 
     def left_out(self) -> frozenset[MachineId]:
-        """Return the machines that failed repeatedly in the last few minutes."""
+        """Return the machines that failed repeatedly within the last few minutes."""
         return frozenset(map(MachineId, self.failures.left_out()))
 
     async def can_host_alone(self) -> bool:
@@ -96,7 +100,7 @@ class Failover:
             try:
                 options = await self._replan(excluded)
             except AppError as error:
-                log.info("this machine alone cannot go on: %s", error.reason)
+                log.info("this machine cannot run the model alone: %s", error.reason)
                 return False
             plan, _ = options[0]
             used = {machine.id for machine in plan.machines} | {stage.machine for stage in plan.stages}
@@ -107,23 +111,23 @@ class Failover:
         return False
 
     async def options(self, without: frozenset[MachineId]) -> Sequence[Option]:
-        """Return the placements possible without these machines, the planner's choice first. Machines that failed
-        repeatedly are avoided too if possible."""
+        """Return the possible placements without these machines, the planner's choice first. Machines that failed
+        repeatedly are avoided as well, if possible."""
         failed = self.left_out() - without
         if failed:
             try:
                 return await self._replan(without | failed)
             except AppError as error:
-                log.info("it cannot be without machines that failed: %s", error.reason)
+                log.info("no plan avoids the machines that failed: %s", error.reason)
         return await self._replan(without)
 
     async def soonest(self, without: frozenset[MachineId]) -> Option:
-        """Return the placement without these machines that can be ready first."""
+        """Return the placement that can be ready first, among those without these machines."""
         return self._first(await self.options(without))
 
     async def _soonest(self, without: frozenset[MachineId]) -> Option:
-        """Return the placement that can be ready first. Unlike `soonest`, it may use another machine that already
-        holds the lost layers."""
+        """Return the placement that can be ready first. Unlike `soonest`, also consider placements without the
+        machines that lost their layers."""
         options = list(await self.options(without))
         if lost := self.stage_set.lost() - without:
             with suppress(AppError):
@@ -135,16 +139,18 @@ class Failover:
         return options[soonest_plan(plans, [self._moving_s(plan) for plan in plans])]
 
     async def hand_over(self, without: frozenset[MachineId], say: Callable[[Sequence[str], float], None]) -> None:
-        """Prepare a placement without these machines, and move to it at the next replan. These machines keep computing
-        while others load their layers. `say` receives the names of the machines that must load and the expected
-        seconds. Raises AppError if no such placement exists."""
+        """Prepare a placement without these machines, to be used at the next replan. The machines keep computing while
+        others load their layers. Raises AppError if no such placement exists.
+
+        say: receives the names of the machines that must load layers, and the expected seconds.
+        """
         option = await self.soonest(without)
         if taking := self.missing(option[0]):
             say(list(dict.fromkeys(stage.name for stage in taking)), self._moving_s(option[0]))
         try:
             await self.prepare(option[0])
         except AppError as error:
-            log.info("no other machine takes the layers ahead: %s", error.reason)
+            log.info("no other machine could load the layers in advance: %s", error.reason)
         else:
             self.intend(option)
 
@@ -160,17 +166,17 @@ class Failover:
     def missing(self, plan: Plan) -> list[PlannedStage]:
         """Return the stages of this plan that other machines would have to load."""
         here = plan.stages[0].machine
-        return [stage for stage in self.stage_set.moving(plan) if stage.machine != here]
+        return [stage for stage in self.stage_set.stages_to_load(plan) if stage.machine != here]
 
     async def prepare(self, plan: Plan, only: PlannedStage | None = None, *, load: bool = True) -> None:
-        """Make other machines store those layers on disk and, if `load` is set, load them into memory. Raises
-        AppError."""
+        """Make other machines store the missing layers of this plan, or only those of the stage `only`, on disk and,
+        if `load` is set, load them into memory. Raises AppError."""
         for stage in [only] if only else self.missing(plan):
             if load or not self.stage_set.was_sent(stage):
                 await self.stage_set.prepare(stage, load=load)
 
     def _moving_s(self, plan: Plan) -> float:
-        moving = self.stage_set.moving(plan)
+        moving = self.stage_set.stages_to_load(plan)
         sent = [stage for stage in moving if self.stage_set.was_sent(stage)]
         return move_duration_s(plan, moving, sent, self.bytes_per_second)
 

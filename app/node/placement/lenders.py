@@ -1,4 +1,5 @@
-"""The lenders of a placement: links, uploads of layers, replies to requests to open stages, and pending closes."""
+"""Communication with the lenders of a placement: uploads of layers, requests to open and close stages, and
+reconnection."""
 
 from __future__ import annotations
 
@@ -23,28 +24,30 @@ from app.network.network import Network
 from app.network.peer.peer_client import ANSWER_BYTES_PER_SECOND, ANSWER_SECONDS
 from app.network.peer.peer_link import PeerLink
 
-# A stalled connection is retried, because a new packet finds a restored path while the system resends a first packet
-# only after a second. The first limits suit a typical network, the later ones a slow one.
+# Time limits of successive attempts to connect. A new attempt finds a restored path immediately, whereas the system
+# resends the first packet of a stalled attempt only after a second. The first limits suit a typical network, the later
+# ones a slow network.
 TRIES_SECONDS = (0.25, 0.25, 0.5, 1.0)
-ASK_SECONDS = 0.5  # after a path is restored, the link may stay silent for a second where a new connection works
+ASK_SECONDS = 0.5  # after a path is restored, an old link may stay silent for a second while new connections work
 PAUSE_SECONDS = 0.05
-TELL_SECONDS = 1.0  # if the link accepts nothing, the message is sent again over the next link
+TELL_SECONDS = 1.0  # time limit for sending a close; if it fails, the message is sent again over the next link
 OPEN_SECONDS = 300.0  # loading reads the file once; enough for 10 GB from a slow disk
 Key = tuple[MachineId, PipelineId]
 Ready = Callable[[], Awaitable[messages.StageReady]]
-TAKEN_SECONDS = 60.0  # within which a lender must accept a megabyte, about 16 KiB/s
+TAKEN_SECONDS = 60.0  # time in which a lender must accept a megabyte, about 16 KiB/s
 
 # Reasons about a lender's own disk and memory that do not name the lender. Reading the cut on this machine never raises
 # them.
 OF_ITS_OWN = frozenset({"stages_full", "disk_full", "disk_failed", "stage_too_large"})
 
-SendProgress = Callable[[int, int, int], None]  # bytes of the chunk, sent so far, to send in all
+SendProgress = Callable[[int, int, int], None]  # bytes of the chunk, bytes sent so far, total bytes
 
 
 class PendingCloses:
-    """Tells lenders to close stages, and repeats it on every new link because the old link may have lost the message.
+    """Tells lenders to close stages, and repeats the message on every new link because the old link may have lost it.
 
-    A lender closes stages by itself once their host has been gone for KEEP_S; the message is repeated until then.
+    A lender closes the stages of a host by itself once the host has been gone for KEEP_S. The message is repeated
+    for that long.
     """
 
     def __init__(self, link: Callable[[MachineId], LenderLink], clock: Callable[[], float] = time.monotonic) -> None:
@@ -93,7 +96,7 @@ class StageAnswers:
             yield lambda: _in_time(future)
         finally:
             del self._waiting[machine, pipeline]
-            future.cancel()  # also keeps an error that arrives too late from being logged
+            future.cancel()  # also prevents asyncio from logging an error that arrives too late
 
     def receive(
         self, machine: MachineId, name: str, message: messages.StageReady | messages.StageFailed | messages.StageLost
@@ -122,8 +125,8 @@ async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.Stag
 
 
 def _error(machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
-    """Return the lender's reason together with its name, because lenders do not name themselves. A reason that this
-    version has no sentence for is generalized."""
+    """Return the lender's error with the lender's name, because lenders do not name themselves. A reason without a
+    sentence in this version is replaced by a general one."""
     reason = fault_table.limited_to_sender(messages.received_reason(message), name)
     facts: dict[str, Fact] = {"machine": name, "what": reason}
     if fault_table.classify(reason).fault is not Fault.MEMORY:
@@ -153,19 +156,19 @@ class LenderLink(Protocol):
 
 
 class Lenders(Protocol):
-    """The links to lenders, and the lenders' replies."""
+    """The links to all lenders, and the lenders' replies."""
 
     def link(self, machine: MachineId) -> LenderLink:
         """Return the live link. Raises Unreachable if there is none."""
         ...
 
     def is_down(self, machine: MachineId) -> bool:
-        """Return whether no node is running on that machine, as opposed to a network failure."""
+        """Return whether no node is running on that machine. An unreachable machine does not count as down."""
         ...
 
     def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
-        """Register for the reply to an OpenStage that is about to be sent. The yielded function waits for it and
-        raises the lender's error."""
+        """Register for the reply to an OpenStage that is about to be sent. The yielded function waits for the reply
+        and raises the lender's error."""
         ...
 
     async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
@@ -201,7 +204,7 @@ class LenderReconnector:
 
     async def reopen(self) -> FrameChannel:
         """Retry until a new channel opens. Raises Refused if the run no longer exists, and Unreachable if no node is
-        running there."""
+        running on the lender."""
         n_stalled = 0
         while True:
             try:
@@ -225,7 +228,7 @@ class LenderReconnector:
 
 
 async def send_layers(link: LenderLink, pipeline: PipelineId, machine: str, cut: Cut, tell: SendProgress) -> None:
-    """Send the pieces that the lender lacks, so that an interrupted upload resumes.
+    """Send the pieces of a stage that the lender lacks. An interrupted upload continues where it stopped.
 
     Raises StageLost if the lender answers heartbeats but accepts no bytes.
     """
@@ -256,15 +259,15 @@ async def _chunks(
 
 
 def _answer_seconds(total_bytes: int) -> float:
-    """Return the seconds that a lender gets to receive the last bytes and reply. The limit in
-    app/network/peer/peer_client.py is shorter."""
+    """Return the time limit for a lender to receive the last bytes and reply. The limit in
+    app/network/peer/peer_client.py is shorter and applies first."""
     return TAKEN_SECONDS + ANSWER_SECONDS + total_bytes / ANSWER_BYTES_PER_SECOND
 
 
 async def send_or_explain(
     link: LenderLink, pipeline: PipelineId, machine: str, entry: Entry, cut: Cut, tell: SendProgress
 ) -> None:
-    """Send the layers with `send_layers`. Raises an AppError that names the machine, or Damaged if the model file
+    """Send the layers with `send_layers`. Raises an AppError that names the machine, or Damaged if the model file has
     changed."""
     try:
         await send_layers(link, pipeline, machine, cut, tell)
@@ -280,7 +283,7 @@ async def send_or_explain(
 
 
 def _changed(cut: Cut, piece: object) -> bool:
-    """Return whether the piece's bytes differ from those imported, although the file's size and time are the same."""
+    """Return whether the bytes of a piece have changed since the import, although the file's size and time have not."""
     if not isinstance(piece, int) or not 0 <= piece < len(cut.manifest.pieces):
         return False
     digest = hashlib.sha256()

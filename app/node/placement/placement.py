@@ -1,4 +1,4 @@
-"""A placement through its life, run by one task: loading, ready, recovering, lost, ended."""
+"""The lifecycle of a placement (loading, ready, recovering, lost, ended), run by one task."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NEWS_SECONDS = 10.0
 
 
 class Placement:
-    """A model that is loaded, loading, recovering or lost."""
+    """A model that is placed on one or several machines, from the start of its load until its memory is freed."""
 
     def __init__(
         self,
@@ -78,16 +78,16 @@ class Placement:
         self._sizes = sizes
         self.claims = MemoryClaims(self.state)
         self.completer: Completer | None = None
-        self.outcome: Outcome | None = None  # of the last answer that had the pool to itself
+        self.outcome: Outcome | None = None  # outcome of the last answer that did not overlap with another
         self.ended = asyncio.Event()
-        self.loaded_by_request = False  # a request loaded it, with no lost placement to restore
+        self.loaded_by_request = False  # loaded for a request, and not to restore a lost placement
         self._supervisor: ReplicaSupervisor | None = None
         self._leaving: set[MachineId] = set()  # machines whose layers others are taking over
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
-        self.failed: Loss | None = None  # the loss that prevented it from becoming ready
+        self.failed: Loss | None = None  # the loss that kept the placement from becoming ready
         self.life: State = Loading()
-        # machines that want their memory back once no answer needs it
+        # machines that want their memory back as soon as no answer needs it
         self._wanted_back: dict[MachineId, StageLost] = {}
         self._progress: dict[str, Progress] = {}
         self._seconds, self._fetched_bytes = 0.0, 0
@@ -99,17 +99,18 @@ class Placement:
 
     @property
     def order(self) -> requests.LoadModel:
-        """The order to load the model."""
+        """The request that loaded the model."""
         return self.state.order
 
     @property
     def _replicas(self) -> ReplicaSet | None:
-        """The open pipelines, or None until the placement answers. One machine or a split is a single replica."""
+        """The open pipelines, or None until the placement is ready. A model on one machine or split over several has
+        one pipeline."""
         return self.state.pipelines if self._supervisor is not None else None
 
     @property
     def plan(self) -> Plan:
-        """The stages with their machines, and the facts on which the plan is based."""
+        """The stages with their machines, and the facts that the plan is based on."""
         return self.state.plan
 
     @property
@@ -118,7 +119,7 @@ class Placement:
         return serves and isinstance(self.life, Ready | Recovering) and not self._stop.is_set()
 
     async def ready(self) -> None:
-        """Wait until the placement answers. Raises the error that prevents it."""
+        """Wait until the placement can answer. Raises the error that prevents it."""
         await asyncio.shield(self._outcome)
 
     def stop(self) -> None:
@@ -130,7 +131,8 @@ class Placement:
         return any(stage.machine == machine for stage in self.plan.stages)
 
     def give_up(self, why: StageLost, machine: MachineId | None = None) -> None:
-        """Treat a machine as gone for a reason that is known before the network notices, or is more precise."""
+        """Treat a machine as lost for this reason, which is known before the network notices the loss or is more
+        precise."""
         match self.life:
             case Loading():
                 self._fail(why)
@@ -149,37 +151,37 @@ class Placement:
         return Loss(machine or "", name, why.reason, time.monotonic(), is_gone=True)
 
     def household_changed(self) -> None:
-        """Record a change in the household. Layers that did not fit before may fit now."""
+        """Record that the household has changed. Layers that did not fit before may fit now."""
         self.state.household_changed()
 
     @property
     def last_request_s(self) -> float:
-        """The time of the last request for this or any other model of the host (monotonic clock). During a request,
-        the current time."""
+        """The time of the last request for any model of the host (monotonic clock), or the current time during a
+        request."""
         return self.state.last_request_s
 
     async def leave(self, machine: MachineId, why: StageLost) -> None:
-        """Vacate a machine that wants its memory back. It keeps computing while other machines load its layers;
-        running answers then switch over between two tokens."""
+        """Vacate a machine that wants its memory back. It keeps computing while other machines load its layers.
+        Running answers then switch over between two tokens."""
         if self._replicas is None or self._supervisor is None or machine in self._leaving:
             return
         self._leaving.add(machine)
-        # if nobody else can take the layers, the machine keeps them until its owner's patience ends
+        # if no other machine can take the layers, they stay until the owner's time limit
         with suppress(AppError):
             failover = self._supervisor.only
-            if failover is not None:  # otherwise the other replicas are already there
+            if failover is not None:  # otherwise the other replicas already serve
                 say = partial(self._replicas.announce_leaving, self._loss(machine, why).name)
                 await failover.hand_over(frozenset({machine}), say)
-            if self.is_ready and self.uses(machine):  # even if the last answer has ended by now
+            if self.is_ready and self.uses(machine):  # also if the last answer has ended meanwhile
                 self.state.is_moving = failover is not None
                 await self._replicas.leave(replace(self._loss(machine, why), leaves=True))
         self._leaving.discard(machine)
         self._give_up_unused()
 
     def give_up_when_unused(self, machine: MachineId, why: StageLost | None) -> None:
-        """Give up the placement once no answer needs it, because this machine wants its memory back and `leave` may
-        fail. If `why` is None, withdraw that."""
-        if self.state.is_several:
+        """Give up the placement as soon as no answer needs it, because this machine wants its memory back and `leave`
+        may fail. If `why` is None, the machine no longer wants it back."""
+        if self.state.is_replicated:
             return  # its replica leaves at once, and the others continue
         self._wanted_back.pop(machine, None)
         if why is not None:
@@ -188,14 +190,14 @@ class Placement:
             self._give_up_unused()
 
     def _give_up_unused(self) -> None:
-        """Give up the unused placement if a machine is still waiting for its memory."""
+        """Give up the placement if it is unused and a machine still wants its memory back."""
         back = [machine for machine in self._wanted_back if self.uses(machine) and machine not in self._leaving]
         if back and not (self.n_requests or self.state.is_moving):
             self.give_up(self._wanted_back[back[0]])
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Count a request while the block runs. Requests that need another model wait until it ends."""
+        """Count a request while the block runs. A request that needs to replace this model waits until then."""
         try:
             with self.state.in_use():
                 yield
@@ -205,27 +207,28 @@ class Placement:
 
     @property
     def n_requests(self) -> int:
-        """The number of current requests."""
+        """The number of requests in progress."""
         return self.state.n_requests
 
-    def releases(self) -> dict[MachineId, int]:
-        """Return the bytes that each machine will free beyond what it reported as free."""
+    def released_bytes(self) -> dict[MachineId, int]:
+        """Return the bytes that each machine frees when the placement ends, except those that it already reports as
+        free."""
         if isinstance(self.life, Ended) and time.monotonic() - self.life.at_s > NEWS_SECONDS:
             return {}
         return self.claims.released(self._present(), over=self.ended.is_set())
 
-    def here(self, me: MachineId) -> tuple[int, int]:
-        """Return the bytes of this machine that the placement holds or will hold, and how many of them are not
-        allocated yet."""
-        return (0, 0) if self.ended.is_set() else self.claims.here(me)
+    def local_bytes(self, me: MachineId) -> tuple[int, int]:
+        """Return how many bytes of this machine the placement uses or will use, and how many of them are not allocated
+        yet."""
+        return (0, 0) if self.ended.is_set() else self.claims.local_bytes(me)
 
     def _present(self) -> list[PlannedStage]:
-        """Return the stages except those of lost replicas."""
-        supervisor = self._supervisor if self.state.is_several else None
+        """Return the stages of the plan without those of lost replicas."""
+        supervisor = self._supervisor if self.state.is_replicated else None
         return [stage for stage in self.plan.stages if not (supervisor and supervisor.is_lost(stage.machine))]
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
-        """Return the layers of this model on each machine; none until it is ready."""
+        """Return the layers of this model on each machine, or nothing until the placement is ready."""
         held: dict[MachineId, tuple[Layers, ...]] = {}
         for stage in self._present() if self.is_ready else ():
             held[stage.machine] = (*held.get(stage.machine, ()), stage.layers)
@@ -233,7 +236,7 @@ class Placement:
 
     @property
     def slots(self) -> int:
-        """The number of answers that can be generated at once."""
+        """The number of answers that can be generated at the same time."""
         return self._sizes.slots * max(1, self._replicas.n_serving if self._replicas else 1)
 
     @property
@@ -242,7 +245,7 @@ class Placement:
         return self._sizes.context
 
     def figures(self) -> tuple[StageFigures, ...]:
-        """Return the work of each stage since it was loaded."""
+        """Return the amount of work that each stage has done since it was loaded."""
         return self._replicas.figures() if self._replicas else ()
 
     @property
@@ -256,11 +259,11 @@ class Placement:
 
     @property
     def notice(self) -> Notice | None:
-        """The latest notice of the recovery under way, or None if there is none."""
+        """The latest notice of the recovery in progress, or None."""
         return self.life.notice if isinstance(self.life, Recovering) and self.is_ready else None
 
     def describe(self) -> plans.LoadedModel:
-        """Return the loaded model as faces show it, with the machine names of when it was placed."""
+        """Return the description of the loaded model for the API, with the machine names at the time of placement."""
         recovery = self.notice
         notice = recovery or (self._replicas.leaves if self._replicas and self.is_ready else None)
         present, known = self._present(), self.state.described.forecast
@@ -278,7 +281,7 @@ class Placement:
             reason=sentence(reason),
             reason_facts=reason,
             recovery=describe_notice(notice) if notice else None,
-            ahead=[describe_stage(stage) for stage in self.claims.ahead()],
+            ahead=[describe_stage(stage) for stage in self.claims.standby()],
             progress=dict(self._progress),
             shape_ordered=self.order.shape,
             loaded_seconds=round(self._seconds, 3),
@@ -303,7 +306,8 @@ class Placement:
         return self.life.why if isinstance(self.life, Lost | Ended) else None
 
     def _template_abilities(self) -> tuple[bool | None, bool | None]:
-        """Return whether the chat template has tool calls and thinking. None: it is not read yet, or there is none."""
+        """Return whether the chat template supports tool calls and thinking. Both are None while the template is
+        unread or if there is none."""
         known = self.completer.vocabulary if self.completer else None
         if known is None or not known.has_template:
             return None, None
@@ -311,11 +315,11 @@ class Placement:
 
     @property
     def replicas(self) -> Sequence[Replica]:
-        """The replicas in the order of the plan; empty for a single machine or a split."""
-        return self._replicas.held if self._replicas and self.state.is_several else ()
+        """The replicas in the order of the plan, or () for a single machine or a split."""
+        return self._replicas.held if self._replicas and self.state.is_replicated else ()
 
     async def run(self, sources: PlacementServices, report: Report, replan: ReplanPlacement) -> None:
-        """Open the pipelines, verify them, serve until stopped or lost, then close them. Never raises."""
+        """Open the pipelines, verify them, serve until stopped or lost, and close them. Never raises."""
 
         def tell(progress: Progress) -> None:
             self._progress[str(progress.machine)] = progress
@@ -342,8 +346,8 @@ class Placement:
                 except AppError as error:  # caught here because the group would wrap it
                     self.failed = opener.failed
                     self._fail(error)
-        except Exception:  # the outer wall of this task
-            log.exception("the placement of %s", self.entry.name)
+        except Exception:  # an unexpected error must not end the node
+            log.exception("the placement of %s failed", self.entry.name)
             self._fail(StageLost("bug"))
         finally:
             self._fail(StageLost("load_stopped", model=self.entry.name))
@@ -353,7 +357,7 @@ class Placement:
             self.state.changed()
 
     def _begin(self, text: TextWorker, replicas: ReplicaSet, supervisor: ReplicaSupervisor) -> None:
-        """Start answering."""
+        """Become ready to answer."""
         self.claims.is_loaded = True
         self._supervisor, self.completer = supervisor, Completer(text, replicas)
         self._progress.clear()
@@ -384,7 +388,7 @@ class Placement:
     async def _until_over(self, replicas: ReplicaSet) -> None:
         async with asyncio.TaskGroup() as group:
             stopped = group.create_task(self._stop.wait(), name="stop a placement")
-            lost = group.create_task(replicas.wait_lost(), name="lose a placement")
+            lost = group.create_task(replicas.wait_lost(), name="wait for the loss of a placement")
             await asyncio.wait({stopped, lost}, return_when=asyncio.FIRST_COMPLETED)
             if lost.done() and not stopped.done():
                 self._step(PipelinesLost(lost.result().reason))
@@ -397,4 +401,4 @@ class Placement:
     def _fail(self, error: AppError) -> None:
         if not self._outcome.done():
             self._outcome.set_exception(error)
-            self._outcome.exception()  # marks the exception as retrieved, as nobody may be waiting
+            self._outcome.exception()  # marks the exception as retrieved, because nothing may be waiting for it

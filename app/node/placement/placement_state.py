@@ -19,7 +19,7 @@ from app.node.snapshot import describe_plan
 
 
 class IdleTracker:
-    """Tracks whether any model of this host is in use, and since when all are idle."""
+    """Tracks whether any model of this host is in use, and since when all of them have been idle."""
 
     def __init__(self) -> None:
         self.busy = asyncio.Event()  # set while requests run or layers move
@@ -28,7 +28,7 @@ class IdleTracker:
 
     @property
     def last_request_s(self) -> float:
-        """The time of the last request (monotonic clock). While busy, the current time."""
+        """The time of the last request (monotonic clock), or the current time while busy."""
         return time.monotonic() if self.busy.is_set() else self.since_s
 
     @contextmanager
@@ -46,8 +46,7 @@ class IdleTracker:
 
     @contextmanager
     def transfer(self) -> Iterator[None]:
-        """Count a transfer of layers while the block runs. Background work pauses for it and continues right
-        afterward."""
+        """Count a transfer of layers while the block runs. Background work pauses until it ends."""
         self._n_moves += 1
         self.busy.set()
         try:
@@ -62,8 +61,11 @@ class IdleTracker:
 
 
 class PlacementState:
-    """The model of a placement, the order to load it, its current plan with that plan's JSON (`described`), and its
-    open pipelines. `changed` is called when the snapshot may differ."""
+    """The state of a placement: its model, the request that loaded it, its current plan, and its open pipelines.
+
+    described: the plan as a type of app/api.
+    changed: called when the snapshot may have changed.
+    """
 
     def __init__(
         self,
@@ -77,18 +79,18 @@ class PlacementState:
         self.entry, self.order, self.plan, self.described = entry, order, plan, described
         self._parts = list(plan.parts)  # the plan of each pipeline, if there are several
         self.idle, self.changed = idle, changed
-        self.made_s = self.placed_s = time.monotonic()  # when its layers were placed where they are
-        self.n_changes = 0  # to the household and to the placement
+        self.made_s = self.placed_s = time.monotonic()  # times of the first and of the latest placement of the layers
+        self.n_changes = 0  # changes of the household and of the placement
         self.news = asyncio.Event()  # set when the household changes
-        self.n_requests = 0  # running or waiting
+        self.n_requests = 0  # running and waiting requests
         self.unused = asyncio.Event()  # set while there are no requests
         self.unused.set()
-        self.pipelines = ReplicaSet()  # the open ones
-        self.is_moving = False  # to a better placement, without any request
-        self.replaced: dict[MachineId, Reason] = {}  # why others take over a machine's layers
+        self.pipelines = ReplicaSet()  # the open pipelines
+        self.is_moving = False  # set during a move to a better placement that no request caused
+        self.replaced: dict[MachineId, Reason] = {}  # why the layers of a machine move to others
 
     @property
-    def is_several(self) -> bool:
+    def is_replicated(self) -> bool:
         """Return whether the placement consists of several pipelines, each of which can take a request."""
         return self.plan.topology is Topology.REPLICAS
 
@@ -97,7 +99,7 @@ class PlacementState:
         return len(self._parts)
 
     def part(self, place: int) -> Plan:
-        """Return the plan of one pipeline."""
+        """Return the current plan of one pipeline."""
         return self._parts[place] if self.n_parts > 1 else self.plan
 
     def place(self, place: int, part: Plan, described: plans.Plan) -> None:
@@ -112,7 +114,7 @@ class PlacementState:
         self.n_changes += 1
 
     def household_changed(self) -> None:
-        """Record a change in the household. Layers that did not fit before may fit now."""
+        """Record that the household has changed. Layers that did not fit before may fit now."""
         self.n_changes += 1
         self.news.set()
 
@@ -123,8 +125,8 @@ class PlacementState:
 
     @property
     def last_request_s(self) -> float:
-        """The time of the last request for this or any other model of the host (monotonic clock). During a request or
-        a move, the current time."""
+        """The time of the last request for any model of the host (monotonic clock), or the current time during a
+        request or a move."""
         return time.monotonic() if self.is_moving else max(self.made_s, self.idle.last_request_s)
 
     @contextmanager
@@ -141,7 +143,8 @@ class PlacementState:
                 self.unused.set()
 
     def replace_slow(self, machine: MachineId | None) -> None:
-        """Record that others take over this machine's layers because it became much slower. None withdraws that."""
+        """Record that the layers of this machine move to others because it has become much slower. None means no
+        machine."""
         now = {machine: Reason("machine_replaced")} if machine else {}
         if self.replaced != now:
             self.replaced = now

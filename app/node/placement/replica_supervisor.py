@@ -1,4 +1,4 @@
-"""The supervisor of a placement's pipelines: it opens them, and reopens a replica when its machine is back."""
+"""The supervisor of a placement's pipelines, which opens them and reopens a replica when its machine comes back."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ from app.node.verification.verifier import SampleRecomputer, Verifier
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
-LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0  # before a lost pipeline is tried again
+LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0  # pauses before a lost pipeline is opened again
 
 
 class PipelineOpener:
-    """Opens the pipelines of one placement. Their stage sets stay in `stage_sets` until the stack given to `open`
-    closes."""
+    """Opens the pipelines of one placement. The stage set of each pipeline stays in `stage_sets` until the stack given
+    to
+    `open` closes."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class PipelineOpener:
         self.failed: Loss | None = None  # the loss that made the last `open` fail
 
     async def open(self, place: int, stack: AsyncExitStack, replan: Replan) -> tuple[Pipeline, Failover]:
-        """Open pipeline number `place` of the placement and its failover. Raises AppError."""
+        """Open pipeline number `place` of the placement, and create its failover. Raises AppError."""
         began, sources, plan = time.monotonic(), self._sources, self._state.part(place)
         stage_set = StageSet(self._entry, sources, self._sizes, stack, self._report)
         self._stage_sets.append(stage_set)
@@ -74,7 +75,7 @@ class PipelineOpener:
     async def _open_verified(
         self, plan: Plan, stack: AsyncExitStack, stage_set: StageSet, failover: Failover
     ) -> Pipeline:
-        """Open the stages and verify them. Failures are counted."""
+        """Open the stages and verify the pipeline. A failure is counted for the machine that caused it."""
         sources, sizes, model = self._sources, self._sizes, self._entry.model
         try:
             clients = await stage_set.open(plan)
@@ -91,7 +92,7 @@ class PipelineOpener:
             keep=sizes.keep,
             trained=model.context_length,
         )
-        samples = Samples(random.SystemRandom().random)  # unpredictable for lenders
+        samples = Samples(random.SystemRandom().random)  # lenders must not be able to predict the samples
         again = SampleRecomputer(self._entry, sources.shelf, sources.stages, sizes, sources.planner_inputs.spare_memory)
         failover.verifier = Verifier(samples, stage_set, again, sources.planner_inputs.quarantine)
         pipeline = await stack.enter_async_context(Pipeline(clients, shape, failover, samples))
@@ -99,8 +100,8 @@ class PipelineOpener:
         return pipeline
 
     async def _prove(self, plan: Plan, pipeline: Pipeline, shape: PipelineConfig) -> None:
-        """Accept the pipeline only if it reproduces a known answer, if there is one. Running the model on this machine
-        alone yields the known answer."""
+        """Check that the pipeline reproduces the model's known answer, if there is one. The known answer is generated
+        by running the model on this machine alone."""
         here = {stage.machine for stage in plan.stages} == {plan.host}
         known = None if here else self._known
         pipeline.is_trial = True
@@ -112,8 +113,8 @@ class PipelineOpener:
 
 
 class ReplanPlacement(Protocol):
-    """Returns the plans possible without these machines for the placement, or for one of its parts: the planner's
-    choice first, then plans that keep the current runs. Raises AppError."""
+    """Returns the possible plans without these machines, for the whole placement or for the given part. The planner's
+    choice comes first, followed by plans that keep the current runs. Raises AppError."""
 
     def __call__(self, without: frozenset[MachineId], part: Plan | None = None, /) -> Awaitable[Sequence[Option]]: ...
 
@@ -123,8 +124,10 @@ def _machines(part: Plan) -> frozenset[MachineId]:
 
 
 class ReplicaSupervisor:
-    """Runs one task for each pipeline of a placement. Cancelling the tasks closes everything. `changed` is called
-    whenever a replica opens or is lost."""
+    """Runs one task for each pipeline of a placement. Canceling the tasks closes the pipelines.
+
+    changed: called whenever a replica opens or is lost.
+    """
 
     def __init__(
         self, state: PlacementState, opener: PipelineOpener, replan: ReplanPlacement, changed: Callable[[], None]
@@ -133,20 +136,20 @@ class ReplicaSupervisor:
         self._replan, self._changed = replan, changed
         self._lost: set[int] = set()
         self._splits = {
-            place for place in range(state.n_parts) if len(_machines(state.part(place))) > 1 and state.is_several
+            place for place in range(state.n_parts) if len(_machines(state.part(place))) > 1 and state.is_replicated
         }
-        self._failover: Failover | None = None  # of the only pipeline
+        self._failover: Failover | None = None  # failover of the only pipeline
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, group: asyncio.TaskGroup) -> None:
-        """Open all pipelines, this machine's first because its answers are the reference for the others. Raises
-        AppError."""
+        """Open all pipelines. This machine's pipeline comes first, because its answers are the reference for the
+        others. Raises AppError."""
         loop = asyncio.get_running_loop()
         state = self._state
         opened: list[asyncio.Future[None]] = [loop.create_future() for _ in range(state.n_parts)]
         for place in range(state.n_parts):
             first = state.part(place).stages[0]
-            name = f"keep {first.name}'s replica" if state.is_several else "keep it"
+            name = f"run the replica of {first.name}" if state.is_replicated else "run the pipeline"
             self._tasks.append(group.create_task(self._run_pipeline(place, opened[place]), name=name))
             if place == 0:
                 await opened[0]
@@ -180,7 +183,7 @@ class ReplicaSupervisor:
                     here = first.machine == part.host
                     replica = Replica(first.name, pipeline, _machines(part), here)
                     self._state.pipelines.put(place, replica)
-                    self._failover = None if self._state.is_several else failover
+                    self._failover = None if self._state.is_replicated else failover
                     self._lost.discard(place)
                     pause_s = LEAST_PAUSE_SECONDS
                     if not opened.done():
@@ -193,9 +196,9 @@ class ReplicaSupervisor:
             except AppError as error:
                 if not opened.done():
                     opened.set_exception(error)
-                    opened.exception()  # marks the exception as retrieved, as its waiter may be gone
+                    opened.exception()  # marks the exception as retrieved, because its waiter may be gone
                     return
-                log.info("a replica is not there yet: %s", error.reason)
+                log.info("a replica could not be opened: %s", error.reason)
                 fault_entry = fault_table.classify(error.reason)
                 if fault_entry.retry is Retry.NEVER and fault_entry.fault in (Fault.MODEL, Fault.ENGINE):
                     self._lost.add(place)  # another try would fail in the same way
@@ -208,21 +211,21 @@ class ReplicaSupervisor:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_SECONDS)
 
     async def _until_lost(self, place: int, pipeline: Pipeline, failover: Failover) -> StageLost:
-        """Wait until the pipeline is lost and return why. Standby work runs until then, except for an unsplit replica,
-        which has nowhere to move."""
-        if self._state.is_several and place not in self._splits:
+        """Wait until the pipeline is lost and return why. Meanwhile do standby work, except for a replica on a single
+        machine, which cannot move."""
+        if self._state.is_replicated and place not in self._splits:
             return await pipeline.wait_lost()
         ahead = StandbyManager(self._state, place, pipeline, failover)
         async with asyncio.TaskGroup() as group:
-            looking = group.create_task(ahead.run(), name="place layers ahead")
+            looking = group.create_task(ahead.run(), name="standby work")
             try:
                 return await pipeline.wait_lost()
             finally:
                 looking.cancel()
 
     async def _pause(self, place: int, seconds: float) -> None:
-        """Wait until another try makes sense, which may be a change in the household if other machines are involved. A
-        split may do without the machine it lost."""
+        """Wait before the next try. If other machines are involved, also wait for a change in the household, but only
+        briefly for a split, which may do without the lost machine."""
         self._state.news.clear()
         is_split = place in self._splits
         await asyncio.sleep(LEAST_PAUSE_SECONDS if is_split else seconds)
@@ -233,27 +236,28 @@ class ReplicaSupervisor:
                     await self._state.news.wait()
 
     async def _place(self, place: int, *, again: bool) -> None:
-        """Choose the machines of this pipeline again if it is a lost split, which may move. Raises AppError."""
+        """Choose new machines for a lost split. Other replicas stay on their machine. Raises AppError."""
         if again and place in self._splits:
             [(part, described), *_] = await self._elsewhere(place, frozenset())
             self._state.place(place, part, described)
 
     async def _elsewhere(self, place: int, without: frozenset[MachineId]) -> Sequence[Option]:
-        """Return the plans for a split on machines that hold no other part. Raises AppError."""
+        """Return the plans for a split that avoid the machines of all other parts. Raises AppError."""
         state = self._state
         other_parts = [state.part(other) for other in range(state.n_parts) if other != place]
         return await self._replan(without.union(*map(_machines, other_parts)), state.part(place))
 
     def _replan_of(self, place: int) -> Replan:
-        """Return the replan function of this pipeline."""
-        if not self._state.is_several:
+        """Return the replan function for this pipeline."""
+        if not self._state.is_replicated:
             return self._replan
         if place in self._splits:
             return partial(self._elsewhere, place)
         part = self._state.part(place)
 
         async def same(without: frozenset[MachineId]) -> list[Option]:
-            """Return the same plan, so that a dead worker is restarted, unless a machine of it is gone."""
+            """Return the current plan, so that a dead worker is restarted. Raises Unreachable if one of its machines
+            is lost."""
             for stage in part.stages:
                 if stage.machine in without:
                     raise Unreachable("peer_offline", name=stage.name)

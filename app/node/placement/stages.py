@@ -1,4 +1,4 @@
-"""The stages of a pipeline: their files are cut or sent, their runs opened and their channels connected."""
+"""Opens the stages of a pipeline: cuts or sends their files, opens their runs and connects their channels."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ from backends.contract import Layers, Role
 
 T = TypeVar("T")
 Key = tuple[MachineId, Role, Layers]
-MOST_STEP_SECONDS = 300.0  # for one step of a sample; a machine that takes longer has stopped
+MOST_STEP_SECONDS = 300.0  # time limit for one step of a sample; a machine that takes longer has stopped
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """The memory for a plan that is about to open.
 
-    make: makes others free memory for the plan before its stages open; raises DoesNotFit. choosing: a lock held
-    from reading the free memory until the choice is claimed, so that the next choice takes it into account.
+    make: frees memory for the plan before its stages open. Raises DoesNotFit.
+    choosing: a lock, held from reading the free memory until the plan has claimed it, so that the next plan
+        considers it.
     transfer: entered while stages open, to pause background work.
     """
 
@@ -51,7 +52,8 @@ class Reservation:
 
 
 async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
-    """Run all coroutines concurrently. The first AppError cancels the others and is raised unwrapped."""
+    """Run all coroutines concurrently and return their results. The first AppError cancels the others and is raised
+    unwrapped."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work_item, name="open a stage") for work_item in work]
@@ -64,8 +66,8 @@ async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
 
 
 async def end_group(group: asyncio.TaskGroup, tasks: Iterable[asyncio.Task[None]], error: BaseException | None) -> None:
-    """Exit a task group that was entered by hand. An error from outside cancels its tasks and is not wrapped by the
-    group."""
+    """Exit a task group that was entered without `async with`. If `error` is set, cancel the tasks; the group does not
+    wrap that error."""
     if error is not None:
         for task in tasks:
             task.cancel()
@@ -82,37 +84,40 @@ def _first(errors: BaseExceptionGroup[AppError]) -> AppError:
 
 @dataclass(frozen=True, slots=True)
 class PlacementServices:
-    """The services of a placement, shared by all models. planner_inputs: the quarantine and the memory for checks of
-    samples; room: frees memory for the plan."""
+    """The services that all placements share.
+
+    planner_inputs: provides the quarantine and the memory for checks of samples.
+    room: frees memory for a plan.
+    """
 
     shelf: Shelf
     stages: StageStore
     lenders: Lenders
     planner_inputs: PlannerInputs
-    room: Reservation
+    reservation: Reservation
 
 
 @dataclass(slots=True)
 class OpenRun:
-    """An open run of this placement, and the stack that closes it."""
+    """An open run of this placement, and the exit stack that closes it."""
 
     stage: PlannedStage
     run: Run
-    source: str  # on this machine the path of its file, on a lender its manifest
+    source: str  # path of the file on this machine, or ID of the manifest on a lender
     client: StageClient
     closing: AsyncExitStack
 
 
 class StageSet:
-    """Opens the stages of a plan, and later those of another plan with as few changes as possible.
+    """Opens the stages of a plan, and later changes to another plan while loading as little as possible.
 
-    Everything it opens is closed by `stack`.
+    `stack` closes everything that was opened.
     """
 
     def __init__(
         self, entry: Entry, sources: PlacementServices, sizes: Sizes, stack: AsyncExitStack, report: Report
     ) -> None:
-        self.room = sources.room
+        self.reservation = sources.reservation
         self._entry, self._sources, self._sizes = entry, sources, sizes
         self._stack, self._report = stack, report
         self._epoch = 0
@@ -120,26 +125,26 @@ class StageSet:
         self._host: MachineId | None = None  # this machine, according to the last plan
         self._held: dict[Key, OpenRun] = {}
         self._on_disk: set[Key] = set()  # layers that this placement has sent to lenders' disks
-        self._turn = asyncio.Lock()  # lets either standby work or the opening of stages run
-        self._hurry = asyncio.Event()  # set while stages are needed, which interrupts standby work
+        self._turn = asyncio.Lock()  # held either by standby work or by the opening of stages
+        self._hurry = asyncio.Event()  # set while stages must open, which interrupts standby work
         self._n_hurried = 0
         self._closing = asyncio.TaskGroup()  # closes stages while others already serve
         self._closing_on: dict[asyncio.Task[None], MachineId] = {}
         self._is_open = False
-        self.claimed: Plan | None = None  # the plan that it opens or has opened; None if it claims only what it holds
+        self.claimed: Plan | None = None  # the plan that is open or opening; None if only loaded stages claim memory
         self.fetched_bytes = 0  # weights that crossed the network
         self.failed: PlannedStage | None = None  # the stage that made the last `open` fail
 
     async def open(self, plan: Plan) -> list[StageClient]:
-        """Open the stages in order. Raises AppError; the stack closes the stages already opened, or the next plan
-        keeps them."""
+        """Open all stages and return their clients in order. If this raises AppError, stages that are already open
+        stay open for the next plan, or until the stack closes."""
         self.claimed = plan
         try:
-            with self.room.transfer():
+            with self.reservation.transfer():
                 async with self._take_turn():
                     return await self._open(plan)
         except BaseException:
-            self.claimed = None  # it takes no more memory for the plan, so others may
+            self.claimed = None  # the plan takes no more memory, so other models may
             raise
 
     async def _open(self, plan: Plan) -> list[StageClient]:
@@ -152,16 +157,16 @@ class StageSet:
         self.failed = None
         self._host = plan.host
         await self._close_unused(plan)
-        await self.room.make(plan)
+        await self.reservation.make(plan)
         here = any(stage.machine == plan.host for stage in plan.stages)
         worker = await self._own_worker() if here else None
         opening = [self._open_stage(stage, worker if stage.machine == plan.host else None) for stage in plan.stages]
         return await gather_first_error(*opening)
 
     async def prepare(self, stage: PlannedStage, *, load: bool = True) -> None:
-        """Make another machine store layers that may be needed and, if `load` is set, load them.
+        """Make another machine store layers that may be needed later and, if `load` is set, load them.
 
-        The pipeline keeps serving. Ends early when stages must open. Raises AppError.
+        The pipeline keeps serving. Raises StageLost as soon as stages must open, and other AppErrors.
         """
         async with self._turn:
             await run_until(self._hurry, self._prepare(stage, load), StageLost("pipeline_closed"))
@@ -182,16 +187,16 @@ class StageSet:
         return stage.machine == self._host
 
     def held(self) -> list[PlannedStage]:
-        """Return the stages in memory."""
+        """Return the loaded stages that can still serve."""
         return [held.stage for held in self._held.values() if self._stays(held)]
 
-    def ahead(self, plan: Plan) -> list[PlannedStage]:
+    def standby(self, plan: Plan) -> list[PlannedStage]:
         """Return the stages that other machines hold as standby. Stages on this machine are never standby."""
         serving = {_key(stage) for stage in plan.stages}
         remote = {key: held for key, held in self._held.items() if key[0] != plan.host}
         return [held.stage for key, held in remote.items() if key not in serving]
 
-    async def give_up_ahead(self, plan: Plan, machines: Collection[MachineId]) -> None:
+    async def close_standby(self, plan: Plan, machines: Collection[MachineId]) -> None:
         """Close the standby stages on these machines."""
         serving = {_key(stage) for stage in plan.stages}
         async with self._take_turn():
@@ -200,7 +205,7 @@ class StageSet:
 
     @asynccontextmanager
     async def _take_turn(self) -> AsyncGenerator[None, None]:
-        """Take the turn, interrupting any standby work that has it."""
+        """Acquire the lock, and interrupt any standby work that holds it."""
         self._n_hurried += 1
         self._hurry.set()
         try:
@@ -212,14 +217,14 @@ class StageSet:
                 self._hurry.clear()
 
     def stage_of(self, run: Run) -> PlannedStage | None:
-        """Return the stage of that run, or None if it is not open."""
+        """Return the stage of this run, or None if the run is not open."""
         return next((h.stage for h in self._held.values() if h.run.pipeline == run.pipeline), None)
 
-    async def computed_elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
+    async def compute_elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
         """Run a step on another machine that holds the same layers as standby. Return its stage and the result, or
         None if there is no such machine.
 
-        Ends early when stages must open. Raises AppError.
+        Raises StageLost as soon as stages must open, and other AppErrors.
         """
         async with self._turn:
             computing = self._compute_on_standby(like, step)
@@ -231,22 +236,22 @@ class StageSet:
                 self._epoch += 1  # a new epoch clears earlier results there
                 client = await self._renew(held, None)
                 try:
-                    return held.stage, await forwarded(client, step)
+                    return held.stage, await run_step(client, step)
                 finally:
                     await client.close()
         return None
 
     def lost(self) -> frozenset[MachineId]:
-        """Return the other machines that lost their stage."""
+        """Return the other machines whose stage is lost."""
         middle = [held for held in self._held.values() if held.stage.role is Role.MIDDLE]
         return frozenset(held.stage.machine for held in middle if not self._stays(held))
 
     def was_sent(self, stage: PlannedStage) -> bool:
-        """Return whether the layers are on their machine's disk."""
+        """Return whether the layers of the stage were sent to its machine's disk."""
         return _key(stage) in self._on_disk
 
-    def moving(self, plan: Plan) -> list[PlannedStage]:
-        """Return the stages of a plan that would have to be loaded."""
+    def stages_to_load(self, plan: Plan) -> list[PlannedStage]:
+        """Return the stages of a plan that would have to be loaded first."""
         return [stage for stage in plan.stages if not self._stays(self._held.get(_key(stage)))]
 
     def _stays(self, held: OpenRun | None) -> bool:
@@ -257,7 +262,7 @@ class StageSet:
         return not (worker_died and held.stage.machine == self._host)
 
     async def _close_unused(self, plan: Plan) -> None:
-        """Close lost stages and those that the plan does not use, before their memory is needed."""
+        """Close lost stages and stages that the plan does not use, before the plan needs their memory."""
         keys, machines = {_key(stage) for stage in plan.stages}, {s.machine for s in plan.stages}
         for key, held in list(self._held.items()):
             if key not in keys or not self._stays(held):
@@ -271,21 +276,21 @@ class StageSet:
         await self._wait_closed(machines)
 
     def _close_later(self, held: OpenRun) -> None:
-        """Close a stage in the background, because a hung machine takes seconds to do so."""
-        name = f"give layers back on {held.stage.name}"
+        """Close a stage in the background, because this takes seconds if its machine hangs."""
+        name = f"free layers on {held.stage.name}"
         task = self._closing.create_task(self._close_run(held), name=name)
         self._closing_on[task] = held.stage.machine
         task.add_done_callback(self._closing_on.pop)
 
     async def _wait_closed(self, machines: Collection[MachineId]) -> None:
-        """Wait until the stages that are being closed on these machines are closed, because their memory is needed."""
+        """Wait until all closing stages on these machines are closed, because their memory is needed."""
         if tasks := [task for task, machine in self._closing_on.items() if machine in machines]:
             await asyncio.wait(tasks)
 
     async def _close_run(self, held: OpenRun) -> None:
         try:
             await held.closing.aclose()
-        except asyncio.CancelledError:  # the placement is ending, and the lender is told then
+        except asyncio.CancelledError:  # the placement is ending, and its stack then tells the lender
             machine, pipeline = held.stage.machine, PipelineId(held.run.pipeline)
             self._stack.push_async_callback(self._sources.lenders.close_stage, machine, pipeline)
             raise
@@ -299,7 +304,7 @@ class StageSet:
         return self._worker
 
     async def _open_stage(self, stage: PlannedStage, worker: Worker | None) -> StageClient:
-        """Open one stage on the local `worker` or on another machine, reusing an open run."""
+        """Open one stage on the local `worker` or on another machine. A run that is already open is reused."""
         try:
             held = self._held.get(_key(stage))
             if held is not None:
@@ -325,7 +330,7 @@ class StageSet:
         self._stack.push_async_callback(closing.aclose)
 
     async def _renew(self, held: OpenRun, worker: Worker | None) -> StageClient:
-        """Renew an open run for this epoch. Its weights stay and its KV cache is emptied."""
+        """Start a new epoch on an open run. Its weights stay loaded, and its KV cache is cleared."""
         stage, run = held.stage, replace(held.run, epoch=self._epoch)
         if worker is not None:
             config = self._sizes.config(stage, self._entry, held.source)
@@ -353,7 +358,8 @@ class StageSet:
         return StageClient(run, link, name, machine=stage.name)
 
     async def _stage_file(self, stage: PlannedStage, closing: AsyncExitStack) -> str:
-        """Return the path of the stage's own file, cut from the model file if needed and kept in the store until
+        """Return the path of the stage's own file. It is cut from the model file if necessary, and protected from
+        eviction until
         `closing`."""
         cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
         stage_id, total, done = cut.manifest.id, cut.manifest.total_bytes, 0
@@ -365,7 +371,7 @@ class StageSet:
 
         self._sources.stages.protect(
             stage_id
-        )  # on the event loop, so that nothing can come between this and the release
+        )  # called on the event loop, so that a cancellation cannot skip the release
         closing.callback(self._sources.stages.release, stage_id)
         return str(await in_thread(lambda report: self._sources.stages.write_stage(cut, report), tell))
 
@@ -373,7 +379,7 @@ class StageSet:
         run = self._run(stage)
         pipeline = PipelineId(run.pipeline)
         cut = await self._send(stage, pipeline)
-        # before it is ordered, since an interrupted message may still have arrived
+        # registered before the request is sent, because an interrupted message may still arrive
         closing.push_async_callback(self._sources.lenders.close_stage, stage.machine, pipeline)
         self._tell(stage, "loading", 0, 1)
         client = await self._open_on_lender(stage, run, cut.manifest.id, closing)
@@ -383,11 +389,11 @@ class StageSet:
     async def _open_on_lender(
         self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack
     ) -> StageClient:
-        """Make the lender load the stage, or begin an epoch if it is loaded, and connect to it."""
+        """Make the lender load the stage, or start a new epoch if it is loaded, and connect to it."""
         pipeline = PipelineId(run.pipeline)
         link = self._sources.lenders.link(stage.machine)
         with self._sources.lenders.expect(stage.machine, pipeline) as ready:
-            await link.send(self._sizes.order(stage, self._entry.model, run, manifest))
+            await link.send(self._sizes.open_message(stage, self._entry.model, run, manifest))
             await ready()
         channel = await link.open_data(pipeline)
         way_back = LenderReconnector(self._sources.lenders, stage.machine, pipeline)
@@ -396,7 +402,7 @@ class StageSet:
         return client
 
     async def _send(self, stage: PlannedStage, pipeline: PipelineId) -> Cut:
-        """Send the layers to the lender's disk, within its limits."""
+        """Send the layers to the lender's disk."""
         link = self._sources.lenders.link(stage.machine)
         cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
         pace = TransferRate()
@@ -432,7 +438,7 @@ def _key(stage: PlannedStage) -> Key:
 
 
 def _is_lost(client: StageClient) -> bool:
-    """Return whether the run itself is gone. The end of its pipeline or a broken connection does not harm it."""
+    """Return whether the run itself is gone. It survives the end of its pipeline and a broken connection."""
     return client.lost is not None and client.lost.reason.code not in RUN_STAYS
 
 
@@ -443,8 +449,8 @@ async def _close_local(worker: Worker, run: Run) -> None:
             await close_run(worker, run)
 
 
-async def forwarded(client: StageClient, step: Step) -> bytes:
-    """Return the result of one step of a run outside any pipeline. Raises StageLost, also after MOST_STEP_SECONDS."""
+async def run_step(client: StageClient, step: Step) -> bytes:
+    """Run one step outside any pipeline and return the result. Raises StageLost, also after MOST_STEP_SECONDS."""
     lost: AppError | None = None
     async with asyncio.TaskGroup() as group:
         listening = group.create_task(client.listen(), name=f"listen to {client.name}")
@@ -463,28 +469,28 @@ async def forwarded(client: StageClient, step: Step) -> bytes:
 
 
 class MemoryClaims:
-    """The memory claimed by the open pipelines of one placement."""
+    """The memory that the open pipelines of one placement claim."""
 
     def __init__(self, state: PlacementState) -> None:
         self._state = state
         self.stage_sets: list[StageSet] = []  # one for each pipeline that is open or opening
-        self.is_loaded = False  # everything has been open once
+        self.is_loaded = False  # set once all pipelines have been open
 
-    def ahead(self) -> list[PlannedStage]:
+    def standby(self) -> list[PlannedStage]:
         """Return the stages that other machines hold in memory as standby."""
-        if self._state.is_several:
+        if self._state.is_replicated:
             return []
-        return [stage for stage_set in self.stage_sets for stage in stage_set.ahead(self._state.plan)]
+        return [stage for stage_set in self.stage_sets for stage in stage_set.standby(self._state.plan)]
 
-    async def give_up_ahead(self, machines: Collection[MachineId]) -> None:
+    async def close_standby(self, machines: Collection[MachineId]) -> None:
         """Free the standby layers on these machines for another model. They can be loaded again later."""
-        if any(stage.machine in machines for stage in self.ahead()):  # otherwise there is nothing to wait for
+        if any(stage.machine in machines for stage in self.standby()):  # otherwise there is nothing to wait for
             for stage_set in list(self.stage_sets):
-                await stage_set.give_up_ahead(self._state.plan, machines)
+                await stage_set.close_standby(self._state.plan, machines)
 
-    def here(self, me: MachineId) -> tuple[int, int]:
-        """Return the bytes of this machine that the pipelines hold or will hold, and how many of them are not
-        allocated yet. A stage that moves counts once."""
+    def local_bytes(self, me: MachineId) -> tuple[int, int]:
+        """Return how many bytes of this machine the pipelines use or will use, and how many of them are not allocated
+        yet. A stage that is moving counts once."""
         if not self.is_loaded:
             planned = bytes_on(me, self._state.plan.stages)
             return planned, planned
@@ -496,17 +502,21 @@ class MemoryClaims:
         return own, comes
 
     def end(self) -> None:
-        """Keep the final list of stages, because lenders take a moment to free them and report it."""
+        """Keep the last list of stages, because lenders need a moment to free them and to report that."""
         self.stage_sets = list(self.stage_sets)  # PipelineOpener removes its stage sets from the old list
 
     def released(self, present: Iterable[PlannedStage], *, over: bool) -> dict[MachineId, int]:
-        """Return the bytes that each machine will free beyond what it reported as free. present: the stages of the
-        plan that are not lost; over: the placement has ended."""
+        """Return the bytes that each machine frees when the placement ends, except those that it already reports as
+        free.
+
+        present: the stages of the plan that are not lost.
+        over: whether the placement has ended.
+        """
         if over or not self.is_loaded:
-            return _sums((*present, *self.ahead()))
+            return _sums((*present, *self.standby()))
         host = self._state.plan.host
         held = _sums(stage for stage_set in self.stage_sets for stage in stage_set.held())
-        return {key: n for key, n in (held | {host: self.here(host)[0]}).items() if n}
+        return {key: n for key, n in (held | {host: self.local_bytes(host)[0]}).items() if n}
 
 
 def _sums(stages: Iterable[PlannedStage]) -> dict[MachineId, int]:
@@ -517,5 +527,5 @@ def _sums(stages: Iterable[PlannedStage]) -> dict[MachineId, int]:
 
 
 def bytes_on(machine: MachineId, stages: Iterable[PlannedStage]) -> int:
-    """Return the bytes that these stages take on that machine."""
+    """Return the bytes that these stages need on this machine."""
     return sum(stage.total_bytes for stage in stages if stage.machine == machine)

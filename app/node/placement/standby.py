@@ -1,5 +1,5 @@
-"""Background work while a placement is idle: standby layers, moves to better machines, replacement of slow or faulty
-ones, and checks of samples."""
+"""Background work of an idle placement: loads standby layers, moves to better machines, replaces slow or faulty
+machines, and checks samples."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from app.node.placement.failover import Failover, Option
 from app.node.placement.placement_state import PlacementState
 
 
-class Slowness:
-    """The slow machines of one placement. Moving its layers starts a new baseline but does not clear the slow
-    machines."""
+class SlowMachines:
+    """Detects machines of one placement that have become slow. Moving layers resets the baseline but not the known
+    slow machines."""
 
     def __init__(self) -> None:
         self._best: dict[MachineId, float] = {}
         self._placed_s: float | None = None
-        self._slow: dict[MachineId, tuple[float, float]] = {}  # time noticed, slowdown factor
+        self._slow: dict[MachineId, tuple[float, float]] = {}  # time of detection, slowdown factor
 
-    def look(self, steps: Mapping[MachineId, float], placed_s: float, now_s: float) -> None:
-        """Update from the current seconds per token of each machine."""
+    def update(self, steps: Mapping[MachineId, float], placed_s: float, now_s: float) -> None:
+        """Update the slow machines from the current seconds per token of each machine."""
         if placed_s != self._placed_s:
             self._placed_s, self._best = placed_s, {}
         self._best = best_steps(self._best, steps)
@@ -55,19 +55,19 @@ class Slowness:
 
     @property
     def slow(self) -> dict[MachineId, float]:
-        """The slowdown factor of each slow machine. Nothing is placed on these."""
+        """The slowdown factor of each slow machine. No layers are placed on these."""
         return {machine: times for machine, (_, times) in self._slow.items()}
 
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-LEAST_BETWEEN_SECONDS = 15.0  # between two plans for standby
-LONGEST_BETWEEN_SECONDS = 240.0  # after repeated failures
+LEAST_BETWEEN_SECONDS = 15.0  # least time between two looks
+LONGEST_BETWEEN_SECONDS = 240.0  # longest time between two looks, after repeated refusals
 
 
 class StandbyManager:
-    """The standby work of pipeline number `place` of a placement. `run` does it until cancelled."""
+    """The standby work of pipeline number `place` of a placement. `run` does it until canceled."""
 
     def __init__(
         self,
@@ -80,29 +80,29 @@ class StandbyManager:
         self._placement, self._place, self._pipeline = state, place, pipeline
         self._failover, self._clock = failover, clock
         self._seen: tuple[int, bool, frozenset[MachineId]] | None = None  # state at the last look
-        self._slowness = Slowness()
+        self._slow_machines = SlowMachines()
         self._looked_s, self._again_s = -LEAST_BETWEEN_SECONDS, math.inf
         self._pause_s = LEAST_BETWEEN_SECONDS
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            await self.turn()
+            await self.run_due_work()
 
     @property
     def _plan(self) -> Plan:
         return self._placement.part(self._place)
 
     def _steps_s(self) -> dict[MachineId, float]:
-        """Return the seconds per token of each machine. With several pipelines it is empty, since a slow one gets
-        fewer requests."""
-        if self._placement.is_several:
+        """Return the seconds per token of each machine, or nothing if there are several pipelines, because a slow one
+        simply gets fewer requests."""
+        if self._placement.is_replicated:
             return {}
         steps = self._pipeline.steps_s()
         return {MachineId(key or self._plan.host): step_s for key, step_s in steps.items()}
 
     def _move(self, option: Option) -> None:
-        """Move to a better placement while idle. A request that arrives during the move waits for it."""
+        """Move to a better placement while idle. A request that arrives during the move waits for its end."""
         placement, now = self._placement, self._plan
         why = _why_moved(now, option[0])
         if slow := [stage.name for stage in now.stages if stage.machine in placement.replaced]:
@@ -110,21 +110,21 @@ class StandbyManager:
         log.info("the pipeline of %s moves to a better placement", now.stages[0].name)
         self._failover.intend(option)
         is_taken = self._pipeline.break_off(Loss("", "", why, time.monotonic()))
-        placement.is_moving = is_taken and not placement.is_several
+        placement.is_moving = is_taken and not placement.is_replicated
 
-    async def turn(self) -> None:
+    async def run_due_work(self) -> None:
         """Do the work that is due."""
         placement = self._placement
-        self._slowness.look(self._steps_s(), placement.placed_s, self._clock())
+        self._slow_machines.update(self._steps_s(), placement.placed_s, self._clock())
         if self._is_look_due():
             self._looked_s = self._clock()
-            self._schedule_next(await self._run_while_idle(self.look()))
+            self._schedule_next(await self._run_while_idle(self.improve()))
         elif self._checks_are_due():
             await self._run_while_idle(self.check())
 
     def _schedule_next(self, is_done: bool) -> None:
-        """Schedule the next look even if nothing changes, since a faulty machine may still serve, a request may have
-        interrupted the work, or a refusal may be temporary. Refusals double the pause."""
+        """Schedule another look that does not wait for a change if a faulty machine still serves, a request
+        interrupted the work, or a refusal may be temporary. Each refusal doubles the pause."""
         was_refused = not is_done and self._placement.last_request_s <= self._looked_s
         longer_s = min(2 * self._pause_s, LONGEST_BETWEEN_SECONDS)
         self._pause_s = longer_s if was_refused and not self._doubted() else LEAST_BETWEEN_SECONDS
@@ -132,28 +132,28 @@ class StandbyManager:
         self._again_s = math.inf if settled else self._looked_s + self._pause_s
 
     async def _run_while_idle(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do the work until a request comes. Return whether it was finished."""
+        """Do the work until a request arrives. Return whether it was finished."""
         try:
             await run_until(self._placement.busy, work, StageLost("pipeline_closed"))
         except AppError as error:
-            log.info("no more is done ahead now: %s", error.reason)
-        except Exception:  # the outer wall of this task: the placement keeps serving without standby work
-            log.exception("what is done ahead")
+            log.info("standby work stopped: %s", error.reason)
+        except Exception:  # after an unexpected error, the placement keeps serving without standby work
+            log.exception("standby work failed")
         else:
             return True
         return False
 
     async def check(self) -> None:
-        """Check a waiting sample of a lender's work, if there is one."""
+        """Check the oldest sample of a lender's work, if there is one."""
         if self._failover.verifier is not None:
             await self._failover.verifier.check_oldest(self._plan)
 
-    async def look(self) -> None:
+    async def improve(self) -> None:
         """Look for a better placement, then prepare for the loss of each other machine."""
         try:
             if (right := await self._without_doubted()) is not None:
                 await self._failover.prepare(right[0])
-                if self._doubted():  # it may have been released in the meantime
+                if self._doubted():  # the machine may have been released in the meantime
                     self._move(right)
                     return
             if (better := await self._without_slow() or await self._better()) is not None:
@@ -167,10 +167,10 @@ class StandbyManager:
         machines = {stage.machine for stage in self._plan.stages} - {here}
         failed: AppError | None = None
         # with several pipelines, the others continue the answers of a lost one
-        for machine in () if self._placement.is_several else machines:
+        for machine in () if self._placement.is_replicated else machines:
             try:
                 await self._cover_loss(machine)
-            except AppError as error:  # the layers of the other machines can be covered anyway
+            except AppError as error:  # the loss of the other machines can still be covered
                 failed = error
         if failed is not None:
             raise failed
@@ -180,8 +180,9 @@ class StandbyManager:
         now, placement = self._clock(), self._placement
         if now - placement.last_request_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
             return False
-        failed = self._failover.left_out()  # until some minutes have passed, which counts as a change too
-        odd = frozenset(self._slowness.slow) | self._doubted() | failed
+        # a machine leaves this set after some minutes, which also counts as a change
+        failed = self._failover.left_out()
+        odd = frozenset(self._slow_machines.slow) | self._doubted() | failed
         seen = placement.n_changes, self._may_move(), odd
         is_new, self._seen = seen != self._seen, seen
         return is_new or now >= self._again_s
@@ -191,13 +192,13 @@ class StandbyManager:
         return checks is not None and checks.is_due and now - self._placement.last_request_s >= QUIET_S
 
     def _doubted(self) -> frozenset[MachineId]:
-        """Return the pipeline's machines that computed wrong numbers."""
+        """Return the pipeline's machines that are in quarantine."""
         checks, stages = self._failover.verifier, self._plan.stages
         return frozenset(stage.machine for stage in stages if checks and stage.machine in checks.quarantine)
 
     async def _without_doubted(self) -> Option | None:
-        """Return a placement without the machines that computed wrong numbers, which the planner avoids. None if there
-        are no such machines or nothing else fits."""
+        """Return a placement without the quarantined machines, or None if the pipeline uses none or nothing
+        else fits."""
         if not self._doubted():
             return None
         try:
@@ -209,11 +210,11 @@ class StandbyManager:
         return may_move(self._clock(), self._placement.last_request_s, self._placement.placed_s)
 
     async def _better(self) -> Option | None:
-        """Return the best placement possible now if it is clearly better than the current one."""
+        """Return the best possible placement if it is clearly better than the current one."""
         if not self._may_move() or self._doubted():
             return None
         now = self._plan
-        away = frozenset(self._slowness.slow) - {stage.machine for stage in now.stages} - {now.host}
+        away = frozenset(self._slow_machines.slow) - {stage.machine for stage in now.stages} - {now.host}
         best_steps, *alternatives = await self._failover.options(away)
         same = [plan for plan, _ in alternatives if plan.stages == now.stages]
         ordered = self._placement.order.split
@@ -225,11 +226,11 @@ class StandbyManager:
         return best_steps if is_clearly_better(same[0].forecast, best_steps[0].forecast) else None
 
     async def _without_slow(self) -> Option | None:
-        """Return a placement without a machine that became much slower, if it is clearly better than keeping that
+        """Return a placement without a machine that has become much slower, if this is clearly better than keeping the
         machine."""
         if not self._may_move():
             return None
-        now, slow = self._plan, self._slowness.slow
+        now, slow = self._plan, self._slow_machines.slow
         for machine in {stage.machine for stage in now.stages[1:-1]} & slow.keys() - {now.host}:
             try:
                 option, *_ = await self._failover.options(frozenset(slow) - {now.host})
@@ -242,7 +243,7 @@ class StandbyManager:
         return None
 
     async def _cover_loss(self, machine: MachineId) -> None:
-        """Store the layers of this machine where they would be needed if it were lost."""
+        """Prepare for the loss of this machine by storing its layers where they would then be needed."""
         plan = await self._soonest_without(machine)
         if plan is None:
             return
@@ -252,9 +253,9 @@ class StandbyManager:
             await self._failover.prepare(plan, only=stage, load=load)
 
     async def _soonest_without(self, machine: MachineId) -> Plan | None:
-        """Return the placement without this machine that can be ready first. Slow machines are used only if nothing
-        else fits. None if nothing fits."""
-        slow = frozenset({machine, *self._slowness.slow}) - {self._plan.host}
+        """Return the placement without this machine that can be ready first, or None if nothing fits. Slow machines
+        are used only if nothing else fits."""
+        slow = frozenset({machine, *self._slow_machines.slow}) - {self._plan.host}
         for without in dict.fromkeys((slow, frozenset({machine}))):
             try:
                 plan, _ = await self._failover.soonest(without)
@@ -269,7 +270,7 @@ def _sizes(plan: Plan) -> list[int]:
 
 
 def _why_moved(before: Plan, after: Plan) -> Reason:
-    """Return the reason shown to requests while the pipeline moves."""
+    """Return the reason to show to requests while the pipeline moves."""
     held = {stage.machine for stage in before.stages}
     names = [stage.name for stage in after.stages if stage.machine not in held]
     facts: dict[str, Fact] = {"machine": " and ".join(dict.fromkeys(names))}

@@ -1,1 +1,2 @@
-"""The inputs of plans: speeds, sizes, forecasts and their errors."""
+"""Planning: how a model is placed on the machines, from their speeds, memory and links, and how forecasts
+turned out."""

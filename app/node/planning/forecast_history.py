@@ -1,4 +1,4 @@
-"""The outcomes of forecasts: saved, shown and learned from."""
+"""The outcomes of forecasts, which are saved, shown to the user and used to correct later forecasts."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from app.machine.paths import write_atomically
 log = logging.getLogger(__name__)
 
 
-MOST_PLACEMENTS = 64  # whose habits are kept, the latest ones
-MOST_KEPT = 200  # outcomes, about a day's worth in a household
+MOST_PLACEMENTS = 64  # placements whose habits are stored; the latest ones win
+MOST_KEPT = 200  # outcomes, about one day of use in a household
 FEWEST_READ = 32  # tokens of a prompt; shorter ones are processed like output
-LAST_READ = 10  # answers used to judge the speed of reading prompts
+LAST_READ = 10  # answers whose median gives the speed of reading prompts
 FEWEST_TOKENS = 8  # shorter answers say little about the decoding speed
 FAR_OFF = 2.0  # a forecast wrong by this factor is based on outdated measurements
-MOST_GUESSED = 0.02  # of the tokens; more speculation would look like slow machines
+MOST_GUESSED = 0.02  # share of the tokens that speculation may produce; more of it would distort the measured speed
 
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 
 
 class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The forecast and the measured times of an answer that had the pool to itself."""
+    """The forecast and the measured times of an answer that ran without other answers in progress."""
 
     at: float  # Unix time
     model: str
     machines: int
-    prompt_tokens: int  # computed ones, without reused ones
+    prompt_tokens: int  # computed tokens, without reused ones
     output_tokens: int
     forecast_ttft_s: Seconds
     ttft_s: Seconds
@@ -55,13 +55,13 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @property
     def errors(self) -> tuple[float, float]:
-        """The relative errors of the forecast for the first token and for decoding, as shares of the measured times."""
+        """The relative errors of the forecast time to first token and of the forecast decoding speed."""
         first = self.forecast_ttft_s / self.ttft_s - 1 if self.ttft_s else 0.0
         return first, self.forecast_tok_s / self.tok_s - 1 if self.tok_s else 0.0
 
     @property
     def is_far_off(self) -> bool:
-        """Return whether the measurements behind the forecast are no longer valid."""
+        """Return whether the error is so large that the measurements behind the forecast must be outdated."""
         return far_off(self.forecast_ttft_s, self.ttft_s) or far_off(self.forecast_tok_s, self.tok_s)
 
 
@@ -79,7 +79,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ForecastHistory:
-    """The outcomes and corrections of forecasts, in a small JSON file. An unreadable file counts as empty."""
+    """The outcomes of forecasts and the corrections learned from them, in a small JSON file. An unreadable file counts
+    as empty."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
@@ -93,20 +94,21 @@ class ForecastHistory:
         return self._corrections.corrected(machine)
 
     def with_corrections(self, plan: Plan) -> Plan:
-        """Return the plan with the current corrections of its machines, which may have changed since it was made."""
+        """Return the plan with the current corrections of its machines, which may have changed since the plan was
+        made."""
         return replace(plan, machines=tuple(map(self.corrected, plan.machines)))
 
     def expected(self, plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
-        """Return the forecast of such an answer if it has the pool to itself, based on this placement's own answers or
-        else on its machines' corrections."""
-        habit = self._habits.get(key_of(plan, model))
+        """Return the forecast for an answer with these token counts while no other answer is in progress. It is based
+        on earlier answers of this placement, or, if there are none, on the corrections of its machines."""
+        habit = self._habits.get(placement_key(plan, model))
         if habit is None:
             return forecast_alone(self.with_corrections(plan), model, prompt, output)
         plain = forecast_alone(_plain(plan), model, prompt, output)
         return habit.corrected(plain) if plain else None
 
     def unlearn(self, machines: Container[MachineId]) -> None:
-        """Forget the corrections of these machines, because the measurements behind them are no longer valid."""
+        """Forget the corrections of these machines, because the measurements that they correct are outdated."""
         self._corrections = self._corrections.without(machines)
         self._habits = {
             key: habit
@@ -115,14 +117,14 @@ class ForecastHistory:
         }
 
     def learn(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
-        """Compare an answer that had the pool to itself with its forecast. Return None if there is no forecast, the
-        answer is too short, or speculation changed its speed."""
+        """Compare an answer, during which no other was in progress, with its forecast and learn from the difference.
+        Return None if there is no forecast, the answer is too short, or speculation changed its speed."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         known = forecast_alone(self.with_corrections(plan), model, computed, n_tokens)
         expected = self.expected(plan, model, computed, n_tokens)
         if known is None or n_tokens < FEWEST_TOKENS or summary.guessed > n_tokens * MOST_GUESSED:
             return None
-        if not known.estimated:  # the error of an estimate is not the machine's
+        if not known.estimated:  # the error of an estimate says nothing about the machine
             self._correct(plan, known, summary)
         outcome = self._outcome(plan, model, summary, expected or known)
         self._outcomes.append(outcome)
@@ -131,7 +133,7 @@ class ForecastHistory:
         return outcome
 
     def interrupted(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
-        """Return the outcome of an interrupted answer, or None without a forecast. Nothing is learned from it."""
+        """Return the outcome of an interrupted answer, or None if there is no forecast. Nothing is learned from it."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         expected = self.expected(plan, model, computed, n_tokens)
         return self._outcome(plan, model, summary, expected) if expected and n_tokens >= FEWEST_TOKENS else None
@@ -151,8 +153,8 @@ class ForecastHistory:
         )
 
     def reading_ratio(self, model: str) -> float | None:
-        """Return the measured time of reading this model's prompts over the forecast time, or None if no sufficiently
-        long prompt was read."""
+        """Return the ratio of measured to forecast time for reading this model's prompts, or None if no prompt was
+        long enough."""
         ratios = [
             outcome.ttft_s / outcome.forecast_ttft_s
             for outcome in self._outcomes
@@ -161,7 +163,7 @@ class ForecastHistory:
         return statistics.median(ratios[-LAST_READ:]) if any(ratios[-LAST_READ:]) else None
 
     def keep_only(self, members: Mapping[MachineId, object]) -> None:
-        """Forget machines that were removed."""
+        """Forget machines that left the household."""
         machines = _only(self._corrections.machines, members)
         self._corrections = Corrections(machines, _only(self._corrections.links, members))
         self._habits = {
@@ -171,7 +173,7 @@ class ForecastHistory:
         }
 
     def snapshot(self) -> ForecastErrors:
-        """Return the median errors of the forecasts, and the corrections."""
+        """Return the median errors of the forecasts and the corrections of the machines."""
         errors = [outcome.errors for outcome in self._outcomes]
         middle = [statistics.median(abs(each[n]) for each in errors) if errors else None for n in (0, 1)]
         return ForecastErrors(
@@ -185,7 +187,7 @@ class ForecastHistory:
         )
 
     def _correct(self, plan: Plan, known: Forecast, summary: Summary) -> None:
-        """Correct each machine and its link by the total time of its stages."""
+        """Update the corrections of each machine and its link from the total time of the machine's stages."""
         measured: dict[MachineId, float] = {}
         for stage, figures in zip(plan.stages, summary.stages, strict=True):
             measured[stage.machine] = measured.get(stage.machine, 0.0) + figures.busy_s
@@ -196,8 +198,8 @@ class ForecastHistory:
             )
 
     def _learn_habit(self, plan: Plan, model: Model, computed: int, summary: Summary) -> None:
-        """Update what is known of this placement from its answer."""
-        plain, key = (forecast_alone(_plain(plan), model, computed, len(summary.token_ids)), key_of(plan, model))
+        """Update the habit of this placement from its answer."""
+        plain, key = (forecast_alone(_plain(plan), model, computed, len(summary.token_ids)), placement_key(plan, model))
         if plain is not None:
             habit = self._habits.pop(key, PlacementCorrection())
             self._habits[key] = habit.learned(plain, summary.ttft_s, summary.decode_tok_s)
@@ -205,25 +207,25 @@ class ForecastHistory:
             del self._habits[oldest]
 
     def content(self) -> bytes:
-        """Return the content of the file."""
+        """Return the content for `save`."""
         machines, links = self._corrections.machines, self._corrections.links
         return msgspec.json.encode(_File(list(self._outcomes), dict(machines), dict(links), self._habits))
 
     def save(self, content: bytes) -> None:
-        """Write the file. Call it in a thread."""
+        """Write the file. Call this in a thread."""
         try:
             write_atomically(self._file, content)
         except OSError as error:
-            log.warning("what came of forecasts cannot be kept: %s", error)
+            log.warning("the forecast history could not be saved: %s", error)
 
 
 def forecast_alone(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
-    """Return the forecast of an answer with these token counts that has the pool to itself, or None if part of the
-    plan was not measured."""
+    """Return the forecast for an answer with these token counts while no other answer is in progress, or None if a
+    part of the plan was not measured."""
     prompt, output = max(1, prompt), max(1, output)
     work = replace(
         plan.workload,
-        context=2 * (prompt + output),  # enough in any case: this forecast is about time, not memory
+        context=2 * (prompt + output),  # always large enough, because this forecast is about time, not memory
         users=1,
         prompt_tokens=prompt,
         output_tokens=output,
@@ -233,13 +235,13 @@ def forecast_alone(plan: Plan, model: Model, prompt: int, output: int) -> Foreca
 
 def load(file: Path) -> _File:
     """Return the saved history. A damaged file counts as empty."""
-    read = read_json_or_default(file, _File, "what came of forecasts")
+    read = read_json_or_default(file, _File, "the forecast history")
     habits = {key: habit for key, habit in read.placements.items() if _is_sound(habit)}
     return _File(read.outcomes[-MOST_KEPT:], _sound(read.machines), _sound(read.links), habits)
 
 
-def key_of(plan: Plan, model: Model) -> str:
-    """Return the key of a model's placement, which lists each machine and its number of layers in order."""
+def placement_key(plan: Plan, model: Model) -> str:
+    """Return the key of a placement: the model's ID, and each machine with its number of layers, in order."""
     return " ".join([model.id, *(f"{stage.machine}:{len(stage.layers)}" for stage in plan.stages)])
 
 
@@ -248,7 +250,7 @@ def _machines_in(key: str) -> list[MachineId]:
 
 
 def _plain(plan: Plan) -> Plan:
-    """Return the plan with its machines as measured, without corrections."""
+    """Return the plan with the measured speeds of its machines, without corrections."""
     return replace(plan, machines=tuple(map(Corrections().corrected, plan.machines)))
 
 

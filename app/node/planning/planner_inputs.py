@@ -1,4 +1,4 @@
-"""The inputs of a plan: the connected machines, their speed with the model and the quality of their links."""
+"""The inputs of a plan: the connected machines, their speeds with the model and the quality of their links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core.recovery.recovery import RecentFailures
 from app.node.control.json_bodies import Report
 from app.node.links.link_registry import LinkRegistry
 from app.node.planning.forecast_history import ForecastHistory
-from app.node.planning.measuring import Basis, Measuring
+from app.node.planning.speed_measurer import SpeedBasis, SpeedMeasurer
 from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
 
@@ -28,10 +28,10 @@ Released = Mapping[MachineId, int]
 
 @dataclass(frozen=True, slots=True)
 class PlannerInputs:
-    """The household as the planner sees it."""
+    """Collects the inputs of a plan from the services that measure machines and links."""
 
     candidates: Callable[[Released], tuple[Candidate, list[Candidate]]]
-    measures: Measuring
+    speed_measurer: SpeedMeasurer
     links: LinkRegistry
     forecasts: ForecastHistory
     quarantine: Quarantine
@@ -41,45 +41,49 @@ class PlannerInputs:
     async def speeds(
         self, entry: Entry, batch_rows: int, report: Report, *, known_only: bool = False, without: Collection[str] = ()
     ) -> Speeds:
-        """Return the speed of each machine with a model, measuring it now if it is unknown.
+        """Return the speed of each machine with a model, measuring unknown speeds now.
 
-        known_only: nothing is measured. without: machines not to wait for. A speed is None if the machine cannot
-        provide it.
+        known_only: measure nothing.
+        without: machines to leave out.
+
+        A speed is None if the machine cannot provide it.
         """
         me, names, shared = await self._everybody(known_only=known_only, without=without)
-        return await self.measures.speeds(
+        return await self.speed_measurer.speeds(
             entry, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
         )
 
-    async def speeds_like(self, basis: Basis, batch_rows: int, report: Report, *, known_only: bool) -> Speeds:
-        """Return the speeds for a model that is not here, from a plain layer as a stand-in."""
+    async def speeds_like(self, basis: SpeedBasis, batch_rows: int, report: Report, *, known_only: bool) -> Speeds:
+        """Return the speeds for a model that is not on this computer, derived from a plain layer as a stand-in."""
         me, names, shared = await self._everybody(known_only=known_only)
-        return await self.measures.speeds_like(
+        return await self.speed_measurer.speeds_like(
             basis, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
         )
 
-    def unforecast(self, model: Model) -> Reason | None:
+    def why_not_forecast(self, model: Model) -> Reason | None:
         """Return why the speed of a model cannot be forecast."""
-        return self.measures.unforecast(model.id)
+        return self.speed_measurer.why_not_forecast(model.id)
 
-    def unmeasured(self, name: str) -> Reason | None:
+    def why_not_measured(self, name: str) -> Reason | None:
         """Return why a machine could not be measured."""
-        return self.measures.unmeasured(name)
+        return self.speed_measurer.why_not_measured(name)
 
     async def _everybody(
         self, *, known_only: bool, without: Collection[str] = ()
     ) -> tuple[tuple[MachineId, str], dict[MachineId, str], bool]:
-        """Return this machine, the lenders by name, and whether they share one computer."""
+        """Return this machine's ID and name, the names of the lenders by ID, and whether some of them run on this
+        computer."""
         host, everybody = self.candidates({})
         lenders = [lender for lender in everybody if lender.is_lending and lender.id not in without]
         if not known_only:
-            await self.links.known(lender.id for lender in lenders)
-        # nodes that share one computer would slow each other down
+            await self.links.measure_unknown(lender.id for lender in lenders)
+        # nodes on the same computer would slow each other down
         shared = any(_kind(self.links.link(lender.id)) is LinkKind.LOOPBACK for lender in lenders)
         return (host.id, host.name), {lender.id: lender.name for lender in lenders}, shared
 
     def machines(self, released: Released, speeds: Speeds) -> tuple[Candidate, list[Candidate]]:
-        """Return host and lenders with everything measured of them. `released`: bytes that they are freeing now."""
+        """Return the host and the lenders with all their measurements. `released`: bytes that each machine is freeing
+        now."""
         host, lenders = self.candidates(released)
         seen = [
             self.forecasts.corrected(
@@ -95,20 +99,20 @@ class PlannerInputs:
         return self.forecasts.corrected(replace(host, speed=speeds.get(host.id))), seen
 
     async def doubt(self, entry: Entry, batch_rows: int, used: Collection[MachineId]) -> bool:
-        """Doubt the measurements behind a forecast that was far off, so that they are repeated soon.
+        """Mark the measurements behind a forecast that was far off as doubtful, so that they are repeated soon.
 
         Return False if they were repeated recently and are still valid.
         """
         me = self.candidates({})[0].id
-        doubted = (await self.measures.doubt(entry, batch_rows, me)) & set(used)
+        doubted = (await self.speed_measurer.doubt(entry, batch_rows, me)) & set(used)
         self.forecasts.unlearn(doubted)
         for machine in set(used) - {me}:
             self.links.doubt(machine)
         return bool(doubted)
 
 
-def lenders_but(me: MachineId, household: Household, released: Released) -> list[Candidate]:
-    """Return the connected lenders. `released`: bytes that they are freeing now."""
+def connected_lenders(me: MachineId, household: Household, released: Released) -> list[Candidate]:
+    """Return the connected lenders as candidates for a plan. `released`: bytes that each of them is freeing now."""
     lenders = [
         Candidate(
             key,

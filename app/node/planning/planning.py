@@ -1,4 +1,4 @@
-"""Planning: turns an order to load a model into a plan, with the machines and speeds of the moment."""
+"""Planning: turns a request to load a model into a plan for the machines that are connected now."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.network import messages
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from backends.contract import CELLS_STEP, KEEP_ALL, LLAMACPP, Keep, KvType, Number, StageConfig, keeps_apart
 
-CONTEXT = 4096  # positions of one answer by default
+CONTEXT = 4096  # default length of prompt and answer together
 LEAST_CONTEXT = 2  # one prompt token and one output token
 USERS = 1
 BATCH_ROWS = 64
@@ -41,12 +41,12 @@ class Sizes:
     kv_cells: int
     context: int
     batch_rows: int
-    threads: Threads  # of this machine's worker
+    threads: Threads  # threads of this machine's worker
     kv: KvType = KvType.F16
     keep: Keep = KEEP_ALL
 
     def config(self, stage: PlannedStage, entry: Entry, path: str) -> StageConfig:
-        """Return the config for this machine's own worker."""
+        """Return the config of a stage that runs in this machine's own worker."""
         return StageConfig(
             engine=LLAMACPP,
             path=path,
@@ -65,7 +65,7 @@ class Sizes:
             keep=self.keep,
         )
 
-    def order(self, stage: PlannedStage, model: Model, run: Run, manifest: str) -> messages.OpenStage:
+    def open_message(self, stage: PlannedStage, model: Model, run: Run, manifest: str) -> messages.OpenStage:
         """Return the message that opens the stage on a lender."""
         return messages.OpenStage(
             request=0,
@@ -89,23 +89,25 @@ class Sizes:
         )
 
 
-class StateRule:
-    """The rule of one host for keeping recurrent states, which compares the cost of copying one with the cost of
-    reading the prompt again (app/core/planner/stage_memory.py). `reading` corrects the forecast time of reading by
-    earlier prompts of the model. The speed of copying memory is measured once."""
+class RecurrentStateRule:
+    """Decides which recurrent states a host keeps, by comparing the cost of copying a state with the cost of reading
+    the prompt again (app/core/planner/stage_memory.py).
+
+    reading: returns the ratio of measured to forecast time for reading a model's prompts, or None if it is unknown.
+    """
 
     def __init__(self, reading: Callable[[str], float | None]) -> None:
         self._byte_s, self._reading = 0.0, reading
 
     async def with_reason(self, plan: Plan, model: Model) -> Plan:
-        """Return the plan with a reason about the states it keeps, if the model has states."""
+        """Return the plan with a reason that explains which states are kept, if the model has states."""
         if not model.state_bytes:
             return plan
         self._byte_s = self._byte_s or await asyncio.to_thread(memory_copy_s_per_byte)
         return replace(plan, reasons=(*plan.reasons, _reason(self._costs(plan, model))))
 
     def keep(self, plan: Plan, model: Model) -> Keep:
-        """Return the rule for keeping states, which all stages of the plan follow."""
+        """Return the rule for keeping states, which applies to all stages of the plan."""
         return keep_rule(self._costs(plan, model)) if model.state_bytes else KEEP_ALL
 
     def _costs(self, plan: Plan, model: Model) -> StateCosts:
@@ -128,11 +130,11 @@ def _reason(costs: StateCosts) -> Reason:
 
 
 class Planner:
-    """The planner of one host. `threads` are those of its own worker."""
+    """The planner of one host. `threads` are the threads of its own worker."""
 
     def __init__(self, planner_inputs: PlannerInputs, threads: Threads) -> None:
-        self._outlook, self._threads = planner_inputs, threads
-        self._states = StateRule(planner_inputs.forecasts.reading_ratio)
+        self._planner_inputs, self._threads = planner_inputs, threads
+        self._states = RecurrentStateRule(planner_inputs.forecasts.reading_ratio)
 
     async def plan(
         self,
@@ -143,10 +145,11 @@ class Planner:
         limits: Mapping[MachineId, int] | None = None,
         topologies: frozenset[Topology] = ALL_TOPOLOGIES,
     ) -> Plan:
-        """Return the placement. `limits`: free bytes reported by lenders. Raises DoesNotFit or BadInput."""
+        """Return the plan for a request. `limits`: free bytes reported by lenders that refused. Raises DoesNotFit or
+        BadInput."""
         if not model.writes:
             raise BadInput("model_only_embeds", name=model.name)
-        host, lenders = self._outlook.machines(released, speeds)
+        host, lenders = self._planner_inputs.machines(released, speeds)
         if host.id in order.without:
             raise BadInput("host_not_left_out", machine=host.name)
         if order.anyway:
@@ -163,7 +166,7 @@ class Planner:
         if order.context and order.context > model.context_length:
             raise BadInput("context_too_long", asked=order.context, most=model.context_length)
         users = order.users or USERS
-        if users >= LEAST_SLOTS:  # each slot has its own cells, which come in whole steps
+        if users >= LEAST_SLOTS:  # each slot has its own cells, allocated in whole steps
             context = min(-(-context // CELLS_STEP) * CELLS_STEP, model.context_length)
         if order.kv is not KvType.F16 and not model.quantized_kv:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
@@ -171,7 +174,7 @@ class Planner:
         if order.shape in ("one", "split") and order.split is not None:
             raise BadInput("shape_and_split")
         topologies = frozenset({TOPOLOGY_OF[order.shape]}) if order.shape else topologies
-        # up to a second of computing for ten machines, too long for the event loop, which answers heartbeats
+        # takes up to a second for ten machines, which would delay the heartbeats of the event loop
         try:
             chosen = await asyncio.to_thread(
                 plan_with_wire if order.number == "auto" else plan,
@@ -185,8 +188,8 @@ class Planner:
         except AppError as error:
             raise known.explain(error) from error
         chosen = replace(chosen, reasons=(*chosen.reasons, *known.reasons))
-        chosen = with_forecast_basis(chosen, self._outlook.unforecast(model) if speeds else None)
-        chosen = with_unmeasured_causes(chosen, self._outlook.unmeasured)
+        chosen = with_forecast_basis(chosen, self._planner_inputs.why_not_forecast(model) if speeds else None)
+        chosen = with_unmeasured_causes(chosen, self._planner_inputs.why_not_measured)
         return await self._states.with_reason(chosen, model)
 
     def sizes(self, chosen: Plan, order: requests.LoadModel, model: Model) -> Sizes:
@@ -205,7 +208,7 @@ class Planner:
 
 
 def with_forecast_basis(chosen: Plan, unforecast: Reason | None) -> Plan:
-    """Return the plan with a reason about the basis of its forecast, or about why there is none."""
+    """Return the plan with a reason that states the basis of its forecast, or why there is no forecast."""
     if chosen.forecast is not None:
         return replace(chosen, reasons=(*chosen.reasons, Reason(_basis(chosen, chosen.forecast))))
     if unforecast is None:
@@ -221,7 +224,7 @@ def _basis(chosen: Plan, forecast: Forecast) -> str:
 
 
 def with_unmeasured_causes(chosen: Plan, why: Callable[[str], Reason | None]) -> Plan:
-    """Return the plan with the cause for each machine that could not be measured."""
+    """Return the plan with the reason why each unmeasured machine could not be measured."""
     reasons = []
     for reason in chosen.reasons:
         cause = why(str(reason.facts["machine"])) if reason.code == "plan_unmeasured" else None
@@ -231,5 +234,5 @@ def with_unmeasured_causes(chosen: Plan, why: Callable[[str], Reason | None]) ->
 
 
 def lent_bytes_by_machine(chosen: Plan) -> dict[MachineId, int]:
-    """Return the bytes lent by each machine that was considered."""
+    """Return the bytes lent by each machine that the plan considered."""
     return {machine.id: machine.lends_bytes for machine in chosen.machines}

@@ -1,4 +1,5 @@
-"""Verdicts on models that are not here yet: whether they fit, where their layers would go, and at what speed."""
+"""Verdicts on models that are not on this computer yet: whether they fit, how they would be placed, and how fast they
+would run."""
 
 from __future__ import annotations
 
@@ -23,16 +24,16 @@ from app.core.planner.speed_estimates import estimated_effort, estimated_model
 from app.core.planner.verdict import StarterOption, VerdictWord, choose_starter, judge
 from app.core.reasons import sentence
 from app.node.control.json_bodies import Report
-from app.node.planning.measuring import Basis
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import BATCH_ROWS, CONTEXT, USERS
+from app.node.planning.speed_measurer import SpeedBasis
 from app.node.snapshot import describe_plan
 
-MOST_CONTEXT = 1 << 24  # if nothing is known
+MOST_CONTEXT = 1 << 24  # if the catalog states no context length
 
 
 async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, int]) -> Starter | None:
-    """Return the model of the catalog to begin with, or None if none fits with room to spare. Nothing is measured."""
+    """Return the catalog's recommended first model, or None if none fits with memory to spare. Nothing is measured."""
     known = await asyncio.to_thread(load_catalog)
     host, lenders = planner_inputs.machines(released, {})
     together = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
@@ -47,14 +48,14 @@ async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, in
         order = requests.JudgeModels([_sketch(offer, version)], place=True)
         known_verdicts |= (await verdicts(order, planner_inputs, released, lambda _: None)).verdicts
         options.append(_option(offer, version, known_verdicts[offer.id]))
-        if options[-1].suits:  # the best come first, so the rest need not be judged
+        if options[-1].suits:  # the best offers come first, so the rest need no verdict
             break
     chosen = choose_starter(options)
     if chosen is None:
         return None
     offer, file = versions[chosen.key]
     parts = known_verdicts[chosen.key].parts
-    assert parts is not None  # whatever fits was summed up
+    assert parts is not None  # a model that fits has a breakdown of its memory
     return Starter(
         offer.id,
         offer.name,
@@ -94,7 +95,8 @@ def _option(offer: OfferedModel, file: OfferedFile, verdict: Verdict) -> Starter
 async def verdicts(
     order: requests.JudgeModels, planner_inputs: PlannerInputs, released: Mapping[MachineId, int], report: Report
 ) -> Verdicts:
-    """Return one verdict per sketch by its key. With `place`, it includes the plan and its estimated speed."""
+    """Return a verdict for each sketch by its key. If `order.place` is set, each includes the plan and its estimated
+    speed."""
     by_key = {}
     for sketch in order.sketches:
         model = estimated_model(
@@ -114,7 +116,7 @@ async def verdicts(
             speeds = await planner_inputs.speeds_like(basis, BATCH_ROWS, report, known_only=not order.measure)
         host, lenders = planner_inputs.machines(released, speeds)
         there = [lender for lender in lenders if lender.id not in order.without]
-        # some milliseconds each, possibly many times, so not on the event loop
+        # each call takes some milliseconds and there may be many, so not on the event loop
         verdict = await asyncio.to_thread(judge, host, there, model, work)
         placed = await asyncio.to_thread(_placed, host, there, model, work) if order.place else None
         why = _unforecast(sketch) if order.place and basis is None else None
@@ -125,14 +127,14 @@ async def verdicts(
     return Verdicts(by_key)
 
 
-def _basis(sketch: requests.Sketch, model: Model) -> Basis | None:
-    """Return the basis to measure for a sketch, or None for an unknown family."""
+def _basis(sketch: requests.Sketch, model: Model) -> SpeedBasis | None:
+    """Return the basis to measure for a sketch, or None if its model family is unknown."""
     if sketch.architecture not in FAMILIES:
         return None
     kind = kind_of(sketch.quantization)
     _, values, n_bytes = next(tensor for tensor in tensor_types.TENSORS.values() if tensor[0] == kind)
     effort = estimated_effort(model, sketch.parameters, sketch.active_parameters, n_bytes / values)
-    return Basis(stand_in_shape(kind), effort)
+    return SpeedBasis(stand_in_shape(kind), effort)
 
 
 def _unforecast(sketch: requests.Sketch) -> Reason:
@@ -142,7 +144,7 @@ def _unforecast(sketch: requests.Sketch) -> Reason:
 
 
 def _placed(host: Candidate, lenders: Sequence[Candidate], model: Model, work: Workload) -> Plan | None:
-    """Return the plan, or None if it does not fit."""
+    """Return the plan of a model, or None if it does not fit."""
     try:
         chosen = plan(host, lenders, model, work)
     except DoesNotFit:

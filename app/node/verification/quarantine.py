@@ -1,4 +1,4 @@
-"""The quarantine: machines that computed wrong numbers hold no part of a model until a person releases them."""
+"""The quarantine: machines that computed wrong results run no part of a model until the user releases them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Quarantine:
-    """The quarantine of this host. `note` writes to the journal; `changed` is called when the snapshot may differ."""
+    """The machines that this host has quarantined.
+
+    note: adds an event to the journal.
+    changed: called when the snapshot may have changed.
+    """
 
     def __init__(
         self,
@@ -38,17 +42,18 @@ class Quarantine:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._file, self._note, self._changed, self._now = file, note, changed, now
-        self._turn = asyncio.Lock()  # writes in the order of changes
+        self._turn = asyncio.Lock()  # keeps writes in the order of the changes
         self._since = dict(self._read().since)
 
     def _read(self) -> _File:
-        """Return the saved quarantine. A damaged file is set aside and reported, and its machines are used again."""
+        """Return the saved quarantine. If the file is damaged, set it aside and report that its machines are used
+        again."""
         try:
             return read_json(self._file, _File)
         except FileNotFoundError:
             return _File()
         except (OSError, ValueError) as error:
-            log.warning("which machines are doubted cannot be read: %s", error)
+            log.warning("the quarantine could not be read: %s", error)
             self._note(Reason("log_machine_doubts_lost", {"path": str(put_aside(self._file))}))
             return _File()
 
@@ -58,7 +63,7 @@ class Quarantine:
     def reasons(
         self, names: Mapping[MachineId, Machine], other_reasons: Mapping[MachineId, Reason]
     ) -> dict[MachineId, Reason]:
-        """Return `other_reasons` plus the reason of each quarantined machine that is online."""
+        """Return `other_reasons`, replaced by the quarantine for each quarantined machine that is online."""
         own = {
             key: Reason("machine_doubted", {"machine": names[key].name})
             for key in self._since
@@ -66,21 +71,20 @@ class Quarantine:
         }
         return {**other_reasons, **own}
 
-    async def differs(self, machine: MachineId, name: str) -> None:
-        """Record that a machine computed wrong numbers."""
+    async def add(self, machine: MachineId, name: str) -> None:
+        """Quarantine a machine that computed wrong results."""
         if machine in self._since:
             return
-        log.warning("%s computes other numbers than this machine", name)
+        log.warning("%s computed wrong results and is now in quarantine", name)
         self._since[machine] = self._now()
         self._note(Reason("log_machine_doubted", {"machine": name}))
         await self._kept()
 
-    def unclear(self, name: str) -> None:
-        """Record that the check of this lender decided nothing: the third machine agreed with the lender or with
-        nobody."""
+    def note_inconclusive(self, name: str) -> None:
+        """Record that a check was inconclusive: a third machine agreed with the lender or with neither of the two."""
         self._note(Reason("log_machine_unclear", {"machine": name}))
 
-    async def use_again(self, machine: Machine) -> UseAgainResponse:
+    async def release(self, machine: Machine) -> UseAgainResponse:
         """Release a machine at a person's request. Raises BadInput if it is not in quarantine."""
         if machine.id not in self._since:
             raise BadInput("machine_not_doubted", machine=machine.name)
@@ -90,7 +94,7 @@ class Quarantine:
         return UseAgainResponse(MachineRef(machine.id, machine.name))
 
     def keep_only(self, members: Mapping[MachineId, object]) -> None:
-        """Forget machines that left the household, whose ids never return."""
+        """Forget machines that left the household. Their IDs never return."""
         self._since = {key: at for key, at in self._since.items() if key in members}
 
     async def _kept(self) -> None:
@@ -100,4 +104,4 @@ class Quarantine:
                 content = msgspec.json.encode(_File(self._since))
                 await run_to_completion(partial(write_atomically, self._file, content))
         except OSError as error:
-            log.warning("which machines are doubted cannot be kept: %s", error)
+            log.warning("the quarantine could not be saved: %s", error)

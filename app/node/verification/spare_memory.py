@@ -1,4 +1,4 @@
-"""The spare memory in which samples are checked, freed as soon as anything else needs it."""
+"""The spare memory in which samples are checked. It is freed as soon as anything else needs it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ class SpareMemory:
         self._wanted, self._n_wanting = asyncio.Event(), 0
         self._is_free = asyncio.Event()
         self._is_free.set()
-        self._resident_bytes: Callable[[], int] | None = None  # of the check's worker
+        self._resident_bytes: Callable[[], int] | None = None  # memory of the running check's worker
 
-    def on_call_bytes(self) -> int:
-        """Return the bytes that a check holds now. They are not free, but will be as soon as they are needed."""
+    def reclaimable_bytes(self) -> int:
+        """Return the bytes that the running check occupies. They are not free, but are freed as soon as they are
+        needed."""
         return self._resident_bytes() if self._resident_bytes is not None else 0
 
-    async def within(self, check: Callable[[int], Coroutine[Any, Any, T]]) -> T:
-        """Return the result of a check that may take half of the spare bytes, as all speculative work may. Raises
-        StageLost as soon as the memory is needed, and the check's own errors."""
+    async def run_check(self, check: Callable[[int], Coroutine[Any, Any, T]]) -> T:
+        """Run a check, which may use half of the spare memory like all speculative work, and return its result. Raises
+        StageLost as soon as the memory is needed, and the errors of the check."""
         gone = StageLost("pipeline_closed")
         async with self._turn:
             if self._n_wanting:
@@ -47,8 +48,8 @@ class SpareMemory:
                 self._is_free.set()
 
     @contextmanager
-    def held(self, resident_bytes: Callable[[], int]) -> Iterator[None]:
-        """Count the memory of the check's worker while the block runs."""
+    def count_worker(self, resident_bytes: Callable[[], int]) -> Iterator[None]:
+        """Report the memory of the check's worker while the block runs."""
         self._resident_bytes = resident_bytes
         try:
             yield
@@ -56,15 +57,15 @@ class SpareMemory:
             self._resident_bytes = None
 
     @asynccontextmanager
-    async def wanted(self) -> AsyncIterator[Callable[[], None]]:
-        """Reserve memory or disk space while the block runs. A running check frees its own, and no check begins until
+    async def reserve(self) -> AsyncIterator[Callable[[], None]]:
+        """Claim memory or disk space while the block runs. A running check is stopped first, and no check starts until
         the block ends or calls the yielded function."""
-        with ExitStack() as wish:
+        with ExitStack() as claim:
             self._n_wanting += 1
             self._wanted.set()
-            wish.callback(self._not_wanted)
+            claim.callback(self._not_wanted)
             await self._is_free.wait()
-            yield wish.close
+            yield claim.close
 
     def _not_wanted(self) -> None:
         self._n_wanting -= 1

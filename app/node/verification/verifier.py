@@ -38,7 +38,7 @@ from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread
-from app.node.placement.stages import StageSet, forwarded
+from app.node.placement.stages import StageSet, run_step
 from app.node.planning.planning import Sizes
 from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
@@ -49,36 +49,38 @@ log = logging.getLogger(__name__)
 MOST_TRIES = 8  # for one sample, at growing intervals; on a busy host, every try may be interrupted
 NAME = "the check of a sample"
 FOLDER = "checking"  # separate from the stage store, so that checks evict nothing from it
-CHOICES = ("_exps.", "indexer")  # in names of tensors that select experts or positions
+CHOICES = ("_exps.", "indexer")  # parts of the names of tensors that select experts or positions
 WAYS = (True, False)  # with and without flash attention: two ways to compute the same sums
 
 
 @dataclass(frozen=True, slots=True)
-class Recomputed:
-    """The rows of a sample as this machine computes them in two ways, in f32."""
+class RecomputedRows:
+    """The rows of a sample in f32, as this machine computes them with and without flash attention."""
 
-    one: bytes
-    other: bytes
-    chooses: bool = False  # its layers select experts or positions, so that a row may differ entirely
+    with_flash: bytes
+    without_flash: bytes
+    chooses: bool = False  # the layers select experts or positions, so a row may differ entirely
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """A sample and this machine's results for it."""
+class SampleCheck:
+    """A sample, and this machine's results for it."""
 
     plan: Plan
     sample: Sample
-    again: Recomputed
+    recomputed: RecomputedRows
 
-    def of(self, payload: bytes, machine: MachineId, name: str = "") -> Finding:
-        """Return the finding about a machine that returned these rows. Call it in a thread: comparing many values
-        takes time."""
-        run, again, chooses = self.sample.run, self.again, self.again.chooses
-        with_flash, other = (rows_of(way, run.width, Number.F32) for way in (again.one, again.other))
+    def compare(self, payload: bytes, machine: MachineId, name: str = "") -> Finding:
+        """Return the finding about the machine that computed these rows. Call it in a thread, because comparing many
+        values takes time."""
+        run, recomputed = self.sample.run, self.recomputed
+        with_flash, other = (
+            rows_of(way, run.width, Number.F32) for way in (recomputed.with_flash, recomputed.without_flash)
+        )
         rows = rows_of(payload, run.width, run.number)
         nearer = map(min, *(distances(rows, way) for way in (with_flash, other)))
-        distance = distance_of(list(nearer), chooses=chooses)
-        noise = noise_of(distances(with_flash, other), chooses=chooses)
+        distance = distance_of(list(nearer), chooses=recomputed.chooses)
+        noise = noise_of(distances(with_flash, other), chooses=recomputed.chooses)
         most = honest_limit(noise, run.number, same_kind=self._same_kind(machine))
         said = finding_of(distance, noise, most)
         log.info("a sample of %s: %s, %.2g of at most %.2g apart", name, said, distance, most)
@@ -105,9 +107,9 @@ class Verifier:
         return self._samples.oldest is not None
 
     async def check_oldest(self, plan: Plan) -> None:
-        """Check the oldest sample. If cancelled, it leaves nothing behind and the sample waits for another try.
+        """Check the oldest sample. If canceled, free all resources and keep the sample for another try.
 
-        Raises StageLost if stages must open in the meantime.
+        Raises StageLost if the memory is needed to open stages.
         """
         sample, is_settled = self._samples.oldest, False
         if sample is None:
@@ -119,115 +121,116 @@ class Verifier:
                 self._samples.forget(sample)
 
     def _tried_enough(self, sample: Sample) -> bool:
-        """Return whether to give up the sample, because requests or a need for memory or disk interrupted every try."""
+        """Count a try, and return whether to give up the sample because requests or other needs for memory or disk
+        space interrupted too many tries."""
         n_tries = self._samples.postpone(sample)
         if n_tries < MOST_TRIES:
             return False
         stage = self._stage_set.stage_of(sample.run)
         name = stage.name if stage else "a machine that left"
-        log.info("a sample of %s is forgotten: none of %d tries came to an end", name, n_tries)
+        log.info("a sample of %s is dropped, because all %d tries were interrupted", name, n_tries)
         return True
 
     async def _is_settled(self, plan: Plan, sample: Sample) -> bool:
-        """Return whether another try with this sample would reveal nothing more."""
+        """Check the sample. Return False if another try could still decide it."""
         stage = self._stage_set.stage_of(sample.run)
         if stage is None or stage.machine in self.quarantine:
             return True
         try:
-            again = await self._recomputer.rows(stage, sample)
+            recomputed = await self._recomputer.rows(stage, sample)
         except AppError as error:
-            log.info("a sample of %s is not computed again: %s", stage.name, error.reason)
+            log.info("a sample of %s could not be recomputed: %s", stage.name, error.reason)
             return not isinstance(error, DoesNotFit) and error.reason.code != "pipeline_closed"
-        return await self._is_decided(Check(plan, sample, again), stage)
+        return await self._is_decided(SampleCheck(plan, sample, recomputed), stage)
 
-    async def _is_decided(self, check: Check, stage: PlannedStage) -> bool:
-        """Return whether the comparison is decided. It is not if a third machine is needed and fails to answer."""
+    async def _is_decided(self, check: SampleCheck, stage: PlannedStage) -> bool:
+        """Compare the results and record the outcome. Return False if a third machine was needed but failed
+        to answer."""
         machine, name, answered = stage.machine, stage.name, check.sample.answered
-        lender, third = await asyncio.to_thread(check.of, answered, machine, name), None
+        lender, third = await asyncio.to_thread(check.compare, answered, machine, name), None
         if lender is Finding.DIFFERS:
             try:
                 third = await self._third_finding(check, stage)
             except AppError as error:
                 if error.reason.code == "pipeline_closed":
                     raise
-                log.info("who is right about a sample of %s stays open: %s", name, error.reason)
+                log.info("the check of a sample of %s remains undecided: %s", name, error.reason)
                 return False
         match final_finding(lender, third):
             case Finding.DIFFERS:
-                await self.quarantine.differs(machine, name)
+                await self.quarantine.add(machine, name)
             case Finding.UNCLEAR if lender is Finding.DIFFERS:
-                self.quarantine.unclear(name)
+                self.quarantine.note_inconclusive(name)
         return True
 
-    async def _third_finding(self, check: Check, stage: PlannedStage) -> Finding | None:
-        """Return a third machine's finding on the same rows, or None if no trusted one has these layers. Raises
-        AppError."""
+    async def _third_finding(self, check: SampleCheck, stage: PlannedStage) -> Finding | None:
+        """Return the finding about a third machine's rows for the same sample, or None if no trusted machine has these
+        layers. Raises AppError."""
         sample = check.sample
         step = Step.of([Segment(0, sample.n_rows, 0)], (), sample.given)
-        answer = await self._stage_set.computed_elsewhere(stage, step)
+        answer = await self._stage_set.compute_elsewhere(stage, step)
         if answer is None or answer[0].machine in self.quarantine:
             return None
         other, payload = answer
-        return await asyncio.to_thread(check.of, payload, other.machine, other.name)
+        return await asyncio.to_thread(check.compare, payload, other.machine, other.name)
 
 
 class SampleRecomputer:
-    """Recomputes samples of one model."""
+    """Recomputes samples of one model on this machine."""
 
-    def __init__(self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes, room: SpareMemory) -> None:
+    def __init__(self, entry: Entry, shelf: Shelf, stages: StageStore, sizes: Sizes, spare_memory: SpareMemory) -> None:
         self._entry, self._shelf, self._stages = entry, shelf, stages
-        self._sizes, self._room = sizes, room
+        self._sizes, self._spare_memory = sizes, spare_memory
         self._folder = _folder(stages.folder)
 
-    async def rows(self, stage: PlannedStage, sample: Sample) -> Recomputed:
+    async def rows(self, stage: PlannedStage, sample: Sample) -> RecomputedRows:
         """Return this machine's results for a sample of that stage.
 
-        If cancelled, or if its memory is needed, the worker ends at once and leaves nothing behind. Raises
-        AppError.
+        If canceled, or if the memory is needed, kill the worker and delete its files. Raises AppError.
         """
-        return await self._room.within(partial(self._rows, stage, sample))
+        return await self._spare_memory.run_check(partial(self._rows, stage, sample))
 
-    async def _rows(self, stage: PlannedStage, sample: Sample, room_bytes: int) -> Recomputed:
+    async def _rows(self, stage: PlannedStage, sample: Sample, room_bytes: int) -> RecomputedRows:
         parts = self._parts(stage, room_bytes)
         reads = [*part_paths(Path(self._entry.path)), self._stages.folder, self._folder]
         await asyncio.to_thread(self._clear)
         threads = self._sizes.threads
         worker = await Worker.start(HERE, threads=threads, low_priority=True, reads=reads)
         try:
-            with self._room.held(worker.resident_bytes):
-                return await self.in_parts(worker, stage, parts, sample)
+            with self._spare_memory.count_worker(worker.resident_bytes):
+                return await self.compute_in_parts(worker, stage, parts, sample)
         finally:
             worker.kill(Reason("worker_closed", {"worker": HERE}))
             await worker.close(0.0)
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     def _clear(self) -> None:
-        """Clear the folder. Raises DoesNotFit if it cannot be created."""
+        """Empty the folder. Raises DoesNotFit if it cannot be created."""
         shutil.rmtree(self._folder, ignore_errors=True)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise disk_error(self._folder, error, 0) from error
 
-    async def in_parts(
+    async def compute_in_parts(
         self, worker: Worker, stage: PlannedStage, parts: Sequence[Layers], sample: Sample
-    ) -> Recomputed:
+    ) -> RecomputedRows:
         """Compute the sample in this worker, one part of the stage's layers after another."""
         rows = await asyncio.to_thread(_as_f32, sample)
         row_sets = [rows, rows]
         for part in parts:
             row_sets = await self._run_layers(worker, replace(stage, layers=part), row_sets)
         with_flash, other = row_sets
-        return Recomputed(with_flash, other, await asyncio.to_thread(self._chooses))
+        return RecomputedRows(with_flash, other, await asyncio.to_thread(self._chooses))
 
-    def _parts(self, stage: PlannedStage, room: int) -> tuple[Layers, ...]:
-        """Return the fewest runs of layers that each fit in memory, to be computed in sequence. Raises DoesNotFit."""
+    def _parts(self, stage: PlannedStage, spare_memory: int) -> tuple[Layers, ...]:
+        """Split the layers of the stage into the fewest parts that each fit in memory. Raises DoesNotFit."""
         model, needed = self._entry.model, self._needed
         parts = fewest_runs(
-            stage.layers, model.cuts.boundaries, model.cuts.rules, lambda layers: needed(layers) <= room
+            stage.layers, model.cuts.boundaries, model.cuts.rules, lambda layers: needed(layers) <= spare_memory
         )
         if not parts:
-            raise DoesNotFit("sample_no_room", needed_bytes=needed(stage.layers), free_bytes=room)
+            raise DoesNotFit("sample_no_room", needed_bytes=needed(stage.layers), free_bytes=spare_memory)
         return parts
 
     def _chooses(self) -> bool:
@@ -240,7 +243,7 @@ class SampleRecomputer:
         return model.stage_bytes(layers, Role.MIDDLE) + kv + work_bytes(model.width, rows)
 
     async def _run_layers(self, worker: Worker, part: PlannedStage, row_sets: Sequence[bytes]) -> list[bytes]:
-        """Pass both row sets through one run of layers and return them."""
+        """Pass both sets of rows through one part of the layers and return the results."""
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, part.layers, Role.MIDDLE)
         async with self._file(cut) as path:
             config = self._config(part, str(path))
@@ -251,9 +254,9 @@ class SampleRecomputer:
 
     @asynccontextmanager
     async def _file(self, cut: Cut) -> AsyncIterator[Path]:
-        """Yield the path of the stage file, either the stored one or a temporary one that is removed afterward."""
+        """Yield the path of the stage file: the stored file, or a temporary one that is removed afterward."""
         stage_id = cut.manifest.id
-        self._stages.protect(stage_id)  # on the event loop, so that nothing can come between this and the release
+        self._stages.protect(stage_id)  # called on the event loop, so that a cancellation cannot skip the release
         try:
             if (here := await asyncio.to_thread(self._stages.path, stage_id)) is not None:
                 yield here
@@ -265,7 +268,7 @@ class SampleRecomputer:
         await asyncio.to_thread(own.remove, stage_id)  # if this fails, the whole folder is deleted at the end
 
     def _own_store(self) -> StageStore:
-        """Return a store for one file, limited to the disk space that another machine's upload may take."""
+        """Return a temporary store for one file, with the same limits of disk space as the stage store."""
         store = self._stages
         return StageStore(self._folder, store.limit_bytes, reserve_bytes=store.reserve_bytes)
 
@@ -275,7 +278,7 @@ class SampleRecomputer:
         run = Run(os.urandom(16), Role.MIDDLE, width, Number.F32)
         await open_run(worker, run, config.kv_cells, config)
         client = own_stage(worker, run, NAME, NAME)
-        after = await forwarded(client, Step.of([Segment(0, n_rows, 0)], (), rows))
+        after = await run_step(client, Step.of([Segment(0, n_rows, 0)], (), rows))
         await close_run(worker, run)
         return after
 
@@ -287,12 +290,13 @@ class SampleRecomputer:
 
     @property
     def _cells(self) -> int:
-        """The number of KV cells needed for the largest sample."""
+        """The number of KV cells that the largest sample needs."""
         return -(-self._sizes.batch_rows // CELLS_STEP) * CELLS_STEP
 
 
-def forget_checks(stages: Path) -> None:
-    """Delete the files left by a node that was killed during a check, as large as the layers of one machine."""
+def delete_check_files(stages: Path) -> None:
+    """Delete the files left by a node that was killed during a check. They can be as large as the layers of one
+    machine."""
     shutil.rmtree(_folder(stages), ignore_errors=True)
 
 

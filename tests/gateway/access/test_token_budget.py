@@ -19,7 +19,7 @@ from app.gateway.dialects.embedding_routes import EmbeddingRoutes
 from app.gateway.metrics import Metrics
 from app.gateway.servers.guest_server import GuestRoutes
 from app.inference.pipeline.completion import Delta, GenerationRequest
-from app.node.control.asking import AnswerPart
+from app.node.control.answer_conversion import AnswerPart
 from tests.node.prometheus import samples
 
 
@@ -98,7 +98,7 @@ async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
     async def turn(_: str, model: str) -> AsyncGenerator[str, None]:
         yield model
 
-    async def answered(expected: str, ask: Callable[[Any], Any], *, brings: bool) -> AsyncGenerator[AnswerPart, None]:
+    async def answered(expected: str, ask: Callable[[Any], Any], *, may_load: bool) -> AsyncGenerator[AnswerPart, None]:
         question: GenerationRequest = await ask(SimpleNamespace(entry=SimpleNamespace(name=expected)))
         try:
             yield Delta("word", (1,))

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from app.node.control.json_bodies import explain, wrong_field
+from app.node.control.json_bodies import explain_decode_error, wrong_field
 
 Name = Annotated[str, Meta(min_length=1, max_length=5)]
 
@@ -58,15 +58,15 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 def test_a_wrong_body_is_said_plainly(raw: bytes, said: str, field: str) -> None:
     with pytest.raises(msgspec.DecodeError) as wrong:
         msgspec.json.decode(raw, type=Body)
-    assert explain(str(wrong.value)) == said
+    assert explain_decode_error(str(wrong.value)) == said
     assert wrong_field(str(wrong.value)) == field
 
 
 def test_other_words_stay_as_they_are() -> None:
-    assert explain("utf-8 codec can't decode byte 0xff") == "utf-8 codec can't decode byte 0xff"
+    assert explain_decode_error("utf-8 codec can't decode byte 0xff") == "utf-8 codec can't decode byte 0xff"
 
 
 def test_a_body_that_is_no_text_is_no_json() -> None:
     with pytest.raises(UnicodeDecodeError) as wrong:
         msgspec.json.decode(b'{"name": "\xff"}', type=Body)
-    assert explain(str(wrong.value)) == "it is not whole and valid JSON"
+    assert explain_decode_error(str(wrong.value)) == "it is not whole and valid JSON"

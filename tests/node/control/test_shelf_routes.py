@@ -16,7 +16,7 @@ from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import BadInput
 from app.core.reasons import said
-from app.node.control.shelf_routes import Models
+from app.node.control.shelf_routes import ShelfModels
 from backends.contract import Layers, Role
 from testbed import tiny
 
@@ -44,7 +44,7 @@ class Place:
         self.stages = StageStore(folder / "stages", 1 << 30)
         self.shelf = Shelf(folder / "models", folder / "no-guide", self.stages)
         self.origins = Nowhere()
-        self.models = Models(self.shelf, self.stages, lambda: [self.loaded], self.origins)
+        self.models = ShelfModels(self.shelf, self.stages, lambda: [self.loaded], self.origins)
 
     async def add(self, name: str | None = None, **shape: Any) -> ShelfModel:
         path = tiny.llama(self.folder / "m.gguf", layers=4, **shape)

@@ -18,7 +18,7 @@ from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.node.control import machine_routes
 from app.node.control.machine_routes import system
-from app.node.planning.own_speed import Hardware
+from app.node.planning.local_speed import Hardware
 from tests.node.pool import TestNode, node
 
 Json = dict[str, Any]

@@ -271,7 +271,7 @@ async def test_files_of_others_are_never_deleted(place: Place, tmp_path: Path) -
     for path in (tmp_path / "x.gguf", place.files / "x.gguf", tmp_path / f"{'a' * 64}.gguf"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
-        assert place.downloads.owns(path) is None
+        assert place.downloads.downloaded_hash(path) is None
         assert await place.downloads.forget(path) == 0
         assert path.exists()
 

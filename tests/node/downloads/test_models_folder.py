@@ -64,7 +64,7 @@ async def downloaded(computer: Computer) -> Path:
 async def test_models_go_along_and_are_whole_there(computer: Computer, disk: Path) -> None:
     old = await downloaded(computer)
     data = old.read_bytes()
-    seen = await computer.folder.look(str(disk))
+    seen = await computer.folder.preview(str(disk))
     assert (seen.folder, seen.models, seen.bytes) == (str(disk), 1, len(data))
     assert seen.fits
     assert not names(disk)  # a look makes nothing
@@ -75,7 +75,7 @@ async def test_models_go_along_and_are_whole_there(computer: Computer, disk: Pat
     assert computer.entry_path.read_bytes() == data
     assert not old.exists()
     computer.place.shelf.verify(computer.place.shelf.get("Tiny-Q4_K_M"), anew)
-    assert computer.place.downloads.owns(computer.entry_path) == computer.place.server.sha256
+    assert computer.place.downloads.downloaded_hash(computer.entry_path) == computer.place.server.sha256
 
 
 async def test_a_choice_waits_until_the_last_move_is_taken_up(
@@ -107,7 +107,7 @@ async def test_models_may_stay_and_are_used_where_they_are(computer: Computer, d
     result = await computer.until(lambda now: bool(now.elsewhere) and not now.move)
     assert computer.entry_path == old
     assert result.elsewhere[0].models == 1
-    assert computer.place.downloads.owns(old)
+    assert computer.place.downloads.downloaded_hash(old)
     await computer.folder.move()
     await computer.rested()
     assert computer.entry_path == disk / old.name
@@ -140,7 +140,7 @@ async def test_too_little_room_is_said_before_anything_changes(
     old = await downloaded(computer)
     monkeypatch.setattr("app.node.downloads.models_folder.same_disk", lambda *_: False)
     computer.disk.free = 1000
-    seen = await computer.folder.look(str(disk))
+    seen = await computer.folder.preview(str(disk))
     assert (seen.fits, seen.room_bytes) == (False, 0)
     assert (await computer.folder.state()).room_bytes == 0
     with pytest.raises(DoesNotFit) as caught:

@@ -180,7 +180,7 @@ async def test_a_full_disk_is_said_before_the_first_byte(home: Household) -> Non
 
 async def test_nothing_is_given_where_the_owner_does_not_allow_it(home: Household) -> None:
     home.source.choices.now.share_models = False
-    assert not await PeerCopies(home.attic.network).having(home.source.sha256)
+    assert not await PeerCopies(home.attic.network).holders_of(home.source.sha256)
     done = await home.place.ended((await home.start()).id)
     assert (done.code, (done.reason or "").split(" ")[0]) == ("copy_not_offered", "den")
     assert not home.source.asked
@@ -220,8 +220,8 @@ async def test_one_at_a_time_the_next_one_says_that_it_waits(home: Household, mo
 
 async def test_who_has_it_is_known_by_its_hash_alone(home: Household) -> None:
     copies = PeerCopies(home.attic.network)
-    assert await copies.having(home.source.sha256) == [home.copy]
-    assert not await copies.having("0" * 64)
+    assert await copies.holders_of(home.source.sha256) == [home.copy]
+    assert not await copies.holders_of("0" * 64)
 
 
 @pytest.mark.parametrize(("promised", "expected"), [(None, None), ("1" * 64, "2" * 64)])

@@ -15,7 +15,7 @@ from aiohttp import web
 from app import __version__
 from app.core.errors import AppError, Busy, Reason, Unreachable
 from app.node.downloads import updates as looking
-from app.node.downloads.updates import DAY_SECONDS, ReleasePlace, Updates, place_among
+from app.node.downloads.updates import DAY_SECONDS, ReleaseRepository, Updates, find_release_repository
 from tests.catalog.hub_server import closed_hub
 from tests.network.nodes import until
 from tests.node.pool import node
@@ -35,8 +35,8 @@ class Server:
     asked: list[web.BaseRequest] = field(default_factory=list)
 
     @property
-    def place(self) -> ReleasePlace:
-        return ReleasePlace(REPOSITORY, api=f"http://127.0.0.1:{self.port}")
+    def place(self) -> ReleaseRepository:
+        return ReleaseRepository(REPOSITORY, api=f"http://127.0.0.1:{self.port}")
 
     def publish(self, tag: str, page: str = "") -> None:
         self.answer, self.status = {"tag_name": tag, "html_url": page, "assets": []}, 200
@@ -69,7 +69,7 @@ class Home:
     now: float = 1_800_000_000.0
     noted: list[Reason] = field(default_factory=list)
 
-    def updates(self, place: ReleasePlace | None) -> Updates:
+    def updates(self, place: ReleaseRepository | None) -> Updates:
         return Updates(
             self.folder / "updates.json", place, lambda: self.daily, self.noted.append, lambda: self.now
         )  # fmt: skip
@@ -150,7 +150,7 @@ async def test_odd_answers_become_sentences(
 
 
 async def test_no_way_there_is_said_with_the_cause(home: Home) -> None:
-    away = ReleasePlace(REPOSITORY, api=closed_hub().endpoint)
+    away = ReleaseRepository(REPOSITORY, api=closed_hub().endpoint)
     with pytest.raises(Unreachable) as refused:
         await home.updates(away).check()
     assert refused.value.reason.code == "updates_unreached"
@@ -205,7 +205,7 @@ async def test_by_itself_only_where_that_was_chosen_and_once_a_day(
     ],
 )
 def test_the_place_is_what_the_build_names(line: str, repository: str | None) -> None:
-    release_place = place_among(["Documentation, https://example.org", line])
+    release_place = find_release_repository(["Documentation, https://example.org", line])
     assert (release_place.repository if release_place else None) == repository
 
 

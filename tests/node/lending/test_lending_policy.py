@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Set
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from app.core.lending.policy import Battery, Readings, Rules
 from app.core.reasons import said
 from app.machine.sensors.owner_activity import OwnerSensors
 from app.machine.settings import Settings, SettingsStore, load, save
+from app.network.traffic_limits import LinkPace
 from app.node.lending import lending_policy
 from app.node.lending.lending_policy import LendingPolicy
 from tests.node.pool import BUSY, TestNode, node, paired
@@ -264,7 +266,7 @@ class Layers:
 
     def __init__(self) -> None:
         self.hosts: set[MachineId] = set()
-        self.quiet, self.is_asked, self.answers = 0.0, False, lambda: self.is_asked
+        self.quiet, self.is_asked, self.is_answering = 0.0, False, lambda: self.is_asked
         self.told: list[Reason] = []
 
     def borrowers(self) -> Set[MachineId]:
@@ -285,10 +287,15 @@ class Bench:
         save(path, Settings("attic", rules))
         self.owner, self.layers = Owner(), Layers()
         self.may = True
+        household: Any = SimpleNamespace(rights=SimpleNamespace(may_lend=lambda: self.may), name=str)
         self.rules = LendingPolicy(
-            SettingsStore(path, load(path)), lambda: (len(self.layers.hosts), 0, 0), lambda: self.may,
-            list, lambda: None, lambda _: None, self.owner,
-        )  # fmt: skip
+            SettingsStore(path, load(path)),
+            lambda: (len(self.layers.hosts), 0, 0),
+            household,
+            LinkPace(),
+            lambda: None,
+            self.owner,
+        )
 
     def word(self) -> str:
         return self.rules.state_word()
@@ -382,11 +389,11 @@ async def test_a_machine_that_the_household_does_not_let_lend(bench: Any) -> Non
     item = await bench()
     item.may = False
     assert item.rules.lent_bytes() == 0
-    item.rules.look_soon()
+    item.rules.apply_soon()
     await until(lambda: item.word() == "paused")
     assert item.rules.reason() == Reason("lend_no_role")
     item.may = True
-    item.rules.look_soon()
+    item.rules.apply_soon()
     await until(lambda: item.word() == "ready")
 
 

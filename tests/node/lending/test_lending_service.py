@@ -160,10 +160,10 @@ async def test_who_may_use_others_no_more_keeps_nothing(bench: Bench) -> None:
     bench.lender.may_open.set()
     await bench.open(pipeline)
     await bench.answered(1)
-    bench.lending.follow({member().id: member()})
+    bench.lending.drop_former_hosts({member().id: member()})
     await asyncio.sleep(0.05)
     assert bench.lending.borrowers() == {member().id}
-    bench.lending.follow({member().id: replace(member(), roles=frozenset({HouseholdRole.LENDER}))})
+    bench.lending.drop_former_hosts({member().id: replace(member(), roles=frozenset({HouseholdRole.LENDER}))})
     await until(lambda: not bench.lending.borrowers())
     assert not bench.is_kept()
 
@@ -279,7 +279,7 @@ def test_what_others_call_themselves_is_fit_to_be_shown() -> None:
         link_mbit=50,
     )  # fmt: skip
     link = SimpleNamespace(peer=member().id, name="den", hello=SimpleNamespace(name="den"))
-    described = status_broadcaster.told(link, status)  # type: ignore[arg-type]
+    described = status_broadcaster.description_from_status(link, status)  # type: ignore[arg-type]
     assert (described.name, described.device, described.hottest_c) == ("den[31m", "CPU 2", 61)
     assert described.about == SelfDescription((MachineId("ab" * 32),), "llama cpp 1", 46, 50)
 
@@ -308,21 +308,21 @@ async def test_what_a_host_holds_that_stands_still_is_given_back_in_the_end(
     bench.lender.may_open.set()
     await bench.open(pipeline)
     await bench.answered(1)
-    bench.lending.host_left(member().id)
+    bench.lending.host_disconnected(member().id)
     timers = [bench.lending._unlinked[member().id]]
-    bench.lending.host_left(member().id)  # of two links at once the later one counts
+    bench.lending.host_disconnected(member().id)  # of two links at once the later one counts
     timers.append(bench.lending._unlinked[member().id])
     assert [timer.cancelled() for timer in timers] == [True, False]
     assert timers[1].when() > asyncio.get_running_loop().time() + 500
-    assert not bench.lending.host_came(member().id, "1")  # in time
+    assert not bench.lending.host_connected(member().id, "1")  # in time
     assert (timers[1].cancelled(), bench.lending._unlinked) == (True, {})
     monkeypatch.setattr(lending_module, "KEEP_S", 0.0)
-    bench.lending.host_left(member("b").id)  # who holds nothing
+    bench.lending.host_disconnected(member("b").id)  # who holds nothing
     assert bench.lending.borrowers() == {member().id}
-    bench.lending.host_left(member().id)
+    bench.lending.host_disconnected(member().id)
     await until(lambda: not bench.lending.borrowers())
     assert not bench.is_kept()
-    bench.lending.host_left(member().id)
+    bench.lending.host_disconnected(member().id)
     waiting = bench.lending._unlinked[member().id]
     bench.lending.end()
     assert waiting.cancelled()

@@ -52,7 +52,7 @@ def test_what_a_check_holds_is_as_good_as_free_and_what_is_promised_is_not_spare
     rules = MemoryRules(None, lambda: Memory(32 * GIB, 10 * GIB))
     before = rules.own_bytes(0, 0, 0), rules.room(0, 0, 0).lent_bytes
     assert rules.spare_bytes(0, 0, 0) == 8 * GIB
-    rules.on_call_bytes = lambda: 2 * GIB  # of what the system calls taken
+    rules.reclaimable_bytes = lambda: 2 * GIB  # of what the system calls taken
     free = MemoryRules(None, lambda: Memory(32 * GIB, 12 * GIB))
     free._default_bytes = rules._default_bytes
     assert rules.own_bytes(0, 0, 0) == free.own_bytes(0, 0, 0) > before[0]

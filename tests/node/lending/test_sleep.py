@@ -13,7 +13,7 @@ from app.core.lending.lending import Working
 from app.core.lending.policy import Rules
 from app.machine.power_events.event_callbacks import PowerEvent
 from app.node.lending import lending_policy
-from app.node.lending.sleep import follow
+from app.node.lending.sleep import handle_power_event
 from tests.node.lending.test_lending_policy import HOST, Bench, until
 
 
@@ -34,7 +34,7 @@ async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerat
 
 async def test_before_it_sleeps_it_says_so_and_waits_for_who_computes(bench: Bench) -> None:
     async with asyncio.TaskGroup() as tasks:
-        leaving = tasks.create_task(follow(bench.rules, PowerEvent.SLEEP), name="leave")
+        leaving = tasks.create_task(handle_power_event(bench.rules, PowerEvent.SLEEP), name="leave")
         await until(lambda: bench.word() == "draining")
         assert bench.rules.reason() == Reason("pause_sleep")
         assert (bench.rules.snapshot().gives_back_in_s or 0) <= lending_policy.LEAVE_SECONDS
@@ -43,13 +43,13 @@ async def test_before_it_sleeps_it_says_so_and_waits_for_who_computes(bench: Ben
         async with asyncio.timeout(30):
             await leaving
     await until(lambda: bench.word() == "paused")
-    await follow(bench.rules, PowerEvent.WAKE)
+    await handle_power_event(bench.rules, PowerEvent.WAKE)
     await until(lambda: bench.word() == "ready")
 
 
 async def test_it_waits_no_longer_than_the_system_does(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 0.2)
-    await follow(bench.rules, PowerEvent.SHUTDOWN)
+    await handle_power_event(bench.rules, PowerEvent.SHUTDOWN)
     await until(lambda: bench.layers.told == [Reason("pause_shutdown")])
 
 
@@ -57,7 +57,7 @@ async def test_who_needs_it_still_is_told_before_it_goes(bench: Bench, monkeypat
     """The next periodic look would be too late: by then it may sleep, or the node's links are closed."""
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 0.2)
     monkeypatch.setattr(lending_policy, "DRAIN_LOOK_SECONDS", 3600.0)
-    await follow(bench.rules, PowerEvent.SHUTDOWN)
+    await handle_power_event(bench.rules, PowerEvent.SHUTDOWN)
     assert bench.layers.told == [Reason("pause_shutdown")]
 
 
@@ -106,9 +106,9 @@ async def test_who_computes_with_a_machine_that_stays_after_all_keeps_its_layers
 ) -> None:
     monkeypatch.setattr(lending_policy, "LEAVE_SECONDS", 2.0)
     async with asyncio.TaskGroup() as tasks:
-        leaving = tasks.create_task(follow(bench.rules, PowerEvent.SLEEP), name="leave")
+        leaving = tasks.create_task(handle_power_event(bench.rules, PowerEvent.SLEEP), name="leave")
         await until(lambda: bench.word() == "draining")
-        await follow(bench.rules, PowerEvent.WAKE)
+        await handle_power_event(bench.rules, PowerEvent.WAKE)
         async with asyncio.timeout(30):
             await leaving
     assert (bench.word(), bench.layers.told) == ("working", [])
@@ -121,7 +121,7 @@ async def test_a_node_that_ends_does_so_though_its_computer_stays(
     async with asyncio.TaskGroup() as tasks:
         leaving = tasks.create_task(bench.rules.leave(), name="leave")
         await until(lambda: bench.word() == "draining")
-        await follow(bench.rules, PowerEvent.WAKE)
+        await handle_power_event(bench.rules, PowerEvent.WAKE)
         async with asyncio.timeout(30):
             await leaving
     assert bench.layers.told == [Reason("pause_quit")]

@@ -51,7 +51,7 @@ async def computed() -> bool:
 
 async def checks_run(bench: Bench) -> bool:
     try:
-        return await bench.terms.spare_memory.within(lambda _: computed())
+        return await bench.terms.spare_memory.run_check(lambda _: computed())
     except AppError:
         return False
 
@@ -93,10 +93,10 @@ async def test_offers_without_layers_end_it_and_quick_layers_bring_it_back() -> 
     clock = Clock()
     patience, machine = SlowUploadBudget(clock), member().id
     for _ in range(int(MOST_WAITED_S / OFFER_S)):
-        patience.offered(machine)
-    assert not patience.has_ended(machine)
-    patience.offered(machine)
-    assert patience.has_ended(machine)
+        patience.charge_offer(machine)
+    assert not patience.is_used_up(machine)
+    patience.charge_offer(machine)
+    assert patience.is_used_up(machine)
 
     async def quickly() -> AsyncIterator[bytes]:
         for _ in range(int(2 * OFFER_S)):
@@ -104,5 +104,5 @@ async def test_offers_without_layers_end_it_and_quick_layers_bring_it_back() -> 
             yield bytes(LEAST_BYTES_PER_SECOND)
 
     async with asyncio.timeout(60):
-        assert len([chunk async for chunk in patience.of(machine, quickly(), lambda: None)]) == 10
-    assert not patience.has_ended(machine)
+        assert len([chunk async for chunk in patience.charge_chunks(machine, quickly(), lambda: None)]) == 10
+    assert not patience.is_used_up(machine)

@@ -17,7 +17,13 @@ from app.core.household.link import LinkKind
 from app.machine import settings
 from app.machine.interfaces import Interface
 from app.machine.settings import NodeOptions
-from app.node.links.discovery_service import Choice, DiscoveryService, _hosts, listening, served
+from app.node.links.discovery_service import (
+    DiscoveryChoice,
+    DiscoveryService,
+    _hosts,
+    open_listening_socket,
+    reachable_addresses,
+)
 from testbed.computers import Computer, started
 from tests.findings import cause_of
 from tests.network.namespaces import lan
@@ -192,21 +198,21 @@ def test_the_port_of_the_last_start_is_taken_again(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     settings.save(file, settings.Settings("den-pc"))
     options = NodeOptions(bind="127.0.0.1")
-    with listening(options, file) as first:
+    with open_listening_socket(options, file) as first:
         port = first.getsockname()[1]
-        with listening(options, file) as beside:  # it is taken: another one, and from now on
+        with open_listening_socket(options, file) as beside:  # it is taken: another one, and from now on
             other = beside.getsockname()[1]
     assert other != port
     assert settings.load(file) == settings.Settings("den-pc", port=other)
-    with listening(options, file) as again:
+    with open_listening_socket(options, file) as again:
         assert again.getsockname()[1] == other
         with pytest.raises(Unreachable):  # a port that was asked for is that one or none
-            listening(NodeOptions(bind="127.0.0.1", port=other), file)
+            open_listening_socket(NodeOptions(bind="127.0.0.1", port=other), file)
 
 
 def test_doctor_tells_of_an_interface_that_is_waited_for() -> None:
     network: Any = SimpleNamespace(id="d" * 64, port=1, members={}, link_manager=SimpleNamespace())
-    choice = Choice(on=True, bind="0.0.0.0", interfaces=frozenset({"wg0"}))
+    choice = DiscoveryChoice(on=True, bind="0.0.0.0", interfaces=frozenset({"wg0"}))
     choices: Any = SimpleNamespace(now=SimpleNamespace(name="den"))
     finding = DiscoveryService(network, choices, choice, lambda _: None)
     finding._discovery.use(("10.0.0.2",), ("10.0.0.2",))
@@ -237,8 +243,8 @@ def test_where_a_node_is_reached(bind: str, addresses: tuple[str, ...], speak_at
         interface("two", "192.168.1.2", "fe80::3%two"),
         interface("six", "fe80::9%six"),
     ]
-    assert served(interfaces, bind) == (addresses, speak_at)
-    assert served([], "0.0.0.0") == ((), ())
+    assert reachable_addresses(interfaces, bind) == (addresses, speak_at)
+    assert reachable_addresses([], "0.0.0.0") == ((), ())
 
 
 def test_a_further_address_of_an_interface_is_there_while_that_is_up() -> None:

@@ -157,7 +157,7 @@ async def test_what_leads_nowhere_within_seconds_is_no_better_way_and_not_tried_
     addresses = [Address("127.0.0.1", 1)]
     async with asyncio.timeout(10):
         for _ in range(2):
-            await book._better.look(far, wrong, (CHOSEN, vpn), addresses)
+            await book._better.check(far, wrong, (CHOSEN, vpn), addresses)
     assert len(tries) == 1
     assert not book._better.found
     book.keep_only([])

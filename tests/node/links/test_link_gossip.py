@@ -15,8 +15,8 @@ from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.network.messages import LinksMeasured, MeasuredLink, Status, decode, encode
 from app.network.peer.peer_link import PeerLink
-from app.node.links.link_gossip import LinkGossip, key_of, message_of
-from app.node.links.link_registry import Known
+from app.node.links.link_gossip import LinkGossip, change_key, links_message
+from app.node.links.link_registry import LinkRecord
 from app.node.status_broadcaster import StatusBroadcaster
 from tests.node.pool import TestNode
 
@@ -27,7 +27,7 @@ NOW = 2e9
 
 def heard(between: LinkGossip, teller: MachineId, far: MachineId, link: Link, at: float) -> None:
     """Return a message as it arrives over the wire."""
-    message = decode(encode(message_of({far: Known(link, "10.0.0.2:1", at)}, NOW)))
+    message = decode(encode(links_message({far: LinkRecord(link, "10.0.0.2:1", at)}, NOW)))
     assert isinstance(message, LinksMeasured)
     between.receive(teller, message, {DEN, ATTIC, STUDIO})
 
@@ -49,7 +49,7 @@ def test_only_members_that_are_there_are_shown() -> None:
     between = LinkGossip(lambda: NOW)
     heard(between, ATTIC, STUDIO, LINK, NOW)
     assert between.snapshot([ATTIC]) == between.snapshot([STUDIO]) == {}
-    stranger = message_of({MachineId("d" * 64): Known(LINK, "", NOW)}, NOW)
+    stranger = links_message({MachineId("d" * 64): LinkRecord(LINK, "", NOW)}, NOW)
     between.receive(ATTIC, stranger, {DEN, ATTIC, STUDIO})
     assert between.snapshot([ATTIC, STUDIO, MachineId("d" * 64)]) == {}  # and the old word is gone
     heard(between, ATTIC, STUDIO, LINK, NOW)
@@ -59,7 +59,7 @@ def test_only_members_that_are_there_are_shown() -> None:
 
 def test_what_a_system_or_another_machine_calls_an_interface_is_fit_to_be_shown() -> None:
     odd = replace(LINK, interface="\u202eeth\n" * 40, negotiated_bits_per_s=-1)
-    message = message_of({STUDIO: Known(odd, "", NOW + 9)}, NOW)
+    message = links_message({STUDIO: LinkRecord(odd, "", NOW + 9)}, NOW)
     assert message.links[0].interface == "eth" * 10 + "et"
     assert message.links[0].negotiated_bits_per_s is None
     assert message.links[0].age_s == 0.0
@@ -70,10 +70,10 @@ def test_what_a_system_or_another_machine_calls_an_interface_is_fit_to_be_shown(
 
 
 def test_age_alone_is_no_news() -> None:
-    known = {STUDIO: Known(LINK, "", NOW)}
-    assert key_of(known) == key_of({STUDIO: Known(LINK, "elsewhere", NOW)})
-    assert key_of(known) != key_of({STUDIO: Known(LINK, "", NOW + 1)})
-    assert key_of(known) != key_of({})
+    known = {STUDIO: LinkRecord(LINK, "", NOW)}
+    assert change_key(known) == change_key({STUDIO: LinkRecord(LINK, "elsewhere", NOW)})
+    assert change_key(known) != change_key({STUDIO: LinkRecord(LINK, "", NOW + 1)})
+    assert change_key(known) != change_key({})
 
 
 async def test_whoever_comes_is_told_all_of_it() -> None:
@@ -84,7 +84,7 @@ async def test_whoever_comes_is_told_all_of_it() -> None:
         reports.append(message)
 
     status = Status(name="den", device="", total_bytes=1, lendable_bytes=1, used_bytes=0, state="ready")
-    for known in ({STUDIO: Known(LINK, "", NOW)}, {}):
+    for known in ({STUDIO: LinkRecord(LINK, "", NOW)}, {}):
         telling = StatusBroadcaster(lambda: status, lambda known=known: known, Mock(), frozenset)  # type: ignore[misc]
         await telling.begin(cast("PeerLink", SimpleNamespace(send=send)))
     assert [type(item) for item in reports] == [Status, LinksMeasured] * 2

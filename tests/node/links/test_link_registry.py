@@ -22,7 +22,7 @@ from app.machine.interfaces import Interface, interfaces
 from app.network import measured_paths
 from app.network.sockets import Address
 from app.node.links import link_registry
-from app.node.links.link_registry import Known, LinkRegistry
+from app.node.links.link_registry import LinkRecord, LinkRegistry
 from testbed.fault_link import Faults, relay
 from tests.network.nodes import Node, Nodes, at, opened, until
 from tests.node.pool import TestNode, paired
@@ -61,7 +61,7 @@ async def running(book: LinkRegistry) -> AsyncIterator[LinkRegistry]:
 def test_what_was_measured_is_known_after_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "links.json"
     assert link_registry.load(file) == {}
-    known = {FAR: Known(replace(LINK, far_kind=LinkKind.WIFI), "10.0.0.2:1", 1e9)}
+    known = {FAR: LinkRecord(replace(LINK, far_kind=LinkKind.WIFI), "10.0.0.2:1", 1e9)}
     file.write_bytes(msgspec.json.encode(known))
     assert link_registry.load(file) == known
 
@@ -79,7 +79,7 @@ def test_what_was_measured_is_known_after_a_restart(tmp_path: Path) -> None:
 )
 def test_figures_that_cannot_be_are_passed_over(tmp_path: Path, change: dict[str, object]) -> None:
     file = tmp_path / "links.json"
-    plain = json.loads(msgspec.json.encode({FAR: Known(LINK, "10.0.0.2:1", 1e9)}))
+    plain = json.loads(msgspec.json.encode({FAR: LinkRecord(LINK, "10.0.0.2:1", 1e9)}))
     plain[FAR]["link"] |= change
     file.write_text(json.dumps(plain))
     assert link_registry.load(file) == {}
@@ -95,7 +95,7 @@ def test_a_damaged_file_is_no_loss(tmp_path: Path, content: bytes) -> None:
 async def test_nothing_is_kept_of_removed_machines(nodes: Nodes, tmp_path: Path) -> None:
     den = await nodes.open("den")
     file = tmp_path / "links.json"
-    file.write_bytes(msgspec.json.encode({FAR: Known(LINK, "10.0.0.2:1", 1e9)}))
+    file.write_bytes(msgspec.json.encode({FAR: LinkRecord(LINK, "10.0.0.2:1", 1e9)}))
     book = book_of(den, file)
     assert book.link(FAR) == LINK
     book.keep_only([den.network.id])

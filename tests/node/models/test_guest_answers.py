@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from app.node.control.asking import AnswerPart
 
 from app.api import requests
 from app.api.responses import Answer
@@ -19,7 +20,6 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import machine_id
 from app.inference.pipeline.completion import Delta
-from app.node.control.asking import AnswerPart
 from app.node.known_household import Rights
 from app.node.models.guest_answers import MOST_BYTES, GuestAnswers
 
@@ -149,13 +149,13 @@ async def _silence() -> AsyncIterator[Any]:
 
 
 def test_only_a_guest_passes_on_and_not_what_it_has_loaded_itself() -> None:
-    assert guest().passes("")
-    assert not guest(own="guide").passes("")
-    assert not guest(own="guide").passes("guide")
-    assert guest(own="guide").passes("other")
+    assert guest().is_forwarded("")
+    assert not guest(own="guide").is_forwarded("")
+    assert not guest(own="guide").is_forwarded("guide")
+    assert guest(own="guide").is_forwarded("other")
     both = {ME: Member(ME, b"", "x", frozenset({Role.GUEST, Role.HOST}))}
-    assert not guest(members=both).passes("")
-    assert not guest(members={}).passes("")
+    assert not guest(members=both).is_forwarded("")
+    assert not guest(members={}).is_forwarded("")
     assert guest(Host("den")).answering_hosts() == ["den"]
     assert guest(Host("den"), own="guide").answering_hosts() is None
 

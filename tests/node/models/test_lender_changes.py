@@ -37,7 +37,7 @@ def test_what_is_news(expected: Described, is_new: bool) -> None:
 def test_whoever_left_is_news_when_it_comes_again() -> None:
     news = LenderChanges()
     assert news.is_new(TOLD)
-    news.left(ATTIC)
+    news.forget(ATTIC)
     assert news.is_new(TOLD)
-    news.left(DEN)
+    news.forget(DEN)
     assert not news.is_new(TOLD)

@@ -25,7 +25,7 @@ def says(name: str, cause: str) -> AppError:
 def failed(tries: LoadRetries, error: AppError, machine: MachineId | None, name: str = "") -> bool:
     tries.begin(SPLIT)
     tries.lost = Loss(machine or "", name, error.reason, 0.0)
-    return tries.go_on(error)
+    return tries.should_retry(error)
 
 
 def test_two_machines_that_say_the_same_mean_the_file() -> None:
@@ -65,7 +65,7 @@ def test_where_it_cannot_be_without_those_that_failed_the_last_end_is_told() -> 
     with pytest.raises(StageLost) as raised:
         tries.check_may_repeat()
     assert raised.value is error
-    assert not tries.go_on(error)
+    assert not tries.should_retry(error)
     assert tries.final_error(error).reason == Reason("model_fails_there", {"model": "m", "machine": "attic"})
 
 

@@ -99,9 +99,9 @@ class NoSpeeds:
     async def speeds_like(self, basis: Any, me: Any, lenders: Any, *_: Any, **__: Any) -> Any:
         return dict.fromkeys((me[0], *lenders))
 
-    def unforecast(self, _: str) -> None: ...
+    def why_not_forecast(self, _: str) -> None: ...
 
-    unmeasured = unforecast
+    why_not_measured = why_not_forecast
 
     async def doubt(self, *_: Any) -> set[MachineId]:
         return set()

@@ -34,9 +34,9 @@ async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
     summary = Summary("a", (5,), 30, 0, 0.0, 0.0, 0.1, 9.0, "stop", None, figures)
     async with asyncio.TaskGroup() as group:
         outcomes = Outcomes(planner_inputs, group, lambda: None)
-        assert outcomes.ended(summary, running, alone=True).doubted == []
-        await quarantine.differs(ATTIC.id, "attic")
-        (said,) = outcomes.ended(summary, running, alone=True).doubted
+        assert outcomes.finish(summary, running, alone=True).doubted == []
+        await quarantine.add(ATTIC.id, "attic")
+        (said,) = outcomes.finish(summary, running, alone=True).doubted
     assert said.startswith("attic computed part of this answer, and it computed wrong numbers")
 
 
@@ -52,6 +52,6 @@ async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(tmp
     summary = Summary("a", (5,) * 20, 64, 0, 0.0, 0.0, 1.6, 9.0, "stop", None, figures)
     async with asyncio.TaskGroup() as group:
         outcomes = Outcomes(planner_inputs, group, lambda: None)
-        outcomes.ended(replace(summary, recoveries=(lost,)), running, alone=True)
+        outcomes.finish(replace(summary, recoveries=(lost,)), running, alone=True)
     assert (running.outcome.output_tokens, running.outcome.interruptions) == (20, 1)
     assert forecasts.snapshot().answers == 0

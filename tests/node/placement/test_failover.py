@@ -45,7 +45,7 @@ class Placing:
     def __init__(self, now: Plan, spare: Sequence[PlannedStage] = ()) -> None:
         self._held, self.prepared = {*now.stages, *spare}, list[str]()
 
-    def moving(self, then: Plan) -> list[PlannedStage]:
+    def stages_to_load(self, then: Plan) -> list[PlannedStage]:
         return [stage for stage in then.stages if stage not in self._held]
 
     def was_sent(self, _: PlannedStage) -> bool:

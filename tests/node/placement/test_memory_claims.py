@@ -29,7 +29,7 @@ class Placed:
     """A stand-in for the code that opens stages."""
 
     def __init__(self, room: Reservation, held: Plan) -> None:
-        self.room, self.stages = room, list(held.stages)
+        self.reservation, self.stages = room, list(held.stages)
         self.claimed: Plan | None = held
 
     def held(self) -> list[Any]:
@@ -38,7 +38,7 @@ class Placed:
     def ahead(self, _: Plan) -> list[Any]:
         return []
 
-    def moving(self, result: Plan) -> list[Any]:
+    def stages_to_load(self, result: Plan) -> list[Any]:
         return list(result.stages)
 
     def was_sent(self, _: Any) -> bool:
@@ -68,17 +68,17 @@ def test_what_is_held_and_what_is_claimed_count_once() -> None:
     placed = Placed(Reservation(nothing_goes), SPLIT)
     made = holds(placed, SPLIT)
     ends, whole = (bytes_on(DEN.id, result.stages) for result in (SPLIT, WHOLE))
-    assert made.here(DEN.id) == (ends, 0)
+    assert made.local_bytes(DEN.id) == (ends, 0)
     placed.claimed = WHOLE  # it is about to take all
-    assert made.here(DEN.id) == (whole, whole - ends)
+    assert made.local_bytes(DEN.id) == (whole, whole - ends)
     assert made.released(SPLIT.stages, over=False)[DEN.id] == whole
     placed.claimed = None  # nothing came of it
-    assert made.here(DEN.id) == (ends, 0)
+    assert made.local_bytes(DEN.id) == (ends, 0)
     placed.stages, placed.claimed = [], SPLIT  # its worker died: its place is still its own
-    assert made.here(DEN.id) == (ends, ends)
+    assert made.local_bytes(DEN.id) == (ends, ends)
     assert made.released(SPLIT.stages, over=False) == {DEN.id: ends}
     made.is_loaded = False
-    assert made.here(DEN.id) == (ends, ends)
+    assert made.local_bytes(DEN.id) == (ends, ends)
     assert made.released(SPLIT.stages, over=False).keys() == {DEN.id, ATTIC.id}
 
 
@@ -90,7 +90,9 @@ async def test_of_two_that_choose_at_once_one_gets_what_is_there_for_one() -> No
 
     def rebuilding(own: int) -> Failover:
         async def replan(_: frozenset[MachineId]) -> list[Option]:
-            total = sum(memory_claims.here(DEN.id)[0] for memory_claims in every if memory_claims is not every[own])
+            total = sum(
+                memory_claims.local_bytes(DEN.id)[0] for memory_claims in every if memory_claims is not every[own]
+            )
             await asyncio.sleep(0.01)  # as a plan takes its time
             if total + bytes_on(DEN.id, WHOLE.stages) > most:
                 raise DoesNotFit("beside_no_room", model="m")
@@ -104,7 +106,7 @@ async def test_of_two_that_choose_at_once_one_gets_what_is_there_for_one() -> No
     assert not isinstance(first, BaseException)
     assert isinstance(second, DoesNotFit)
     assert [placed.claimed for placed in placed] == [WHOLE, None]
-    assert sum(memory_claims.here(DEN.id)[0] for memory_claims in every) == most
+    assert sum(memory_claims.local_bytes(DEN.id)[0] for memory_claims in every) == most
     placed[0].claimed = None  # it could not be opened
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placed[1], "claimed", None)

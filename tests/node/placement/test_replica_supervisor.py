@@ -52,10 +52,10 @@ class Placed:
 
     prepared: list[PlannedStage] = field(default_factory=list)
     opened: list[Plan] = field(default_factory=list)
-    room: Reservation = field(default_factory=lambda: Reservation(nothing_goes))
+    reservation: Reservation = field(default_factory=lambda: Reservation(nothing_goes))
     claimed: Plan | None = None
 
-    def moving(self, result: Plan) -> list[PlannedStage]:
+    def stages_to_load(self, result: Plan) -> list[PlannedStage]:
         return list(result.stages)
 
     def was_sent(self, stage: PlannedStage) -> bool:

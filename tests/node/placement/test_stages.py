@@ -283,7 +283,7 @@ async def test_what_is_opened_ahead_is_given_back_when_the_placement_ends(place:
             lender.channels[ATTIC].may_close.set()
             await stage_set.prepare(spare)
             lender.channels[spare.machine].may_close.set()
-            assert stage_set.ahead(replace(place.plan(1, 2, 1), stages=(middle,))) == [spare]
+            assert stage_set.standby(replace(place.plan(1, 2, 1), stages=(middle,))) == [spare]
             lender.hears_at = asyncio.Event()
             other = replace(spare, machine=MachineId("e" * 64))
             late = group.create_task(_fails(stage_set.prepare(other)), name="opened ahead")

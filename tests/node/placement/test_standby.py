@@ -63,7 +63,7 @@ class Scene(PlacementState):
 
     def looked(self, **steps: float) -> Scene:
         self.steps = {MachineId(f"{name:0>64}"): step_s for name, step_s in steps.items()}
-        self.ahead._slowness.look(self.steps, self.placed_s, self.clock_s)
+        self.ahead._slow_machines.update(self.steps, self.placed_s, self.clock_s)
         return self
 
     def intend(self, option: Option) -> None:
@@ -101,7 +101,7 @@ class Scene(PlacementState):
 async def test_each_lenders_layers_are_placed_ahead_on_a_spare_machine() -> None:
     now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
     scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2])
-    await scene.ahead.look()
+    await scene.ahead.improve()
     assert sorted(scene.prepared) == [("study 2-4", True), ("study 4-6", True)]
     assert scene.moved == []
 
@@ -112,7 +112,7 @@ async def test_the_others_are_covered_while_one_is_slow_and_while_one_cannot_be(
     """Slow is better than not at all; and what fits nowhere keeps nothing else from being covered."""
     now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
     scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2])
-    scene.ahead._slowness._slow = {STUDY.id: (scene.clock_s, 9.0)}
+    scene.ahead._slow_machines._slow = {STUDY.id: (scene.clock_s, 9.0)}
     soonest = scene.soonest
 
     async def picky(without: frozenset[MachineId]) -> Option:
@@ -121,7 +121,7 @@ async def test_the_others_are_covered_while_one_is_slow_and_while_one_cannot_be(
         return await soonest(without)
 
     monkeypatch.setattr(scene, "soonest", picky)
-    await scene.ahead.look()
+    await scene.ahead.improve()
     assert scene.prepared == [("study 4-6", True)]
 
 
@@ -129,7 +129,7 @@ async def test_where_memory_is_scarce_the_disk_alone_is_taken() -> None:
     little = machine("study", 400, speed(0.002), link())
     now = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2])
     scene = Scene(now, ATTIC, KITCHEN, little, split=[2, 2, 2, 2])
-    await scene.ahead.look()
+    await scene.ahead.improve()
     assert {load for _, load in scene.prepared} == {False}
 
 
@@ -137,7 +137,7 @@ async def test_a_machine_that_came_back_is_used_again_once_it_is_quiet() -> None
     scene = Scene(spread(SLOW, sizes=[1, 6, 1]), ATTIC, SLOW)
     for seconds, moves in ((0.0, 0), (QUIET_S, 0), (SETTLED_S, 1)):
         scene.waits(seconds)
-        await scene.ahead.look()
+        await scene.ahead.improve()
         assert len(scene.moved) == moves
     [better] = scene.moved
     assert "attic" in {stage.name for stage in better.stages}
@@ -149,9 +149,9 @@ async def test_a_machine_that_became_far_slower_is_replaced_once_it_is_quiet() -
     now = spread(ATTIC, sizes=[1, 6, 1])
     scene = Scene(now, ATTIC, KITCHEN).looked(den=0.02, attic=0.06)
     scene.looked(den=0.02, attic=0.6)
-    await scene.waits(QUIET_S).ahead.look()
+    await scene.waits(QUIET_S).ahead.improve()
     assert scene.moved == []  # its layers came just now
-    await scene.waits(SETTLED_S).ahead.look()
+    await scene.waits(SETTLED_S).ahead.improve()
     [better] = scene.moved
     assert {stage.name for stage in better.stages} == {"den", "kitchen"}
     assert [machine for machine in scene.told if machine] == [ATTIC.id]
@@ -159,7 +159,7 @@ async def test_a_machine_that_became_far_slower_is_replaced_once_it_is_quiet() -
     assert any(run.startswith("kitchen") for run, _ in scene.prepared)  # before anything is let go
     scene.plan, scene.placed_s = better, scene.clock_s
     scene.looked(den=0.02, kitchen=0.06)
-    await scene.waits(SETTLED_S).ahead.look()
+    await scene.waits(SETTLED_S).ahead.improve()
     assert len(scene.moved) == 1
 
 
@@ -177,16 +177,16 @@ async def test_a_slow_machine_is_borne_where_the_others_are_worse_or_none(monkey
 async def test_nothing_is_moved_for_little_or_for_what_is_not_known() -> None:
     best = plan(DEN, [ATTIC, KITCHEN], MODEL, WORK)
     scene = Scene(best, ATTIC, KITCHEN).waits(SETTLED_S)
-    await scene.ahead.look()
+    await scene.ahead.improve()
     unknown = [machine(name, 1600, None) for name in ("attic", "kitchen")]
     scene_unknown = Scene(spread(*unknown[:1], sizes=[1, 6, 1]), *unknown).waits(SETTLED_S)
-    await scene_unknown.ahead.look()
+    await scene_unknown.ahead.improve()
     assert scene.moved == scene_unknown.moved == []
 
 
 async def test_a_split_that_was_ordered_is_gone_back_to() -> None:
     scene = Scene(spread(KITCHEN, sizes=[1, 6, 1]), ATTIC, KITCHEN, split=[2, 2, 2, 2])
-    await scene.waits(SETTLED_S).ahead.look()
+    await scene.waits(SETTLED_S).ahead.improve()
     assert [[len(stage.layers) for stage in result.stages] for result in scene.moved] == [[2, 2, 2, 2]]
 
 
@@ -248,7 +248,7 @@ async def test_what_was_refused_is_tried_again_and_keeps_nothing_else_from_being
 
     monkeypatch.setattr(scene, "prepare", refused)
     for _ in range(20):
-        await scene.waits(LEAST_BETWEEN_SECONDS).ahead.turn()
+        await scene.waits(LEAST_BETWEEN_SECONDS).ahead.run_due_work()
         assert ("study 4-6", True) in scene.prepared
     assert [after - before for before, after in pairwise(tries)] == [30.0, 60.0]
     assert scene.prepared.count(("study 2-4", True)) == 1  # then it rests
@@ -297,7 +297,7 @@ async def test_a_machine_whose_numbers_were_wrong_is_replaced_without_waiting_fo
     now = spread(ATTIC, sizes=[1, 6, 1])
     scene = Scene(now, KITCHEN)  # the planner has left it out already
     scene.verifier = Checking(ATTIC.id)
-    await scene.ahead.look()
+    await scene.ahead.improve()
     [right] = scene.moved
     assert {stage.name for stage in right.stages} == {"den", "kitchen"}
     assert any(run.startswith("kitchen") for run, _ in scene.prepared)  # before anything is let go
@@ -311,7 +311,7 @@ async def test_where_nobody_can_replace_it_the_placement_stays(monkeypatch: pyte
         raise DoesNotFit("nothing_fits")
 
     monkeypatch.setattr(scene, "soonest", short)
-    await scene.ahead.look()
+    await scene.ahead.improve()
     assert scene.moved == []
 
 
@@ -347,7 +347,7 @@ async def test_a_machine_that_is_used_again_meanwhile_is_not_moved_away_from(mon
         checks.quarantine.clear()
 
     monkeypatch.setattr(scene, "prepare", used_again)
-    await scene.ahead.look()
+    await scene.ahead.improve()
     assert scene.moved == []
 
 

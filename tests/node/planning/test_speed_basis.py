@@ -16,17 +16,17 @@ from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, Pl
 from app.core.planner.speed_estimates import Speed
 from app.core.reasons import said
 from app.inference.worker.layer_benchmark import DEPTH
-from app.node.planning.measuring import Basis, basis_of
 from app.node.planning.planning import with_forecast_basis, with_unmeasured_causes
+from app.node.planning.speed_measurer import SpeedBasis, speed_basis
 
 FAMILIES = Path(__file__).parents[2] / "families"
 PACE = Bottleneck(Part.MACHINE, MachineId("0"), "den", 0.9)
 SPEED = Speed(0.003, 0.001, 1e-6, 0.06, 2e-5, 0.0002, 0.005, 0.002)
 
 
-def basis(name: str) -> Basis:
+def basis(name: str) -> SpeedBasis:
     header = read_header(FAMILIES / f"{name}.gguf")
-    return basis_of(header, model_of(header, "m", "0" * 64))
+    return speed_basis(header, model_of(header, "m", "0" * 64))
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3-moe", "phi3"])
@@ -109,7 +109,7 @@ def test_a_forecast_names_what_it_is_computed_from(machines: int, is_estimate: b
 
 def test_the_layer_in_their_place_is_itself_when_it_is_measured() -> None:
     shape = stand_in_shape("Q4_K")
-    speed = Basis(shape, stand_in_effort(shape)).speed(SPEED, 64)
+    speed = SpeedBasis(shape, stand_in_effort(shape)).speed(SPEED, 64)
     assert speed is not None
     assert speed.layer_s == pytest.approx(SPEED.layer_s)
 

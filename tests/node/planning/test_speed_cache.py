@@ -13,9 +13,9 @@ from msgspec import structs
 
 from app.core.model import LayerKind, LayerRun, ModelShape, Tensor
 from app.core.planner.speed_estimates import Speed
-from app.node.planning import own_speed
+from app.node.planning import local_speed
 from app.node.planning.forecast_history import far_off
-from app.node.planning.own_speed import FORMAT, Setup, SpeedCache, key_of
+from app.node.planning.local_speed import FORMAT, Setup, SpeedCache, measurement_key
 
 SPEED = Speed(0.002, 0.001, 1e-6, 0.05, 1e-5, 0.0002, 0.004, 0.003)
 SHAPE = ModelShape(
@@ -35,7 +35,7 @@ class Clock:
 
 
 def test_what_is_kept_is_found_by_the_next_start(tmp_path: Path) -> None:
-    path, key = tmp_path / "speeds.json", key_of(SETUP, SHAPE, head=True)
+    path, key = tmp_path / "speeds.json", measurement_key(SETUP, SHAPE, head=True)
     SpeedCache(path).keep(key, SPEED)
     again = SpeedCache(path)
     assert again.get(key) == SPEED
@@ -55,10 +55,10 @@ def test_anything_else_is_another_measurement() -> None:
         (SETUP, SHAPE, False),
         (SETUP, structs.replace(SHAPE, width=64), True),
     ]
-    keys = {key_of(setup, shape, head=head) for setup, shape, head in rest}
+    keys = {measurement_key(setup, shape, head=head) for setup, shape, head in rest}
     assert len(keys) == len(rest)
-    assert key_of(SETUP, SHAPE, head=True) not in keys
-    assert key_of(SETUP, SHAPE, head=True) == key_of(SETUP, SHAPE, head=True)
+    assert measurement_key(SETUP, SHAPE, head=True) not in keys
+    assert measurement_key(SETUP, SHAPE, head=True) == measurement_key(SETUP, SHAPE, head=True)
 
 
 def test_an_old_speed_is_measured_again(tmp_path: Path) -> None:
@@ -79,12 +79,12 @@ def test_what_was_measured_beside_other_programs_holds_for_minutes(tmp_path: Pat
     book = SpeedCache(tmp_path / "speeds.json", clock)
     assert book.get("a" * 64) == SPEED
     assert (book.was_disturbed("a" * 64), book.was_disturbed("b" * 64)) == (True, False)
-    clock.now_s += own_speed.OLD_DISTURBED_S + 1
+    clock.now_s += local_speed.OLD_DISTURBED_S + 1
     assert book.get("a" * 64) is None
 
 
 def test_the_book_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_speed, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(local_speed, "MOST_ENTRIES", 3)
     path = tmp_path / "speeds.json"
     book = SpeedCache(path)
     keys = [f"{number:064x}" for number in range(5)]

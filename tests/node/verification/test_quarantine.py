@@ -30,8 +30,8 @@ async def test_it_is_remembered_and_said_until_it_is_used_again(tmp_path: Path) 
     file = tmp_path / "doubts.json"
     quarantine = Quarantine(file, lambda why: noted.append(why.code))
     for _ in range(2):
-        await quarantine.differs(ATTIC, "attic")
-    await quarantine.differs(SHED, "shed")
+        await quarantine.add(ATTIC, "attic")
+    await quarantine.add(SHED, "shed")
     again = Quarantine(file)
     assert ATTIC in again
     slow = {ATTIC: Reason("machine_replaced"), SHED: Reason("machine_replaced")}
@@ -39,7 +39,7 @@ async def test_it_is_remembered_and_said_until_it_is_used_again(tmp_path: Path) 
     both = again.reasons(MACHINES, slow)
     assert both == {ATTIC: why, SHED: slow[SHED]}  # a person can end the one, and is asked to
     assert said(why).startswith("attic computed wrong numbers in a check")
-    used = await quarantine.use_again(MACHINES[ATTIC])
+    used = await quarantine.release(MACHINES[ATTIC])
     assert used == UseAgainResponse(MachineRef(ATTIC, "attic"))
     assert ATTIC not in quarantine
     assert ATTIC not in Quarantine(file)
@@ -51,7 +51,7 @@ async def test_placements_look_anew_at_a_machine_that_is_used_again(tmp_path: Pa
     looked: list[str] = []
     loaded = [SimpleNamespace(household_changed=lambda at=at: looked.append(at)) for at in "ab"]
     quarantine = Quarantine(tmp_path / "doubts.json")
-    await quarantine.differs(ATTIC, "attic")
+    await quarantine.add(ATTIC, "attic")
     household: Any = SimpleNamespace(machine=lambda _: MACHINES[ATTIC])
     nobody: Any = None
     request: Any = SimpleNamespace(match_info={"ref": "attic"})
@@ -78,9 +78,9 @@ async def test_the_last_word_is_kept_however_slow_the_disk_was_before(
     monkeypatch.setattr(module, "write_atomically", slow_at_first)
     quarantine = Quarantine(tmp_path / "doubts.json")
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(quarantine.differs(ATTIC, "attic"), name="a check finds it")
+        task = group.create_task(quarantine.add(ATTIC, "attic"), name="a check finds it")
         await asyncio.to_thread(writing.wait)
-        group.create_task(quarantine.use_again(MACHINES[ATTIC]), name="taken back")
+        group.create_task(quarantine.release(MACHINES[ATTIC]), name="taken back")
         await asyncio.sleep(0.05)
         task.cancel()
         await asyncio.sleep(0.05)
@@ -91,13 +91,13 @@ async def test_the_last_word_is_kept_however_slow_the_disk_was_before(
 
 async def test_what_nobody_said_cannot_be_taken_back(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
-        await Quarantine(tmp_path / "doubts.json").use_again(MACHINES[ATTIC])
+        await Quarantine(tmp_path / "doubts.json").release(MACHINES[ATTIC])
     assert caught.value.reason.code == "machine_not_doubted"
 
 
 async def test_who_left_the_household_is_forgotten(tmp_path: Path) -> None:
     quarantine = Quarantine(tmp_path / "doubts.json")
-    await quarantine.differs(ATTIC, "attic")
+    await quarantine.add(ATTIC, "attic")
     quarantine.keep_only({SHED: None})
     assert ATTIC not in quarantine
 
@@ -118,5 +118,5 @@ async def test_a_damaged_file_is_told_and_kept_aside(tmp_path: Path, content: by
     aside = tmp_path / "doubts.damaged"
     assert str(aside) in sentence
     assert aside.read_bytes() == content
-    await quarantine.differs(ATTIC, "attic")
+    await quarantine.add(ATTIC, "attic")
     assert ATTIC in Quarantine(file)

@@ -72,7 +72,7 @@ async def under_way(place: Place, patch: pytest.MonkeyPatch) -> AsyncIterator[li
         begun.set()
         await asyncio.Event().wait()
 
-    patch.setattr(place.computing, "in_parts", long)
+    patch.setattr(place.computing, "compute_in_parts", long)
     async with asyncio.TaskGroup() as group:
         checking = group.create_task(failed(place.rows()), name="check")
         await begun.wait()
@@ -89,11 +89,11 @@ async def failed(work: Any) -> AppError:
 async def test_whoever_wants_memory_has_it_before_it_goes_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async with under_way(place, monkeypatch) as workers:
         assert place.room._resident_bytes == workers[0].resident_bytes  # it still starts: it grows
-        assert place.room.on_call_bytes() > 0
-        async with place.room.wanted():
+        assert place.room.reclaimable_bytes() > 0
+        async with place.room.reserve():
             assert not psutil.pid_exists(workers[0].pid)
             assert not place.own.exists()
-            assert place.room.on_call_bytes() == 0
+            assert place.room.reclaimable_bytes() == 0
             assert (await failed(place.rows())).reason.code == "pipeline_closed"  # none begins
     monkeypatch.undo()
     assert (await place.rows()).one  # afterwards it may
@@ -108,7 +108,7 @@ async def test_two_checks_take_their_turns(place: Place, monkeypatch: pytest.Mon
         assert len(begun) % 2 or place.room._turn.locked()
         return len(begun)
 
-    results = await asyncio.gather(*(place.room.within(check) for _ in range(2)))
+    results = await asyncio.gather(*(place.room.run_check(check) for _ in range(2)))
     assert results == [1, 2]
     assert begun == [GIB, GIB]  # half of what is spare
 

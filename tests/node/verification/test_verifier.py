@@ -31,7 +31,7 @@ from app.node.placement import stages as stages_module
 from app.node.planning.planning import Sizes
 from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
-from app.node.verification.verifier import FOLDER, MOST_TRIES, Check, Recomputed, SampleRecomputer, Verifier
+from app.node.verification.verifier import FOLDER, MOST_TRIES, RecomputedRows, SampleCheck, SampleRecomputer, Verifier
 from backends.contract import Layers, Number, Role, Segment
 from backends.wire_numbers import to_wire
 from testbed import tiny
@@ -73,7 +73,7 @@ class Scene:
     def stage_of(self, run: Run) -> PlannedStage | None:
         return self.stage if run.width == WIDTH else None
 
-    async def computed_elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
+    async def compute_elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
         if isinstance(self.third, AppError):
             raise self.third
         return (replace(like, machine=SHED), self.third) if self.third is not None else None
@@ -138,16 +138,16 @@ async def test_honest_answers_are_never_blamed_and_a_small_error_in_some_rows_is
         for n in range(20):
             n_rows = chance.choice((16, 31, 40, 63, 64))
             sample = await answered(runs[n % 3], chance, n % 4, n_rows)
-            again = await scene.computing.in_parts(checking, scene.stage, whole, sample)
-            check, number = Check(scene.plan, sample, again), sample.run.number
-            assert check.of(sample.answered, ATTIC) is Finding.AGREES, (n, number, n_rows)
+            again = await scene.computing.compute_in_parts(checking, scene.stage, whole, sample)
+            check, number = SampleCheck(scene.plan, sample, again), sample.run.number
+            assert check.compare(sample.answered, ATTIC) is Finding.AGREES, (n, number, n_rows)
             if number is Number.F16:
                 wrong = with_error(sample, 0.3)
-                assert check.of(wrong.answered, ATTIC) is Finding.DIFFERS
+                assert check.compare(wrong.answered, ATTIC) is Finding.DIFFERS
         parts = [Layers(1, 2), Layers(2, 3)]
-        in_two = await scene.computing.in_parts(checking, scene.stage, parts, sample)
+        in_two = await scene.computing.compute_in_parts(checking, scene.stage, parts, sample)
         assert in_two == again
-        noise = largest_distance(*(rows_of(way, WIDTH, Number.F32) for way in (again.one, again.other)))
+        noise = largest_distance(*(rows_of(way, WIDTH, Number.F32) for way in (again.with_flash, again.without_flash)))
         assert 0 < noise < 0.1
     assert not any(check_file(scene, part) for part in parts)
 
@@ -162,7 +162,7 @@ def check_file(scene: Scene, layers: Layers) -> Path | None:
 async def sample(scene: Scene) -> Sample:
     """An honest one."""
     scene.said.clear()
-    scene.room = scene.computing._room = SpareMemory(lambda: scene.spare)  # of this test's loop
+    scene.room = scene.computing._spare_memory = SpareMemory(lambda: scene.spare)  # of this test's loop
     scene.third = None
     scene.quarantine._since.clear()
     scene.samples._kept.clear()
@@ -178,7 +178,7 @@ async def computed_once(scene: Scene, sample: Sample, monkeypatch: pytest.Monkey
     """This machine's own rows are known from now on."""
     again = await scene.computing.rows(scene.stage, sample)
 
-    async def known(*_: Any) -> Recomputed:
+    async def known(*_: Any) -> RecomputedRows:
         return again
 
     monkeypatch.setattr(scene.computing, "rows", known)
@@ -232,10 +232,10 @@ async def test_huge_values_of_a_row_in_8_bits_blame_nobody(scene: Scene, n_huge:
     data, other = (bytes(to_wire(rows * np.float32(by), Number.F32)) for by in (1, 1.001))
     run = Run(bytes(16), Role.MIDDLE, width, Number.Q8)
     honest, wrong = (bytes(to_wire(has, Number.Q8)) for has in (rows, lied))
-    check = Check(scene.plan, Sample(run, 16, b"", honest), Recomputed(data, other))
+    check = SampleCheck(scene.plan, Sample(run, 16, b"", honest), RecomputedRows(data, other))
     assert largest_distance(rows_of(honest, width, Number.Q8), rows_of(data, width, Number.F32)) < 0.013
-    assert check.of(honest, ATTIC) is Finding.AGREES
-    assert check.of(wrong, ATTIC) is Finding.DIFFERS
+    assert check.compare(honest, ATTIC) is Finding.AGREES
+    assert check.compare(wrong, ATTIC) is Finding.DIFFERS
 
 
 @pytest.mark.parametrize(("name", "chooses"), [("mixtral", True), ("llama", False)])
@@ -253,7 +253,7 @@ async def test_what_a_doubted_machine_computes_is_neither_checked_nor_believed(
 ) -> None:
     wrong = with_error(sample, 0.3)
     scene.third = wrong.answered  # it says the same, but it was wrong before
-    await scene.quarantine.differs(SHED, "shed")
+    await scene.quarantine.add(SHED, "shed")
     kept(scene, wrong)
     await scene.checks.check_oldest(scene.plan)
     assert scene.said == ["log_machine_doubted"] * 2
@@ -283,8 +283,8 @@ async def test_a_sample_waits_for_memory_and_is_given_up_in_the_end(
             await scene.checks.check_oldest(scene.plan)
             assert scene.checks.is_due is (n < MOST_TRIES)
     assert scene.said == []
-    messages = [record.getMessage() for record in caplog.records if "forgotten" in record.getMessage()]
-    assert messages == [f"a sample of a is forgotten: none of {MOST_TRIES} tries came to an end"]
+    messages = [record.getMessage() for record in caplog.records if "dropped" in record.getMessage()]
+    assert messages == [f"a sample of a is dropped, because all {MOST_TRIES} tries were interrupted"]
 
 
 async def test_a_check_gives_way_at_once_and_leaves_nothing_behind(
@@ -299,7 +299,7 @@ async def test_a_check_gives_way_at_once_and_leaves_nothing_behind(
         begun.set()
         await never.wait()
 
-    monkeypatch.setattr(scene.computing, "in_parts", long)
+    monkeypatch.setattr(scene.computing, "compute_in_parts", long)
     kept(scene, with_error(sample, 0.3))
     for _ in range(2):
         event, gone = asyncio.Event(), StageLost("pipeline_closed")
@@ -312,7 +312,7 @@ async def test_a_check_gives_way_at_once_and_leaves_nothing_behind(
             assert (await checking) is gone
         assert not psutil.pid_exists(workers[-1])
         assert scene.checks.is_due
-    assert (scene.said, scene.room.on_call_bytes()) == ([], 0)
+    assert (scene.said, scene.room.reclaimable_bytes()) == ([], 0)
 
 
 async def test_a_run_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +328,7 @@ async def test_a_run_that_never_answers_is_not_waited_for(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(stages_module, "MOST_STEP_SECONDS", 0.01)
     step = Step.of([Segment(0, 1, 0)], (), bytes(4 * WIDTH))
-    error = await failed(stages_module.forwarded(Silent(), step))  # type: ignore[arg-type]
+    error = await failed(stages_module.run_step(Silent(), step))  # type: ignore[arg-type]
     assert error.reason.code == "stage_silent"
 
 

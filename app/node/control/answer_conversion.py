@@ -1,4 +1,4 @@
-"""Conversion of a request into a question, and of the parts of an answer into lines."""
+"""Conversion of API requests to generation requests, and of the parts of an answer to lines."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from app.gateway.upstreams.upstreams import UpstreamChoice
 
 
-def question_of(order: requests.Ask) -> GenerationRequest:
-    """Return the question in a request. Raises BadInput unless it has exactly one prompt."""
+def generation_request(order: requests.Ask) -> GenerationRequest:
+    """Return the generation request for an API request. Raises BadInput unless it contains exactly one prompt."""
     prompts = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
     if sum(prompts) != 1:
         raise BadInput("prompt_unclear")
@@ -56,8 +56,8 @@ def question_of(order: requests.Ask) -> GenerationRequest:
     )
 
 
-def always(question: GenerationRequest) -> Callable[[object], Awaitable[GenerationRequest]]:
-    """Return a function that gives the same question to every model."""
+def for_every_model(question: GenerationRequest) -> Callable[[object], Awaitable[GenerationRequest]]:
+    """Return a function that returns the same request for every model."""
 
     async def known(_: object) -> GenerationRequest:
         return question
@@ -65,20 +65,21 @@ def always(question: GenerationRequest) -> Callable[[object], Awaitable[Generati
     return known
 
 
-def by_another(named: str | None, model: str) -> str:
-    """Return a notice if another model than the named one answers, or if the Guide answers because none was named."""
+def substitution_notice(named: str | None, model: str) -> str:
+    """Return a notice if the answering model is not the requested one, or if the Guide answers because none was
+    requested."""
     if not named:
         return sentence_for("guide_answers") if model == GUIDE else ""
     return "" if named.casefold() == model.casefold() else sentence_for("name_means", name=named, model=model)
 
 
-async def kept_here(
+async def explain_upstream_only(
     work: AsyncGenerator[AnswerPart, None], model: str, serving: Callable[[str], UpstreamChoice | None]
 ) -> AsyncGenerator[AnswerPart, None]:
     """Yield the parts of an answer. Raises the errors of `work`.
 
-    If only an upstream has the model, raise an error that says so, because text written in this app is never sent
-    to an upstream.
+    If only an upstream has the model, raise an error that says so: text entered in this app is never sent to an
+    upstream.
     """
     try:
         async with aclosing(work) as parts:
@@ -92,14 +93,14 @@ async def kept_here(
 
 
 async def answer_lines(work: AsyncGenerator[AnswerPart, None]) -> AsyncGenerator[AnswerLine, None]:
-    """Yield each part of an answer as its line."""
+    """Yield the line of each part of an answer."""
     async with aclosing(work) as parts:
         async for part in parts:
             yield line_of(part)
 
 
 def line_of(part: AnswerPart) -> AnswerLine:
-    """Return the line of a part. Logprobs are left out, because only the gateway's APIs send them."""
+    """Return the line for a part. Log probabilities are left out, because only the gateway's APIs send them."""
     match part:
         case plans.Progress():
             return AnswerLine(progress=part)
@@ -115,7 +116,7 @@ def line_of(part: AnswerPart) -> AnswerLine:
 
 
 def part_of(line: AnswerLine) -> AnswerPart | None:
-    """Return the part in a line, or None if it has none."""
+    """Return the part that a line contains, or None."""
     if (delta := line.delta) is not None:
         return Delta(
             delta.text,
@@ -134,9 +135,9 @@ def describe_answer(
     expected: Forecast | None,
     doubted: Iterable[Reason] = (),
 ) -> Answer:
-    """Return the end of an answer, with its measured times and the forecast for exactly this number of tokens.
+    """Return the end of an answer, with its figures and the forecast for exactly its number of tokens.
 
-    doubted: a reason for each machine whose computations turned out to be wrong.
+    doubted: a reason for each machine that turned out to compute wrong results.
     """
     notes, doubts = [Reason(code) for code in summary.notes], list(doubted)
     return Answer(

@@ -28,9 +28,9 @@ from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Engine
 from app.network import messages
 from app.network.messages import MeasureSpeed, SpeedMeasured, SpeedRefused
-from app.node.planning import measuring
-from app.node.planning.measuring import Measuring
-from app.node.planning.own_speed import Hardware, LocalWork, OwnSpeed
+from app.node.planning import speed_measurer
+from app.node.planning.local_speed import Hardware, LocalSpeed, LocalWork
+from app.node.planning.speed_measurer import SpeedMeasurer
 from app.node.verification.spare_memory import SpareMemory
 from testbed import tiny
 from tests.node.pool import paired
@@ -99,16 +99,16 @@ class Known(Hardware):
 
 @dataclass
 class Side:
-    measuring: Measuring
+    speed_measurer: SpeedMeasurer
     machine: Machine
-    own: OwnSpeed
+    own: LocalSpeed
     entry: Entry
     sent: list[messages.Message] = field(default_factory=list)
 
     async def answer(self, order: MeasureSpeed, member: Member = HOST) -> Any:
         """Return the answer to a member's request."""
         queue: asyncio.Queue[Any] = asyncio.Queue()
-        await self.measuring.answer_request(member, order, queue.put)
+        await self.speed_measurer.answer_request(member, order, queue.put)
         return await queue.get()
 
 
@@ -124,9 +124,9 @@ async def side(folder: Path, link: Callable[[MachineId], Any] | None = None) -> 
     """A machine with one tiny model."""
     shelf, entry = shelf_in(folder)
     machine = Machine()
-    own = OwnSpeed(LocalWork(Known(Threads(1), lambda: None), machine, machine, machine), folder)
+    own = LocalSpeed(LocalWork(Known(Threads(1), lambda: None), machine, machine, machine), folder)
     async with asyncio.TaskGroup() as group:
-        yield Side(Measuring(own, shelf, link or nobody, group), machine, own, entry)
+        yield Side(SpeedMeasurer(own, shelf, link or nobody, group), machine, own, entry)
 
 
 def nobody(machine: MachineId) -> Any:
@@ -137,11 +137,11 @@ def nobody(machine: MachineId) -> Any:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layer_benchmark, "MOST_STEPS", 4)
     monkeypatch.setattr(layer_benchmark, "DEPTH", 64)
-    monkeypatch.setattr(measuring, "RETRY_S", 0.01)
+    monkeypatch.setattr(speed_measurer, "RETRY_S", 0.01)
 
 
 def order_of(item: Side, **changes: Any) -> MeasureSpeed:
-    fields = {"request": 7, "shape": item.measuring._basis(item.entry).shape, "batch_rows": ROWS}
+    fields = {"request": 7, "shape": item.speed_measurer._basis(item.entry).shape, "batch_rows": ROWS}
     return MeasureSpeed(**{**fields, **changes})
 
 
@@ -150,7 +150,7 @@ async def test_a_host_is_answered_and_the_second_time_at_once(tmp_path: Path, mo
         answer = await lender.answer(order_of(lender))
         assert isinstance(answer, SpeedMeasured)
         assert (answer.request, answer.layer_s > 0) == (7, True)
-        monkeypatch.setattr("app.node.planning.own_speed.measure", None)  # nothing is measured any more
+        monkeypatch.setattr("app.node.planning.local_speed.measure", None)  # nothing is measured any more
         again = await lender.answer(order_of(lender, request=8))
         assert again == messages.SpeedMeasured(**{
             **{name: getattr(answer, name) for name in answer.__struct_fields__}, "request": 8,
@@ -165,7 +165,7 @@ async def test_a_doubt_is_heeded_once_an_hour(tmp_path: Path, monkeypatch: pytes
         fresh = await lender.answer(order_of(lender, again=True))
         assert isinstance(fresh, SpeedMeasured)
         assert fresh != first
-        monkeypatch.setattr("app.node.planning.own_speed.measure", None)  # nothing is measured any more
+        monkeypatch.setattr("app.node.planning.local_speed.measure", None)  # nothing is measured any more
         assert await lender.answer(order_of(lender, again=True)) == fresh
 
 
@@ -196,7 +196,7 @@ async def test_only_hosts_may_ask(tmp_path: Path) -> None:
 
 async def test_a_shape_that_cannot_be_is_refused(tmp_path: Path) -> None:
     async with side(tmp_path / "lender") as lender:
-        shape = lender.measuring._basis(lender.entry).shape
+        shape = lender.speed_measurer._basis(lender.entry).shape
         fields = {name: getattr(shape, name) for name in shape.__struct_fields__}
         odd = type(shape)(**{**fields, "architecture": "mamba"})
         assert (await lender.answer(order_of(lender, shape=odd))).code == "whole_family"
@@ -207,7 +207,7 @@ async def test_one_trial_at_a_time_and_a_rest_after_it(tmp_path: Path) -> None:
     async with side(tmp_path / "lender") as lender:
         queue: asyncio.Queue[Any] = asyncio.Queue()
         for member in (HOST, HOST, other):
-            await lender.measuring.answer_request(member, order_of(lender), queue.put)
+            await lender.speed_measurer.answer_request(member, order_of(lender), queue.put)
         answers = [await queue.get() for _ in range(3)]
         codes = sorted(getattr(answer, "code", "measured") for answer in answers)
         assert codes == ["measured", "speed_busy", "speed_busy"]
@@ -220,7 +220,7 @@ async def test_an_answer_that_begins_ends_the_trial(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(layer_benchmark, "SINGLE_S", 1e9)
     async with side(tmp_path / "lender") as lender:
         queue: asyncio.Queue[Any] = asyncio.Queue()
-        await lender.measuring.answer_request(HOST, order_of(lender), queue.put)
+        await lender.speed_measurer.answer_request(HOST, order_of(lender), queue.put)
         await asyncio.sleep(0.3)
         lender.machine.answering = True
         async with asyncio.timeout(30):
@@ -245,7 +245,7 @@ async def measured(
     host: Side, within_s: float = 30, report: Callable[[Any], None] = lambda _: None
 ) -> dict[MachineId, Speed | None]:
     lenders = {LENDER: "attic"}
-    return await host.measuring.speeds(host.entry, (ME, "den"), lenders, ROWS, report, within_s)
+    return await host.speed_measurer.speeds(host.entry, (ME, "den"), lenders, ROWS, report, within_s)
 
 
 @pytest.mark.long
@@ -255,7 +255,7 @@ async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> Non
         async def answer(order: MeasureSpeed) -> None:
             lender.machine.answering = len(link.asked) < 3
             answer = await lender.answer(order)
-            host.measuring.receive(LENDER, messages.decode(messages.encode(answer)))  # type: ignore[arg-type]
+            host.speed_measurer.receive(LENDER, messages.decode(messages.encode(answer)))  # type: ignore[arg-type]
 
         link = Link(answer)
         async with side(tmp_path / "host", lambda _: link) as host:
@@ -269,14 +269,14 @@ async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> Non
             assert {line.machine for line in lines} == {"den", "attic"}
             assert await measured(host) == measurement
             assert len(link.asked) == 3
-            assert await host.measuring.doubt(host.entry, ROWS, ME) == {ME, LENDER}
+            assert await host.speed_measurer.doubt(host.entry, ROWS, ME) == {ME, LENDER}
             anew = await measured(host)
             assert (anew[ME] != own, anew[LENDER] != other) == (True, True)
             agains = [order.again for order in link.asked]  # some while it rests from its trial
             assert agains == [False] * 3 + [True] * (len(agains) - 3)
-            assert await host.measuring.doubt(host.entry, ROWS, ME) == set()  # that was looked at
+            assert await host.speed_measurer.doubt(host.entry, ROWS, ME) == set()  # that was looked at
             assert await measured(host) == anew
-            host.measuring.link_lost(LENDER, "attic")
+            host.speed_measurer.link_lost(LENDER, "attic")
             n_asked = len(link.asked)
             await measured(host)
             assert len(link.asked) == n_asked + 1
@@ -288,11 +288,11 @@ async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path
     async with side(tmp_path / "lender") as lender:
 
         async def answer(order: MeasureSpeed) -> None:
-            host.measuring.receive(LENDER, await lender.answer(order))
+            host.speed_measurer.receive(LENDER, await lender.answer(order))
 
         async def known() -> dict[MachineId, Speed | None]:
             me, lenders = (ME, "den"), {LENDER: "attic"}
-            work = host.measuring.speeds(host.entry, me, lenders, ROWS, lambda _: None, known_only=True)
+            work = host.speed_measurer.speeds(host.entry, me, lenders, ROWS, lambda _: None, known_only=True)
             return await work
 
         link = Link(answer)
@@ -300,9 +300,9 @@ async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path
             assert await known() == {ME: None, LENDER: None}
             measurement = await measured(host)
             for _ in range(2):
-                await host.measuring.doubt(host.entry, ROWS, ME)
+                await host.speed_measurer.doubt(host.entry, ROWS, ME)
                 assert await known() == measurement
-            host.measuring.link_lost(LENDER, "attic")
+            host.speed_measurer.link_lost(LENDER, "attic")
             assert await known() == measurement
             anew = await measured(host)
             assert {order.again for order in link.asked[1:]} == {True}
@@ -315,7 +315,7 @@ async def test_a_machine_without_room_for_the_layers_measures_a_plain_one(tmp_pa
     """The figure computed from it remains an estimate, even if nothing is measured any more."""
 
     async def answer(order: MeasureSpeed) -> None:
-        if order.shape == host.measuring._basis(host.entry).shape:
+        if order.shape == host.speed_measurer._basis(host.entry).shape:
             speed_refused: Any = SpeedRefused(
                 request=order.request, code="speed_no_room",
                 facts={"needed_bytes": 2 * GIB, "free_bytes": GIB},
@@ -325,7 +325,7 @@ async def test_a_machine_without_room_for_the_layers_measures_a_plain_one(tmp_pa
                 request=order.request, layer_s=2e-3, layer_row_s=0.0, position_s=1e-6,
                 chunk_s=0.05, step_s=2e-4,
             )  # fmt: skip
-        host.measuring.receive(LENDER, speed_refused)
+        host.speed_measurer.receive(LENDER, speed_refused)
 
     link = Link(answer)
     async with side(tmp_path / "host", lambda _: link) as host:
@@ -335,9 +335,9 @@ async def test_a_machine_without_room_for_the_layers_measures_a_plain_one(tmp_pa
         assert other is not None
         assert (own.estimated, other.estimated) == (False, True)
         assert len(link.asked) == 2
-        assert host.measuring.unmeasured("attic") is None
+        assert host.speed_measurer.why_not_measured("attic") is None
         me, lenders = (ME, "den"), {LENDER: "attic"}
-        assert measurement == await host.measuring.speeds(
+        assert measurement == await host.speed_measurer.speeds(
             host.entry, me, lenders, ROWS, lambda _: None, known_only=True
         )
 
@@ -349,17 +349,17 @@ def to(link: Link, _: MachineId) -> Link:
 async def test_lenders_that_do_not_answer_are_none(tmp_path: Path) -> None:
     async def refuse(order: MeasureSpeed) -> None:
         said = SpeedRefused(request=order.request, code="speed_shape_odd", facts={"what": "x"})
-        host.measuring.receive(LENDER, said)
+        host.speed_measurer.receive(LENDER, said)
 
     async def another(order: MeasureSpeed) -> None:
         said = SpeedRefused(request=order.request + 1, code="speed_shape_odd")
-        host.measuring.receive(LENDER, said)
+        host.speed_measurer.receive(LENDER, said)
 
     async def silent(order: MeasureSpeed) -> None:
         pass
 
     async def leave(order: MeasureSpeed) -> None:
-        host.measuring.link_lost(LENDER, "attic")
+        host.speed_measurer.link_lost(LENDER, "attic")
 
     async def unreachable(order: MeasureSpeed) -> None:
         raise Unreachable("peer_offline", name="attic")
@@ -373,7 +373,7 @@ async def test_lenders_that_do_not_answer_are_none(tmp_path: Path) -> None:
     async with side(tmp_path / "alone") as host:
         host.machine.answering = True
         assert await measured(host) == {ME: None, LENDER: None}
-        assert not host.measuring._waiting
+        assert not host.speed_measurer._waiting
 
 
 async def test_nobody_waits_a_second_time_for_who_is_silent_until_it_answers(tmp_path: Path) -> None:
@@ -391,11 +391,11 @@ async def test_nobody_waits_a_second_time_for_who_is_silent_until_it_answers(tmp
             assert await measured(host, within_s=1.0) == {ME: None, LENDER: None}
         assert time.monotonic() - began < 0.5
         assert len(link.asked) == 1
-        assert host.measuring.unmeasured("attic") == Reason("speed_silent", {"machine": "attic"})
-        host.measuring.receive(LENDER, late(link.asked[0].request + 1))  # to nothing that was asked
+        assert host.speed_measurer.why_not_measured("attic") == Reason("speed_silent", {"machine": "attic"})
+        host.speed_measurer.receive(LENDER, late(link.asked[0].request + 1))  # to nothing that was asked
         await measured(host, within_s=1.0)
         assert len(link.asked) == 1
-        host.measuring.receive(LENDER, late(link.asked[0].request))
+        host.speed_measurer.receive(LENDER, late(link.asked[0].request))
         await measured(host, within_s=0.1)
         assert len(link.asked) == 2
 
@@ -406,7 +406,7 @@ async def test_a_person_s_own_question_is_asked_whoever_was_silent(tmp_path: Pat
 
     async def refuse(order: MeasureSpeed) -> None:
         said = SpeedRefused(request=order.request, code="speed_shape_odd", facts={"what": "x"})
-        host.measuring.receive(LENDER, said)
+        host.speed_measurer.receive(LENDER, said)
 
     link = Link(silent)
     lender = household.Machine(LENDER, "attic", online=True, roles=("lender",))
@@ -416,7 +416,7 @@ async def test_a_person_s_own_question_is_asked_whoever_was_silent(tmp_path: Pat
         await measured(host, within_s=0.1)
         link.answer = refuse
         order = MeasureModel(model=host.entry.name)
-        result = await host.measuring.table(order, ROWS, both, ME, lambda _: None)
+        result = await host.speed_measurer.table(order, ROWS, both, ME, lambda _: None)
         assert len(link.asked) == 2
         assert "cannot be measured" in result.reasons[LENDER]
 
@@ -428,25 +428,25 @@ async def test_why_a_machine_could_not_be_measured_is_kept_and_said(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     async def leave(order: MeasureSpeed) -> None:
-        host.measuring.link_lost(LENDER, "attic")
+        host.speed_measurer.link_lost(LENDER, "attic")
 
     works = layer_benchmark._measured
     monkeypatch.setattr(layer_benchmark, "_measured", full)
     async with side(tmp_path / "host", lambda _: Link(leave)) as host:
         assert await measured(host) == {ME: None, LENDER: None}
-        own, other = host.measuring.unmeasured("den"), host.measuring.unmeasured("attic")
+        own, other = host.speed_measurer.why_not_measured("den"), host.speed_measurer.why_not_measured("attic")
         assert own is not None
         assert (own.code, "No space left" in str(own.facts["why"])) == ("disk_failed", True)
         assert other is not None
         assert other.code == "stage_unreachable"
-        assert host.measuring.unmeasured("kitchen") is None
+        assert host.speed_measurer.why_not_measured("kitchen") is None
         monkeypatch.setattr(layer_benchmark, "_measured", works)
         assert (await measured(host, within_s=20.0))[ME] is not None
-        assert host.measuring.unmeasured("den") is None
+        assert host.speed_measurer.why_not_measured("den") is None
 
 
 async def test_a_model_that_cannot_be_measured_has_no_speeds(tmp_path: Path) -> None:
     async with side(tmp_path / "host") as host:
         (tmp_path / "host" / "tiny.gguf").unlink()
         assert await measured(host) == {ME: None, LENDER: None}
-        assert await host.measuring.doubt(host.entry, ROWS, ME) == set()
+        assert await host.speed_measurer.doubt(host.entry, ROWS, ME) == set()

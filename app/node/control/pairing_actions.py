@@ -1,4 +1,4 @@
-"""Opening pairing windows, joining a household, and finding a machine by name."""
+"""Pairing: opens pairing windows, joins households, and finds machines by name."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ MIN_PREFIX = 6
 
 
 async def open_window(network: Network, role: str) -> PairingCode:
-    """Open a pairing window and return its code. A machine that enters it gets the rights of `role`. Raises Refused or
-    Busy."""
+    """Open a pairing window and return its code. A machine that enters the code gets the rights of `role`. Raises
+    Refused or Busy."""
     last = network.window
     if last is not None and not last.ended and not last.seconds_left:
         with suppress(TimeoutError):  # the code was correct, and the new machine is still connecting
@@ -45,7 +45,7 @@ async def open_window(network: Network, role: str) -> PairingCode:
 
 
 async def wait(network: Network, report: Report) -> MachineResponse:
-    """Wait until the open window closes, and return the paired machine. Raises Refused."""
+    """Wait until the open pairing window closes, and return the paired machine. Raises Refused."""
     window = network.window
     if window is None:
         raise Refused("no_pairing_window")
@@ -74,12 +74,13 @@ async def _settled(window: PairingWindow) -> MachineId | Refused:
 async def join(
     network: Network, ref: str, code: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine]
 ) -> JoinResponse:
-    """Join the household of the member that shows `code`. `ref` is its address, or its name if it is in `near`.
+    """Join the household of the member that shows `code`. `ref` is the member's address, or its name if it is in
+    `near`.
 
     Raises Refused if `ref` is one of `machines`, which already belong to this household.
     """
     *earlier, last = _places(ref, near, machines, network.id)
-    for place in earlier:  # several addresses of one machine: use the first that responds
+    for place in earlier:  # all are addresses of one machine; the first that responds is used
         try:
             return _joined(network, await network.join(place, code))
         except Unreachable as error:
@@ -94,8 +95,8 @@ def _joined(network: Network, member: Member) -> JoinResponse:
 
 
 def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:
-    """Return the addresses to try: those of the machines nearby that `ref` names (all if it is empty), else `ref`
-    itself.
+    """Return the addresses to try: those of the nearby machine that `ref` names, or of the only nearby one if `ref` is
+    empty, or else `ref` itself.
 
     Raises BadInput, and Refused for a machine of this household.
     """
@@ -116,9 +117,9 @@ def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Ma
 
 
 def _refuse_member(ref: str, machines: Mapping[MachineId, Machine], me: MachineId) -> None:
-    """Raise Refused if `ref` is this machine or an already paired one."""
+    """Raise Refused if `ref` is this machine or a member of its household."""
     with suppress(BadInput):  # no machine of this household has this name
-        machine = named(ref, machines)
+        machine = find_machine(ref, machines)
         raise Refused("peer_is_this" if machine.id == me else "pairing_member", name=machine.name)
 
 
@@ -132,14 +133,14 @@ def _door(seen: Announced) -> list[Address]:
 
 
 def open_pairing(window: PairingWindow | None) -> Pairing | None:
-    """Return the open window. Its code is omitted, since only the screen that opened the window shows it."""
+    """Return the open pairing window without its code, which only the screen that opened the window shows."""
     if window is None or window.ended:
         return None
     return Pairing(str(window.address), round(window.seconds_left), window.tries_left)
 
 
 def paired_machine(window: PairingWindow | None) -> MachineId | None:
-    """Return the machine that the last window paired."""
+    """Return the machine that the last window paired, or None."""
     state = window.state if window is not None else None
     return state.machine if isinstance(state, Done) else None
 
@@ -150,8 +151,8 @@ def why_closed(window: PairingWindow | None) -> str | None:
     return state.why.code if isinstance(state, Closed) and state.why is not None else None
 
 
-def named(ref: str, machines: Mapping[MachineId, Machine]) -> Machine:
-    """Return the machine with this name or ID, or whose ID begins like this. Raises BadInput."""
+def find_machine(ref: str, machines: Mapping[MachineId, Machine]) -> Machine:
+    """Return the machine with this name, ID or ID prefix. Raises BadInput if none or several match."""
     alike = [machine for machine in machines.values() if same_name(machine.name, ref)]
     by_name = [machine for machine in alike if machine.name == ref] or alike
     by_id = [machine for key, machine in machines.items() if len(ref) >= MIN_PREFIX and key.startswith(ref)]

@@ -16,7 +16,7 @@ from app.core.planner.plan import plan
 from app.core.planner.speed_estimates import Speed
 from app.core.reasons import said
 from app.machine.hardware.devices import memory_copy_s_per_byte
-from app.node.planning.planning import StateRule
+from app.node.planning.planning import RecurrentStateRule
 from backends.contract import KEEP_ALL, KEPT_STATES, Keep
 
 FAMILIES = Path(__file__).parents[2] / "families"
@@ -39,7 +39,7 @@ def placed(of: Model, lends_mib: int, speed: Speed | None = SPEED) -> Plan:
 
 
 async def test_a_hybrids_plan_says_what_is_kept() -> None:
-    hybrid, rule = model("qwen3-5"), StateRule(unread)
+    hybrid, rule = model("qwen3-5"), RecurrentStateRule(unread)
     reason = await rule.with_reason(placed(hybrid, 1000), hybrid)
     assert reason.reasons[-1].code == "states_by_cost"
     assert "reading a token again" in said(reason.reasons[-1])
@@ -57,7 +57,7 @@ async def test_what_reading_takes_is_forecast_until_it_was_measured(monkeypatch:
     assert result.forecast is not None
     row_ms, rows = result.forecast.ttft_s / result.workload.prompt * 1000, []
     for measured in (None, 1.0, 4.0, 0.25):
-        rule = StateRule({large.name: measured}.get)
+        rule = RecurrentStateRule({large.name: measured}.get)
         reason = await rule.with_reason(result, large)
         assert reason.reasons[-1].facts["row_ms"] == round(row_ms * (measured or 1), 2)
         rows.append(rule.keep(result, large).least_rows)
@@ -66,7 +66,7 @@ async def test_what_reading_takes_is_forecast_until_it_was_measured(monkeypatch:
 
 
 async def test_large_states_on_a_quick_machine_are_read_again() -> None:
-    hybrid, rule = model("qwen3-5"), StateRule(unread)
+    hybrid, rule = model("qwen3-5"), RecurrentStateRule(unread)
     large = replace(hybrid, state_bytes=tuple(64 * state_byte * 1024 for state_byte in hybrid.state_bytes))
     quick = Speed(1e-6, 1e-7, 0, 1e-5, 0, 1e-6, 1e-6, 1e-6)
     reason = await rule.with_reason(placed(large, 1 << 20, quick), large)
@@ -74,7 +74,7 @@ async def test_large_states_on_a_quick_machine_are_read_again() -> None:
 
 
 async def test_without_room_nothing_is_kept() -> None:
-    hybrid, rule = model("qwen3-5"), StateRule(unread)
+    hybrid, rule = model("qwen3-5"), RecurrentStateRule(unread)
     result = placed(hybrid, 1000)
     needs = sum(stage.total_bytes for stage in result.stages)
     reserved = KEPT_STATES * result.workload.slots * sum(hybrid.state_bytes)
@@ -86,7 +86,7 @@ async def test_without_room_nothing_is_kept() -> None:
 
 @pytest.mark.parametrize("name", ["llama", "gemma3"])
 async def test_models_without_states_say_nothing_of_them(name: str) -> None:
-    plain, rule = model(name), StateRule(unread)
+    plain, rule = model(name), RecurrentStateRule(unread)
     result = placed(plain, 1000)
     assert await rule.with_reason(result, plain) == result
     assert rule.keep(result, plain) == KEEP_ALL

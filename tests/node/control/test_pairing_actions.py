@@ -11,7 +11,7 @@ from app.core.errors import AppError
 from app.core.household.household import Machine
 from app.core.ids import MachineId
 from app.network.network import Network
-from app.node.control import pairing_routes
+from app.node.control import pairing_actions
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
 MACHINES = {DEN: Machine(DEN, "den-pc"), ATTIC: Machine(ATTIC, "attic-pc")}
@@ -30,6 +30,6 @@ MACHINES = {DEN: Machine(DEN, "den-pc"), ATTIC: Machine(ATTIC, "attic-pc")}
 async def test_a_machine_of_the_household_is_not_paired_again(typed: str, code: str, name: str | None) -> None:
     network: Any = cast("Network", SimpleNamespace(id=DEN))
     with pytest.raises(AppError) as refused:
-        await pairing_routes.join(network, typed, "123456", [], MACHINES)
+        await pairing_actions.join(network, typed, "123456", [], MACHINES)
     assert refused.value.reason.code == code
     assert refused.value.reason.facts.get("name") == name

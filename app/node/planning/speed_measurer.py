@@ -1,4 +1,5 @@
-"""The speed of each machine with a model: measures this machine, asks lenders, and answers hosts."""
+"""The measurement of each machine's speed with a model: on this machine, on lenders at this host's request, and for
+other hosts."""
 
 from __future__ import annotations
 
@@ -33,14 +34,14 @@ from app.inference.worker.layer_benchmark import DEPTH
 from app.network import messages
 from app.node.control.json_bodies import Report
 from app.node.lending.stage_uploads import redacted_facts
-from app.node.planning.own_speed import Cooldown, OwnSpeed
+from app.node.planning.local_speed import Cooldown, LocalSpeed
 
 log = logging.getLogger(__name__)
 
-WITHIN_S = 60.0  # plans are made without machines that take longer
-RETRY_S = 1.0  # after a "busy" reply
-SILENT_S = 600.0  # during which a machine that did not reply in time is not asked again
-MOST_REQUEST = 1 << 30  # request numbers start over after this
+WITHIN_S = 60.0  # a plan is made without the machines that take longer
+RETRY_S = 1.0  # delay before asking again after a "busy" reply
+SILENT_S = 600.0  # time for which a machine that did not reply in time is not asked again
+MOST_REQUEST = 1 << 30  # request numbers wrap around here
 
 
 Send = Callable[[messages.Message], Awaitable[None]]
@@ -48,30 +49,31 @@ Answer = messages.SpeedMeasured | messages.SpeedRefused
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
-    """The shape to measure. `effort` is that of the model's own layers if the shape is only a stand-in for them."""
+class SpeedBasis:
+    """The layers to measure for a model. If `shape` is only a stand-in, `effort` describes the model's own layers."""
 
     shape: ModelShape
     effort: Effort | None = None
-    near: Effort | None = None  # of layers with windows among the measured ones, to split the cost of earlier positions
-    instead: Basis | None = None  # for machines without enough memory to measure the model's own layers
+    # effort of windowed layers among the measured ones, to split the cost of earlier positions
+    near: Effort | None = None
+    instead: SpeedBasis | None = None  # for machines without enough memory to measure the model's own layers
 
     @property
     def is_estimate(self) -> bool:
         return self.effort is not None
 
     def speed(self, measured: Speed | None, batch_rows: int) -> Speed | None:
-        """Return the model's speed, derived from the measured one."""
+        """Derive the model's speed from the measured speed."""
         if measured is not None and self.near is not None:
-            return windowed(measured, self.near)
+            return with_windowed_cost(measured, self.near)
         if measured is None or self.effort is None:
             return measured
         like = MeasuredLayer(measured, stand_in_effort(self.shape), batch_rows)
         return estimate_speed(like, self.effort)
 
 
-def basis_of(header: Header, model: Model) -> Basis:
-    """Return the model's own layers as the basis, or a plain layer if they are too large to be synthesized anywhere.
+def speed_basis(header: Header, model: Model) -> SpeedBasis:
+    """Return the model's own layers as the basis, or a plain layer if no machine could synthesize such large layers.
 
     Raises BadInput with the reason why the model's speed cannot be forecast.
     """
@@ -84,23 +86,23 @@ def basis_of(header: Header, model: Model) -> Basis:
             raise plain from None
         return plain
     if isinstance(plain, BadInput):
-        return Basis(shape)
+        return SpeedBasis(shape)
     near = plain.effort if any(window_layers(header, FAMILIES[model.architecture]) or ()) else None
-    return Basis(shape, near=near, instead=plain)
+    return SpeedBasis(shape, near=near, instead=plain)
 
 
-def _plain_layer(header: Header, model: Model) -> Basis | BadInput:
-    """Return a plain layer as a stand-in for the model's, or the error that explains why there is none."""
+def _plain_layer(header: Header, model: Model) -> SpeedBasis | BadInput:
+    """Return a plain layer as a stand-in for the model's layers, or the error that explains why there is none."""
     try:
         effort = effort_of(header, model)
     except BadInput as error:
         return error
-    return Basis(stand_in_shape(main_kind(header, model)), effort)
+    return SpeedBasis(stand_in_shape(main_kind(header, model)), effort)
 
 
-def windowed(measured: Speed, effort: Effort) -> Speed:
-    """Return the speed with the cost of earlier positions split into full and windowed attention, as a window is
-    limited to its length. Up to DEPTH positions were measured, on layers of both kinds."""
+def with_windowed_cost(measured: Speed, effort: Effort) -> Speed:
+    """Divide the measured cost of earlier positions between full and windowed attention, which looks back only one
+    window. The measurement covered up to DEPTH positions on layers of both kinds."""
     near = min(effort.window, DEPTH) / DEPTH
     looked = effort.position + near * effort.window_position
     if not looked:
@@ -124,7 +126,7 @@ class LenderLink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SpeedRequest:
-    """A shape to measure, and the callback that receives the progress."""
+    """The layers to measure, and the callback that receives the progress."""
 
     shape: ModelShape
     batch_rows: int
@@ -134,25 +136,25 @@ class SpeedRequest:
         self.report(Progress("measuring", machine, done, total, "steps"))
 
 
-class Measuring:
-    """The speeds of all machines for the planner. Known speeds are not measured again."""
+class SpeedMeasurer:
+    """Measures the speeds of all machines for the planner. A known speed is not measured again."""
 
     def __init__(
-        self, own: OwnSpeed, shelf: Shelf, link: Callable[[MachineId], LenderLink], group: asyncio.TaskGroup
+        self, own: LocalSpeed, shelf: Shelf, link: Callable[[MachineId], LenderLink], group: asyncio.TaskGroup
     ) -> None:
         self._own, self._shelf, self._link, self._group = own, shelf, link, group
         self._request = 0
         self._waiting: dict[tuple[MachineId, int], asyncio.Future[Answer]] = {}
-        self._lender_speeds: dict[tuple[MachineId, ModelShape, int], Speed] = {}  # last reported by each lender
-        # `_valid` ones need not be asked for again; `_doubted` ones are to be measured again
+        self._lender_speeds: dict[tuple[MachineId, ModelShape, int], Speed] = {}  # the last reported speeds
+        # speeds in `_valid` are used without asking again; those in `_doubted` must be measured again
         self._valid: set[tuple[MachineId, ModelShape, int]] = set()
         self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
-        self._cooldown = Cooldown()  # of doubts
+        self._cooldown = Cooldown()  # limits how often a speed is doubted
         self._answering: set[MachineId] = set()
         self._unforecast: dict[str, Reason] = {}  # by model ID
-        self._failed: dict[str, Reason] = {}  # by machine name, at the last try
-        self._unanswered: dict[MachineId, int] = {}  # request number by machine
-        self._silent_until: dict[MachineId, float] = {}  # unless a late answer arrives
+        self._failed: dict[str, Reason] = {}  # reason of the last failure, by machine name
+        self._unanswered: dict[MachineId, int] = {}  # number of the unanswered request, by machine
+        self._silent_until: dict[MachineId, float] = {}  # a late answer removes the entry
 
     async def speeds(
         self,
@@ -165,11 +167,12 @@ class Measuring:
         one_by_one: bool = False,
         known_only: bool = False,
     ) -> dict[MachineId, Speed | None]:
-        """Return the speeds of this machine and of the lenders (names by ID) with this model, asking all of them at
-        once.
+        """Return the speeds of this machine and of the lenders (names by ID) with this model. All machines measure at
+        the same time.
 
-        one_by_one: for nodes that share one computer and would slow each other down. known_only: no lender is asked
-        and nothing is measured.
+        within_s: time limit per machine.
+        one_by_one: measure one machine after another, for nodes on one computer that would slow each other down.
+        known_only: ask no lender and measure nothing.
 
         A speed is None if the machine gave no answer in time, is busy, or cannot measure this model. Never raises
         for such a machine or model.
@@ -182,17 +185,17 @@ class Measuring:
             return dict.fromkeys((me[0], *lenders))
         return await self.speeds_like(basis, me, lenders, batch_rows, report, within_s, one_by_one, known_only)
 
-    def unforecast(self, model_id: str) -> Reason | None:
-        """Return why a model's speed cannot be forecast. None if it can be, or no forecast was requested."""
+    def why_not_forecast(self, model_id: str) -> Reason | None:
+        """Return why a model's speed cannot be forecast, or None if it can be or no forecast was requested."""
         return self._unforecast.get(model_id)
 
-    def unmeasured(self, name: str) -> Reason | None:
+    def why_not_measured(self, name: str) -> Reason | None:
         """Return why the last measurement of a machine failed."""
         return self._failed.get(name)
 
     async def speeds_like(
         self,
-        basis: Basis,
+        basis: SpeedBasis,
         me: tuple[MachineId, str],
         lenders: Mapping[MachineId, str],
         batch_rows: int,
@@ -207,7 +210,7 @@ class Measuring:
             return {key: await self._known(key, me[0], basis, batch_rows) for key in everybody}
         one_at_a_time = asyncio.Semaphore(1 if one_by_one else len(lenders) + 1)
 
-        async def measured(machine: MachineId, name: str, of: Basis) -> Speed | None:
+        async def measured(machine: MachineId, name: str, of: SpeedBasis) -> Speed | None:
             question = SpeedRequest(of.shape, batch_rows, report)
             here = machine == me[0]
             work = self._here(name, question) if here else self._ask_lender(machine, name, question)
@@ -230,9 +233,9 @@ class Measuring:
     async def table(
         self, order: MeasureModel, batch_rows: int, household: Household, me: MachineId, report: Report
     ) -> Speeds:
-        """Return the measured speeds of all connected machines, for a person or a script."""
+        """Return the measured speeds of all connected machines as requested through the control API."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
-        if not order.known_only:  # a person asks, so silent machines are asked again
+        if not order.known_only:  # the user asked for this, so silent machines are asked again
             self._silent_until.clear()
         names = {
             key: machine.name
@@ -259,24 +262,26 @@ class Measuring:
         )
 
     async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]:
-        """Mark these speeds as doubtful after a forecast that was far off, so that the next request measures them."""
+        """Mark these speeds as doubtful after a forecast that was far off, so that the next request measures them
+        again. Return the machines concerned."""
         try:
             basis = await asyncio.to_thread(self._basis, entry)
         except AppError:
             return set()
         if basis.is_estimate:
-            return set()  # the error comes from the stand-in layers, whatever is measured again
+            return set()  # the error comes from the stand-in layers, so measuring again would not help
         shape = basis.shape
         own = {me} if await self._own.doubt(shape, batch_rows) else set()
-        doubted = {key for key in self._valid if key[1] == shape and self._cooldown.may(key)}
+        doubted = {key for key in self._valid if key[1] == shape and self._cooldown.is_over(key)}
         self._doubted |= doubted
         self._valid -= doubted
         for key in doubted:
-            self._cooldown.done(key)
+            self._cooldown.start(key)
         return own | {machine for machine, _, _ in doubted}
 
     async def answer_request(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
-        """Answer a host's request once the speed is known. Each member may have one request at a time."""
+        """Answer a host's request for a measurement once the speed is known. Each member may have one request in
+        progress."""
         if member.id in self._answering:
             reason = Reason("speed_busy")
         elif Role.HOST not in member.roles:
@@ -289,7 +294,7 @@ class Measuring:
         await _send(send, self._refused(order, reason))
 
     def receive(self, machine: MachineId, answer: Answer) -> None:
-        """Accept a lender's answer. One that nothing waits for is ignored."""
+        """Accept a lender's answer. An answer that nothing waits for is ignored."""
         if self._unanswered.get(machine) == answer.request:
             del self._unanswered[machine]
             self._silent_until.pop(machine, None)
@@ -298,14 +303,15 @@ class Measuring:
             future.set_result(answer)
 
     def link_lost(self, machine: MachineId, name: str) -> None:
-        """Fail the requests to this machine, which will not answer them. It may return with another build."""
+        """Fail the pending requests to this machine. It may come back with another build of the engine, so its speeds
+        are no longer valid."""
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))
         self._valid = {key for key in self._valid if key[0] != machine}
 
-    async def _known(self, machine: MachineId, me: MachineId, basis: Basis, batch_rows: int) -> Speed | None:
-        """Return the last measured speed of a machine."""
+    async def _known(self, machine: MachineId, me: MachineId, basis: SpeedBasis, batch_rows: int) -> Speed | None:
+        """Return the last measured speed of a machine, without measuring."""
         shape = basis.shape
         if machine == me:
             speed = await self._own.known(shape, batch_rows)
@@ -337,8 +343,8 @@ class Measuring:
             self._failed[name] = error.reason
         return None
 
-    def _basis(self, entry: Entry) -> Basis:
-        return basis_of(self._shelf.header(entry), entry.model)
+    def _basis(self, entry: Entry) -> SpeedBasis:
+        return speed_basis(self._shelf.header(entry), entry.model)
 
     async def _here(self, name: str, question: SpeedRequest) -> Speed:
         def tell(done: int, total: int) -> None:
@@ -347,7 +353,7 @@ class Measuring:
         return await self._own.for_user(question.shape, question.batch_rows, tell)
 
     async def _ask_lender(self, machine: MachineId, name: str, question: SpeedRequest) -> Speed:
-        """Return a lender's answer. Raises its refusal, or StageLost."""
+        """Return a lender's speed. Raises Refused with the lender's reason, or StageLost."""
         key = (machine, question.shape, question.batch_rows)
         if key in self._valid:
             return self._lender_speeds[key]
@@ -392,10 +398,10 @@ class Measuring:
             speed = await self._own.for_member(order.shape, order.batch_rows, again=order.again)
             answer = _measured(order, speed)
         except AppError as error:
-            log.info("nothing was measured for %s: %s", member.name, error.reason)
+            log.info("the measurement for %s was refused: %s", member.name, error.reason)
             answer = self._refused(order, error.reason)
-        except Exception:  # the outer wall of this task
-            log.exception("a measurement for %s", member.name)
+        except Exception:  # an unexpected error must not end the node
+            log.exception("a measurement for %s failed", member.name)
             answer = self._refused(order, Reason("bug"))
         finally:
             self._answering.discard(member.id)
@@ -419,8 +425,8 @@ def _measured(order: messages.MeasureSpeed, speed: Speed) -> messages.SpeedMeasu
 
 
 def _speed(answer: messages.SpeedMeasured) -> Speed:
-    """Return the speed in the message. The message type bounds its numbers, and forecasts based on it are checked
-    against actual times."""
+    """Return the speed in the message. The message type limits its values, and forecasts from them are compared with
+    measured times."""
     return Speed(
         layer_s=answer.layer_s,
         layer_row_s=answer.layer_row_s,
@@ -428,7 +434,7 @@ def _speed(answer: messages.SpeedMeasured) -> Speed:
         chunk_s=answer.chunk_s,
         chunk_position_s=answer.chunk_position_s,
         step_s=answer.step_s,
-        head_s=0.0,  # runs on the host
+        head_s=0.0,  # the output matrix runs on the host
         head_row_s=0.0,
     )
 
