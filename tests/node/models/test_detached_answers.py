@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.node.control.asking import AnswerPart
 
 from app.api.responses import Answer
 from app.core.errors import AppError, BadInput, StageLost
 from app.inference.pipeline.completion import Delta
+from app.node.control.answer_conversion import AnswerPart
 from app.node.models.detached_answers import KEPT_S, MOST_OVER, DetachedAnswers, Parts
 from tests.node.pool import node
 

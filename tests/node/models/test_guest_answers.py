@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from app.node.control.asking import AnswerPart
 
 from app.api import requests
 from app.api.responses import Answer
@@ -20,6 +19,7 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import machine_id
 from app.inference.pipeline.completion import Delta
+from app.node.control.answer_conversion import AnswerPart
 from app.node.known_household import Rights
 from app.node.models.guest_answers import MOST_BYTES, GuestAnswers
 
