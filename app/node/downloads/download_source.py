@@ -321,7 +321,7 @@ def may_be_pinned(request: DownloadRequest, services: DownloadServices) -> bool:
 def catalog_entry(
     catalog: Catalog, repository: str, file: str, revision: str | None
 ) -> tuple[OfferedModel, OfferedFile] | None:
-    """Return the catalog's facts of a file, or None if it has none for the requested revision."""
+    """Return the catalog entry of a file, or None if the catalog does not list the file or lists another revision."""
     known = catalog.find(repository, file)
     if known and revision not in (None, MAIN, known[0].revision):
         return None

@@ -59,7 +59,8 @@ class Failover:
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # speed at which layers were last loaded
 
     def is_needed(self) -> bool:
-        """Return whether the pipeline has, or is about to have, requests that no other pipeline can take over."""
+        """Return whether a lost pipeline must recover: a single one if it has requests or is moving, one of several
+        only if a move is pending, because other pipelines take over its requests."""
         if self._state.is_replicated:
             return self.intends
         return self._state.n_requests > 0 or self._state.is_moving
