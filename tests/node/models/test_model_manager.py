@@ -110,7 +110,7 @@ class NoSpeeds:
 class NoLinks:
     """No link was measured."""
 
-    async def known(self, machines: Iterable[MachineId]) -> None: ...
+    async def measure_unknown(self, machines: Iterable[MachineId]) -> None: ...
 
     def link(self, machine: MachineId) -> None:
         return None

@@ -35,7 +35,7 @@ class Placed:
     def held(self) -> list[Any]:
         return self.stages
 
-    def ahead(self, _: Plan) -> list[Any]:
+    def standby(self, _: Plan) -> list[Any]:
         return []
 
     def stages_to_load(self, result: Plan) -> list[Any]:
