@@ -28,7 +28,7 @@ from app.core.recovery.placement_lifecycle import Closed, Opened, PipelinesLost
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.machine.hardware.cores import Threads
-from app.node.control import asking
+from app.node.control import answer_conversion
 from app.node.journal import Journal
 from app.node.models import model_manager as hosting_module
 from app.node.models.loaded_models import LoadedModels
@@ -294,7 +294,7 @@ async def test_who_is_called_by_less_than_its_name_is_named_first(hosting: Model
 async def test_a_guide_that_was_loaded_on_purpose_is_not_announced(
     hosting: ModelManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "GUIDE", "one")
+    monkeypatch.setattr(answer_conversion, "GUIDE", "one")
     await load(hosting, "one")
     assert isinstance(await first_part(hosting), Delta)
     await hosting.unload()
