@@ -333,7 +333,7 @@ async def test_that_wait_begins_where_a_link_ends(bench: Bench) -> None:
     nobody = SimpleNamespace(link_lost=lambda *_: None, lender_left=lambda _: None)
     household = SimpleNamespace(apply=lambda _: None)
     lenders = SimpleNamespace(answers=nobody)
-    node = SimpleNamespace(_lenders=lenders, measuring=nobody, model_manager=nobody, household=household)
+    node = SimpleNamespace(_lenders=lenders, speed_measurer=nobody, model_manager=nobody, household=household)
     node.lending_service = bench.lending
     link = SimpleNamespace(peer=member().id, name="den", ended=None)
     await Node.disconnected(cast("Any", node), cast("Any", link))

@@ -96,7 +96,7 @@ async def test_whoever_wants_memory_has_it_before_it_goes_on(place: Place, monke
             assert place.room.reclaimable_bytes() == 0
             assert (await failed(place.rows())).reason.code == "pipeline_closed"  # none begins
     monkeypatch.undo()
-    assert (await place.rows()).one  # afterwards it may
+    assert (await place.rows()).with_flash  # afterwards it may
 
 
 async def test_two_checks_take_their_turns(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ async def test_its_files_push_out_nothing_that_others_brought(place: Place, monk
         return await forward(*args)
 
     monkeypatch.setattr(place.computing, "_forward", seeing)
-    assert (await place.rows()).one
+    assert (await place.rows()).with_flash
     assert seen
     assert all(".gguf" in group for group in seen)
     assert all(place.stages.path(name) is not None for name in brought)
@@ -141,7 +141,7 @@ async def test_its_files_push_out_nothing_that_others_brought(place: Place, monk
 
 async def test_a_file_that_is_here_is_used_and_stays(place: Place) -> None:
     stage_id = place.fill(Layers(1, 3))
-    assert (await place.rows()).one
+    assert (await place.rows()).with_flash
     assert place.stages.path(stage_id) is not None
     assert not place.stages._held
 
@@ -156,7 +156,7 @@ async def test_it_leaves_the_disk_what_is_left_free_for_its_owner(place: Place) 
 async def test_what_a_killed_node_left_goes(place: Place) -> None:
     place.own.mkdir()
     (place.own / "old.gguf").write_bytes(b"old")
-    assert (await place.rows()).one
+    assert (await place.rows()).with_flash
     assert not place.own.exists()
 
 
@@ -178,6 +178,6 @@ async def test_the_disk_is_looked_at_in_a_thread(place: Place, monkeypatch: pyte
             return real(*args, **more)
 
         monkeypatch.setattr(StageStore, name, looked)
-    assert (await place.rows()).one
+    assert (await place.rows()).with_flash
     assert len(results) >= 3
     assert not any(results)
