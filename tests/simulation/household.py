@@ -171,7 +171,7 @@ class _Bare(LendingService):
     """A lender's side without the files that hosts send."""
 
     def __init__(self, lender: StageHost, group: asyncio.TaskGroup) -> None:
-        none = cast("Any", SimpleNamespace(keep=_nothing, release=_nothing, folder="."))
+        none = cast("Any", SimpleNamespace(protect=_nothing, release=_nothing, folder="."))
         super().__init__(lender, none, none, OPEN, Threads(1), group, lambda: None)
         self._offers = cast("Any", _NoFiles())
         self.wanted: dict[bytes, RunOrder] = {}

@@ -170,7 +170,7 @@ async def test_the_disk_is_looked_at_in_a_thread(place: Place, monkeypatch: pyte
         except RuntimeError:
             return False
 
-    for name in ("path", "remove", "fill"):
+    for name in ("path", "remove", "write_stage"):
         real = getattr(StageStore, name)
 
         def looked(*args: Any, real: Any = real, **more: Any) -> Any:
