@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 from backends.frames import HEADER, BadFrame, Frame, Kind, decode, head, read_head
-from backends.worker import confine, fork_server, process
+from backends.worker import confine, fork_server, process_resources
 
 USAGE = "usage: python -m backends [probe [ENGINE ...] | walls]"
 STEPS = (Kind.STEP, Kind.FOLLOW)
@@ -51,10 +51,10 @@ def main(arguments: list[str]) -> int:
     if arguments:
         sys.stderr.write(f"{USAGE}\n")
         return 2
-    process.use_huge_pages()
-    frames_in, frames_out = process.take_pipes()
-    process.end_with_parent()
-    if process.FORMS in os.environ and hasattr(os, "fork"):
+    process_resources.use_huge_pages()
+    frames_in, frames_out = process_resources.take_pipes()
+    process_resources.end_with_parent()
+    if process_resources.FORMS in os.environ and hasattr(os, "fork"):
         fork_server.of_grammars()  # while this process may still start other processes
     confine.confine_as_told()
     if confine.READS in os.environ:
@@ -102,7 +102,7 @@ class FrameWait:
         loaded again.
         """
         self._rehearse = rehearse
-        can = hasattr(select, "poll") and hasattr(os, "sched_yield") and process.quota_cores() is None
+        can = hasattr(select, "poll") and hasattr(os, "sched_yield") and process_resources.quota_cores() is None
         self._poll = select.poll() if can else None
         if self._poll is not None:
             self._poll.register(fd, select.POLLIN)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from backends.contract import Hidden, Kept, Logits, Role, Segment, StageConfig, StageError, Tokens
-from backends.wire_numbers import VALUE, Rows, bytes_of
+from backends.hidden_state_codec import VALUE, Rows, bytes_of
 
 PREFIX = "fake:"
 CONTROL = ("<|bos|>", "<|im_end|>", "<|im_start|>")  # ids 0, 1, 2; token 3 + b is the byte b

@@ -19,7 +19,7 @@ import numpy as np
 
 from backends.contract import StageError
 from backends.llamacpp import binding
-from backends.worker import process
+from backends.worker import process_resources
 
 # Limits on CPU and elapsed time for one message. All other answers wait during it, and a worker is considered hung if a
 # step takes 4.75 s (app/inference/pipeline/speed_measurement.py). WALL_SECONDS + LATE_SECONDS of grammar.py must stay
@@ -176,7 +176,7 @@ def serve(asks: socket.socket, address_bytes: int) -> None:
 
     address_bytes: the size of the address space when the process started.
     """
-    follower, began_bytes = Follower(), process.peak_bytes()
+    follower, began_bytes = Follower(), process_resources.peak_bytes()
     opened_bytes = began_bytes
     while True:
         try:
@@ -188,12 +188,12 @@ def serve(asks: socket.socket, address_bytes: int) -> None:
         signal.setitimer(signal.ITIMER_REAL, of_clock)
         try:
             if kind == Ask.COMPILE:
-                own = process.peak_bytes() - began_bytes
-                process.address_at_most(address_bytes + own + GROW_BYTES)
+                own = process_resources.peak_bytes() - began_bytes
+                process_resources.address_at_most(address_bytes + own + GROW_BYTES)
             done, answer = True, follower.answer(Ask(kind), payload)
             if kind == Ask.OPEN:
-                opened_bytes = process.peak_bytes()
-            if kind == Ask.FORGET and process.peak_bytes() - opened_bytes > KEPT_BYTES:
+                opened_bytes = process_resources.peak_bytes()
+            if kind == Ask.FORGET and process_resources.peak_bytes() - opened_bytes > KEPT_BYTES:
                 return
         except StageError as error:
             done, answer = False, str(error).encode()

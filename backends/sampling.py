@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from backends.contract import Sampling, StageError
 from backends.grammar import Grammar
 from backends.grammar_process import CANDIDATE, array_of
+from backends.hidden_state_codec import Rows
 from backends.llamacpp import binding
-from backends.wire_numbers import Rows
 
 LEAST_TEMPERATURE = 1e-6  # scores divided by much less overflow float32
 MAX_SEED = (1 << 32) - 2  # 2^32 - 1 makes llama.cpp choose a seed

@@ -155,7 +155,7 @@ def main() -> int:
         return wire_quality.main(sys.argv[2:])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse()
-    # Our workers ask Linux for huge pages (backends/worker/process.py), so the baselines get them as well.
+    # Our workers ask Linux for huge pages (backends/worker/process_resources.py), so the baselines get them as well.
     os.environ.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, set(options.cores))

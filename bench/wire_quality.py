@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from backends.contract import Hidden, Layers, Logits, Number, Role, Segment, StageConfig, Tokens
+from backends.hidden_state_codec import bytes_of, from_wire, to_wire
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
 from backends.vocabulary import open_vocabulary
-from backends.wire_numbers import bytes_of, from_wire, to_wire
 from bench import report
 from bench.children import ChildFailed
 from bench.job import say

@@ -32,7 +32,7 @@ LIMITS: list[tuple[str, dict[str, Any]]] = [
     ("app.network.traffic_limits", {"MIN_BYTES_PER_SECOND": 16 * KIB}),
     ("backends.frames", {"MAX_PAYLOAD": 16 * MIB}),
     ("backends.contract", {"MAX_BATCH_TOKENS": 512}),
-    ("backends.worker.runs", {"KEPT_OUTPUTS": 2}),
+    ("backends.worker.stage_runner", {"KEPT_OUTPUTS": 2}),
     ("app.inference.stages.stage_client", {"CREDIT": 2}),
     ("app.inference.pipeline.sequence", {"MAX_UNREAD": 256, "UNREAD_S": 30.0}),
     ("app.inference.stages.stage_host", {"ORPHAN_COMPUTE_S": 10.0, "KEEP_S": 600.0, "GROWTH": 1.1}),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from app.catalog.gguf.model_reader import Card, read_card
 from app.core.errors import AppError
-from app.gateway.answering import Answering
+from app.gateway.answer_service import Answering
 from app.gateway.api_request import Json
 from app.inference.worker.tokenizer import TextWorker
 from backends import worker_orders

@@ -12,7 +12,7 @@ from app.gateway import openapi_schemas
 from app.gateway.access.auth import HEALTH
 from app.gateway.dialects import anthropic_routes, embedding_routes, ollama_routes, openai_requests, responses_routes
 from app.gateway.dialects.embedding_routes import RERANK
-from app.gateway.refusals import Api, api_of
+from app.gateway.error_responses import Api, api_of
 
 Json = dict[str, Any]
 REFUSALS = {

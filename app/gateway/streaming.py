@@ -19,8 +19,8 @@ from aiohttp import web
 from app.core.errors import AppError, BadInput
 from app.decoding import decode
 from app.gateway.access.auth import BODY, CALLER, HOME_OPTION, id_headers, upstream_headers
+from app.gateway.error_responses import Api, api_of, nested_too_deeply, stream_error
 from app.gateway.open_requests import COMPLETE, closing_error, finish, is_closing, write
-from app.gateway.refusals import Api, api_of, nested_too_deeply, stream_error
 from app.node.control.json_bodies import explain_decode_error, wrong_field
 
 log = logging.getLogger(__name__)

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.contract import Hidden, Keep, Kept, KvType, Logits, Role, Segment, StageConfig, StageError, Tokens
+from backends.hidden_state_codec import VALUE, Rows, bytes_of
 from backends.llamacpp import binding
 from backends.llamacpp.thread_choice import ThreadChoice
 from backends.llamacpp.token_embedding import Embedding
-from backends.wire_numbers import VALUE, Rows, bytes_of
 
 State = ctypes.Array[ctypes.c_uint8]
 UNCUT_POSITIONS = 256  # llama.cpp reads cells in blocks of 256 and splits keys from 512 on

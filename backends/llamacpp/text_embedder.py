@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from backends.contract import NotFinite, Segment, StageError
+from backends.hidden_state_codec import VALUE, Rows
 from backends.llamacpp import binding
 from backends.llamacpp.stage import Batch
 from backends.vocabulary import tokenize_with
-from backends.wire_numbers import VALUE, Rows
 
 FOR_ONE = 0  # the only sequence
 NO_TOKEN = -1

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.contract import StageError
+from backends.hidden_state_codec import Rows
 from backends.llamacpp import binding
-from backends.wire_numbers import Rows
 
 TENSOR = "token_embd.weight"
 MAX_PARTS = 1000

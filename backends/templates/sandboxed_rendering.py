@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from backends.contract import LocalTime, Refused, Scalar, TemplateFailed
-from backends.worker import process
+from backends.worker import process_resources
 
 MAX_SECONDS = 1.0  # these three limits: SAFETY.md 7
 TRIAL_SECONDS = 1.0  # for all probes of a chat; the largest known template takes a tenth of it
@@ -129,7 +129,7 @@ def _limited(seconds: float) -> Iterator[None]:
     before = signal.signal(signal.SIGPROF, _late)
     signal.setitimer(signal.ITIMER_PROF, seconds)  # counts only our CPU time, so other load does not matter
     try:
-        with process.may_grow_by(MAX_BYTES, mapped=True):
+        with process_resources.may_grow_by(MAX_BYTES, mapped=True):
             yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

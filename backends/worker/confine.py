@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from backends.worker import process
+from backends.worker import process_resources
 
 READS = "POOLHOUSE_READS"  # environment variable: the readable files and folders as JSON
 FULL, PARTIAL, NONE = "full", "partial", "none"
@@ -129,7 +129,7 @@ def confine(reads: Sequence[str]) -> Walls:
     """
     if sys.platform != "linux":
         return Walls()
-    process.resident_bytes()  # opens statm for later use, because /proc/self may become unreadable
+    process_resources.resident_bytes()  # opens statm for later use, because /proc/self may become unreadable
     had = means()
     if _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
         return Walls()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 
-from backends.worker import confine, process
+from backends.worker import confine, process_resources
 
 MOST = 16  # concurrent processes
 NEW = b"n"
@@ -93,7 +93,7 @@ def _start(fd: int, make_ready: Callable[[], Serve]) -> None:
         if not order:
             return
         serve = serve or make_ready()
-        held = process.address_bytes()  # a confined child cannot read this itself
+        held = process_resources.address_bytes()  # a confined child cannot read this itself
         _reap(living)
         if len(living) < MOST:
             child = _fork()
@@ -120,7 +120,7 @@ def _alone(fd: int) -> socket.socket:
 
     All descriptors except the given one are closed. Standard output and error are discarded.
     """
-    process.forget_statm()
+    process_resources.forget_statm()
     gc.disable()  # garbage collection could close files that the parent has open
     faulthandler.disable()
     for number in (signal.SIGALRM, signal.SIGPROF):

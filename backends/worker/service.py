@@ -28,14 +28,14 @@ from backends.contract import (
 )
 from backends.frames import BadFrame, Frame, Kind, decode, encode
 from backends.grammar import GrammarRefused, GrammarTooHeavy
+from backends.hidden_state_codec import bytes_of, ids_from_wire
 from backends.llamacpp.text_embedder import LlamaEmbedder
 from backends.templates.chat_template import ChatTemplate, Rendered
 from backends.templates.template_calls import call_format
 from backends.templates.template_reasoning import of_template
 from backends.vocabulary import Vocabulary, open_vocabulary, pieces
-from backends.wire_numbers import bytes_of, ids_from_wire
-from backends.worker import process
-from backends.worker.runs import Run
+from backends.worker import process_resources
+from backends.worker.stage_runner import Run
 
 SHORT_CHARS = 1 << 14  # up to this length, sending the tokens with the text causes no noticeable delay
 REHEARSED_BYTES = 64 << 10  # enough for steps of a few answers; long prompts take long anyway
@@ -53,13 +53,13 @@ class Vectors:
         self.close()
         most = order.memory_limit_bytes
         if most:
-            with process.may_grow_by(int(most * process.ROOM_TO_LOAD), mapped=False):
+            with process_resources.may_grow_by(int(most * process_resources.ROOM_TO_LOAD), mapped=False):
                 self._model = LlamaEmbedder(order.path, order.context, order.threads)
         else:
             self._model = LlamaEmbedder(order.path, order.context, order.threads)
         self._context = order.context
         return worker_orders.EmbedderOpened(
-            request=order.request, width=self._model.width, memory_bytes=process.resident_bytes()
+            request=order.request, width=self._model.width, memory_bytes=process_resources.resident_bytes()
         )
 
     def embed(self, order: worker_orders.Embed) -> worker_orders.Embedded:
@@ -263,7 +263,7 @@ class Service:
                 self._runs.pop(pipeline).close()
             self._runs[pipeline] = _load(order, self._alone)
         seconds = time.monotonic() - started
-        held = process.resident_bytes()
+        held = process_resources.resident_bytes()
         return worker_orders.Opened(request=order.request, memory_bytes=held, seconds=seconds)
 
     def _run(self, pipeline: str) -> Run:
@@ -328,12 +328,14 @@ def _load(order: worker_orders.OpenStage, alone: bool) -> Run:
     """Load a stage within its memory limit. Raises StageError."""
     if not order.memory_limit_bytes:
         return _run(order)
-    before, most = process.resident_bytes(), order.memory_limit_bytes
+    before, most = process_resources.resident_bytes(), order.memory_limit_bytes
     if alone:  # this limit also applies between the node's checks
-        process.keep_below(process.private_bytes() + process.bound(most, order.config.threads))
-    with process.may_grow_by(int(most * process.ROOM_TO_LOAD), mapped=False):
+        process_resources.keep_below(
+            process_resources.private_bytes() + process_resources.bound(most, order.config.threads)
+        )
+    with process_resources.may_grow_by(int(most * process_resources.ROOM_TO_LOAD), mapped=False):
         run = _run(order)
-    grown = process.resident_bytes() - before
+    grown = process_resources.resident_bytes() - before
     if grown > order.memory_limit_bytes:
         run.close()
         words = f"{grown} bytes are needed, {order.memory_limit_bytes} are allowed"

@@ -7,7 +7,7 @@ import pytest
 
 from backends.contract import Hidden, Layers, Logits, Number, Role, Segment, StageConfig, StageError, Tokens
 from backends.fake_engine import FakeStage
-from backends.wire_numbers import bytes_of, from_wire, to_wire
+from backends.hidden_state_codec import bytes_of, from_wire, to_wire
 
 WIDTH, PROMPT = 8, [3, 80, 81, 90, 250]
 

@@ -17,10 +17,10 @@ from app.core.tools.argument_values import GEMMA_QUOTE
 from app.core.tools.call_grammar import calls_grammar
 from app.core.tools.call_markers import markers_of
 from backends.contract import CallFormat, Layers, Payload, Role, Sampling, Segment, Tokens
+from backends.hidden_state_codec import VALUE
 from backends.llamacpp.stage import LlamaStage
 from backends.sampling import sampler_for
 from backends.vocabulary import LlamaVocabulary
-from backends.wire_numbers import VALUE
 from testbed import tiny
 from tests.backends import cutting
 from tests.backends.call_samples import TOOLS, of_template, ours, record

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from backends.contract import Hidden, Logits, Segment, Tokens, keeps_apart
+from backends.hidden_state_codec import bytes_of
 from backends.llamacpp.stage import Parts, neighbors
-from backends.wire_numbers import bytes_of
 
 WIDTH, VOCABULARY = 3, 5
 

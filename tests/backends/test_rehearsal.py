@@ -12,7 +12,7 @@ from backends import __main__, worker_orders
 from backends.__main__ import READY_S, FrameWait
 from backends.contract import GREEDY, Layers, Number, Role, Segment
 from backends.frames import Frame, Kind, encode
-from backends.worker import process
+from backends.worker import process_resources
 from backends.worker.service import Service
 from testbed import tiny
 from tests.backends import cutting
@@ -110,7 +110,7 @@ def test_large_steps_are_not_rehearsed(model: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes have no poll() there")
 def test_it_is_done_now_and_then_while_awake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "quota_cores", lambda: None)
+    monkeypatch.setattr(process_resources, "quota_cores", lambda: None)
     monkeypatch.setattr(__main__, "switches", lambda: 0)  # nobody else computes on its core
     read, write = os.pipe()
     times: list[int] = []

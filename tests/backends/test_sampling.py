@@ -14,11 +14,11 @@ import pytest
 
 from backends.contract import GREEDY, Layers, Logits, Role, Sampling, Segment, StageError, Tokens
 from backends.grammar import GrammarRefused, GrammarTooHeavy
+from backends.hidden_state_codec import Rows
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
 from backends.sampling import Greedy, Sampler, sampler_for
-from backends.wire_numbers import Rows
-from backends.worker import process
+from backends.worker import process_resources
 from testbed import tiny
 from tests.backends import cutting
 
@@ -200,10 +200,10 @@ def followed(stage: LlamaStage, grammar: str, token: int, most: int = 200) -> in
 def test_a_grammar_that_grows_with_each_token_ends_its_answer_and_nothing_else(stage: LlamaStage) -> None:
     """An array of itself in two ways: after n brackets there are 2 to the n ways on."""
     grammar = 'root ::= "[" root "]" | "[" root "]" | "1"'
-    started, before = time.monotonic(), process.resident_bytes()
+    started, before = time.monotonic(), process_resources.resident_bytes()
     assert 5 < followed(stage, grammar, OPENS) < 60
     assert time.monotonic() - started < 30
-    assert process.resident_bytes() - before < 64 << 20
+    assert process_resources.resident_bytes() - before < 64 << 20
     assert ours(stage, replace(GREEDY, grammar=DIGITS), 3)  # the next one has what it needs
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from backends.contract import Layers, Role, Segment, StageConfig, Tokens
+from backends.hidden_state_codec import VALUE
 from backends.llamacpp import stage as module
 from backends.llamacpp.stage import LlamaStage
-from backends.wire_numbers import VALUE
 from testbed import tiny
 
 

@@ -20,7 +20,7 @@ import pytest
 from backends import worker_orders
 from backends.contract import GREEDY, Layers, Number, Role, Sampling, Segment, StageConfig
 from backends.frames import Frame, Kind, encode
-from backends.wire_numbers import ids_from_wire, ids_to_wire
+from backends.hidden_state_codec import ids_from_wire, ids_to_wire
 from testbed import tiny
 from tests.backends import cutting, worker_pipe
 from tests.backends.worker_pipe import PIPELINE, Pipe, begun, fake_config, opened, step, worker
@@ -229,7 +229,7 @@ def test_it_dies_with_its_parent_also_while_it_computes(busy: bool) -> None:
         "import os, subprocess, sys, time\n"
         "from tests.backends.worker_pipe import *\n"
         "from tests.backends.test_worker import whole, PROMPT\n"
-        "from backends.wire_numbers import ids_to_wire\n"
+        "from backends.hidden_state_codec import ids_to_wire\n"
         "with worker() as pipe:\n"
         f"    whole(pipe, 'hang_at=1')\n"
         f"    if {busy}: pipe.send(step(1, (Segment(0, 5, 0),), ids_to_wire(PROMPT)))\n"

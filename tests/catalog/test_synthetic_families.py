@@ -22,8 +22,8 @@ from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.node.planning.speed_measurer import speed_basis
 from backends.contract import Hidden, Layers, Number, Role, Segment, StageConfig
+from backends.hidden_state_codec import VALUE, bytes_of
 from backends.llamacpp.stage import LlamaStage
-from backends.wire_numbers import VALUE, bytes_of
 from tests.families.fixtures import families
 
 PROVED = sorted(name for name, family in families().items() if family.architecture in FAMILIES)

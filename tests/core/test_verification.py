@@ -31,7 +31,7 @@ from app.core.verification import (
     takes_sample,
 )
 from backends.contract import Number
-from backends.wire_numbers import from_wire, to_wire
+from backends.hidden_state_codec import from_wire, to_wire
 
 SMALL = st.floats(-100, 100, width=16)
 ROWS = st.lists(st.lists(SMALL, min_size=4, max_size=4), min_size=1, max_size=5)

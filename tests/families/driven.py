@@ -22,7 +22,7 @@ from app.inference.worker.worker import Worker
 from backends import worker_orders
 from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
 from backends.frames import Kind, decode
-from backends.wire_numbers import ids_to_wire
+from backends.hidden_state_codec import ids_to_wire
 from tests.families.home import CELLS, CONTEXT, SLOTS, Home
 
 HERE, THERE = "this machine", "the other machine"

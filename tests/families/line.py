@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from backends import worker_orders
 from backends.contract import GREEDY, Number, Segment, StageConfig
 from backends.frames import Frame, Kind
-from backends.wire_numbers import ids_to_wire
+from backends.hidden_state_codec import ids_to_wire
 from backends.worker.service import Service, told
 from tests.families.home import CONTEXT
 

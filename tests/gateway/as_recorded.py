@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 
-from app.gateway.refusals import Api, api_of
+from app.gateway.error_responses import Api, api_of
 from tests.gateway.answer_shape import misses, shape_of
 from tests.gateway.call_cases import call_cases
 from tests.gateway.client_types import check_types

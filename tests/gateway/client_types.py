@@ -17,7 +17,7 @@ import openai.types.responses
 import openai.types.shared
 from pydantic import BaseModel, TypeAdapter
 
-from app.gateway.refusals import Api, api_of
+from app.gateway.error_responses import Api, api_of
 from tests.gateway.described_answers import pieces_of
 
 Kind = TypeAdapter[Any]

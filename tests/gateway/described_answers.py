@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from app.gateway.error_responses import Api, api_of
 from app.gateway.openapi_document import ERRORS, GETS, POSTS
-from app.gateway.refusals import Api, api_of
 
 
 def check(path: str, status: int, body: bytes) -> None:

@@ -9,11 +9,11 @@ import pytest
 from msgspec import structs
 
 from app.api.responses import Answer
-from app.gateway.answering import AnswerReader
+from app.gateway.answer_service import AnswerReader
 from app.gateway.api_request import AnswerEnd, ApiRequest, CallDone, TextPiece, Tool
 from app.inference.pipeline.completion import Delta
 from app.node.placement.placement import Placement
-from tests.gateway.test_answering import Answerer
+from tests.gateway.test_answer_service import Answerer
 
 DONE = Answer(finish_reason="stop", prompt_tokens=3, token_ids=[1], ttft_s=0.1, decode_tok_s=5.0)
 

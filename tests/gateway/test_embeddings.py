@@ -19,7 +19,7 @@ import pytest
 from app.core.errors import BadInput, Busy
 from app.gateway.access.auth import BODY, CALLER
 from app.gateway.access.token_budget import TokenBudget
-from app.gateway.answering import Caller
+from app.gateway.answer_service import Caller
 from app.gateway.dialects.embedding_routes import EmbeddingRoutes
 from app.gateway.metrics import Metrics
 from app.inference.worker.embedder import Vector, normalized
@@ -28,7 +28,7 @@ from testbed import tiny
 from tests import tiny_bert
 from tests.gateway.conftest import Open
 from tests.gateway.described_answers import check
-from tests.gateway.test_answering import told
+from tests.gateway.test_answer_service import told
 from tests.gateway.test_fair_queue import all_had_a_turn
 from tests.node.pool import Json
 from tests.node.prometheus import samples

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from app.gateway.open_requests import OpenRequests
 from app.gateway.openapi_document import GETS, POSTS, description
-from app.gateway.servers.local_server import ChatApi
+from app.gateway.servers.chat_api_service import ChatApi
 from tests.gateway.conftest import Open
 
 Json = dict[str, Any]

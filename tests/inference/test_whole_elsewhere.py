@@ -69,7 +69,7 @@ def test_a_lender_passes_on_only_what_was_agreed() -> None:
 )
 async def test_what_stays_with_the_host_is_refused_by_the_worker(changes: dict[str, object], slot: int) -> None:
     from backends.contract import Layers, Role, StageConfig
-    from backends.worker.runs import Run
+    from backends.worker.stage_runner import Run
 
     name = os.urandom(16)
     config = StageConfig("fake", "fake:", "", Role.WHOLE, Layers(0, 2), 8, 2, 256, 64, 1)

@@ -22,7 +22,7 @@ from app.core.recovery.recovery import Loss, Notice
 from app.inference.pipeline.sequence import Finish, Request, Token
 from backends.contract import GREEDY, Sampling
 from backends.frames import Frame
-from backends.worker.runs import Run, Steps
+from backends.worker.stage_runner import Run, Steps
 from tests.inference.guessers import Oracle
 from tests.inference.pool import request, shape
 from tests.simulation.house import House, opened

@@ -19,10 +19,10 @@ from app.core.log_redaction import log_extra
 from app.core.scheduler.requester import KEYLESS, Requester
 from app.gateway.access.allowed_origins import Access, is_preflight, preflight
 from app.gateway.access.decompression import ENCODINGS, BadEncoding, encoding_error, read_body
-from app.gateway.answering import Caller
+from app.gateway.answer_service import Caller
+from app.gateway.error_responses import Api, api_of, error_body, format_error, nested_too_deeply, status_of
 from app.gateway.metrics import Metrics
 from app.gateway.open_requests import COMPLETE, OpenRequests, send_large
-from app.gateway.refusals import Api, api_of, error_body, format_error, nested_too_deeply, status_of
 from app.gateway.upstreams.upstreams import FORWARDED_BY, MOST_FORWARDS
 from app.machine.paths import with_home
 from app.machine.secret_stores import ApiKeys

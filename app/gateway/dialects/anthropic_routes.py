@@ -16,7 +16,7 @@ from msgspec import Meta
 from app.core.errors import BadInput
 from app.core.tools.reasoning import Thinking
 from app.gateway.access.auth import CALLER
-from app.gateway.answering import Answering, Caller
+from app.gateway.answer_service import Answering, Caller
 from app.gateway.api_request import (
     MAX_SEED,
     MOST_STOPS,

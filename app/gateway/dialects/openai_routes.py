@@ -15,7 +15,7 @@ from aiohttp import web
 from app import __version__
 from app.core.errors import BadInput
 from app.gateway.access.auth import CALLER, HEALTH
-from app.gateway.answering import Answering, Caller
+from app.gateway.answer_service import Answering, Caller
 from app.gateway.api_request import (
     USUAL,
     AnswerEnd,

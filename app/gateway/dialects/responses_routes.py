@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from app.core.errors import AppError, BadInput
 from app.gateway.access.auth import CALLER, HOME_OPTION
-from app.gateway.answering import Answering, Caller
+from app.gateway.answer_service import Answering, Caller
 from app.gateway.api_request import (
     MAX_SEED,
     MOST_TOOLS,
@@ -52,7 +52,7 @@ from app.gateway.dialects.openai_requests import (
     tool_choice,
     with_values,
 )
-from app.gateway.refusals import Api, error_body
+from app.gateway.error_responses import Api, error_body
 from app.gateway.streaming import EVENTS, event, read, send
 
 # Tools that OpenAI runs itself and that are not available here. The Codex CLI sends the first with every request.

@@ -15,8 +15,8 @@ from aiohttp import web
 from app.core.errors import Unreachable
 from app.decoding import decode
 from app.gateway.access.auth import BODY, CALLER, ID, PROGRAM, UPSTREAM, Handler, id_headers
+from app.gateway.error_responses import api_of, stream_error
 from app.gateway.open_requests import STARTED, UNREAD_SECONDS, write
-from app.gateway.refusals import api_of, stream_error
 from app.gateway.streaming import EVENTS, NDJSON, UNBUFFERED
 from app.gateway.upstreams.upstreams import FORWARDED_BY
 from app.network.peer.peer_client import GuestClient, reported_error

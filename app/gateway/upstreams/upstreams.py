@@ -27,7 +27,7 @@ from app.core.log_redaction import log_extra
 from app.core.reasons import fact_text
 from app.decoding import decode
 from app.gateway.api_request import NO_LIMIT, ApiRequest, Piece
-from app.gateway.refusals import nested_too_deeply
+from app.gateway.error_responses import nested_too_deeply
 from app.gateway.upstreams.upstream_dialect import (
     LIMIT,
     OLD_LIMIT,

@@ -1,7 +1,7 @@
 """Links to a stage: the pipe of this machine's own worker, or a channel to a lender, which is reopened if it breaks.
 
 After a reconnect, unanswered frames are sent again. The run at the other end keeps its KV cache and its last
-answers (backends/worker/runs.py), so nothing is computed twice and nothing is lost.
+answers (backends/worker/stage_runner.py), so nothing is computed twice and nothing is lost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.inference.worker.worker import ORDER_S, Worker
 from app.inference.worker.worker_errors import refusal_error
 from backends import worker_orders
 from backends.contract import StageConfig
-from backends.worker.process import bound
+from backends.worker.process_resources import bound
 
 ASK_S = 1.0  # interval between inquiries about the peer's progress
 # Grace period after a deadline before a new channel is opened, since an answer that arrives now makes it unnecessary.

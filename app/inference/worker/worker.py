@@ -32,7 +32,7 @@ from app.machine.hardware.devices import OtherProgramsLoad
 from backends import worker_orders
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode, read_head
 from backends.worker.confine import READS
-from backends.worker.process import ALLOCATOR, FORMS
+from backends.worker.process_resources import ALLOCATOR, FORMS
 
 # On Windows, a job object ends a worker with its node and limits its memory. This has not been tested on Windows yet.
 
@@ -123,7 +123,7 @@ else:
 
     class Job:
         """A stand-in for other systems, on which a worker watches its parent and its own memory
-        (backends/worker/process.py)."""
+        (backends/worker/process_resources.py)."""
 
         def __init__(self, pid: int) -> None:
             """Do nothing: this system has no jobs."""

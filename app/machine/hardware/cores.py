@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from backends.worker.process import quota_cores
+from backends.worker.process_resources import quota_cores
 
 
 @dataclass(frozen=True, slots=True)

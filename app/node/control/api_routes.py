@@ -7,7 +7,7 @@ from aiohttp import web
 from app.api import requests
 from app.api.chat_api import ApiKey, ApiKeys, Certificate, RemoveKeyResponse, Upstreams
 from app.core.reasons import said
-from app.gateway.servers.local_server import ChatApi
+from app.gateway.servers.chat_api_service import ChatApi
 from app.node.control.json_bodies import answer, body
 
 

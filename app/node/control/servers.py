@@ -15,8 +15,8 @@ from app.core.errors import BadInput
 from app.core.ids import MachineId
 from app.core.reasons import said
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
+from app.gateway.servers.chat_api_service import ChatApi
 from app.gateway.servers.lan_server import LanServer
-from app.gateway.servers.local_server import ChatApi
 from app.machine.secret_stores import ChatKey
 from app.network.peer.listener import GUEST_PATH, MODELS_PATH
 from app.node.control import api_routes, model_routes

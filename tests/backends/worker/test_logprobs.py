@@ -7,7 +7,7 @@ import struct
 import numpy as np
 
 from backends.contract import MOST_LIKELY
-from backends.worker.runs import likeliest, likely_to_wire
+from backends.worker.stage_runner import likeliest, likely_to_wire
 
 
 def test_the_sampled_token_comes_first_then_the_likeliest() -> None:

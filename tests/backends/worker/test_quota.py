@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.worker.process import quota_cores
+from backends.worker.process_resources import quota_cores
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from backends.contract import Number, Segment
 from backends.frames import Agreed, BadFrame, Frame, Kind
-from backends.worker.runs import KEPT_OUTPUTS, Answers, Steps
+from backends.worker.stage_runner import KEPT_OUTPUTS, Answers, Steps
 
 PIPELINE = bytes(16)
 AGREED = Agreed(PIPELINE, 1, Number.F32, slots=3, context=1000)

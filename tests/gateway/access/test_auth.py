@@ -164,7 +164,7 @@ async def test_the_log_has_ids_and_no_text_and_no_key(api: Open, http: aiohttp.C
     lines = [json.loads(line) for line in log.splitlines()]
     mine = {line["logger"]: line["facts"] for line in lines if line.get("request") == "my-own-id.7"}
     assert mine["app.gateway.access.auth"]["path"] == CHAT
-    assert mine["app.gateway.answering"]["tokens"] > 0
+    assert mine["app.gateway.answer_service"]["tokens"] > 0
     assert mine["app.inference.pipeline.scheduler"]["slot"] >= 0
     result = await control(api, "GET", "/journal")
     assert "my-own-id.7" in [answer["request"] for answer in result["answers"]]

@@ -14,7 +14,7 @@ from app.api.requests import Ask
 from app.core.errors import Busy
 from app.gateway.access.auth import CALLER
 from app.gateway.access.token_budget import TokenBudget
-from app.gateway.answering import Caller
+from app.gateway.answer_service import Caller
 from app.gateway.dialects.embedding_routes import EmbeddingRoutes
 from app.gateway.metrics import Metrics
 from app.gateway.servers.guest_server import GuestRoutes

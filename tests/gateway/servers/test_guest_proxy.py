@@ -14,7 +14,7 @@ from aiohttp import web
 
 from app.core.errors import Unreachable
 from app.gateway.access.auth import BODY, CALLER, Handler
-from app.gateway.answering import Caller
+from app.gateway.answer_service import Caller
 from app.gateway.servers.guest_proxy import forward_to_host
 from app.network.traffic_limits import ANSWER_BYTES
 

@@ -20,8 +20,8 @@ from app.core.ids import machine_id
 from app.core.reasons import said
 from app.core.scheduler.requester import Requester
 from app.gateway.access.auth import BODY, CALLER, PROGRAM, Handler
-from app.gateway.answering import Caller
-from app.gateway.refusals import status_of
+from app.gateway.answer_service import Caller
+from app.gateway.error_responses import status_of
 from app.gateway.servers import guest_server
 from app.gateway.servers.guest_proxy import forward_to_host
 from app.gateway.servers.guest_server import FOR_GUESTS, GuestAuthenticator, naming_host, while_guest

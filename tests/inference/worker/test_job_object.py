@@ -13,7 +13,7 @@ from app.inference.stages.stage_links import open_run
 from app.inference.worker import worker
 from app.inference.worker.worker import ExtendedLimits, Job, Worker, limits
 from backends.contract import Layers, Number, Role, StageConfig
-from backends.worker import process
+from backends.worker import process_resources
 
 GROWS = """
 import sys
@@ -67,5 +67,5 @@ async def test_a_run_with_a_limit_is_bounded_with_room_to_spare(monkeypatch: pyt
         assert requests == []  # its own machine's: nobody set a limit
     async with await Worker.start("worker") as worker:
         await open_run(worker, run, 16, config, memory_limit_bytes=100 << 20)
-    assert requests == [process.bound(100 << 20, 3)]
+    assert requests == [process_resources.bound(100 << 20, 3)]
     assert requests[0] == (110 + 512 + 3 * 16) << 20

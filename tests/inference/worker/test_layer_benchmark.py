@@ -37,7 +37,7 @@ from app.inference.worker.layer_benchmark import (
 from app.inference.worker.worker import Worker
 from app.machine.hardware.cores import Threads
 from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
-from backends.wire_numbers import to_wire
+from backends.hidden_state_codec import to_wire
 from testbed import tiny
 from tests.backends.cutting import stage_file
 

@@ -33,7 +33,7 @@ from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
 from app.node.verification.verifier import FOLDER, MOST_TRIES, RecomputedRows, SampleCheck, SampleRecomputer, Verifier
 from backends.contract import Layers, Number, Role, Segment
-from backends.wire_numbers import to_wire
+from backends.hidden_state_codec import to_wire
 from testbed import tiny
 
 DEN, ATTIC, SHED = (MachineId(c * 64) for c in "das")

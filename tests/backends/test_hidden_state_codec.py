@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.core.verification import rows_of
 from backends.contract import Number, StageError, n_blocks, n_outliers
-from backends.wire_numbers import Rows, from_wire, ids_from_wire, ids_to_wire, to_wire
+from backends.hidden_state_codec import Rows, from_wire, ids_from_wire, ids_to_wire, to_wire
 
 WIRE = [Number.F32, Number.F16, Number.Q8]
 LARGEST = float(np.finfo(np.float32).max)

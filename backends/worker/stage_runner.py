@@ -26,8 +26,8 @@ from backends.contract import (
 )
 from backends.frames import Agreed, BadFrame, Frame, Kind, check_step
 from backends.grammar import GrammarTooHeavy, forget_all
+from backends.hidden_state_codec import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
 from backends.sampling import Greedy, Sampler, sampler_for
-from backends.wire_numbers import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
 from backends.worker_orders import Begin, OpenStage, decode_begin
 
 KEPT_OUTPUTS = 2  # as many as a stage has credit for (SAFETY.md 5)

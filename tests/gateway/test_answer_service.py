@@ -17,11 +17,11 @@ from app.api.requests import Ask
 from app.api.responses import Answer
 from app.core.errors import AppError, BadInput, Busy
 from app.gateway.access.token_budget import TokenBudget
-from app.gateway.answering import Answering, AnswerReader, Caller, _conversation
+from app.gateway.answer_service import Answering, AnswerReader, Caller, _conversation
 from app.gateway.api_request import AnswerEnd, ApiRequest, CallDone, Json, Piece, TextPiece, Tool, text_of
 from app.gateway.dialects.responses_routes import ResponsesRequest as Responses
+from app.gateway.error_responses import Api, error_body, status_of
 from app.gateway.metrics import Metrics
-from app.gateway.refusals import Api, error_body, status_of
 from app.gateway.servers.guest_server import GuestRoutes
 from app.gateway.upstreams.upstream_dialect import request_body
 from app.gateway.upstreams.upstreams import UpstreamChoice, Upstreams

@@ -22,7 +22,7 @@ from app.gateway.access.allowed_origins import Access, add_cors
 from app.gateway.access.auth import Auth, KeyAuthenticator, defer_bodies
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.gateway.access.token_budget import TokenBudget
-from app.gateway.answering import Answering
+from app.gateway.answer_service import Answering
 from app.gateway.dialects.anthropic_routes import AnthropicRoutes
 from app.gateway.dialects.embedding_routes import EmbeddingRoutes
 from app.gateway.dialects.ollama_routes import ModelUnloader, OllamaRoutes
