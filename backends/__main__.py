@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
-from backends.frames import HEADER, BadFrame, Frame, Kind, decode, head, read_head
+from backends.frames import HEADER, BadFrame, Frame, FrameKind, decode_frame, decode_header, encode_header
 from backends.worker import confine, fork_server, process_resources
 
 USAGE = "usage: python -m backends [probe [ENGINE ...] | walls]"
-STEPS = (Kind.STEP, Kind.FOLLOW)
+STEPS = (FrameKind.STEP, FrameKind.FOLLOW)
 GARBLED = 3  # exit code: the input was not a frame, so nothing after it can be trusted
 # While an answer is being generated, the next step comes soon. A processor that has gone to sleep wakes late and slow:
 # virtual machines lost 5 of the 50 ms per token (README). Polling for longer is not worth the power.
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
     process_resources.use_huge_pages()
     frames_in, frames_out = process_resources.take_pipes()
     process_resources.end_with_parent()
-    if process_resources.FORMS in os.environ and hasattr(os, "fork"):
+    if process_resources.GRAMMARS_VARIABLE in os.environ and hasattr(os, "fork"):
         fork_server.of_grammars()  # while this process may still start other processes
     confine.confine_as_told()
     if confine.READS in os.environ:
@@ -102,7 +102,7 @@ class FrameWait:
         loaded again.
         """
         self._rehearse = rehearse
-        can = hasattr(select, "poll") and hasattr(os, "sched_yield") and process_resources.quota_cores() is None
+        can = hasattr(select, "poll") and hasattr(os, "sched_yield") and process_resources.cpu_quota_cores() is None
         self._poll = select.poll() if can else None
         if self._poll is not None:
             self._poll.register(fd, select.POLLIN)
@@ -165,11 +165,11 @@ def frames(pipe: io.FileIO, waiting: FrameWait) -> Iterator[Frame]:
         waiting.wait()
         if not read_whole(pipe, memoryview(start)):
             return
-        data = bytearray(HEADER.size + read_head(start).n_rest)
+        data = bytearray(HEADER.size + decode_header(start).n_rest)
         data[: HEADER.size] = start
         if not read_whole(pipe, memoryview(data)[HEADER.size :]):
             return
-        yield decode(data)
+        yield decode_frame(data)
 
 
 def read_whole(pipe: io.FileIO, room: memoryview) -> bool:
@@ -187,7 +187,7 @@ def write(fd: int, *frames: Frame) -> None:
 
     A single call writes all of them, so that the reader does not wake up between two frames.
     """
-    parts = [memoryview(part) for frame in frames for part in (head(frame), frame.payload)]
+    parts = [memoryview(part) for frame in frames for part in (encode_header(frame), frame.payload)]
     while parts:
         if sys.platform == "win32":
             n_written = os.write(fd, parts[0])

@@ -11,11 +11,11 @@ from enum import IntEnum, StrEnum
 from typing import Protocol
 
 LLAMACPP = "llamacpp"  # the engine that computes layers
-KEPT_STATES = 2  # maximum number of recurrent states saved per slot, each after one of its latest prompts
-FORM_TOO_HEAVY = -1  # sampled in place of a token when a grammar becomes too heavy, which ends the answer
+MAX_CHECKPOINTS = 2  # maximum number of recurrent states saved per slot, each after one of its latest prompts
+GRAMMAR_TOO_HEAVY = -1  # sampled in place of a token when a grammar becomes too heavy, which ends the answer
 MAX_BATCH_TOKENS = 512  # rows of one step over all its segments (SAFETY.md 5)
-MOST_LIKELY = 20  # alternatives reported with a sampled token: as many as common APIs offer
-NO_MEMORY = ("bad_alloc", "insufficient memory", "failed to allocate")  # in llama.cpp's messages
+MAX_TOP_LOGPROBS = 20  # alternatives reported with a sampled token: as many as common APIs offer
+OUT_OF_MEMORY_SIGNS = ("bad_alloc", "insufficient memory", "failed to allocate")  # in llama.cpp's messages
 # Versions of llama-cpp-python with which every cut of every family was proved (docs/families.md)
 PROVED_ENGINES = ("0.3.36",)
 EXPONENT_BYTES = 2  # for each row in f16
@@ -24,8 +24,8 @@ SCALE_BYTES = 2
 OUTLIER_BYTES = 2 + 4  # its position in the row and its value
 # Together with the scales, at most 1.15 bytes are sent per value for widths from 72 on.
 VALUES_PER_OUTLIER = 72
-Scalar = str | int | float | bool | None  # a JSON scalar
-CELLS_STEP = 256  # llama.cpp rounds the cells of a slot up to a multiple of this if slots do not share cells
+JsonScalar = str | int | float | bool | None  # a JSON scalar
+KV_CELL_ALIGNMENT = 256  # llama.cpp rounds the cells of a slot up to a multiple of this if slots do not share cells
 
 
 def is_proved(version: str) -> bool:
@@ -70,7 +70,7 @@ def n_outliers(width: int) -> int:
     return max(1, width // VALUES_PER_OUTLIER)
 
 
-class Number(IntEnum):
+class NumberFormat(IntEnum):
     """The encoding of hidden-state values on the wire. The enum value is the number byte of the frame."""
 
     F32 = 0
@@ -81,13 +81,13 @@ class Number(IntEnum):
     def row_bytes(self, width: int) -> int:
         """Return the size in bytes of one row of `width` values, or of one token id."""
         match self:
-            case Number.F32:
+            case NumberFormat.F32:
                 return 4 * width
-            case Number.F16:
+            case NumberFormat.F16:
                 return EXPONENT_BYTES + 2 * width
-            case Number.Q8:
+            case NumberFormat.Q8:
                 return OUTLIER_BYTES * n_outliers(width) + SCALE_BYTES * n_blocks(width) + width
-            case Number.IDS:
+            case NumberFormat.IDS:
                 return 4
 
 
@@ -184,7 +184,7 @@ class KvType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class FamilyTraits:
     """The peculiarities of a model's family that an engine must handle.
 
     They are stated as facts so that engines need not know the families.
@@ -198,18 +198,18 @@ class Traits:
     recurrent: bool = False
 
 
-USUAL = Traits()
+DEFAULT_TRAITS = FamilyTraits()
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class CheckpointRule:
     """The rule that decides which recurrent states of a slot are kept (see Kept). All stages apply the same rule."""
 
-    marks: int = KEPT_STATES  # at most
+    marks: int = MAX_CHECKPOINTS  # at most
     least_rows: int = 1  # minimum length of a prompt whose state is saved; shorter prompts are computed again
 
 
-KEEP_ALL = Keep()
+DEFAULT_CHECKPOINTS = CheckpointRule()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,20 +229,20 @@ class StageConfig:
     threads: int  # at most
     flash_attention: bool = True  # llama.cpp's default: faster prefill and far less memory
     apart: bool = False  # each slot has an equal share of the cells; otherwise all slots share them
-    traits: Traits = USUAL
+    traits: FamilyTraits = DEFAULT_TRAITS
     kv: KvType = KvType.F16
-    keep: Keep = KEEP_ALL
+    keep: CheckpointRule = DEFAULT_CHECKPOINTS
     begin_threads: int = 0  # where the search for the best number starts (thread_choice.py); 0: always use `threads`
     any_engine: bool = False  # allow an unproved engine, for trials and for the proof itself
 
 
-def keeps_apart(slots: int, kv_cells: int, context: int) -> bool:
+def can_separate_slots(slots: int, kv_cells: int, context: int) -> bool:
     """Return whether there are enough cells to give every slot its own, in whole multiples of CELLS_STEP.
 
     When slots share cells, attention visits all cells and masks those of other slots. With 8 answers of 500 tokens,
     this made a decode step 1.4 times as long (measured on one core).
     """
-    return slots > 1 and kv_cells >= slots * context and kv_cells % (slots * CELLS_STEP) == 0
+    return slots > 1 and kv_cells >= slots * context and kv_cells % (slots * KV_CELL_ALIGNMENT) == 0
 
 
 class Stage(Protocol):
@@ -308,20 +308,20 @@ class TemplateFailed(CodedError):
     """A failure to apply a chat template."""
 
 
-class Refused(TemplateFailed):
+class ChatNotSupported(TemplateFailed):
     """A failure to apply a chat template to this particular chat. It may accept the chat in another form."""
 
 
-class Objected(Refused):
+class ChatRejected(ChatNotSupported):
     """A chat that the template itself rejects. The message was written by the template's author."""
 
 
-ID = "\ue000"  # within markers, stands for the id of a call, which the model chooses
-NUMBER = "\ue001"  # within markers, stands for the number of a call
-NAME = "\ue002"  # within markers, stands for the name of the tool, if the name is written twice
+CALL_ID_PLACEHOLDER = "\ue000"  # within markers, stands for the id of a call, which the model chooses
+CALL_NUMBER_PLACEHOLDER = "\ue001"  # within markers, stands for the number of a call
+TOOL_NAME_PLACEHOLDER = "\ue002"  # within markers, stands for the name of the tool, if the name is written twice
 
 
-class Payload(StrEnum):
+class CallSyntax(StrEnum):
     """The syntax of a tool call between its markers."""
 
     OBJECTS = "objects"  # {"name": …, "arguments": {…}}
@@ -333,7 +333,7 @@ class Payload(StrEnum):
     HARMONY = "harmony"  # a message to functions.name
 
 
-class Ids(StrEnum):
+class CallIdKind(StrEnum):
     """A kind of call ids that a chat template accepts."""
 
     ANY = "any"
@@ -345,7 +345,7 @@ class Ids(StrEnum):
 class PastCalls:
     """The form in which a chat template accepts the tool calls made earlier in a conversation."""
 
-    ids: Ids = Ids.ANY
+    ids: CallIdKind = CallIdKind.ANY
     is_single: bool = False  # the template writes at most one call per message
     takes_text: bool = False  # the template accepts arguments as JSON text
     writes_calls: bool = True  # if not, calls are written into the text of their message
@@ -360,7 +360,7 @@ class CallFormat:
     `trail` is written as `head NAME named ARGUMENTS rest`.
     """
 
-    payload: Payload
+    payload: CallSyntax
     section: str = ""
     lead: str = ""
     head: str = ""
@@ -384,7 +384,7 @@ class CallFormat:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageSigns:
+class MessageMarkers:
     """The markers of a model that writes several messages, each with a header that names its recipient.
 
     gpt-oss and Muse are such models.
@@ -402,22 +402,22 @@ class ReasoningFormat:
 
     begin: str
     end: tuple[str, ...]
-    messages: MessageSigns | None = None  # if thoughts are separate messages
+    messages: MessageMarkers | None = None  # if thoughts are separate messages
     answer_begin: tuple[str, ...] = ()  # markers around the answer that are not part of it
     answer_end: tuple[str, ...] = ()
-    switch_on: dict[str, Scalar] = field(default_factory=dict)  # template variables
-    switch_off: dict[str, Scalar] | None = None  # None: thinking cannot be turned off
+    switch_on: dict[str, JsonScalar] = field(default_factory=dict)  # template variables
+    switch_off: dict[str, JsonScalar] | None = None  # None: thinking cannot be turned off
     effort_option: str = ""  # the variable for the reasoning effort; empty: there is none
     efforts: tuple[str, ...] = ()
     is_habit: bool = False  # the template does not mention thoughts
 
 
 # Most reasoning models use these markers, even some whose template does not mention thoughts.
-HABIT = ReasoningFormat("<think>", ("</think>",), is_habit=True)
+DEFAULT_REASONING = ReasoningFormat("<think>", ("</think>",), is_habit=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SlotCheckpoints:
     """The length of one slot of a recurrent model, and the positions after which its state was kept.
 
     A recurrent state cannot be cut back to an arbitrary position as a KV cache can. A copy is therefore kept when a
@@ -432,7 +432,7 @@ class Kept:
     marks: tuple[int, ...] = ()
     end: int = 0
     of_prompt: bool = False  # the last segment had several rows
-    rule: Keep = KEEP_ALL
+    rule: CheckpointRule = DEFAULT_CHECKPOINTS
 
     def keeps(self, segment: Segment) -> bool:
         """Return whether a copy of the state must be kept before this segment is computed."""
@@ -440,12 +440,12 @@ class Kept:
         new = self.end - max(self.marks, default=0)
         return ends and self.rule.marks > 0 and (not new or new >= self.rule.least_rows)
 
-    def after(self, segment: Segment) -> Kept:
+    def after(self, segment: Segment) -> SlotCheckpoints:
         """Return the slot as it is after computing the segment."""
         marks = self.marks
         if self.keeps(segment) and self.end not in marks:
             marks = (*marks, self.end)[-self.rule.marks :]
-        return Kept(marks, segment.end, segment.n_tokens > 1, self.rule)
+        return SlotCheckpoints(marks, segment.end, segment.n_tokens > 1, self.rule)
 
     def reach(self, most: int) -> int:
         """Return the last position, not beyond `most`, to which the slot can be cut back."""
@@ -453,8 +453,8 @@ class Kept:
             return self.end
         return max((mark for mark in self.marks if mark <= most), default=0)
 
-    def cut_back(self, keep: int) -> Kept:
+    def cut_back(self, keep: int) -> SlotCheckpoints:
         """Return the slot cut back to a position that `reach` returned."""
         if keep >= self.end:
             return self
-        return Kept(tuple(mark for mark in self.marks if mark <= keep), keep, rule=self.rule)
+        return SlotCheckpoints(tuple(mark for mark in self.marks if mark <= keep), keep, rule=self.rule)

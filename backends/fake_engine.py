@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from backends.contract import Hidden, Kept, Logits, Role, Segment, StageConfig, StageError, Tokens
+from backends.contract import Hidden, Logits, Role, Segment, SlotCheckpoints, StageConfig, StageError, Tokens
 from backends.hidden_state_codec import VALUE, Rows, bytes_of
 
 PREFIX = "fake:"
@@ -74,7 +74,7 @@ class FakeStage:
         self._marks: list[list[int]] = [[] for _ in range(config.slots)]  # a hash for each position of each slot
         self._held = bytearray(self.options.bytes_per_layer * len(config.layers))
         self._held[::4096] = b"\x01" * len(self._held[::4096])  # memory counts only once it is touched
-        self._kept = [Kept(rule=config.keep)] * config.slots
+        self._kept = [SlotCheckpoints(rule=config.keep)] * config.slots
         self._steps = 0
 
     @property

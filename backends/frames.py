@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from backends.contract import MAX_BATCH_TOKENS, Number, Segment
+from backends.contract import MAX_BATCH_TOKENS, NumberFormat, Segment
 
 MAGIC, VERSION = b"PH", 1
 HEADER = struct.Struct(">2sBB16sIQHBBI")
@@ -22,7 +22,7 @@ MAX_FRAME = MAX_PAYLOAD + HEADER.size + SEGMENT.size * MAX_SEGMENTS
 NO_PIPELINE = bytes(16)
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """The kind of a frame.
 
     STEP, FORGET, BEGIN and their answers cross the network. TEXT and FOLLOW stay on the local pipe.
@@ -52,21 +52,21 @@ class BadFrame(Exception):
 class Frame:
     """One message. `pipeline` is the id of the pipeline whose stage receives or sent it."""
 
-    kind: Kind
+    kind: FrameKind
     pipeline: bytes = NO_PIPELINE
     epoch: int = 0
     seq: int = 0
-    number: Number = Number.F32
+    number: NumberFormat = NumberFormat.F32
     segments: tuple[Segment, ...] = ()
     payload: bytes | bytearray | memoryview = b""
 
 
-def encode(frame: Frame) -> bytes:
+def encode_frame(frame: Frame) -> bytes:
     """Return the bytes of a frame. Raises BadFrame if a field is out of range."""
-    return b"".join((head(frame), frame.payload))
+    return b"".join((encode_header(frame), frame.payload))
 
 
-def head(frame: Frame) -> bytes:
+def encode_header(frame: Frame) -> bytes:
     """Return only the header and segments of a frame, for callers that send the payload without copying it."""
     if len(frame.payload) > MAX_PAYLOAD or len(frame.segments) > MAX_SEGMENTS:
         raise BadFrame(f"a frame of {len(frame.payload)} bytes is too large")
@@ -81,14 +81,14 @@ def head(frame: Frame) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class Header:
     """A validated frame header."""
 
-    kind: Kind
+    kind: FrameKind
     pipeline: bytes
     epoch: int
     seq: int
-    number: Number
+    number: NumberFormat
     n_segments: int
     n_payload: int
 
@@ -97,7 +97,7 @@ class Head:
         return SEGMENT.size * self.n_segments + self.n_payload
 
 
-def read_head(data: bytes | bytearray | memoryview) -> Head:
+def decode_header(data: bytes | bytearray | memoryview) -> Header:
     """Parse and validate the first 40 bytes of a frame without allocating memory for the rest. Raises BadFrame."""
     if len(data) < HEADER.size:
         raise BadFrame("a frame shorter than its header")
@@ -107,14 +107,14 @@ def read_head(data: bytes | bytearray | memoryview) -> Head:
     if n_payload > MAX_PAYLOAD or n_segments > MAX_SEGMENTS:
         raise BadFrame(f"a frame of {n_payload} bytes and {n_segments} segments is too large")
     try:
-        return Head(Kind(kind), pipeline, epoch, seq, Number(number), n_segments, n_payload)
+        return Header(FrameKind(kind), pipeline, epoch, seq, NumberFormat(number), n_segments, n_payload)
     except ValueError as error:
         raise BadFrame(str(error)) from None
 
 
-def decode(data: bytes | bytearray | memoryview) -> Frame:
+def decode_frame(data: bytes | bytearray | memoryview) -> Frame:
     """Decode `data`, which must be exactly one frame. Raises BadFrame."""
-    top = read_head(data)
+    top = decode_header(data)
     if len(data) != HEADER.size + top.n_rest:
         raise BadFrame(f"{len(data)} bytes for a frame of {HEADER.size + top.n_rest}")
     start = HEADER.size + SEGMENT.size * top.n_segments
@@ -126,7 +126,7 @@ def decode(data: bytes | bytearray | memoryview) -> Frame:
     return Frame(top.kind, top.pipeline, top.epoch, top.seq, top.number, segments, payload)
 
 
-class Decoder:
+class FrameDecoder:
     """An incremental decoder that splits a byte stream into frames."""
 
     def __init__(self) -> None:
@@ -136,26 +136,26 @@ class Decoder:
         """Append `data` and yield the frames that it completes. Raises BadFrame at the first invalid header."""
         self._buffer += data
         while len(self._buffer) >= HEADER.size:
-            end = HEADER.size + read_head(self._buffer).n_rest
+            end = HEADER.size + decode_header(self._buffer).n_rest
             if len(self._buffer) < end:
                 return
             whole = bytes(memoryview(self._buffer)[:end])
             del self._buffer[:end]
-            yield decode(whole)
+            yield decode_frame(whole)
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class PipelineParameters:
     """The parameters on which both ends agreed when they opened the pipeline. Each STEP is checked against them."""
 
     pipeline: bytes
     width: int
-    number: Number
+    number: NumberFormat
     slots: int
     context: int  # positions of one slot
 
 
-def check_step(frame: Frame, agreed: Agreed) -> None:
+def check_step(frame: Frame, agreed: PipelineParameters) -> None:
     """Raise BadFrame unless a STEP or OUTPUT conforms to the agreed parameters."""
     if frame.pipeline != agreed.pipeline or frame.number != agreed.number:
         raise BadFrame("a step for another pipeline or of another number type")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.contract import StageError
-from backends.grammar_process import OPEN_WALL_SECONDS, TOKEN, WALL_SECONDS, Ask, Follower, receive, send
+from backends.grammar_process import OPEN_WALL_SECONDS, TOKEN, WALL_SECONDS, Ask, GrammarEvaluator, receive, send
 from backends.worker import fork_server
 
 MAX_BYTES = 64 << 10  # SAFETY.md 7
@@ -27,7 +27,7 @@ class GrammarTooHeavy(StageError):
     """A grammar that took too much time or memory to evaluate, so its process was ended."""
 
 
-class Way(Protocol):
+class EvaluatorConnection(Protocol):
     """A connection to an evaluator, which has a fixed vocabulary and evaluates one grammar at a time."""
 
     end: int  # the token that ends an answer
@@ -46,7 +46,7 @@ class Way(Protocol):
     def close(self) -> None: ...
 
 
-class Apart:
+class ForkedEvaluator:
     """An evaluator in a separate process."""
 
     def __init__(self, vocabulary: str, n_vocab: int) -> None:
@@ -80,14 +80,14 @@ class Apart:
         self._socket.close()
 
 
-class Inside:
+class InProcessEvaluator:
     """An evaluator in this process, for systems that cannot fork.
 
     If it hangs, the node ends the worker after a timeout.
     """
 
     def __init__(self, vocabulary: str, n_vocab: int) -> None:
-        self._follower = Follower()
+        self._follower = GrammarEvaluator()
         self.end = _opened(self, vocabulary, n_vocab)
 
     def ask(self, question: Ask, payload: bytes = b"") -> bytes:
@@ -104,7 +104,7 @@ class Inside:
         self._follower.close()
 
 
-def _opened(way: Way, vocabulary: str, n_vocab: int) -> int:
+def _opened(way: EvaluatorConnection, vocabulary: str, n_vocab: int) -> int:
     opened = way.ask(Ask.OPEN, TOKEN.pack(n_vocab) + vocabulary.encode())
     return int(TOKEN.unpack(opened)[0])
 
@@ -114,7 +114,7 @@ class Grammar:
 
     def __init__(self, vocabulary: str, n_vocab: int, text: str) -> None:
         """Compile the grammar. vocabulary: the path of the model file. Raises GrammarRefused."""
-        self._way: Way | None = None
+        self._way: EvaluatorConnection | None = None
         data = text.encode()
         if not vocabulary:
             raise GrammarRefused("a grammar needs the model's vocabulary, which is not known here")
@@ -126,11 +126,11 @@ class Grammar:
                 self._begin(waiting.pop(), data)
                 return
         try:
-            self._begin((Apart if hasattr(os, "fork") else Inside)(vocabulary, n_vocab), data)
+            self._begin((ForkedEvaluator if hasattr(os, "fork") else InProcessEvaluator)(vocabulary, n_vocab), data)
         except GrammarTooHeavy:
             raise GrammarRefused("the grammar is too deep or too large to compile") from None
 
-    def _begin(self, way: Way, data: bytes) -> None:
+    def _begin(self, way: EvaluatorConnection, data: bytes) -> None:
         try:
             way.ask(Ask.COMPILE, data)
         except GrammarRefused:
@@ -173,7 +173,7 @@ class Grammar:
             raise
 
 
-_idle: dict[tuple[str, int], list[Way]] = {}  # by vocabulary path and number of tokens
+_idle: dict[tuple[str, int], list[EvaluatorConnection]] = {}  # by vocabulary path and number of tokens
 
 
 def forget_all() -> None:

@@ -54,7 +54,7 @@ def array_of(llama: Any, candidates: np.ndarray[Any, np.dtype[np.void]]) -> Any:
     return llama.llama_token_data_array(data, len(candidates), -1, False)
 
 
-class Follower:
+class GrammarEvaluator:
     """An evaluator with one vocabulary and at most one grammar."""
 
     def __init__(self) -> None:
@@ -111,10 +111,10 @@ class Follower:
     def _compile(self, text: bytes) -> bytes:
         self._forget()
         self._began_s, self._n_tokens = time.process_time(), 0
-        binding.last_words()
+        binding.take_log()
         self._grammar = self._llama.llama_sampler_init_grammar(self._vocab, text, b"root")
         if not self._grammar:
-            raise StageError(binding.last_words() or "the grammar has a mistake")
+            raise StageError(binding.take_log() or "the grammar has a mistake")
         self._allows(0)  # detects a grammar that compiles but allows nothing
         return b""
 
@@ -176,7 +176,7 @@ def serve(asks: socket.socket, address_bytes: int) -> None:
 
     address_bytes: the size of the address space when the process started.
     """
-    follower, began_bytes = Follower(), process_resources.peak_bytes()
+    follower, began_bytes = GrammarEvaluator(), process_resources.peak_bytes()
     opened_bytes = began_bytes
     while True:
         try:

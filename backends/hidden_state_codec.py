@@ -17,7 +17,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.contract import BLOCK_VALUES, Number, StageError, n_blocks, n_outliers
+from backends.contract import BLOCK_VALUES, NumberFormat, StageError, n_blocks, n_outliers
 
 VALUE = np.dtype("<f4")
 Rows = NDArray[np.float32]
@@ -30,25 +30,25 @@ F16_TOP = 16  # 2**16 is the first power of two beyond f16
 BF16_BITS = 16  # low bits of a float32 that bfloat16 drops
 
 
-def to_wire(rows: Rows, number: Number) -> memoryview:
+def encode_hidden(rows: Rows, number: NumberFormat) -> memoryview:
     """Encode float32 `rows` [n, width] as a payload. For F32 this is a view, not a copy.
 
     Raises StageError if a value is not finite.
     """
     match number:
-        case Number.F32:
+        case NumberFormat.F32:
             _check_finite(rows)
             wire: NDArray[np.generic] = np.ascontiguousarray(rows, dtype=VALUE)
-        case Number.F16:
+        case NumberFormat.F16:
             wire = _to_f16(rows)
-        case Number.Q8:
+        case NumberFormat.Q8:
             wire = _to_q8(rows)
-        case Number.IDS:
+        case NumberFormat.IDS:
             raise StageError("hidden states are no token ids")
     return bytes_of(wire)
 
 
-def from_wire(payload: bytes | bytearray | memoryview, width: int, number: Number) -> Rows:
+def decode_hidden(payload: bytes | bytearray | memoryview, width: int, number: NumberFormat) -> Rows:
     """Decode a payload to float32 rows [n, width]. For F32 this is a view, not a copy.
 
     Raises StageError if the length is wrong or a value is not finite.
@@ -58,13 +58,13 @@ def from_wire(payload: bytes | bytearray | memoryview, width: int, number: Numbe
         raise StageError(f"{len(payload)} bytes are no whole number of rows of {size}")
     rows: Rows
     match number:
-        case Number.F32:
+        case NumberFormat.F32:
             rows = np.frombuffer(payload, dtype=VALUE).reshape(-1, width)
-        case Number.F16:
+        case NumberFormat.F16:
             rows = _from_f16(payload, width)
-        case Number.Q8:
+        case NumberFormat.Q8:
             rows = _from_q8(payload, width)
-        case Number.IDS:
+        case NumberFormat.IDS:
             raise StageError("token ids are no hidden states")
     _check_finite(rows)
     return rows
@@ -75,12 +75,12 @@ def bytes_of(array: NDArray[np.generic]) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def ids_to_wire(ids: list[int] | tuple[int, ...]) -> bytes:
+def encode_ids(ids: list[int] | tuple[int, ...]) -> bytes:
     """Encode token ids as int32."""
     return np.asarray(ids, dtype="<i4").tobytes()
 
 
-def ids_from_wire(payload: bytes | bytearray | memoryview) -> NDArray[np.int32]:
+def decode_ids(payload: bytes | bytearray | memoryview) -> NDArray[np.int32]:
     """Return a view of the token ids in a payload."""
     return np.frombuffer(payload, dtype="<i4")
 

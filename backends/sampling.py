@@ -165,7 +165,7 @@ class Sampler:
         self._llama.llama_sampler_apply(sampler, ctypes.byref(array))
 
 
-def sampler_for(
+def make_sampler(
     sampling: Sampling, n_vocab: int, vocabulary: str, history: Sequence[int] = (), drawn: int = 0
 ) -> Greedy | Sampler:
     """Return the simplest sampler that implements these parameters for one sequence (see Sampler).

@@ -9,7 +9,17 @@ from typing import Any
 
 import msgspec
 
-from backends.contract import HABIT, CallFormat, Layers, LocalTime, ReasoningFormat, Role, Sampling, Scalar, StageConfig
+from backends.contract import (
+    DEFAULT_REASONING,
+    CallFormat,
+    JsonScalar,
+    Layers,
+    LocalTime,
+    ReasoningFormat,
+    Role,
+    Sampling,
+    StageConfig,
+)
 
 
 class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="order", kw_only=True):
@@ -35,7 +45,7 @@ class CloseStage(Order, frozen=True, tag="close"):
     pipeline: str
 
 
-class Begin(Order, frozen=True, tag="begin"):
+class BeginSequence(Order, frozen=True, tag="begin"):
     """An order to start a sequence in a slot of the last stage.
 
     A token is sampled after each segment with `end >= due_from`. `history` contains the token ids before `due_from`
@@ -54,7 +64,7 @@ class Begin(Order, frozen=True, tag="begin"):
     logits: bool = False  # also send LOGITS frames, for tests
 
 
-class Share(Order, frozen=True, tag="share"):
+class LimitThreads(Order, frozen=True, tag="share"):
     """An order to use at most `most` threads for the steps of every stage. Answer: Shared."""
 
     most: int
@@ -92,7 +102,7 @@ class Render(Order, frozen=True, tag="render"):
     tools: tuple[dict[str, Any], ...] = ()
     add_generation_prompt: bool = True
     now: LocalTime | None = None
-    options: dict[str, Scalar] = {}
+    options: dict[str, JsonScalar] = {}
     ids: bool = False
     continues: bool = False
 
@@ -143,31 +153,31 @@ class Ranked(Order, frozen=True, tag="ranked"):
     n_tokens: int
 
 
-class Opened(Order, frozen=True, tag="opened"):
+class StageOpened(Order, frozen=True, tag="opened"):
     memory_bytes: int  # resident memory of the worker after loading
     seconds: float
 
 
-class Shared(Order, frozen=True, tag="shared"):
+class ThreadsLimited(Order, frozen=True, tag="shared"):
     used: int  # the largest number of threads in the stages' latest steps; 0: no stage is loaded
 
 
-class Closed(Order, frozen=True, tag="closed"):
+class StageClosed(Order, frozen=True, tag="closed"):
     """The answer after a stage was closed."""
 
 
-class Begun(Order, frozen=True, tag="begun"):
+class SequenceBegun(Order, frozen=True, tag="begun"):
     """The answer after a sequence was started."""
 
 
-class Vocabulary(Order, frozen=True, tag="vocabulary_opened"):
+class VocabularyOpened(Order, frozen=True, tag="vocabulary_opened"):
     n_vocab: int
     end_tokens: tuple[int, ...]  # tokens that end an answer
     bos: int  # -1: none
     adds_bos: bool
     has_template: bool
     calls: CallFormat | None = None  # format of tool calls; None: not recognized
-    reasoning: ReasoningFormat = HABIT  # format of its thoughts
+    reasoning: ReasoningFormat = DEFAULT_REASONING  # format of its thoughts
 
 
 class Pieces(Order, frozen=True, tag="pieces"):
@@ -209,13 +219,24 @@ class Failed(Order, frozen=True, tag="failed"):
     facts: dict[str, str | int] = {}
 
 
-Asked = OpenStage | CloseStage | Begin | Share | OpenVocabulary | Tokenize | Render | OpenEmbedder | Embed | Rank
-Answer = (
-    Opened
-    | Closed
-    | Begun
-    | Shared
-    | Vocabulary
+WorkerOrder = (
+    OpenStage
+    | CloseStage
+    | BeginSequence
+    | LimitThreads
+    | OpenVocabulary
+    | Tokenize
+    | Render
+    | OpenEmbedder
+    | Embed
+    | Rank
+)
+WorkerAnswer = (
+    StageOpened
+    | StageClosed
+    | SequenceBegun
+    | ThreadsLimited
+    | VocabularyOpened
     | Pieces
     | Tokenized
     | Rendered
@@ -225,11 +246,9 @@ Answer = (
     | Failed
 )
 
-__all__ = [
-    "Answer", "Asked", "Layers", "Role", "decode_answer", "decode_begin", "decode_order", "encode",
-]  # fmt: skip
+__all__ = ["Layers", "Role", "WorkerAnswer", "WorkerOrder", "decode_answer", "decode_begin", "decode_order", "encode"]
 
 encode = msgspec.json.Encoder().encode
-decode_order = msgspec.json.Decoder(Asked).decode
-decode_begin = msgspec.json.Decoder(Begin).decode
-decode_answer = msgspec.json.Decoder(Answer).decode
+decode_order = msgspec.json.Decoder(WorkerOrder).decode
+decode_begin = msgspec.json.Decoder(BeginSequence).decode
+decode_answer = msgspec.json.Decoder(WorkerAnswer).decode

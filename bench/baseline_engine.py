@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from backends.llamacpp.binding import load as llama
-from backends.llamacpp.binding import rearranges
+from backends.llamacpp.binding import should_repack
 from bench.rpc import remote_devices
 
 lib = llama()
@@ -33,7 +33,7 @@ class Engine:
         params = lib.llama_model_default_params()
         params.n_gpu_layers = 0
         params.load_mode = lib.LLAMA_LOAD_MODE_NONE  # not memory-mapped, for huge pages as in our workers
-        params.use_extra_bufts = rearranges(lib.llama_print_system_info().decode())  # as in our workers
+        params.use_extra_bufts = should_repack(lib.llama_print_system_info().decode())  # as in our workers
         if servers:
             self.devices = remote_devices(servers)
             params.devices = ctypes.cast(self.devices, ctypes.c_void_p)

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
-from backends.contract import Hidden, Layers, Logits, Number, Role, Segment, StageConfig, Tokens
-from backends.hidden_state_codec import bytes_of, from_wire, to_wire
+from backends.contract import Hidden, Layers, Logits, NumberFormat, Role, Segment, StageConfig, Tokens
+from backends.hidden_state_codec import bytes_of, decode_hidden, encode_hidden
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
 from backends.vocabulary import open_vocabulary
@@ -48,7 +48,7 @@ EXACT_TOKENS = 4 * CHUNK
 STAGE_BYTES = 64 << 30  # of the store in a temporary folder
 TITLE = "What each wire type takes"
 # Bars from issue 31: mean KL divergence and top-1 agreement at every cut, and the bytes of a value.
-BARS = {Number.F16: (1e-4, 0.995, 2.02), Number.Q8: (5e-3, 0.97, 1.15)}
+BARS = {NumberFormat.F16: (1e-4, 0.995, 2.02), NumberFormat.Q8: (5e-3, 0.97, 1.15)}
 
 Scores = NDArray[np.float32]
 
@@ -68,7 +68,7 @@ class Way:
     """A way to compute the text."""
 
     cuts: tuple[int, ...] = ()  # empty for the whole model
-    number: Number = Number.F32
+    number: NumberFormat = NumberFormat.F32
     chunk: int = CHUNK
     flash: bool = True
 
@@ -105,7 +105,7 @@ class Stages:
             self.close()
             raise
 
-    def scores(self, ids: Sequence[int], pos: int, number: Number) -> Scores:
+    def scores(self, ids: Sequence[int], pos: int, number: NumberFormat) -> Scores:
         """Return the logits [n, n_vocab] after each of these tokens. They are valid until the next call."""
         segments = tuple(Segment(0, 1, pos + at) for at in range(len(ids)))
         batch: Tokens | Hidden = Tokens(segments, ids)
@@ -115,7 +115,7 @@ class Stages:
             if isinstance(out, Logits):
                 return np.frombuffer(out.rows, dtype=np.float32).reshape(len(ids), -1)
             rows = np.frombuffer(out.rows, dtype=np.float32).reshape(-1, self._width)
-            there = from_wire(to_wire(rows, number), self._width, number)
+            there = decode_hidden(encode_hidden(rows, number), self._width, number)
             batch = Hidden(segments, bytes_of(np.ascontiguousarray(there)))
         raise AssertionError("the last stage gives logits")
 
@@ -164,7 +164,7 @@ class Judge:
         kl, agree = np.concatenate(kls), np.concatenate(same)
         return Divergence(float(kl.mean()), float(np.quantile(kl, 0.999)), float(agree.mean()), largest)
 
-    def each(self, cuts: tuple[int, ...], numbers: Sequence[Number]) -> Iterator[Divergence]:
+    def each(self, cuts: tuple[int, ...], numbers: Sequence[NumberFormat]) -> Iterator[Divergence]:
         """Compare each wire type for one split, loading its stages only once."""
         with self._open(Way(cuts)) as stages:
             for number in numbers:
@@ -172,7 +172,7 @@ class Judge:
 
     def _chunks(self, stages: Stages, way: Way) -> Iterator[tuple[int, Scores]]:
         stages.forget()
-        is_exact = way.cuts and way.number is Number.F32  # bit for bit, which a few chunks suffice to show
+        is_exact = way.cuts and way.number is NumberFormat.F32  # bit for bit, which a few chunks suffice to show
         for at in range(0, EXACT_TOKENS if is_exact else len(self.ids), way.chunk):
             yield at, stages.scores(self.ids[at : at + way.chunk], at, way.number)
 
@@ -231,23 +231,24 @@ def measure(path: Path, text: str, n_tokens: int, threads: int) -> tuple[str, bo
             say(f"{path.name} whole, {label}: mean KL {divergence.mean_kl:.2e}, top-1 {divergence.top1:.2%}")
         for cuts in usual_cuts(model.n_layers):
             split = ", ".join(str(len(layers)) for layers, _ in runs(model.n_layers, cuts))
-            numbers = (Number.F32, Number.F16, Number.Q8)
+            numbers = (NumberFormat.F32, NumberFormat.F16, NumberFormat.Q8)
             for number, divergence in zip(numbers, judge.each(cuts, numbers), strict=True):
                 fits = _fits(number, divergence, noise, model.width)
                 holds &= bool(fits)
                 rows.append(_row(split, number.name.lower(), divergence, fits or "NO"))
                 say(f"{path.name} {split} {number.name}: mean KL {divergence.mean_kl:.2e}, top-1 {divergence.top1:.2%}")
     sizes = ", ".join(
-        f"{number.name.lower()} {number.row_bytes(model.width) / model.width:.3f}" for number in (Number.F32, *BARS)
+        f"{number.name.lower()} {number.row_bytes(model.width) / model.width:.3f}"
+        for number in (NumberFormat.F32, *BARS)
     )
     head = ["layers of each stage", "wire", "mean KL", "99.9th percentile", "top-1", "largest Δ logit", "holds"]
     words = f"### {path.name}\n\n{len(judge.ids)} tokens, width {model.width}. Bytes a value: {sizes}.\n\n"
     return words + report.table(head, rows), holds
 
 
-def _fits(number: Number, divergence: Divergence, noise: Divergence, width: int) -> str:
+def _fits(number: NumberFormat, divergence: Divergence, noise: Divergence, width: int) -> str:
     """Return the criterion by which a wire type is good enough, or "" if it is not."""
-    if number is Number.F32:
+    if number is NumberFormat.F32:
         return "exact" if divergence.largest == 0.0 else ""
     mean_kl, top1, value_bytes = BARS[number]
     if number.row_bytes(width) / width > value_bytes:

@@ -46,7 +46,7 @@ def ask(path: Path, prompts: Sequence[str], threads: int, kind: str) -> list[Ans
     from backends.templates.sandboxed_rendering import render
 
     number = getattr(binding.load(), f"GGML_TYPE_{kind}")
-    llama = binding.whole_model()(
+    llama = binding.llama_class()(
         str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, n_batch=64, n_ubatch=64,
         flash_attn=True, type_k=number, type_v=number, verbose=False,
     )  # fmt: skip

@@ -102,7 +102,7 @@ def open_guide(path: Path, threads: int = 1) -> Ask:
     """Return a function that asks the model a question. It decodes greedily and uses the model's own chat template."""
     from backends.llamacpp import binding
 
-    llama = binding.whole_model()(str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False)
+    llama = binding.llama_class()(str(path), n_ctx=512, n_threads=threads, n_threads_batch=threads, verbose=False)
 
     def ask(question: str) -> str:
         messages = [{"role": "user", "content": question}]

@@ -28,7 +28,7 @@ from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.layer_benchmark import DEPTH, BenchmarkMonitor, TrialRun, report_nothing
 from app.inference.worker.worker import Worker
-from backends.contract import Layers, Number, Role, StageConfig
+from backends.contract import Layers, NumberFormat, Role, StageConfig
 
 ROWS, SLOTS, CELLS = 64, 8, 1280
 WITHIN_S = 0.4
@@ -59,7 +59,7 @@ def write_own(path: Path, header: Header, model: Model, layers: Layers) -> None:
 async def steps(worker: Worker, group: asyncio.TaskGroup, path: Path, threads: int) -> Steps:
     """Load a middle stage, and run the steps of a measurement."""
     model = model_of(read_header(path), "stage", "")
-    run = Run(os.urandom(16), Role.MIDDLE, model.width, Number.F16)
+    run = Run(os.urandom(16), Role.MIDDLE, model.width, NumberFormat.F16)
     config = StageConfig(
         "llamacpp", str(path), "", Role.MIDDLE, model.layers, model.width, SLOTS, CELLS, ROWS,
         threads, traits=model.cuts.traits(Role.MIDDLE), any_engine=True,

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import Reason
-from backends.contract import KEPT_STATES, USUAL, KvType, Layers, Role, Traits
+from backends.contract import DEFAULT_TRAITS, MAX_CHECKPOINTS, FamilyTraits, KvType, Layers, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ class Cuts:
     boundaries: tuple[int, ...] = ()  # the model may be cut before each of these layers; empty if it must stay whole
     whole_reason: Reason | None = None  # why it must stay whole
     rules: RunRules = ANY_RUN  # further requirements for every run
-    first: Traits = USUAL  # how the engine treats the first run
-    later: Traits = USUAL  # how the engine treats the other runs
+    first: FamilyTraits = DEFAULT_TRAITS  # how the engine treats the first run
+    later: FamilyTraits = DEFAULT_TRAITS  # how the engine treats the other runs
 
-    def traits(self, role: Role) -> Traits:
+    def traits(self, role: Role) -> FamilyTraits:
         """Return how the engine treats a run of this role."""
         return self.first if role is Role.FIRST else self.later
 
@@ -122,7 +122,7 @@ class Model:
 
     def layer_kv(self, cells: int, slots: int, kind: KvType = KvType.F16) -> tuple[int, ...]:
         """Return the bytes of KV cache and recurrent states for each layer."""
-        kept = slots * (1 + KEPT_STATES)
+        kept = slots * (1 + MAX_CHECKPOINTS)
         states = self.state_bytes or (0,) * self.n_layers
         pairs = zip(self.kv_bytes_per_token, states, strict=True)
         return tuple(kind.bytes_of(cells * kv) + kept * state for kv, state in pairs)

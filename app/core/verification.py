@@ -32,7 +32,7 @@ import struct
 from collections.abc import Sequence
 from enum import StrEnum
 
-from backends.contract import BLOCK_VALUES, OUTLIER_BYTES, SCALE_BYTES, Number, n_blocks, n_outliers
+from backends.contract import BLOCK_VALUES, OUTLIER_BYTES, SCALE_BYTES, NumberFormat, n_blocks, n_outliers
 
 CHANCE = 0.25  # the probability with which the first chunk of a prompt is kept as a sample, if there is none yet
 REST_S = 600.0  # the minimum time between two checks of a machine
@@ -42,7 +42,7 @@ MOST_BYTES = 4 << 20  # per sample, input and output together
 FACTOR = 4.0
 MOST_NOISE = 0.1  # beyond this, this machine's two results prove nothing
 # the minimum tolerance, however close this machine's two results are
-SAME_KIND = {Number.F32: 0.005, Number.F16: 0.006, Number.Q8: 0.06}
+SAME_KIND = {NumberFormat.F32: 0.005, NumberFormat.F16: 0.006, NumberFormat.Q8: 0.06}
 OTHER_KIND = 0.06  # the same for another processor or engine: bf16 has a precision of 8 bits, and there are many layers
 
 
@@ -82,7 +82,7 @@ def _at(distances: Sequence[float], share: float) -> float:
     return sorted(distances)[place] if distances else math.inf
 
 
-def honest_limit(noise: float, number: Number, *, same_kind: bool) -> float:
+def honest_limit(noise: float, number: NumberFormat, *, same_kind: bool) -> float:
     """Return how far the rows of an honest machine may be from this machine's. `noise` is the distance between this
     machine's two results."""
     least = SAME_KIND.get(number, OTHER_KIND) if same_kind else OTHER_KIND
@@ -119,7 +119,7 @@ Row = Sequence[float]
 F32_END = 2.0**128  # values from here on are infinite in f32, and NaN is not less than this either
 
 
-def rows_of(payload: bytes, width: int, number: Number) -> list[Row]:
+def rows_of(payload: bytes, width: int, number: NumberFormat) -> list[Row]:
     """Return the rows of a payload in the format of backends/wire_numbers.py. Raises ValueError if its length is
     wrong."""
     size = number.row_bytes(width)
@@ -128,16 +128,16 @@ def rows_of(payload: bytes, width: int, number: Number) -> list[Row]:
     return [_row(payload[at : at + size], width, number) for at in range(0, len(payload), size)]
 
 
-def _row(payload: bytes, width: int, number: Number) -> Row:
+def _row(payload: bytes, width: int, number: NumberFormat) -> Row:
     match number:
-        case Number.F32:
+        case NumberFormat.F32:
             return struct.unpack(f"<{width}f", payload)
-        case Number.F16:
+        case NumberFormat.F16:
             exponent, *halves = struct.unpack(f"<h{width}e", payload)
             return [_scaled(half, exponent) for half in halves] if exponent else halves
-        case Number.Q8:
+        case NumberFormat.Q8:
             return _q8_row(payload, width)
-        case Number.IDS:
+        case NumberFormat.IDS:
             raise ValueError("token ids are no hidden states")
 
 
@@ -168,9 +168,9 @@ def _q8_row(payload: bytes, width: int) -> Row:
     return row
 
 
-def are_usable(payload: bytes, width: int, number: Number) -> bool:
+def are_usable(payload: bytes, width: int, number: NumberFormat) -> bool:
     """Return whether a worker would accept this payload: whole rows, and every value finite in f32."""
-    if number is Number.IDS:
+    if number is NumberFormat.IDS:
         return True
     try:
         rows = rows_of(payload, width, number)

@@ -214,7 +214,7 @@ class Caller:
     forwarded_by: tuple[str, ...] = ()
 
 
-class Answering:
+class AnswerService:
     """The service that answers requests with the pool's models or an upstream.
 
     It may be used concurrently.

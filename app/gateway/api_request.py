@@ -17,7 +17,7 @@ from backends.contract import Sampling
 
 Json = dict[str, Any]
 
-USUAL = SamplingValues().sampling(chance=0)  # the same defaults as in the window
+DEFAULT_SAMPLING = SamplingValues().sampling(chance=0)  # the same defaults as in the window
 MOST_ANSWERS = 4  # this and the next two: SAFETY.md 7
 MOST_BIASES = 1024
 MOST_STOPS, MOST_STOP_CHARS = 8, 256
@@ -61,7 +61,7 @@ class ApiRequest:
     model: str
     messages: tuple[Json, ...] | None = None
     prompt: str | tuple[int, ...] | None = None
-    sampling: Sampling = USUAL
+    sampling: Sampling = DEFAULT_SAMPLING
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     n: int = 1

@@ -58,7 +58,7 @@ _ANTHROPIC = {
 _OPENAI_CODE = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded", 503: "unavailable"}
 
 
-class Api(Enum):
+class ApiDialect(Enum):
     """The API to which a route belongs."""
 
     OPENAI = "openai"
@@ -66,11 +66,11 @@ class Api(Enum):
     OLLAMA = "ollama"
 
 
-def api_of(path: str) -> Api:
+def api_of(path: str) -> ApiDialect:
     path = path.removeprefix(GUEST_PATH)
     if path == "/v1/messages" or path.startswith("/v1/messages/"):
-        return Api.ANTHROPIC
-    return Api.OLLAMA if path == "/" or path.startswith("/api/") else Api.OPENAI
+        return ApiDialect.ANTHROPIC
+    return ApiDialect.OLLAMA if path == "/" or path.startswith("/api/") else ApiDialect.OPENAI
 
 
 def nested_too_deeply() -> BadInput:
@@ -86,7 +86,7 @@ def status_of(error: AppError) -> int:
     return STATUS.get(type(error), 500)
 
 
-def error_body(api: Api, error: AppError, request: str, home: str = "") -> Json:
+def error_body(api: ApiDialect, error: AppError, request: str, home: str = "") -> Json:
     """Return the body of an error response. `home` is the option to add to the commands in the error's message."""
     code = "context_length_exceeded" if error.reason.code in TOO_LONG else None
     param = error.reason.facts.get("field")
@@ -95,28 +95,28 @@ def error_body(api: Api, error: AppError, request: str, home: str = "") -> Json:
 
 
 def format_error(
-    api: Api, status: int, message: str, request: str, code: str | None = None, param: str | None = None
+    api: ApiDialect, status: int, message: str, request: str, code: str | None = None, param: str | None = None
 ) -> Json:
     match api:
-        case Api.ANTHROPIC:
+        case ApiDialect.ANTHROPIC:
             kind = _ANTHROPIC.get(status, "invalid_request_error" if status < 500 else "api_error")
             return {"type": "error", "error": {"type": kind, "message": message}, "request_id": request}
-        case Api.OLLAMA:
+        case ApiDialect.OLLAMA:
             return {"error": message}
-        case Api.OPENAI:
+        case ApiDialect.OPENAI:
             kind = "invalid_request_error" if status < 500 and status != 429 else "server_error"
             kind = "rate_limit_error" if status == 429 else kind
             code = code or _OPENAI_CODE.get(status)
             return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def stream_error(api: Api, error: AppError, request: str, home: str = "") -> bytes:
+def stream_error(api: ApiDialect, error: AppError, request: str, home: str = "") -> bytes:
     """Return an error as the last event of a stream."""
     data = msgspec.json.encode(error_body(api, error, request, home))
     match api:
-        case Api.ANTHROPIC:
+        case ApiDialect.ANTHROPIC:
             return b"event: error\ndata: " + data + b"\n\n"
-        case Api.OLLAMA:
+        case ApiDialect.OLLAMA:
             return data + b"\n"
-        case Api.OPENAI:
+        case ApiDialect.OPENAI:
             return b"data: " + data + b"\n\n"

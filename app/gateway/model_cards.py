@@ -11,7 +11,7 @@ from pathlib import Path
 
 from app.catalog.gguf.model_reader import Card, read_card
 from app.core.errors import AppError
-from app.gateway.answer_service import Answering
+from app.gateway.answer_service import AnswerService
 from app.gateway.api_request import Json
 from app.inference.worker.tokenizer import TextWorker
 from backends import worker_orders
@@ -37,7 +37,7 @@ class ModelCards:
     The models of a guest's host have no file here and therefore no card.
     """
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: AnswerService) -> None:
         self._answering = answering
         self._kept: OrderedDict[tuple[str, str], ModelCard] = OrderedDict()
         self._turn = asyncio.Lock()  # each card opens a vocabulary, which briefly uses memory
@@ -63,7 +63,7 @@ class ModelCards:
                     self._kept.popitem(last=False)
             return self._kept[key]
 
-    async def _vocabulary(self, path: str, name: str) -> worker_orders.Vocabulary:
+    async def _vocabulary(self, path: str, name: str) -> worker_orders.VocabularyOpened:
         """Return the vocabulary, from the loaded model if possible. Raises AppError."""
         there = self._answering.ready_models().get(name)
         if there is not None and there.completer is not None:

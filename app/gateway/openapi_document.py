@@ -12,7 +12,7 @@ from app.gateway import openapi_schemas
 from app.gateway.access.auth import HEALTH
 from app.gateway.dialects import anthropic_routes, embedding_routes, ollama_routes, openai_requests, responses_routes
 from app.gateway.dialects.embedding_routes import RERANK
-from app.gateway.error_responses import Api, api_of
+from app.gateway.error_responses import ApiDialect, api_of
 
 Json = dict[str, Any]
 REFUSALS = {
@@ -108,9 +108,9 @@ GETS: dict[str, tuple[str, type]] = {  # path: summary and type, which is str fo
     "/openapi.json": ("This description", dict),
 }
 ERRORS = {
-    Api.OPENAI: openapi_schemas.Error,
-    Api.ANTHROPIC: openapi_schemas.MessageError,
-    Api.OLLAMA: openapi_schemas.OllamaError,
+    ApiDialect.OPENAI: openapi_schemas.Error,
+    ApiDialect.ANTHROPIC: openapi_schemas.MessageError,
+    ApiDialect.OLLAMA: openapi_schemas.OllamaError,
 }
 
 
@@ -156,7 +156,7 @@ def _post(path: str, known: Schemas) -> Json:
     about, body, answer, piece = POSTS[path]
     answers: Json = {"application/json": {"schema": known[answer]}}
     if piece is not None:
-        media = "application/x-ndjson" if api_of(path) is Api.OLLAMA else "text/event-stream"
+        media = "application/x-ndjson" if api_of(path) is ApiDialect.OLLAMA else "text/event-stream"
         error = known[ERRORS[api_of(path)]]  # ends a stream that fails
         answers[media] = {"schema": {"anyOf": [known[piece], error]}}
     return {

@@ -19,7 +19,7 @@ from aiohttp import web
 from app.core.errors import AppError, BadInput
 from app.decoding import decode
 from app.gateway.access.auth import BODY, CALLER, HOME_OPTION, id_headers, upstream_headers
-from app.gateway.error_responses import Api, api_of, nested_too_deeply, stream_error
+from app.gateway.error_responses import ApiDialect, api_of, nested_too_deeply, stream_error
 from app.gateway.open_requests import COMPLETE, closing_error, finish, is_closing, write
 from app.node.control.json_bodies import explain_decode_error, wrong_field
 
@@ -146,5 +146,5 @@ def _keep_alive_part(request: web.Request, content_type: str) -> bytes:
     """Return a message that clients skip, or b"" if the stream's format has none."""
     if content_type != EVENTS:
         return b""
-    is_anthropic = api_of(request.path) is Api.ANTHROPIC
+    is_anthropic = api_of(request.path) is ApiDialect.ANTHROPIC
     return event({"type": "ping"}, "ping") if is_anthropic else b": waits\n\n"

@@ -21,7 +21,7 @@ from app.machine.paths import Home
 from app.machine.sensors.owner_activity import battery
 from app.machine.settings import load
 from backends.contract import PROVED_ENGINES, is_proved
-from backends.worker.confine import FULL, Walls
+from backends.worker.confine import FULL, Restrictions
 
 LOW_DISK_BYTES, MIN_DISK_BYTES = 10 * GIB, 1 * GIB
 SOME_BYTES = 4096
@@ -92,7 +92,7 @@ def unused_graphics(probed: Sequence[Engine], listed: Sequence[str]) -> list[Che
     return [Check("Device", None, why, cure, why.code)] if why else []
 
 
-def confined(kept_from: Walls | None) -> Check:
+def confined(kept_from: Restrictions | None) -> Check:
     """Check how well workers are sandboxed, in case the code that parses model files has a vulnerability."""
     cause = Reason(walls_code(kept_from))
     if kept_from is not None and kept_from.level == FULL:

@@ -20,7 +20,7 @@ from app.core.household.operations import MAX_OPERATION_BYTES
 from app.core.lending.policy import LINK_MOST_MBIT
 from app.core.model import ModelShape
 from app.core.reasons import SENTENCES, has_sentence
-from backends.contract import KEPT_STATES, KvType
+from backends.contract import MAX_CHECKPOINTS, KvType
 
 PROTOCOL = 6
 # Versions 1 to 5 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
@@ -168,7 +168,7 @@ class OpenStage(_Message, frozen=True, tag="open_stage"):
     batch_rows: Count
     engine: Text
     kv: KvType = KvType.F16
-    kept_states: Annotated[int, msgspec.Meta(ge=0, le=KEPT_STATES)] = KEPT_STATES
+    kept_states: Annotated[int, msgspec.Meta(ge=0, le=MAX_CHECKPOINTS)] = MAX_CHECKPOINTS
     kept_rows: Count = 1  # prompt rows after which a recurrent state is stored
 
 

@@ -39,7 +39,7 @@ def _leave_out_the_rest() -> None:
 
 
 @cache
-def whole_model() -> Any:
+def llama_class() -> Any:
     """Return the package's own model class, with which our results are compared."""
     llama = load()
     # diskcache unpickles whatever it finds on disk and has no pinned version. We use no disk cache.
@@ -91,7 +91,7 @@ _INNER = re.compile(r"^[\w ]*: (?:\w+: )*")  # names of llama.cpp's components a
 said: list[bytes] = []
 
 
-def last_words() -> str:
+def take_log() -> str:
     """Return and clear llama.cpp's latest warnings and errors."""
     text = b"".join(said).decode("utf-8", "replace").strip()
     said.clear()
@@ -117,17 +117,17 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
     # Not mapped: our own memory can use huge pages (process.use_huge_pages) and is counted as ours, and no step waits
     # for the disk because the system evicted a page.
     params.load_mode = llama.LLAMA_LOAD_MODE_NONE
-    params.use_extra_bufts = rearranges(llama.llama_print_system_info().decode("utf-8", "replace"))
-    last_words()
+    params.use_extra_bufts = should_repack(llama.llama_print_system_info().decode("utf-8", "replace"))
+    take_log()
     model = llama.llama_model_load_from_file(path.encode(), params)
     if not model:
-        if words := why_not(last_words()):
+        if words := why_not(take_log()):
             raise StageError(f"llama.cpp cannot load it: {words}", "llama_cannot_load", words=words)
         raise StageError("llama.cpp cannot load it: it gives no reason", "llama_silent")
     return model
 
 
-def rearranges(engine: str) -> bool:
+def should_repack(engine: str) -> bool:
     """Return whether llama.cpp should repack weights for computing several rows together, given its system info.
 
     Repacking does not pay off with AVX-512: it raises the time of a prompt from 4.3 to 6.7 ms a row and lowers that

@@ -11,11 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.contract import Hidden, Keep, Kept, KvType, Logits, Role, Segment, StageConfig, StageError, Tokens
+from backends.contract import (
+    CheckpointRule,
+    Hidden,
+    KvType,
+    Logits,
+    Role,
+    Segment,
+    SlotCheckpoints,
+    StageConfig,
+    StageError,
+    Tokens,
+)
 from backends.hidden_state_codec import VALUE, Rows, bytes_of
 from backends.llamacpp import binding
 from backends.llamacpp.thread_choice import ThreadChoice
-from backends.llamacpp.token_embedding import Embedding
+from backends.llamacpp.token_embedding import TokenEmbedding
 
 State = ctypes.Array[ctypes.c_uint8]
 UNCUT_POSITIONS = 256  # llama.cpp reads cells in blocks of 256 and splits keys from 512 on
@@ -242,11 +253,11 @@ class Parts:
 class States:
     """The saved recurrent states of all slots of a context. See SlotCheckpoints for when a state is saved."""
 
-    def __init__(self, llama: Any, context: Any, rule: Keep) -> None:
+    def __init__(self, llama: Any, context: Any, rule: CheckpointRule) -> None:
         self._llama, self._context = llama, context
-        self._empty = Kept(rule=rule)
+        self._empty = SlotCheckpoints(rule=rule)
         self._flags = llama.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY  # excludes the KV cache
-        self._slots: dict[int, Kept] = {}
+        self._slots: dict[int, SlotCheckpoints] = {}
         self._states: dict[tuple[int, int], State] = {}  # by slot and position
 
     def before(self, segments: Sequence[Segment]) -> None:
@@ -266,7 +277,7 @@ class States:
             self._write(slot, self._states[slot, keep])
         self._set(slot, held.cut_back(keep))
 
-    def _set(self, slot: int, kept: Kept) -> None:
+    def _set(self, slot: int, kept: SlotCheckpoints) -> None:
         self._slots[slot] = kept
         for key in [key for key in self._states if key[0] == slot and key[1] not in kept.marks]:
             del self._states[key]
@@ -294,7 +305,7 @@ class LlamaStage:
         self._config = config
         self._model: Any = None
         self._context: Any = None
-        self._embedding: Embedding | None = None
+        self._embedding: TokenEmbedding | None = None
         self._choice = ThreadChoice(config.threads, config.begin_threads)
         self._threads = self._choice.used  # the number set in the context
         self._furthest = 0  # end position of the latest step
@@ -314,7 +325,7 @@ class LlamaStage:
         if config.role is not Role.WHOLE and not config.any_engine:
             binding.require_proved()
         if config.role is Role.FIRST:
-            self._embedding = Embedding(config.embedding_path, config.width)
+            self._embedding = TokenEmbedding(config.embedding_path, config.width)
         self._model = binding.load_model(config.path)
         self._check_model(config)
         traits = config.traits
@@ -464,7 +475,7 @@ class LlamaStage:
         if code == 1:
             raise StageError(f"the {self._config.kv_cells} cells of the KV cache are full")
         if code:
-            words = binding.last_words()
+            words = binding.take_log()
             raise StageError(f"llama.cpp failed with {code}: {words}", "llama_failed", status=code, words=words)
 
     def _is_tied(self, n_rows: int) -> bool:
@@ -508,10 +519,10 @@ class LlamaStage:
             params.n_outputs_max = config.slots
         else:
             params.cb_eval = self._boundary.callback
-        binding.last_words()
+        binding.take_log()
         context = self._llama.llama_init_from_model(self._model, params)
         if not context:
-            words = binding.last_words()
+            words = binding.take_log()
             text = f"llama.cpp has no room for {config.kv_cells} cells: {words}"
             raise StageError(text, "llama_no_room_cells", count=config.kv_cells, words=words)
         return context

@@ -90,9 +90,9 @@ class LlamaEmbedder:
         if memory:
             self._llama.llama_memory_clear(memory, False)
         compute = self._llama.llama_decode if memory else self._llama.llama_encode
-        binding.last_words()
+        binding.take_log()
         if code := compute(self._context, self._batch.struct):
-            words = binding.last_words()
+            words = binding.take_log()
             raise StageError(f"llama.cpp failed with {code}: {words}", "llama_failed", status=code, words=words)
         start = self._llama.llama_get_embeddings_seq(self._context, FOR_ONE)
         if not start:
@@ -118,10 +118,10 @@ class LlamaEmbedder:
         params.embeddings = True
         params.pooling_type = self._llama.LLAMA_POOLING_TYPE_UNSPECIFIED  # as set in the file
         params.offload_kqv = params.op_offload = False
-        binding.last_words()
+        binding.take_log()
         made = self._llama.llama_init_from_model(self._model, params)
         if not made:
-            words = binding.last_words()
+            words = binding.take_log()
             text = f"llama.cpp has no room for {context} tokens: {words}"
             raise StageError(text, "llama_no_room_tokens", count=context, words=words)
         kind = self._llama.llama_pooling_type(made)

@@ -26,7 +26,7 @@ SCALAR_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12
 U32 = 4
 
 
-class Embedding:
+class TokenEmbedding:
     """An embedding matrix that stays in its file. Only the requested rows are read and converted to float32."""
 
     def __init__(self, path: str, width: int) -> None:

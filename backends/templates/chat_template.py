@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
-from backends.contract import HABIT, LocalTime, ReasoningFormat, Refused, Scalar
+from backends.contract import DEFAULT_REASONING, ChatNotSupported, JsonScalar, LocalTime, ReasoningFormat
 from backends.templates.sandboxed_rendering import TRIAL_SECONDS, bounded, moment, rendered
 
 Message = Mapping[str, Any]
@@ -28,7 +28,7 @@ CHATML = (  # llama.cpp's default for a model without a template
     "{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}"
 )
-TRIED: Mapping[str, Scalar] = {"enable_thinking": True}  # used while probing
+TRIED: Mapping[str, JsonScalar] = {"enable_thinking": True}  # used while probing
 SAID, ANSWERED, THOUGHT = "Marked7Said", "Marked7Answered", "Marked7Thought"
 THOUGHT_NAMES = ("reasoning_content", "thinking", "reasoning")
 PART = "part"  # stands for a field name if thoughts are a part of the content
@@ -48,7 +48,7 @@ TRIAL_TOOL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedChat:
     """A chat in the form that the model reads.
 
     `folded` lists the parts that the template does not accept and that were therefore rewritten.
@@ -65,7 +65,7 @@ class ChatTemplate:
     """
 
     def __init__(
-        self, source: str, tokens: Mapping[str, str] | None = None, reasoning: ReasoningFormat = HABIT
+        self, source: str, tokens: Mapping[str, str] | None = None, reasoning: ReasoningFormat = DEFAULT_REASONING
     ) -> None:
         self.source = source or CHATML
         self.tokens = dict(tokens or {})
@@ -77,10 +77,10 @@ class ChatTemplate:
         *,
         tools: Sequence[Mapping[str, Any]] = (),
         now: LocalTime | None = None,
-        options: Mapping[str, Scalar] | None = None,
+        options: Mapping[str, JsonScalar] | None = None,
         add_generation_prompt: bool = True,
         continues: bool = False,
-    ) -> Rendered:
+    ) -> RenderedChat:
         """Render the messages within limits on time, memory and length. Raises TemplateFailed.
 
         now: the time at which the chat began, or None for the present. options: additional template variables.
@@ -101,11 +101,11 @@ class ChatTemplate:
                 return self._continued(rendering, chat, begun)
 
             try:
-                return Rendered(attempt(adapted), folded)
-            except Refused as refused:
+                return RenderedChat(attempt(adapted), folded)
+            except ChatNotSupported as refused:
                 for name, other in self._other_ways(adapted):
-                    with suppress(Refused):
-                        return Rendered(attempt(other), tuple(dict.fromkeys((*folded, name))))
+                    with suppress(ChatNotSupported):
+                        return RenderedChat(attempt(other), tuple(dict.fromkeys((*folded, name))))
                 raise refused
 
     # Adapting a chat to the template
@@ -355,12 +355,12 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] = (),
         *,
         ends: bool = True,
-        **options: Scalar,
+        **options: JsonScalar,
     ) -> str:
         """Render a probe. Return an empty string if the template rejects it."""
         try:
             return _Rendering(self, TRIED, moment(None), tools).run(messages, ends=ends, **options)
-        except Refused:
+        except ChatNotSupported:
             return ""
 
 
@@ -369,11 +369,11 @@ class _Rendering:
     """The inputs that are the same for all forms in which one chat is rendered."""
 
     template: ChatTemplate
-    options: Mapping[str, Scalar]
+    options: Mapping[str, JsonScalar]
     at: datetime
     tools: Sequence[Mapping[str, Any]]
 
-    def run(self, messages: Sequence[Message], *, ends: bool, **options: Scalar) -> str:
+    def run(self, messages: Sequence[Message], *, ends: bool, **options: JsonScalar) -> str:
         values: dict[str, object] = {
             # some templates read the date here and use a fixed one if it is missing
             "date_string": self.at.strftime("%d %b %Y"),

@@ -17,7 +17,7 @@ from jinja2.nodes import Node
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from backends.contract import Objected, TemplateFailed
+from backends.contract import ChatRejected, TemplateFailed
 
 __all__ = ["TemplateError", "compiled"]
 
@@ -97,7 +97,7 @@ def _listed(value: object) -> object:
 
 
 def _raise(text: str) -> NoReturn:
-    raise Objected(str(text))
+    raise ChatRejected(str(text))
 
 
 def _to_json(

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 from types import FrameType
 from typing import Any, NoReturn
 
-from backends.contract import LocalTime, Refused, Scalar, TemplateFailed
+from backends.contract import ChatNotSupported, JsonScalar, LocalTime, TemplateFailed
 from backends.worker import process_resources
 
 MAX_SECONDS = 1.0  # these three limits: SAFETY.md 7
@@ -34,7 +34,7 @@ def render(
     add_generation_prompt: bool = True,
     tokens: Mapping[str, str] | None = None,
     now: LocalTime | None = None,
-    options: Mapping[str, Scalar] | None = None,
+    options: Mapping[str, JsonScalar] | None = None,
     seconds: float = MAX_SECONDS,
 ) -> str:
     """Render the messages, which are not modified, as a prompt. Raises TemplateFailed.
@@ -72,9 +72,9 @@ def rendered(
     try:
         return _joined(jinja_sandbox.compiled(template).generate(variables))
     except jinja_sandbox.TemplateError as error:
-        raise Refused(error.message or type(error).__name__) from None
+        raise ChatNotSupported(error.message or type(error).__name__) from None
     except (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeError, ValueError) as error:
-        raise Refused(f"the chat template failed: {error}", "template_error", error=str(error)) from None
+        raise ChatNotSupported(f"the chat template failed: {error}", "template_error", error=str(error)) from None
 
 
 def moment(now: LocalTime | None) -> datetime:
@@ -129,7 +129,7 @@ def _limited(seconds: float) -> Iterator[None]:
     before = signal.signal(signal.SIGPROF, _late)
     signal.setitimer(signal.ITIMER_PROF, seconds)  # counts only our CPU time, so other load does not matter
     try:
-        with process_resources.may_grow_by(MAX_BYTES, mapped=True):
+        with process_resources.limited_growth(MAX_BYTES, mapped=True):
             yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

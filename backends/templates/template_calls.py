@@ -13,7 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from backends.contract import ID, NAME, NUMBER, CallFormat, Ids, PastCalls, Payload, TemplateFailed
+from backends.contract import (
+    CALL_ID_PLACEHOLDER,
+    CALL_NUMBER_PLACEHOLDER,
+    TOOL_NAME_PLACEHOLDER,
+    CallFormat,
+    CallIdKind,
+    CallSyntax,
+    PastCalls,
+    TemplateFailed,
+)
 from backends.templates.sandboxed_rendering import LOOK_SECONDS, render
 
 MAX_SECONDS = 3.0  # CPU time after which no further rendering is started
@@ -137,7 +146,7 @@ class _Look:
         return replace(
             call_format,
             past=PastCalls(self._ids(call_format, takes_text), is_single, takes_text),
-            keyed=self._keyed(call_format, takes_text) if call_format.payload is Payload.TAGGED else (),
+            keyed=self._keyed(call_format, takes_text) if call_format.payload is CallSyntax.TAGGED else (),
         )
 
     def _first(self, takes_text: bool) -> tuple[str, tuple[str, str]]:
@@ -195,7 +204,7 @@ class _Look:
             lead = lead.lstrip()
         if FIRST in section:  # each call is a message to its tool
             between = between.removesuffix(section.replace(FIRST, SECOND))
-            section, lead = "", section.replace(FIRST, NAME) + lead
+            section, lead = "", section.replace(FIRST, TOOL_NAME_PLACEHOLDER) + lead
         parts = [_parts(text, item) for item in items]
         head, named, rest = _counted(parts)
         call_format = CallFormat(
@@ -203,30 +212,30 @@ class _Look:
             between, section_end.rstrip(),
         )  # fmt: skip
         match payload:
-            case Payload.NAMED if FUNCTIONS in lead and MESSAGE in named:
-                return CallFormat(Payload.HARMONY, past=PastCalls(is_single=True))
-            case Payload.GEMMA:
+            case CallSyntax.NAMED if FUNCTIONS in lead and MESSAGE in named:
+                return CallFormat(CallSyntax.HARMONY, past=PastCalls(is_single=True))
+            case CallSyntax.GEMMA:
                 return replace(call_format, section_end="")
-            case Payload.PYTHON:
+            case CallSyntax.PYTHON:
                 return _python(call_format)
-            case Payload.NESTED:
+            case CallSyntax.NESTED:
                 return _nested(text, items[0])
-            case Payload.OBJECTS:
+            case CallSyntax.OBJECTS:
                 if (section + lead).strip() in ("", PYTHON_TAG):  # Llama's calls stand alone, with or without the tag
                     call_format = replace(call_format, section="", lead="", between="; ", other_begins=(PYTHON_TAG,))
                 return _keys(call_format, text, items[0])
-            case Payload.TAGGED:
+            case CallSyntax.TAGGED:
                 return _tagged(call_format, with_one, single)
         return call_format
 
-    def _ids(self, call_format: CallFormat, takes_text: bool) -> Ids:
-        if "functions." in call_format.lead + call_format.head and NUMBER in call_format.named:
-            return Ids.COUNTED
+    def _ids(self, call_format: CallFormat, takes_text: bool) -> CallIdKind:
+        if "functions." in call_format.lead + call_format.head and CALL_NUMBER_PLACEHOLDER in call_format.named:
+            return CallIdKind.COUNTED
         try:
             self._render(_called(1, LONG_IDS, takes_text))
         except TemplateFailed:
-            return Ids.SHORT
-        return Ids.ANY
+            return CallIdKind.SHORT
+        return CallIdKind.ANY
 
     def _keyed(self, call_format: CallFormat, takes_text: bool) -> tuple[tuple[str, str], ...]:
         """Return the text between key and value for each type of value that is recognized in the output."""
@@ -259,7 +268,7 @@ class _Look:
         if TOLD_PYTHON.search(instructions):
             section, end = PYTHON_SIGNS
             return CallFormat(
-                Payload.PYTHON,
+                CallSyntax.PYTHON,
                 section=f"{section}[",
                 named="(",
                 rest=")",
@@ -269,12 +278,12 @@ class _Look:
             )
         if match := TOLD_SIGNS.search(instructions):
             return CallFormat(
-                Payload.OBJECTS, lead=f"{match[1]}\n", head='{"name": "', named=f'", "{match[2]}": ', rest="}",
+                CallSyntax.OBJECTS, lead=f"{match[1]}\n", head='{"name": "', named=f'", "{match[2]}": ', rest="}",
                 trail=f"\n{match[3]}", between="\n", arguments_key=match[2], past=PastCalls(writes_calls=False),
             )  # fmt: skip
         if match := TOLD_LIST.search(instructions):
             return CallFormat(
-                Payload.OBJECTS,
+                CallSyntax.OBJECTS,
                 section=f"{match[1]}[",
                 head='{"name": "',
                 named='", "arguments": ',
@@ -338,10 +347,10 @@ def _tail(text: str, behind: str, ends: Sequence[str]) -> str:
     return text[: min(ends_at, default=len(text))]
 
 
-def _items(text: str, begin: int) -> tuple[Payload, list[_Item]]:
+def _items(text: str, begin: int) -> tuple[CallSyntax, list[_Item]]:
     """Locate the calls at or after an offset. Raises _Unclear."""
     items = list[_Item]()
-    payload, at = Payload.OBJECTS, begin
+    payload, at = CallSyntax.OBJECTS, begin
     for name, arguments in zip((FIRST, SECOND), ARGUMENTS, strict=True):
         if text.find(name, at) < 0:
             break
@@ -353,7 +362,7 @@ def _items(text: str, begin: int) -> tuple[Payload, list[_Item]]:
     return payload, items
 
 
-def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Item]:
+def _item(text: str, at: int, name: str, arguments: Json) -> tuple[CallSyntax, _Item]:
     """Locate the call of the given tool at or after an offset. Raises _Unclear."""
     named = text.find(name, at)
     for begin, end, value in _objects(text, at):
@@ -363,10 +372,10 @@ def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Ite
             inner = next((candidate for candidate in _objects(text, named) if candidate[2] == arguments), None)
             if inner is None or inner[1] > end:
                 raise _Unclear
-            return Payload.OBJECTS, _Item(begin, named, named + len(name), inner[0], inner[1], end)
+            return CallSyntax.OBJECTS, _Item(begin, named, named + len(name), inner[0], inner[1], end)
         if value == arguments and begin > named:
             last = text.rfind(name, at, begin)  # some templates write the name twice
-            return Payload.NAMED, _Item(last, last, last + len(name), begin, end, end)
+            return CallSyntax.NAMED, _Item(last, last, last + len(name), begin, end, end)
     key = text.find(A_KEY, named)
     if key < 0:
         raise _Unclear
@@ -375,21 +384,21 @@ def _item(text: str, at: int, name: str, arguments: Json) -> tuple[Payload, _Ite
     between = text[name_end:key]
     if between == "{":
         end = text.find("}", key)
-        return Payload.GEMMA, _Item(last, last, name_end, name_end, end + 1, end + 1)
+        return CallSyntax.GEMMA, _Item(last, last, name_end, name_end, end + 1, end + 1)
     if between == "(":
         end = text.find(")", key)
-        return Payload.PYTHON, _Item(last, last, name_end, name_end, end + 1, end + 1)
+        return CallSyntax.PYTHON, _Item(last, last, name_end, name_end, end + 1, end + 1)
     value = text.find(next(iter(arguments.values())), key)
     if value < 0:
         raise _Unclear
     value_end = value + len(next(iter(arguments.values())))
     closing = text.find(A_KEY, value_end)
     if closing >= 0 and text[value_end:closing].rstrip().endswith("</"):
-        return Payload.NESTED, _Item(last, last, name_end, key, value_end, value_end)
+        return CallSyntax.NESTED, _Item(last, last, name_end, key, value_end, value_end)
     end = value_end
     if B_KEY in arguments and (other := text.find(B_KEY, value_end)) >= 0:
         end = text.find(str(B_NUMBER), other) + len(str(B_NUMBER))
-    return Payload.TAGGED, _Item(last, last, name_end, key, end, end)
+    return CallSyntax.TAGGED, _Item(last, last, name_end, key, end, end)
 
 
 def _objects(text: str, at: int) -> Iterator[tuple[int, int, Any]]:
@@ -426,7 +435,7 @@ def _commonbegins(text: str, other: str) -> str:
 
 def _slots(text: str) -> str:
     for call_id in (*IDS, *LONG_IDS):
-        text = text.replace(call_id, ID)
+        text = text.replace(call_id, CALL_ID_PLACEHOLDER)
     return text
 
 
@@ -443,7 +452,8 @@ def _counted(parts: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
     if len(parts) < 2:
         return parts[0]
     signs = [
-        part if part == other else re.sub(r"\d+", NUMBER, part) for part, other in zip(parts[0], parts[1], strict=True)
+        part if part == other else re.sub(r"\d+", CALL_NUMBER_PLACEHOLDER, part)
+        for part, other in zip(parts[0], parts[1], strict=True)
     ]
     return signs[0], signs[1], signs[2]
 
@@ -477,7 +487,7 @@ def _tagged(call_format: CallFormat, with_one: str, item: _Item) -> CallFormat:
     if not call_format.trail.startswith(end):
         raise _Unclear
     named = call_format.named
-    counted = re.sub(r"\d+", NUMBER, key) if NUMBER in named else key
+    counted = re.sub(r"\d+", CALL_NUMBER_PLACEHOLDER, key) if CALL_NUMBER_PLACEHOLDER in named else key
     named = named.removesuffix(key).removesuffix(counted)
     return replace(call_format, named=named, key=key, value_end=end, trail=call_format.trail[len(end) :])
 
@@ -498,7 +508,7 @@ def _nested(text: str, item: _Item) -> CallFormat:
     if not sign or before != f'">{sign}<' or section + lead not in text or end not in text:
         raise _Unclear
     return CallFormat(
-        Payload.NESTED,
+        CallSyntax.NESTED,
         section=section,
         lead=lead,
         named='">',

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from backends.contract import HABIT, MessageSigns, ReasoningFormat, Scalar, TemplateFailed
+from backends.contract import DEFAULT_REASONING, JsonScalar, MessageMarkers, ReasoningFormat, TemplateFailed
 from backends.templates.sandboxed_rendering import LOOK_SECONDS, render
 
 Chat = Sequence[Mapping[str, Any]]
-Render = Callable[[Chat, Mapping[str, Scalar], bool], str]  # chat, options, whether an answer is to begin
+Render = Callable[[Chat, Mapping[str, JsonScalar], bool], str]  # chat, options, whether an answer is to begin
 
 MAX_PROBE_SECONDS = 10.0  # for slow templates, of which only the findings until then are used
 MOST_SIGN_CHARS = 48
@@ -54,7 +54,7 @@ PAIRS = (  # markers around thoughts, for templates that mention thoughts but do
 )
 ANSWERS = (("<response>", "</response>"), ("<answer>", "</answer>"))  # likewise, markers around the answer
 
-SWITCHES: tuple[tuple[str, Scalar, Scalar], ...] = (  # name, on, off
+SWITCHES: tuple[tuple[str, JsonScalar, JsonScalar], ...] = (  # name, on, off
     ("enable_thinking", True, False),
     ("thinking", True, False),
     ("thinking_mode", "enabled", "disabled"),
@@ -77,7 +77,7 @@ def reasoning_format(source: str, render: Render) -> ReasoningFormat:
     probe = _Probe(render)
     reasoning = _shown(probe) or _named(source)
     if reasoning is None:
-        return HABIT
+        return DEFAULT_REASONING
     on, off = _switch(source, probe, reasoning)
     option, efforts = _efforts(source, probe, {**on})
     return ReasoningFormat(
@@ -96,13 +96,13 @@ def reasoning_format(source: str, render: Render) -> ReasoningFormat:
 def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
     """Return the `reasoning_format` of a template, given its source. tokens: see `render`."""
     if not source:
-        return HABIT
+        return DEFAULT_REASONING
     from backends.templates import jinja_sandbox  # heavy, and most workers only compute layers
 
     with suppress(jinja_sandbox.TemplateError, TemplateFailed, RecursionError, SyntaxError):
         jinja_sandbox.compiled(source)  # takes longest, and must not count against the time limit
 
-    def applied(chat: Chat, options: Mapping[str, Scalar], begins: bool) -> str:
+    def applied(chat: Chat, options: Mapping[str, JsonScalar], begins: bool) -> str:
         return render(source, chat, add_generation_prompt=begins, tokens=tokens, options=options, seconds=LOOK_SECONDS)
 
     return reasoning_format(source, applied)
@@ -117,7 +117,9 @@ class _Probe:
     def __init__(self, render: Render) -> None:
         self._render, self._ends_at = render, time.monotonic() + MAX_PROBE_SECONDS
 
-    def __call__(self, chat: Chat, options: Mapping[str, Scalar] | None = None, *, begins: bool = False) -> str | None:
+    def __call__(
+        self, chat: Chat, options: Mapping[str, JsonScalar] | None = None, *, begins: bool = False
+    ) -> str | None:
         if time.monotonic() > self._ends_at:
             return None
         try:
@@ -157,7 +159,7 @@ def _around(rendered: str, plain: str) -> ReasoningFormat | None:
         return ReasoningFormat(
             "<|channel|>analysis<|message|>",
             ("<|end|>",),
-            messages=MessageSigns(
+            messages=MessageMarkers(
                 "<|start|>", "<|message|>", ("<|end|>", "<|return|>", "<|call|>"), "<|channel|>final"
             ),
         )
@@ -165,7 +167,7 @@ def _around(rendered: str, plain: str) -> ReasoningFormat | None:
         return ReasoningFormat(
             " to=self<|message|>",
             ("<|eom|>",),
-            messages=MessageSigns("<|start|>", "<|message|>", ("<|eom|>", "<|eot|>"), " to=user"),
+            messages=MessageMarkers("<|start|>", "<|message|>", ("<|eom|>", "<|eot|>"), " to=user"),
         )
     for begin, end in PAIRS:
         if before.endswith(begin) and behind.startswith(end):
@@ -216,7 +218,7 @@ def _named(source: str) -> ReasoningFormat | None:
 
 def _switch(
     source: str, probe: _Probe, reasoning: ReasoningFormat
-) -> tuple[dict[str, Scalar], dict[str, Scalar] | None]:
+) -> tuple[dict[str, JsonScalar], dict[str, JsonScalar] | None]:
     """Return the settings of a template variable that turn thinking on and off.
 
     The template must read the variable, and its output must depend on it.
@@ -231,7 +233,7 @@ def _switch(
     return {}, None
 
 
-def _efforts(source: str, probe: _Probe, on: Mapping[str, Scalar]) -> tuple[str, tuple[str, ...]]:
+def _efforts(source: str, probe: _Probe, on: Mapping[str, JsonScalar]) -> tuple[str, tuple[str, ...]]:
     """Return the variable that sets the reasoning effort, and the values that change the output."""
     for name in EFFORT_OPTIONS:
         if name not in source:

@@ -78,7 +78,7 @@ class _Program(ctypes.Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class Walls:
+class Restrictions:
     """The restrictions that apply to a process. A true field means that access of this kind is restricted."""
 
     files: bool = False  # only allowed files are readable
@@ -92,49 +92,49 @@ class Walls:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class Mechanisms:
     """The kernel's mechanisms for confining a process."""
 
     landlock: int  # version; 0: unavailable
     seccomp: bool
 
     @property
-    def walls(self) -> Walls:
+    def walls(self) -> Restrictions:
         """Return the restrictions that these mechanisms can impose, without imposing them."""
-        return Walls(bool(self.landlock), self.seccomp)
+        return Restrictions(bool(self.landlock), self.seccomp)
 
 
-def means() -> Means:
+def supported_mechanisms() -> Mechanisms:
     """Return the mechanisms that this system supports, without changing anything."""
     if sys.platform != "linux":
-        return Means(0, seccomp=False)
+        return Mechanisms(0, seccomp=False)
     version = _call(_CREATE, None, 0, _ASK_VERSION)
     has_filters = os.path.exists("/proc/sys/kernel/seccomp/actions_avail")
-    return Means(max(0, version), has_filters and platform.machine() in _MACHINES)
+    return Mechanisms(max(0, version), has_filters and platform.machine() in _MACHINES)
 
 
 def confine_as_told() -> None:
     """Confine this process as specified by the environment variable READS. If it is not set, do nothing."""
     if READS in os.environ:
         walls = confine([str(path) for path in json.loads(os.environ[READS])])
-        if walls != means().walls:
+        if walls != supported_mechanisms().walls:
             sys.stderr.write(f"this worker is not confined as this system could: {walls}\n")
 
 
-def confine(reads: Sequence[str]) -> Walls:
+def confine(reads: Sequence[str]) -> Restrictions:
     """Confine this process and its children permanently. Return the restrictions that took effect.
 
     The process must not have started a second thread yet. reads: readable files and folders in addition to those of
     the system and of Python, which still has to load code.
     """
     if sys.platform != "linux":
-        return Walls()
+        return Restrictions()
     process_resources.resident_bytes()  # opens statm for later use, because /proc/self may become unreadable
-    had = means()
+    had = supported_mechanisms()
     if _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
-        return Walls()
+        return Restrictions()
     files = bool(had.landlock) and _confine_files(had.landlock, [*SYSTEM, *_own_code(), *reads])
-    return Walls(files, had.seccomp and _confine_sockets())
+    return Restrictions(files, had.seccomp and _confine_sockets())
 
 
 def start_nothing() -> bool:
@@ -142,7 +142,7 @@ def start_nothing() -> bool:
 
     Linux only. Return whether it took effect.
     """
-    if sys.platform != "linux" or not means().seccomp or _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
+    if sys.platform != "linux" or not supported_mechanisms().seccomp or _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
         return False
     machine = platform.machine()
     own = os.getpid()

@@ -22,12 +22,12 @@ ROOM_TO_LOAD = 1.1  # a node kills the worker at 10% above the limit (SAFETY.md 
 # memory beyond the limit, in total and per thread, before the system refuses allocations
 SPARE_BYTES, THREAD_BYTES = 512 << 20, 16 << 20
 # environment variable that is set if this worker may be asked to evaluate grammars (fork_server.py)
-FORMS = "POOLHOUSE_FORMS"
+GRAMMARS_VARIABLE = "POOLHOUSE_FORMS"
 TUNABLES = "GLIBC_TUNABLES"
 ALLOCATOR = {TUNABLES: "glibc.malloc.hugetlb=1"}  # has no effect outside glibc
 
 
-def quota_cores(groups: Path = GROUPS, own: Path = OWN) -> float | None:
+def cpu_quota_cores(groups: Path = GROUPS, own: Path = OWN) -> float | None:
     """Return the CPU quota, in cores, of this process's control group and its ancestors, or None if there is none."""
     try:
         lines = own.read_text(encoding="utf-8").splitlines()
@@ -137,7 +137,7 @@ def resident_bytes() -> int:
 
 
 @contextmanager
-def may_grow_by(n_bytes: int, *, mapped: bool) -> Iterator[None]:
+def limited_growth(n_bytes: int, *, mapped: bool) -> Iterator[None]:
     """Limit the growth of this process's memory inside the context, so that larger allocations fail. Linux only.
 
     mapped: limit the whole address space. Otherwise limit only private memory, because mapped files can be evicted
@@ -187,7 +187,7 @@ def address_at_most(most: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def bound(limit_bytes: int, threads: int) -> int:
+def memory_allowance(limit_bytes: int, threads: int) -> int:
     """Return how much memory a worker with this limit may allocate beyond what it used before loading."""
     return int(limit_bytes * ROOM_TO_LOAD) + SPARE_BYTES + threads * THREAD_BYTES
 

@@ -17,25 +17,25 @@ import numpy as np
 
 from backends import worker_orders
 from backends.contract import (
-    NO_MEMORY,
+    OUT_OF_MEMORY_SIGNS,
     BadSlots,
+    ChatRejected,
     NotFinite,
-    Objected,
     OutOfMemory,
     StageError,
     TemplateFailed,
     UnprovedEngine,
 )
-from backends.frames import BadFrame, Frame, Kind, decode, encode
+from backends.frames import BadFrame, Frame, FrameKind, decode_frame, encode_frame
 from backends.grammar import GrammarRefused, GrammarTooHeavy
-from backends.hidden_state_codec import bytes_of, ids_from_wire
+from backends.hidden_state_codec import bytes_of, decode_ids
 from backends.llamacpp.text_embedder import LlamaEmbedder
-from backends.templates.chat_template import ChatTemplate, Rendered
+from backends.templates.chat_template import ChatTemplate, RenderedChat
 from backends.templates.template_calls import call_format
 from backends.templates.template_reasoning import of_template
 from backends.vocabulary import Vocabulary, open_vocabulary, pieces
 from backends.worker import process_resources
-from backends.worker.stage_runner import Run
+from backends.worker.stage_runner import StageRunner
 
 SHORT_CHARS = 1 << 14  # up to this length, sending the tokens with the text causes no noticeable delay
 REHEARSED_BYTES = 64 << 10  # enough for steps of a few answers; long prompts take long anyway
@@ -53,7 +53,7 @@ class Vectors:
         self.close()
         most = order.memory_limit_bytes
         if most:
-            with process_resources.may_grow_by(int(most * process_resources.ROOM_TO_LOAD), mapped=False):
+            with process_resources.limited_growth(int(most * process_resources.ROOM_TO_LOAD), mapped=False):
                 self._model = LlamaEmbedder(order.path, order.context, order.threads)
         else:
             self._model = LlamaEmbedder(order.path, order.context, order.threads)
@@ -98,7 +98,7 @@ class Service:
 
     def __init__(self, *, alone: bool = False) -> None:
         self._alone = alone
-        self._runs: dict[bytes, Run] = {}
+        self._runs: dict[bytes, StageRunner] = {}
         self._text: Vocabulary | None = None
         self._template = self._tools_template = ChatTemplate("")
         self._vectors = Vectors()
@@ -107,11 +107,11 @@ class Service:
     def answer(self, frame: Frame) -> Iterator[Frame]:
         """Yield the answers to a frame, in order. Raises BadFrame if no node of this app would send the frame."""
         match frame.kind:
-            case Kind.TEXT:
+            case FrameKind.TEXT:
                 yield from self._obey(frame)
-            case Kind.STEP | Kind.FORGET | Kind.BEGIN:
+            case FrameKind.STEP | FrameKind.FORGET | FrameKind.BEGIN:
                 yield from self._move(frame)
-            case Kind.FOLLOW:
+            case FrameKind.FOLLOW:
                 yield from self._follow(frame)
             case _:
                 raise BadFrame(f"{frame.kind.name} is an answer")
@@ -123,7 +123,7 @@ class Service:
         """
         if self._last is None or len(self._last.payload) > REHEARSED_BYTES:
             return
-        step = decode(encode(self._last))
+        step = decode_frame(encode_frame(self._last))
         self._runs[step.pipeline].rehearse(step)
 
     def close(self) -> None:
@@ -140,9 +140,9 @@ class Service:
         if run is None:
             return (lost(frame, "stage_missing", "these layers are not loaded here"),)
         try:
-            if frame.kind is Kind.FORGET:
+            if frame.kind is FrameKind.FORGET:
                 return run.forget(frame)
-            if frame.kind is Kind.BEGIN:
+            if frame.kind is FrameKind.BEGIN:
                 return run.begin_from(frame)
             answers = run.step(frame)
             self._last = frame
@@ -162,17 +162,17 @@ class Service:
         Both answers are sent together, in a single round trip. The node can then process the tokens while this
         machine has nothing to compute.
         """
-        before = decode(frame.payload)
-        if before.kind is not Kind.STEP:
+        before = decode_frame(frame.payload)
+        if before.kind is not FrameKind.STEP:
             raise BadFrame(f"a {before.kind.name} frame to be followed")
         answers = self._move(before)
-        if answers[-1].kind is not Kind.SAMPLED:
+        if answers[-1].kind is not FrameKind.SAMPLED:
             return answers
         if [s.slot for s in answers[-1].segments] != [s.slot for s in frame.segments]:
             return (*answers, lost(frame, "stage_bad_step", "tokens of other slots were sampled"))
         # a negative id is not a token: that answer has ended
-        tokens = np.maximum(ids_from_wire(answers[-1].payload), 0)
-        step = replace(frame, kind=Kind.STEP, payload=bytes_of(tokens))
+        tokens = np.maximum(decode_ids(answers[-1].payload), 0)
+        step = replace(frame, kind=FrameKind.STEP, payload=bytes_of(tokens))
         after = self._move(step)
         self._last = self._last and before  # the next step will be one of the last stage again
         return (*answers, *after)
@@ -210,7 +210,7 @@ class Service:
             words = f"{type(error).__name__}: {error}"
             yield told(worker_orders.Failed(request=order.request, code="worker_refused", text=words))
 
-    def _carry_out(self, order: worker_orders.Asked) -> Iterator[worker_orders.Answer]:
+    def _carry_out(self, order: worker_orders.WorkerOrder) -> Iterator[worker_orders.WorkerAnswer]:
         match order:
             case worker_orders.OpenStage():
                 yield self._open(order)
@@ -218,13 +218,13 @@ class Service:
                 run = self._runs.pop(_pipeline(order.pipeline), None)
                 if run is not None:
                     run.close()
-                yield worker_orders.Closed(request=order.request)
-            case worker_orders.Begin():
+                yield worker_orders.StageClosed(request=order.request)
+            case worker_orders.BeginSequence():
                 self._run(order.pipeline).begin(order)
-                yield worker_orders.Begun(request=order.request)
-            case worker_orders.Share():
+                yield worker_orders.SequenceBegun(request=order.request)
+            case worker_orders.LimitThreads():
                 used = [run.share(order.most) for run in self._runs.values()]
-                yield worker_orders.Shared(request=order.request, used=max(used, default=0))
+                yield worker_orders.ThreadsLimited(request=order.request, used=max(used, default=0))
             case worker_orders.OpenVocabulary():
                 yield from self._open_text(order)
             case worker_orders.Tokenize():
@@ -252,7 +252,7 @@ class Service:
             case _:
                 assert_never(order)
 
-    def _open(self, order: worker_orders.OpenStage) -> worker_orders.Opened:
+    def _open(self, order: worker_orders.OpenStage) -> worker_orders.StageOpened:
         started = time.monotonic()
         pipeline = _pipeline(order.pipeline)
         present = self._runs.get(pipeline)
@@ -264,15 +264,15 @@ class Service:
             self._runs[pipeline] = _load(order, self._alone)
         seconds = time.monotonic() - started
         held = process_resources.resident_bytes()
-        return worker_orders.Opened(request=order.request, memory_bytes=held, seconds=seconds)
+        return worker_orders.StageOpened(request=order.request, memory_bytes=held, seconds=seconds)
 
-    def _run(self, pipeline: str) -> Run:
+    def _run(self, pipeline: str) -> StageRunner:
         run = self._runs.get(_pipeline(pipeline))
         if run is None:
             raise StageError("these layers are not loaded here")
         return run
 
-    def _open_text(self, order: worker_orders.OpenVocabulary) -> Iterator[worker_orders.Answer]:
+    def _open_text(self, order: worker_orders.OpenVocabulary) -> Iterator[worker_orders.WorkerAnswer]:
         if self._text is not None:
             self._text.close()
             self._text = None
@@ -284,7 +284,7 @@ class Service:
         self._template = self._tools_template = ChatTemplate(text.template, names, reasoning)
         if text.tools_template != text.template:
             self._tools_template = ChatTemplate(text.tools_template, names, reasoning)
-        yield worker_orders.Vocabulary(
+        yield worker_orders.VocabularyOpened(
             request=order.request,
             n_vocab=text.n_vocab,
             end_tokens=text.end_tokens,
@@ -306,7 +306,7 @@ class Service:
     def _tokenize(self, text: str, *, special: bool, bos: bool) -> tuple[int, ...]:
         return tuple(self._vocabulary().tokenize(text, special=special, bos=bos))
 
-    def _render(self, order: worker_orders.Render) -> Rendered:
+    def _render(self, order: worker_orders.Render) -> RenderedChat:
         self._vocabulary()
         template = self._tools_template if order.tools else self._template
         return template.render(
@@ -324,16 +324,16 @@ def _names(text: Vocabulary) -> dict[str, str]:
     return {"bos_token": text.name(text.bos), "eos_token": text.name(text.eos)}
 
 
-def _load(order: worker_orders.OpenStage, alone: bool) -> Run:
+def _load(order: worker_orders.OpenStage, alone: bool) -> StageRunner:
     """Load a stage within its memory limit. Raises StageError."""
     if not order.memory_limit_bytes:
         return _run(order)
     before, most = process_resources.resident_bytes(), order.memory_limit_bytes
     if alone:  # this limit also applies between the node's checks
         process_resources.keep_below(
-            process_resources.private_bytes() + process_resources.bound(most, order.config.threads)
+            process_resources.private_bytes() + process_resources.memory_allowance(most, order.config.threads)
         )
-    with process_resources.may_grow_by(int(most * process_resources.ROOM_TO_LOAD), mapped=False):
+    with process_resources.limited_growth(int(most * process_resources.ROOM_TO_LOAD), mapped=False):
         run = _run(order)
     grown = process_resources.resident_bytes() - before
     if grown > order.memory_limit_bytes:
@@ -343,9 +343,9 @@ def _load(order: worker_orders.OpenStage, alone: bool) -> Run:
     return run
 
 
-def _run(order: worker_orders.OpenStage) -> Run:
+def _run(order: worker_orders.OpenStage) -> StageRunner:
     try:
-        return Run(order)
+        return StageRunner(order)
     except MemoryError:
         raise OutOfMemory("there is not enough memory to load these layers", "layers_no_memory") from None
     except StageError as error:
@@ -358,7 +358,7 @@ def _is_short(error: Exception) -> bool:
     """Return whether a lack of memory caused the error."""
     if isinstance(error, MemoryError | OutOfMemory):
         return True
-    return isinstance(error, StageError) and any(sign in str(error) for sign in NO_MEMORY)
+    return isinstance(error, StageError) and any(sign in str(error) for sign in OUT_OF_MEMORY_SIGNS)
 
 
 def _pipeline(text: str) -> bytes:
@@ -371,7 +371,7 @@ def _pipeline(text: str) -> bytes:
     return pipeline
 
 
-def _code(order: worker_orders.Asked, error: Exception) -> str:
+def _code(order: worker_orders.WorkerOrder, error: Exception) -> str:
     """Return the app's reason code for the failure of an order."""
     if isinstance(error, OutOfMemory):
         return "memory_short"
@@ -383,7 +383,7 @@ def _code(order: worker_orders.Asked, error: Exception) -> str:
         return "grammar_refused"
     if isinstance(error, GrammarTooHeavy):
         return "form_too_heavy"
-    if isinstance(error, Objected):
+    if isinstance(error, ChatRejected):
         return "template_objects"
     if isinstance(error, TemplateFailed):
         return "template_failed"
@@ -407,9 +407,9 @@ def _refused(frame: Frame, why: Exception) -> Frame:
     return told(worker_orders.Failed(request=request, code="worker_refused", text=str(why)))
 
 
-def told(answer: worker_orders.Answer) -> Frame:
+def told(answer: worker_orders.WorkerAnswer) -> Frame:
     """Encode an answer as a frame."""
-    return Frame(Kind.TEXT, payload=worker_orders.encode(answer))
+    return Frame(FrameKind.TEXT, payload=worker_orders.encode(answer))
 
 
 def _cause(error: Exception) -> str | dict[str, object]:
@@ -423,7 +423,7 @@ def lost(to: Frame, code: str, cause: str | dict[str, object], slots: Sequence[i
     """Return the frame that reports a failed stage and the reason. slots: those that caused the failure, if known."""
     facts = {"cause": cause} | ({"slots": ",".join(map(str, slots))} if slots else {})
     payload = json.dumps({"code": code, "facts": facts}).encode()
-    return Frame(Kind.LOST, to.pipeline, to.epoch, to.seq, payload=payload)
+    return Frame(FrameKind.LOST, to.pipeline, to.epoch, to.seq, payload=payload)
 
 
 def complain(error: Exception) -> None:

@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 from backends.contract import (
-    FORM_TOO_HEAVY,
-    MOST_LIKELY,
+    GRAMMAR_TOO_HEAVY,
+    MAX_TOP_LOGPROBS,
     BadSlots,
     Hidden,
     Logits,
-    Number,
+    NumberFormat,
     Role,
     Segment,
     Stage,
@@ -24,11 +24,11 @@ from backends.contract import (
     StageError,
     Tokens,
 )
-from backends.frames import Agreed, BadFrame, Frame, Kind, check_step
+from backends.frames import BadFrame, Frame, FrameKind, PipelineParameters, check_step
 from backends.grammar import GrammarTooHeavy, forget_all
-from backends.hidden_state_codec import Rows, bytes_of, from_wire, ids_from_wire, ids_to_wire, to_wire
-from backends.sampling import Greedy, Sampler, sampler_for
-from backends.worker_orders import Begin, OpenStage, decode_begin
+from backends.hidden_state_codec import Rows, bytes_of, decode_hidden, decode_ids, encode_hidden, encode_ids
+from backends.sampling import Greedy, Sampler, make_sampler
+from backends.worker_orders import BeginSequence, OpenStage, decode_begin
 
 KEPT_OUTPUTS = 2  # as many as a stage has credit for (SAFETY.md 5)
 KEPT_FORGETS = 16  # including answers to BEGIN; each takes only a few bytes
@@ -40,7 +40,7 @@ Likely = tuple[tuple[int, float], ...]  # token ids and natural logs of their pr
 
 
 @dataclass(slots=True)
-class Steps:
+class StepLog:
     """The positions of a stage's slots, and its latest answers, which make steps idempotent (SAFETY.md 5).
 
     They determine whether a frame is computed, answered from memory or rejected. A frame takes effect completely or
@@ -48,7 +48,7 @@ class Steps:
     are called only after the engine has succeeded.
     """
 
-    agreed: Agreed
+    agreed: PipelineParameters
     epoch: int
     next_pos: list[int] = field(init=False)
     _outputs: deque[tuple[int, Answers]] = field(init=False)
@@ -71,7 +71,7 @@ class Steps:
         if all(self.next_pos[s.slot] == s.pos for s in step.segments):
             return None
         expected = tuple(Segment(s.slot, s.n_tokens, self.next_pos[s.slot]) for s in step.segments)
-        return (self._answer(Kind.NEED_FROM, step, expected),)
+        return (self._answer(FrameKind.NEED_FROM, step, expected),)
 
     def computed(self, step: Frame, outputs: Answers) -> None:
         """Record that the engine has computed an admitted step."""
@@ -102,7 +102,7 @@ class Steps:
 
         The answer is stored, so a repeated frame does not restart the sequence and tokens are not sampled twice.
         """
-        done = (self._answer(Kind.DONE, frame, frame.segments),)
+        done = (self._answer(FrameKind.DONE, frame, frame.segments),)
         self._forgets.append((frame.seq, done))
         return done
 
@@ -118,7 +118,7 @@ class Steps:
         for segment in frame.segments:
             self.next_pos[segment.slot] = self.kept(segment)
         held = tuple(Segment(s.slot, 0, self.next_pos[s.slot]) for s in frame.segments)
-        done = (self._answer(Kind.DONE, frame, held),)
+        done = (self._answer(FrameKind.DONE, frame, held),)
         self._forgets.append((frame.seq, done))
         return done
 
@@ -127,10 +127,10 @@ class Steps:
             raise BadFrame(f"epoch {frame.epoch} was not opened, {self.epoch} is the current one")
         # the answer has the old epoch, because in a newer one its number may belong to another frame
         if frame.epoch < self.epoch:
-            return (Frame(Kind.STALE, frame.pipeline, frame.epoch, frame.seq),)
+            return (Frame(FrameKind.STALE, frame.pipeline, frame.epoch, frame.seq),)
         return None
 
-    def _answer(self, kind: Kind, to: Frame, segments: tuple[Segment, ...] = ()) -> Frame:
+    def _answer(self, kind: FrameKind, to: Frame, segments: tuple[Segment, ...] = ()) -> Frame:
         return Frame(kind, self.agreed.pipeline, self.epoch, to.seq, segments=segments)
 
 
@@ -146,7 +146,7 @@ def likeliest(logits: Rows, token: int, n: int) -> Likely:
     scores = logits.astype(np.float64)
     scores -= scores.max()
     scores -= np.log(np.exp(scores).sum())
-    n = min(n, MOST_LIKELY, len(scores))
+    n = min(n, MAX_TOP_LOGPROBS, len(scores))
     best = np.argpartition(-scores, n - 1)[:n] if n else np.empty(0, dtype=np.intp)
     best = best[np.lexsort((best, -scores[best]))]
     return tuple((int(token_id), float(scores[token_id])) for token_id in (token, *best))
@@ -200,18 +200,18 @@ class Sequence:
     likely: int | None = None
 
 
-class Run:
+class StageRunner:
     """A stage with the record of its steps and, if it is the last stage, the samplers of its sequences."""
 
     def __init__(self, order: OpenStage) -> None:
         """Load the stage. Raises StageError."""
         self.config = order.config
-        self._number = Number(order.number)
+        self._number = NumberFormat(order.number)
         takes_ids = self.config.role in (Role.FIRST, Role.WHOLE)
-        self._agreed = Agreed(
+        self._agreed = PipelineParameters(
             bytes.fromhex(order.pipeline),
             self.config.width,
-            Number.IDS if takes_ids else self._number,
+            NumberFormat.IDS if takes_ids else self._number,
             self.config.slots,
             order.context,
         )
@@ -220,7 +220,7 @@ class Run:
 
     def start(self, epoch: int) -> None:
         """Start an epoch. This clears all slots, stored answers and sequences."""
-        self._steps = Steps(self._agreed, epoch)
+        self._steps = StepLog(self._agreed, epoch)
         self._sequences: dict[int, Sequence] = {}
         for slot in range(self.config.slots):
             self._engine.forget(slot)
@@ -230,13 +230,15 @@ class Run:
         same = self.config == order.config and self._number == order.number
         return same and self._agreed.context == order.context and order.epoch > self._steps.epoch
 
-    def begin(self, order: Begin) -> None:
+    def begin(self, order: BeginSequence) -> None:
         """Start a sequence. Raises StageError, for example if this is not the last stage or has no such slot."""
         if self.config.role not in (Role.LAST, Role.WHOLE):
             raise StageError("only the last run samples")
         if not 0 <= order.slot < self.config.slots:
             raise StageError(f"there is no slot {order.slot}")
-        sampler = sampler_for(order.sampling, self._engine.n_vocab, self._engine.vocabulary, order.history, order.drawn)
+        sampler = make_sampler(
+            order.sampling, self._engine.n_vocab, self._engine.vocabulary, order.history, order.drawn
+        )
         self._sequences[order.slot] = Sequence(order.due_from, sampler, order.logits, order.sampling.likely)
 
     def begin_from(self, frame: Frame) -> Answers:
@@ -292,13 +294,13 @@ class Run:
             return self._sample(frame, out)
         rows = np.frombuffer(out.rows, np.float32).reshape(-1, self.config.width)
         payload = self._written(rows, frame.segments)
-        return (self._frame(Kind.OUTPUT, frame, self._number, frame.segments, payload),)
+        return (self._frame(FrameKind.OUTPUT, frame, self._number, frame.segments, payload),)
 
     def _batch(self, frame: Frame) -> Tokens | Hidden:
-        if self._agreed.number is Number.IDS:
-            return Tokens(frame.segments, ids_from_wire(frame.payload))  # type: ignore[arg-type]
+        if self._agreed.number is NumberFormat.IDS:
+            return Tokens(frame.segments, decode_ids(frame.payload))  # type: ignore[arg-type]
         try:
-            rows = from_wire(frame.payload, self.config.width, self._number)
+            rows = decode_hidden(frame.payload, self.config.width, self._number)
         except StageError as error:  # the sender did not reject it
             slots = [segment.slot for segment in frame.segments]
             raise BadSlots("stage_input_odd", slots, str(error)) from None
@@ -307,7 +309,7 @@ class Run:
     def _written(self, rows: Rows, segments: tuple[Segment, ...]) -> memoryview:
         """Encode the rows for the wire. Raises BadSlots if the rows of some segments are not finite."""
         try:
-            return to_wire(rows, self._number)
+            return encode_hidden(rows, self._number)
         except StageError as error:
             ends = np.cumsum([segment.n_tokens for segment in segments])[:-1]
             parts = zip(segments, np.split(rows, ends), strict=True)
@@ -330,21 +332,26 @@ class Run:
             try:
                 ids.append(sequence.sampler.pick(row))
             except GrammarTooHeavy:  # other answers are not affected
-                ids.append(FORM_TOO_HEAVY)
+                ids.append(GRAMMAR_TOO_HEAVY)
                 continue
             except StageError as error:
                 is_sound = bool(np.isfinite(row).all())
                 code = "sampling_failed" if is_sound else "numbers_not_finite"
                 raise BadSlots(code, [segment.slot], str(error)) from None
             if sequence.tells_logits:
-                frames.append(self._frame(Kind.LOGITS, frame, Number.F32, (segment,), row.tobytes()))
+                frames.append(self._frame(FrameKind.LOGITS, frame, NumberFormat.F32, (segment,), row.tobytes()))
             if sequence.likely is not None:
                 likely = likely_to_wire(likeliest(row, ids[-1], sequence.likely))
-                frames.append(self._frame(Kind.LIKELY, frame, Number.F32, (segment,), likely))
-        frames.append(self._frame(Kind.SAMPLED, frame, Number.IDS, out.segments, ids_to_wire(ids)))
+                frames.append(self._frame(FrameKind.LIKELY, frame, NumberFormat.F32, (segment,), likely))
+        frames.append(self._frame(FrameKind.SAMPLED, frame, NumberFormat.IDS, out.segments, encode_ids(ids)))
         return tuple(frames)
 
     def _frame(
-        self, kind: Kind, to: Frame, number: Number, segments: tuple[Segment, ...], payload: bytes | memoryview
+        self,
+        kind: FrameKind,
+        to: Frame,
+        number: NumberFormat,
+        segments: tuple[Segment, ...],
+        payload: bytes | memoryview,
     ) -> Frame:
         return Frame(kind, to.pipeline, to.epoch, to.seq, number, segments, payload)

@@ -14,7 +14,7 @@ from typing import Any
 from app.core.tools.call_cursor import ArgumentPiece, Call, CallStarted
 from app.core.tools.call_finder import CallFinder
 from app.core.tools.template_messages import for_template
-from backends.contract import CallFormat, Payload, TemplateFailed
+from backends.contract import CallFormat, CallSyntax, TemplateFailed
 from backends.templates.sandboxed_rendering import LOOK_SECONDS, render
 from backends.templates.template_calls import NO_THOUGHTS, begins, call_format, written_behind
 
@@ -104,13 +104,13 @@ def _written(source: str, item: CallFormat | None, choice: Sequence[int], text: 
     if not choice:
         return [text, f"{before}{text}{behind}"]
     calls = ""
-    for as_json in (False, True) if item is None or item.payload is not Payload.PYTHON else (False,):
+    for as_json in (False, True) if item is None or item.payload is not CallSyntax.PYTHON else (False,):
         message = {"role": "assistant", "content": "", "tool_calls": [_call(number, as_json) for number in choice]}
         rendered = _rendered(source, for_template(item, [USER, message]))
         calls = NO_THOUGHTS.sub("", cut(written_behind(rendered, plain, TEXT), 1))
         if not PYTHON.search(calls):
             break
-    if item is not None and item.payload is Payload.HARMONY and text:
+    if item is not None and item.payload is CallSyntax.HARMONY and text:
         begun = "<|start|>assistant"
         return [f"{text}{begun}{calls}", f"<|channel|>commentary<|message|>{text}<|end|>{begun}{calls}"]
     calls = calls.removeprefix(item.prompt_marker) if item and not text else calls

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.core.tools.template_messages import for_template
 from backends.contract import CallFormat, LocalTime
-from backends.templates.chat_template import ChatTemplate, Rendered
+from backends.templates.chat_template import ChatTemplate, RenderedChat
 from backends.templates.template_calls import call_format
 from tests.backends.call_samples import ENDS
 
@@ -167,7 +167,7 @@ def record() -> Json:
     return data
 
 
-def rendered(name: str, chat: str) -> Rendered:
+def rendered(name: str, chat: str) -> RenderedChat:
     """Return our rendering of a chat with a template of the record, as for a node. Raises TemplateFailed."""
     kept, value = record(), CHATS[chat]
     template = ChatTemplate(kept["templates"][name]["source"], kept["tokens"])

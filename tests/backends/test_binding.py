@@ -46,4 +46,4 @@ def test_what_cannot_be_loaded_has_one_cause(words: str, cause: str) -> None:
     ],
 )
 def test_weights_stay_as_they_lie_where_the_engine_has_avx_512(engine: str, rearranged: bool) -> None:
-    assert binding.rearranges(engine) is rearranged
+    assert binding.should_repack(engine) is rearranged

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from backends.contract import StageError
-from backends.llamacpp.token_embedding import Embedding, native, unpacked
+from backends.llamacpp.token_embedding import TokenEmbedding, native, unpacked
 from testbed import tiny
 
 KINDS = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS"]
@@ -37,14 +37,14 @@ def test_rows_are_those_of_the_file(quant: str, tmp_path: Path) -> None:
     tensor = next(t for t in gguf.GGUFReader(path).tensors if t.name == "token_embd.weight")
     whole = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
     ids = np.array([299, 0, 7, 7], dtype=np.int32)
-    assert np.array_equal(Embedding(str(path), 256).rows(ids), whole[ids])
+    assert np.array_equal(TokenEmbedding(str(path), 256).rows(ids), whole[ids])
 
 
 @pytest.mark.parametrize("token", [-1, 300])
 def test_an_id_without_a_row_is_refused(token: int, tmp_path: Path) -> None:
     path = tiny.llama(tmp_path / "whole.gguf", layers=1)
     with pytest.raises(StageError):
-        Embedding(str(path), 64).rows(np.array([token], dtype=np.int32))
+        TokenEmbedding(str(path), 64).rows(np.array([token], dtype=np.int32))
 
 
 def test_a_file_without_such_an_embedding_is_refused(tmp_path: Path) -> None:
@@ -59,8 +59,8 @@ def test_a_file_without_such_an_embedding_is_refused(tmp_path: Path) -> None:
     }.items():
         (tmp_path / name).write_bytes(wrong)
         with pytest.raises(StageError):
-            Embedding(str(tmp_path / name), 64)
+            TokenEmbedding(str(tmp_path / name), 64)
     with pytest.raises(StageError):
-        Embedding(str(path), 65)
+        TokenEmbedding(str(path), 65)
     with pytest.raises(StageError):
-        Embedding(str(tmp_path / "nowhere"), 64)
+        TokenEmbedding(str(tmp_path / "nowhere"), 64)

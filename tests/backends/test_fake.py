@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from backends.contract import Hidden, Layers, Logits, Number, Role, Segment, StageConfig, StageError, Tokens
+from backends.contract import Hidden, Layers, Logits, NumberFormat, Role, Segment, StageConfig, StageError, Tokens
 from backends.fake_engine import FakeStage
-from backends.hidden_state_codec import bytes_of, from_wire, to_wire
+from backends.hidden_state_codec import bytes_of, decode_hidden, encode_hidden
 
 WIDTH, PROMPT = 8, [3, 80, 81, 90, 250]
 
@@ -23,20 +23,20 @@ def pipeline(*ends: int) -> list[FakeStage]:
     return [stage(a, b, r) for a, b, r in zip(ends, ends[1:], roles, strict=False)]
 
 
-def run(stages: list[FakeStage], ids: list[int], pos: int, number: Number = Number.F32) -> int:
+def run(stages: list[FakeStage], ids: list[int], pos: int, number: NumberFormat = NumberFormat.F32) -> int:
     segments = (Segment(0, len(ids), pos),)
     out: Tokens | Hidden | Logits = Tokens(segments, ids)
     for part in stages:
         if isinstance(out, Hidden):
             rows = np.frombuffer(out.rows, np.float32).reshape(-1, WIDTH)
-            out = Hidden(segments, bytes_of(from_wire(to_wire(rows, number), WIDTH, number)))
+            out = Hidden(segments, bytes_of(decode_hidden(encode_hidden(rows, number), WIDTH, number)))
         assert not isinstance(out, Logits)
         out = part.forward(out, [0])
     assert isinstance(out, Logits)
     return int(np.frombuffer(out.rows, np.float32).argmax())
 
 
-def greedy(stages: list[FakeStage], number: Number = Number.F32) -> list[int]:
+def greedy(stages: list[FakeStage], number: NumberFormat = NumberFormat.F32) -> list[int]:
     said = [run(stages, PROMPT, 0, number)]
     for pos in range(len(PROMPT), len(PROMPT) + 20):
         said.append(run(stages, said[-1:], pos, number))
@@ -52,9 +52,9 @@ def test_each_layer_adds_one() -> None:
     assert np.frombuffer(out.rows, np.float32).tolist() == [4.0] * WIDTH
 
 
-@pytest.mark.parametrize("number", [Number.F32, Number.F16, Number.Q8])
+@pytest.mark.parametrize("number", [NumberFormat.F32, NumberFormat.F16, NumberFormat.Q8])
 @pytest.mark.parametrize("ends", [(0, 1, 6), (0, 3, 6), (0, 1, 2, 6), (0, 2, 3, 5, 6)])
-def test_split_equals_whole_on_every_wire(ends: tuple[int, ...], number: Number) -> None:
+def test_split_equals_whole_on_every_wire(ends: tuple[int, ...], number: NumberFormat) -> None:
     assert greedy(pipeline(*ends), number) == WHOLE
     assert len(set(WHOLE)) > 5
 

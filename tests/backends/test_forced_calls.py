@@ -16,10 +16,10 @@ import pytest
 from app.core.tools.argument_values import GEMMA_QUOTE
 from app.core.tools.call_grammar import calls_grammar
 from app.core.tools.call_markers import markers_of
-from backends.contract import CallFormat, Layers, Payload, Role, Sampling, Segment, Tokens
+from backends.contract import CallFormat, CallSyntax, Layers, Role, Sampling, Segment, Tokens
 from backends.hidden_state_codec import VALUE
 from backends.llamacpp.stage import LlamaStage
-from backends.sampling import sampler_for
+from backends.sampling import make_sampler
 from backends.vocabulary import LlamaVocabulary
 from testbed import tiny
 from tests.backends import cutting
@@ -48,9 +48,9 @@ def _signs(call_format: CallFormat) -> set[str]:
 
 def _ends(call_format: CallFormat) -> set[str]:
     """Return the strings that end a value."""
-    if call_format.payload is Payload.GEMMA:
+    if call_format.payload is CallSyntax.GEMMA:
         return {GEMMA_QUOTE}
-    if call_format.payload is not Payload.NESTED:
+    if call_format.payload is not CallSyntax.NESTED:
         return {call_format.value_end, call_format.value_end.strip()} - {""}
     keys = [key for schema in SCHEMAS.values() for key in schema["properties"]]
     return {f"{call_format.value_end}{key}>" for key in ("item", *keys)}
@@ -81,7 +81,7 @@ class Writer:
             temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, seed=seed,
             grammar=calls_grammar(call_format, SCHEMAS, many), logit_bias=tuple(soon.items()),
         )  # fmt: skip
-        sampler = sampler_for(sampling, N_VOCAB, self._stage.vocabulary)
+        sampler = make_sampler(sampling, N_VOCAB, self._stage.vocabulary)
         self._stage.forget(0)
         result, token = b"", self._text.bos
         for pos in range(MOST_TOKENS):

@@ -12,7 +12,7 @@ import pytest
 from app.core.json_schema.json_grammar import json_grammar
 from backends.contract import GREEDY, Layers, Role, StageError
 from backends.llamacpp.stage import LlamaStage
-from backends.sampling import Sampler, sampler_for
+from backends.sampling import Sampler, make_sampler
 from testbed import tiny
 from tests.backends import cutting
 
@@ -50,7 +50,7 @@ def allows(vocab: str, grammar: str, text: str) -> bool:
     ids = [tiny.FIRST_BYTE + byte for byte in text.encode()]
     sampling = replace(GREEDY, grammar=grammar)
     try:
-        sampler = sampler_for(sampling, N_VOCAB, vocab, ids, len(ids))
+        sampler = make_sampler(sampling, N_VOCAB, vocab, ids, len(ids))
     except StageError as error:
         if "the answer so far" not in str(error):
             raise

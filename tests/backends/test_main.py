@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from backends.__main__ import write
-from backends.frames import Decoder, Frame, Kind
+from backends.frames import Frame, FrameDecoder, FrameKind
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="one buffer a write there")
 
@@ -23,12 +23,12 @@ def test_all_answers_to_a_frame_leave_in_one_write(monkeypatch: pytest.MonkeyPat
         return writev(fd, parts)
 
     monkeypatch.setattr(os, "writev", counted)
-    answers = [Frame(Kind.SAMPLED, seq=1, payload=b"abcd"), Frame(Kind.OUTPUT, seq=2, payload=b"")]
+    answers = [Frame(FrameKind.SAMPLED, seq=1, payload=b"abcd"), Frame(FrameKind.OUTPUT, seq=2, payload=b"")]
     there, here = os.pipe()
     write(here, *answers)
     os.close(here)
     with os.fdopen(there, "rb") as pipe:
-        came = list(Decoder().feed(pipe.read()))
+        came = list(FrameDecoder().feed(pipe.read()))
     assert [(frame.kind, frame.seq, bytes(frame.payload)) for frame in came] == [
         (answer.kind, answer.seq, bytes(answer.payload)) for answer in answers
     ]

@@ -9,13 +9,13 @@ from backends import worker_orders
 from backends.contract import Layers, LocalTime, Role, Sampling, StageConfig
 
 CONFIG = StageConfig("fake", "fake:", "", Role.LAST, Layers(2, 4), 16, 4, 1024, 64, 1)
-ASKED: list[worker_orders.Asked] = [
+ASKED: list[worker_orders.WorkerOrder] = [
     worker_orders.OpenStage(
         request=1, pipeline="00" * 16, epoch=3, number=1, context=256, memory_limit_bytes=0,
         config=CONFIG,
     ),
     worker_orders.CloseStage(request=2, pipeline="00" * 16),
-    worker_orders.Begin(
+    worker_orders.BeginSequence(
         request=3, pipeline="00" * 16, slot=1, due_from=5, history=(1, 2), drawn=1,
         sampling=Sampling(logit_bias=((3, -1.5),), grammar='root ::= "a"'),
     ),
@@ -24,11 +24,11 @@ ASKED: list[worker_orders.Asked] = [
     worker_orders.Render(request=6, messages=({"role": "user", "content": "hi"},), now=LocalTime(1.0, -60),
                   options={"enable_thinking": False, "reasoning_effort": "low", "n": 1.5, "x": None}),
 ]  # fmt: skip
-ANSWERS: list[worker_orders.Answer] = [
-    worker_orders.Opened(request=1, memory_bytes=5, seconds=0.5),
-    worker_orders.Closed(request=2),
-    worker_orders.Begun(request=3),
-    worker_orders.Vocabulary(request=4, n_vocab=300, end_tokens=(1,), bos=0, adds_bos=True, has_template=False),
+ANSWERS: list[worker_orders.WorkerAnswer] = [
+    worker_orders.StageOpened(request=1, memory_bytes=5, seconds=0.5),
+    worker_orders.StageClosed(request=2),
+    worker_orders.SequenceBegun(request=3),
+    worker_orders.VocabularyOpened(request=4, n_vocab=300, end_tokens=(1,), bos=0, adds_bos=True, has_template=False),
     worker_orders.Pieces(request=4, first=0, pieces=(b"", b"\xff"), last=True),
     worker_orders.Tokenized(request=5, ids=(1, 2)),
     worker_orders.Rendered(request=6, text="hi"),
@@ -37,12 +37,12 @@ ANSWERS: list[worker_orders.Answer] = [
 
 
 @pytest.mark.parametrize("order", ASKED, ids=lambda order: type(order).__name__)
-def test_an_order_comes_back(order: worker_orders.Asked) -> None:
+def test_an_order_comes_back(order: worker_orders.WorkerOrder) -> None:
     assert worker_orders.decode_order(worker_orders.encode(order)) == order
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
-def test_an_answer_comes_back(answer: worker_orders.Answer) -> None:
+def test_an_answer_comes_back(answer: worker_orders.WorkerAnswer) -> None:
     assert worker_orders.decode_answer(worker_orders.encode(answer)) == answer
 
 

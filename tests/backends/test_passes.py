@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from backends.contract import Hidden, Logits, Segment, Tokens, keeps_apart
+from backends.contract import Hidden, Logits, Segment, Tokens, can_separate_slots
 from backends.hidden_state_codec import bytes_of
 from backends.llamacpp.stage import Parts, neighbors
 
@@ -28,7 +28,7 @@ def test_neighbors_with_as_many_rows_go_together() -> None:
 def test_slots_have_cells_of_their_own_where_there_are_enough(
     slots: int, cells: int, context: int, apart: bool
 ) -> None:
-    assert keeps_apart(slots, cells, context) is apart
+    assert can_separate_slots(slots, cells, context) is apart
 
 
 @pytest.mark.parametrize("kind", [Tokens, Hidden])

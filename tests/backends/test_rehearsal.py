@@ -10,8 +10,8 @@ import pytest
 
 from backends import __main__, worker_orders
 from backends.__main__ import READY_S, FrameWait
-from backends.contract import GREEDY, Layers, Number, Role, Segment
-from backends.frames import Frame, Kind, encode
+from backends.contract import GREEDY, Layers, NumberFormat, Role, Segment
+from backends.frames import Frame, FrameKind, encode_frame
 from backends.worker import process_resources
 from backends.worker.service import Service
 from testbed import tiny
@@ -28,19 +28,19 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def open_stage(service: Service, model: Path, pipeline: bytes, layers: Layers, role: Role) -> None:
     order = worker_orders.OpenStage(
-        request=1, pipeline=pipeline.hex(), epoch=0, number=int(Number.F16), context=CONTEXT,
+        request=1, pipeline=pipeline.hex(), epoch=0, number=int(NumberFormat.F16), context=CONTEXT,
         memory_limit_bytes=0, config=cutting.config(model, layers, role, WIDTH),
     )  # fmt: skip
     tell(service, order)
 
 
-def tell(service: Service, order: worker_orders.Asked) -> None:
-    (answer,) = service.answer(Frame(Kind.TEXT, payload=worker_orders.encode(order)))
+def tell(service: Service, order: worker_orders.WorkerOrder) -> None:
+    (answer,) = service.answer(Frame(FrameKind.TEXT, payload=worker_orders.encode(order)))
     assert not isinstance(worker_orders.decode_answer(answer.payload), worker_orders.Failed)
 
 
-def step(pipeline: bytes, seq: int, pos: int, number: Number, payload: bytes) -> Frame:
-    return Frame(Kind.STEP, pipeline, 0, seq, number, (Segment(0, 1, pos),), payload)
+def step(pipeline: bytes, seq: int, pos: int, number: NumberFormat, payload: bytes) -> Frame:
+    return Frame(FrameKind.STEP, pipeline, 0, seq, number, (Segment(0, 1, pos),), payload)
 
 
 def answered(model: Path, rehearsals: int) -> list[bytes]:
@@ -48,23 +48,23 @@ def answered(model: Path, rehearsals: int) -> list[bytes]:
     service = Service()
     open_stage(service, model, FIRST, Layers(0, 2), Role.FIRST)
     open_stage(service, model, LAST, Layers(2, 4), Role.LAST)
-    begin = worker_orders.Begin(
+    begin = worker_orders.BeginSequence(
         request=2, pipeline=LAST.hex(), slot=0, due_from=1, sampling=GREEDY, history=(), drawn=0
     )
     tell(service, begin)
     token = np.array([7], "<i4").tobytes()
     heard: list[bytes] = []
-    frame = step(FIRST, 1, 0, Number.IDS, token)
+    frame = step(FIRST, 1, 0, NumberFormat.IDS, token)
     for n in range(N_STEPS):
         for _ in range(rehearsals):
             service.rehearse()
-        answers = [encode(answer) for answer in service.answer(frame)]
+        answers = [encode_frame(answer) for answer in service.answer(frame)]
         heard += answers
-        last = step(LAST, n + 1, n, Number.F16, answers[-1][-Number.F16.row_bytes(WIDTH) :])
+        last = step(LAST, n + 1, n, NumberFormat.F16, answers[-1][-NumberFormat.F16.row_bytes(WIDTH) :])
         for _ in range(rehearsals):
             service.rehearse()
         follow = Segment(0, 1, n + 1)
-        frame = Frame(Kind.FOLLOW, FIRST, 0, n + 2, Number.IDS, (follow,), encode(last))
+        frame = Frame(FrameKind.FOLLOW, FIRST, 0, n + 2, NumberFormat.IDS, (follow,), encode_frame(last))
     service.close()
     return heard
 
@@ -80,14 +80,14 @@ def test_what_failed_is_forgotten_or_closed_is_not_rehearsed(model: Path) -> Non
     service.rehearse()
     open_stage(service, model, FIRST, Layers(0, 2), Role.FIRST)
     token = np.array([7], "<i4").tobytes()
-    (out,) = service.answer(step(FIRST, 1, 0, Number.IDS, token))
-    assert out.kind is Kind.OUTPUT
+    (out,) = service.answer(step(FIRST, 1, 0, NumberFormat.IDS, token))
+    assert out.kind is FrameKind.OUTPUT
     service.rehearse()
-    (lost,) = service.answer(step(FIRST, 2, 1, Number.IDS, token * 2))  # two ids for one row
-    assert lost.kind is Kind.LOST
+    (lost,) = service.answer(step(FIRST, 2, 1, NumberFormat.IDS, token * 2))  # two ids for one row
+    assert lost.kind is FrameKind.LOST
     service.rehearse()
-    (out,) = service.answer(step(FIRST, 3, 1, Number.IDS, token))
-    assert out.kind is Kind.OUTPUT
+    (out,) = service.answer(step(FIRST, 3, 1, NumberFormat.IDS, token))
+    assert out.kind is FrameKind.OUTPUT
     tell(service, worker_orders.CloseStage(request=3, pipeline=FIRST.hex()))
     service.rehearse()
     service.close()
@@ -96,7 +96,7 @@ def test_what_failed_is_forgotten_or_closed_is_not_rehearsed(model: Path) -> Non
 def test_large_steps_are_not_rehearsed(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service()
     open_stage(service, model, FIRST, Layers(0, 2), Role.FIRST)
-    list(service.answer(step(FIRST, 1, 0, Number.IDS, np.array([7], "<i4").tobytes())))
+    list(service.answer(step(FIRST, 1, 0, NumberFormat.IDS, np.array([7], "<i4").tobytes())))
     placed: list[int] = []
     run = service._runs[FIRST]
     monkeypatch.setattr(run, "rehearse", lambda frame: placed.append(len(frame.payload)))

@@ -17,7 +17,7 @@ from backends.grammar import GrammarRefused, GrammarTooHeavy
 from backends.hidden_state_codec import Rows
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
-from backends.sampling import Greedy, Sampler, sampler_for
+from backends.sampling import Greedy, Sampler, make_sampler
 from backends.worker import process_resources
 from testbed import tiny
 from tests.backends import cutting
@@ -42,7 +42,7 @@ def scores(stage: LlamaStage, ids: list[int], pos: int) -> Rows:
 
 def ours(stage: LlamaStage, sampling: Sampling, n_tokens: int = N_TOKENS) -> list[int]:
     stage.forget(0)
-    sampler = sampler_for(sampling, N_VOCAB, stage.vocabulary)
+    sampler = make_sampler(sampling, N_VOCAB, stage.vocabulary)
     said = [sampler.pick(scores(stage, [0, 80, 90], 0))]
     while len(said) < n_tokens:
         said.append(sampler.pick(scores(stage, said[-1:], 2 + len(said))))
@@ -110,7 +110,7 @@ def test_of_equal_scores_greedy_takes_the_first() -> None:
     logits = np.zeros(N_VOCAB, dtype=np.float32)
     logits[[40, 41, 200]] = 3.0
     assert Greedy().pick(logits) == 40
-    assert sampler_for(replace(GREEDY, logit_bias=((1, 0.5),)), N_VOCAB, "").pick(logits) == 40
+    assert make_sampler(replace(GREEDY, logit_bias=((1, 0.5),)), N_VOCAB, "").pick(logits) == 40
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -119,7 +119,7 @@ def test_scores_that_are_not_finite_are_an_error(bad: float) -> None:
     logits[77] = bad
     for sampling in (GREEDY, Sampling(seed=1)):
         with pytest.raises(StageError):
-            sampler_for(sampling, N_VOCAB, "").pick(logits)
+            make_sampler(sampling, N_VOCAB, "").pick(logits)
 
 
 @pytest.mark.parametrize("grammar", ["", DIGITS])
@@ -128,13 +128,13 @@ def test_a_continued_answer_goes_on_as_if_never_broken(stage: LlamaStage, gramma
     sampling = Sampling(temperature=2.0, repeat_penalty=1.3, seed=5, grammar=grammar)
     prompt = [0, 80, 90]
     stage.forget(0)
-    sampler = sampler_for(sampling, N_VOCAB, stage.vocabulary, prompt)
+    sampler = make_sampler(sampling, N_VOCAB, stage.vocabulary, prompt)
     rows = [scores(stage, prompt, 0).copy()]
     said = [sampler.pick(rows[0])]
     for pos in range(3, 9):
         rows.append(scores(stage, said[-1:], pos).copy())
         said.append(sampler.pick(rows[-1]))
-    again = sampler_for(sampling, N_VOCAB, stage.vocabulary, [*prompt, *said[:4]], drawn=4)
+    again = make_sampler(sampling, N_VOCAB, stage.vocabulary, [*prompt, *said[:4]], drawn=4)
     assert [again.pick(row) for row in rows[4:]] == said[4:]
 
 
@@ -176,7 +176,7 @@ def test_a_grammar_leaves_the_random_numbers_as_they_are(stage: LlamaStage) -> N
 def test_a_bad_grammar_is_refused_within_a_second_or_so(stage: LlamaStage, grammar: str) -> None:
     started = time.monotonic()
     with pytest.raises(GrammarRefused):
-        sampler_for(replace(GREEDY, grammar=grammar), N_VOCAB, stage.vocabulary)
+        make_sampler(replace(GREEDY, grammar=grammar), N_VOCAB, stage.vocabulary)
     assert time.monotonic() - started < 20
 
 
@@ -186,7 +186,7 @@ OPENS = tiny.FIRST_BYTE + ord("[")
 def followed(stage: LlamaStage, grammar: str, token: int, most: int = 200) -> int:
     """Return how many such tokens are accepted before the grammar is too heavy to follow."""
     sampling = replace(GREEDY, grammar=grammar)
-    sampler, logits = (sampler_for(sampling, N_VOCAB, stage.vocabulary), np.zeros(N_VOCAB, np.float32))
+    sampler, logits = (make_sampler(sampling, N_VOCAB, stage.vocabulary), np.zeros(N_VOCAB, np.float32))
     logits[token] = 9.0
     for n_taken in range(most):
         try:
@@ -212,7 +212,7 @@ def test_grammars_beside_each_other_do_not_know_of_one_another(stage: LlamaStage
     sampling = Sampling(temperature=2.0, seed=5, grammar=DIGITS)
     alone = ours(stage, sampling, 6)
     stage.forget(0)
-    sampler = sampler_for(sampling, N_VOCAB, stage.vocabulary)
+    sampler = make_sampler(sampling, N_VOCAB, stage.vocabulary)
     rows, said = scores(stage, [0, 80, 90], 0), list[int]()
     while len(said) < 6:
         followed(stage, 'root ::= "[" root "]" | "[" root "]" | "1"', OPENS, most=2)
@@ -223,13 +223,13 @@ def test_grammars_beside_each_other_do_not_know_of_one_another(stage: LlamaStage
 
 def test_impossible_requests_are_refused(stage: LlamaStage) -> None:
     with pytest.raises(StageError):
-        sampler_for(replace(GREEDY, grammar=DIGITS), N_VOCAB, "")
+        make_sampler(replace(GREEDY, grammar=DIGITS), N_VOCAB, "")
     with pytest.raises(StageError):
-        sampler_for(replace(GREEDY, logit_bias=((300, 1.0),)), N_VOCAB, "")
+        make_sampler(replace(GREEDY, logit_bias=((300, 1.0),)), N_VOCAB, "")
     with pytest.raises(StageError):
-        sampler_for(Sampling(), N_VOCAB, "", [300])
+        make_sampler(Sampling(), N_VOCAB, "", [300])
     with pytest.raises(StageError):
-        sampler_for(Sampling(), N_VOCAB, "", [3], drawn=2)
+        make_sampler(Sampling(), N_VOCAB, "", [3], drawn=2)
     with pytest.raises(StageError, match="grammar"):
-        sampler_for(Sampling(grammar=DIGITS), N_VOCAB, stage.vocabulary, [80], drawn=1)
-    assert isinstance(sampler_for(Sampling(), N_VOCAB, ""), Sampler)
+        make_sampler(Sampling(grammar=DIGITS), N_VOCAB, stage.vocabulary, [80], drawn=1)
+    assert isinstance(make_sampler(Sampling(), N_VOCAB, ""), Sampler)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from backends.contract import CELLS_STEP, Hidden, Logits, Segment, Stage, Tokens, keeps_apart
+from backends.contract import KV_CELL_ALIGNMENT, Hidden, Logits, Segment, Stage, Tokens, can_separate_slots
 from backends.llamacpp.stage import LlamaStage
 from testbed import tiny
 from tests.backends import cutting
@@ -97,7 +97,7 @@ def difference(group: Sequence, other: Sequence) -> float:
 
 
 def loaded(path: Path, cuts: tuple[int, ...], stack: ExitStack, cells: int) -> list[Stage]:
-    apart = keeps_apart(N_SLOTS, cells, 100)
+    apart = can_separate_slots(N_SLOTS, cells, 100)
     return [
         stack.enter_context(closing(LlamaStage(cutting.config(
             path, *run, 64, slots=N_SLOTS, kv_cells=cells, batch_rows=BATCH_ROWS, apart=apart
@@ -106,7 +106,7 @@ def loaded(path: Path, cuts: tuple[int, ...], stack: ExitStack, cells: int) -> l
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("cells", [SHARED_CELLS, N_SLOTS * CELLS_STEP], ids=["shared", "apart"])
+@pytest.mark.parametrize("cells", [SHARED_CELLS, N_SLOTS * KV_CELL_ALIGNMENT], ids=["shared", "apart"])
 def test_sixteen_sequences_get_the_scores_they_get_alone(tmp_path: Path, cells: int) -> None:
     path = tiny.llama(tmp_path / "whole.gguf", SHAPE)
     chance = random.Random(2024)

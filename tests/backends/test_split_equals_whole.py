@@ -55,7 +55,7 @@ def by_the_binding(path: Path, flash: bool = True) -> list[Scores]:
     """The same from llama_cpp.Llama on the whole file."""
     llama = binding.load()
     with closing(
-        binding.whole_model()(
+        binding.llama_class()(
             str(path), n_ctx=KV_CELLS, n_batch=CHUNK, n_ubatch=CHUNK, n_threads=1,
             n_threads_batch=1, flash_attn=flash, verbose=False,
         )

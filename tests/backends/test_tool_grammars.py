@@ -13,7 +13,7 @@ from app.core.json_schema.json_grammar import Rules, literal
 from app.core.tools.call_cursor import complete_calls
 from app.core.tools.call_finder import CallFinder
 from app.core.tools.call_grammar import calls_grammar, calls_or_json
-from backends.contract import CallFormat, Layers, Payload, Role
+from backends.contract import CallFormat, CallSyntax, Layers, Role
 from backends.llamacpp.stage import LlamaStage
 from testbed import tiny
 from tests.backends import cutting
@@ -167,7 +167,7 @@ def test_a_text_may_hold_all_but_its_end(vocab: str, end: str) -> None:
 
 def test_a_sign_that_the_prompt_has_written_is_not_written_again(vocab: str) -> None:
     """Functionary's prompts end with the sign of a call; a text stands behind a name of its own."""
-    call_format = CallFormat(Payload.NAMED, lead=">>>", named="\n", prompt_marker=">>>", answer_marker="all\n")
+    call_format = CallFormat(CallSyntax.NAMED, lead=">>>", named="\n", prompt_marker=">>>", answer_marker="all\n")
     grammar = calls_or_json(call_format, {"clock": SCHEMA}, True, ANSWER)
     call = 'clock\n{"zone": "UTC"}'
     for right in (call, f"{call}>>>{call}", 'all\n{"done": true}'):

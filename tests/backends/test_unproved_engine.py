@@ -12,7 +12,7 @@ import pytest
 from app.core.reasons import said
 from app.inference.worker.worker_errors import refusal_error
 from backends import worker_orders
-from backends.contract import PROVED_ENGINES, Layers, Number, Role, StageConfig
+from backends.contract import PROVED_ENGINES, Layers, NumberFormat, Role, StageConfig
 from backends.llamacpp import binding
 from backends.worker.service import Service, told
 from testbed import tiny
@@ -23,10 +23,10 @@ RUNS = [(Role.FIRST, Layers(0, 1)), (Role.MIDDLE, Layers(1, 2)), (Role.LAST, Lay
 
 
 @contextmanager
-def answer(stage_config: StageConfig) -> Iterator[worker_orders.Answer]:
+def answer(stage_config: StageConfig) -> Iterator[worker_orders.WorkerAnswer]:
     """Return a worker's answer to the request to open this."""
     order = worker_orders.OpenStage(
-        request=1, pipeline="0" * 32, epoch=1, number=int(Number.F32), context=64,
+        request=1, pipeline="0" * 32, epoch=1, number=int(NumberFormat.F32), context=64,
         memory_limit_bytes=0, config=stage_config,
     )  # fmt: skip
     with closing(Service()) as service:
@@ -48,7 +48,7 @@ def test_a_part_of_a_model_is_for_a_proved_engine(
     stage_config = config(model, layers, role, WIDTH)
     with answer(stage_config) as said_so:
         if role is Role.WHOLE or version in PROVED_ENGINES:
-            assert isinstance(said_so, worker_orders.Opened)
+            assert isinstance(said_so, worker_orders.StageOpened)
             return
         assert isinstance(said_so, worker_orders.Failed)
         assert said_so.code == "engine_unproved"
@@ -56,7 +56,7 @@ def test_a_part_of_a_model_is_for_a_proved_engine(
         assert f"llama-cpp-python {version}" in sentence
         assert "make setup" in sentence
     with answer(replace(stage_config, any_engine=True)) as said_so:  # the proof of another engine
-        assert isinstance(said_so, worker_orders.Opened)
+        assert isinstance(said_so, worker_orders.StageOpened)
 
 
 def test_what_is_proved_is_what_is_installed() -> None:

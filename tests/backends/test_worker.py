@@ -18,9 +18,9 @@ import psutil
 import pytest
 
 from backends import worker_orders
-from backends.contract import GREEDY, Layers, Number, Role, Sampling, Segment, StageConfig
-from backends.frames import Frame, Kind, encode
-from backends.hidden_state_codec import ids_from_wire, ids_to_wire
+from backends.contract import GREEDY, Layers, NumberFormat, Role, Sampling, Segment, StageConfig
+from backends.frames import Frame, FrameKind, encode_frame
+from backends.hidden_state_codec import decode_ids, encode_ids
 from testbed import tiny
 from tests.backends import cutting, worker_pipe
 from tests.backends.worker_pipe import PIPELINE, Pipe, begun, fake_config, opened, step, worker
@@ -32,20 +32,20 @@ GONE_WITHIN_SECONDS = 5.0
 
 def prefill(pipe: Pipe, seq: int = 1, ids: list[int] = PROMPT, pos: int = 0) -> Frame:
     segments = (Segment(0, len(ids), pos),)
-    pipe.send(step(seq, segments, ids_to_wire(ids)))
+    pipe.send(step(seq, segments, encode_ids(ids)))
     return pipe.receive()
 
 
 def whole(pipe: Pipe, options: str = "") -> None:
     """Open a whole fake model and a greedy sequence in slot 0."""
     answer = pipe.tell(opened(fake_config(Role.WHOLE, Layers(0, 4), options)))
-    assert isinstance(answer, worker_orders.Opened), answer
+    assert isinstance(answer, worker_orders.StageOpened), answer
     answer = pipe.tell(begun(0, len(PROMPT), GREEDY))
-    assert isinstance(answer, worker_orders.Begun), answer
+    assert isinstance(answer, worker_orders.SequenceBegun), answer
 
 
 def facts(frame: Frame) -> dict[str, object]:
-    assert frame.kind is Kind.LOST, frame
+    assert frame.kind is FrameKind.LOST, frame
     said: dict[str, object] = msgspec.json.decode(bytes(frame.payload))
     return said
 
@@ -54,18 +54,18 @@ def test_several_runs_in_one_worker_say_what_the_whole_says() -> None:
     third = bytes([7]) * 16
     with worker() as pipe:
         whole(pipe)
-        said = list(ids_from_wire(prefill(pipe).payload))
+        said = list(decode_ids(prefill(pipe).payload))
         pipe.tell(opened(fake_config(Role.FIRST, Layers(0, 2)), SECOND))
         pipe.tell(opened(fake_config(Role.LAST, Layers(2, 4)), third))
         pipe.tell(begun(0, len(PROMPT), GREEDY, third))
         segments = (Segment(0, len(PROMPT), 0),)
-        pipe.send(step(1, segments, ids_to_wire(PROMPT), pipeline=SECOND))
+        pipe.send(step(1, segments, encode_ids(PROMPT), pipeline=SECOND))
         hidden = pipe.receive()
-        assert (hidden.kind, hidden.pipeline) == (Kind.OUTPUT, SECOND)
-        pipe.send(step(1, segments, bytes(hidden.payload), Number.F32, pipeline=third))
+        assert (hidden.kind, hidden.pipeline) == (FrameKind.OUTPUT, SECOND)
+        pipe.send(step(1, segments, bytes(hidden.payload), NumberFormat.F32, pipeline=third))
         sampled = pipe.receive()
-        assert (sampled.kind, sampled.segments) == (Kind.SAMPLED, segments)
-        assert list(ids_from_wire(sampled.payload)) == said
+        assert (sampled.kind, sampled.segments) == (FrameKind.SAMPLED, segments)
+        assert list(decode_ids(sampled.payload)) == said
 
 
 def test_a_step_is_computed_once_and_answered_twice() -> None:
@@ -74,15 +74,15 @@ def test_a_step_is_computed_once_and_answered_twice() -> None:
         once, again = prefill(pipe), prefill(pipe)
         assert bytes(once.payload) == bytes(again.payload)
         gap = prefill(pipe, 2, [5], pos=9)
-        assert (gap.kind, gap.segments) == (Kind.NEED_FROM, (Segment(0, 1, len(PROMPT)),))
-        assert prefill(pipe, 3, [5], pos=len(PROMPT)).kind is Kind.SAMPLED
+        assert (gap.kind, gap.segments) == (FrameKind.NEED_FROM, (Segment(0, 1, len(PROMPT)),))
+        assert prefill(pipe, 3, [5], pos=len(PROMPT)).kind is FrameKind.SAMPLED
 
 
 def test_a_segment_that_is_not_due_samples_nothing() -> None:
     with worker() as pipe:
         whole(pipe)
         early = prefill(pipe, 1, PROMPT[:3])
-        assert (early.kind, early.segments, len(early.payload)) == (Kind.SAMPLED, (), 0)
+        assert (early.kind, early.segments, len(early.payload)) == (FrameKind.SAMPLED, (), 0)
         assert len(prefill(pipe, 2, PROMPT[3:], pos=3).segments) == 1
 
 
@@ -95,22 +95,22 @@ def halves() -> Iterator[tuple[Pipe, Frame]]:
         pipe.tell(begun(0, len(PROMPT), GREEDY, SECOND))
         hidden = prefill(pipe)
         rows = bytes(hidden.payload)
-        yield pipe, step(1, hidden.segments, rows, Number.F32, pipeline=SECOND)
+        yield pipe, step(1, hidden.segments, rows, NumberFormat.F32, pipeline=SECOND)
 
 
 def following(before: Frame, slot: int = 0) -> Frame:
     segments = (Segment(slot, 1, len(PROMPT)),)
-    return Frame(Kind.FOLLOW, PIPELINE, 1, 2, Number.IDS, segments, encode(before))
+    return Frame(FrameKind.FOLLOW, PIPELINE, 1, 2, NumberFormat.IDS, segments, encode_frame(before))
 
 
 def test_a_first_run_follows_with_the_sampled_token_in_the_same_trip(halves: tuple[Pipe, Frame]) -> None:
     pipe, last = halves
     pipe.send(following(last))
     sampled, hidden = pipe.receive(), pipe.receive()
-    assert (sampled.kind, sampled.pipeline) == (Kind.SAMPLED, SECOND)
-    assert (hidden.kind, hidden.pipeline, hidden.seq) == (Kind.OUTPUT, PIPELINE, 2)
-    pipe.send(Frame(Kind.FORGET, PIPELINE, 1, 3, segments=(Segment(0, 0, len(PROMPT)),)))
-    assert pipe.receive().kind is Kind.DONE
+    assert (sampled.kind, sampled.pipeline) == (FrameKind.SAMPLED, SECOND)
+    assert (hidden.kind, hidden.pipeline, hidden.seq) == (FrameKind.OUTPUT, PIPELINE, 2)
+    pipe.send(Frame(FrameKind.FORGET, PIPELINE, 1, 3, segments=(Segment(0, 0, len(PROMPT)),)))
+    assert pipe.receive().kind is FrameKind.DONE
     pipe.send(step(4, hidden.segments, bytes(sampled.payload)))
     assert bytes(pipe.receive().payload) == bytes(hidden.payload)
 
@@ -120,19 +120,19 @@ def test_nothing_follows_a_step_that_failed(halves: tuple[Pipe, Frame]) -> None:
     pipe.send(following(replace(last, epoch=7)))
     assert facts(pipe.receive())["code"] == "stage_bad_step"
     pipe.send(following(last, slot=1))
-    assert pipe.receive().kind is Kind.SAMPLED
+    assert pipe.receive().kind is FrameKind.SAMPLED
     assert facts(pipe.receive())["code"] == "stage_bad_step"
-    pipe.send(step(2, (Segment(0, 1, len(PROMPT)),), ids_to_wire([4])))
-    assert pipe.receive().kind is Kind.OUTPUT  # neither has changed the first run
+    pipe.send(step(2, (Segment(0, 1, len(PROMPT)),), encode_ids([4])))
+    assert pipe.receive().kind is FrameKind.OUTPUT  # neither has changed the first run
 
 
 def test_forget_then_replay_gives_the_same_token() -> None:
     with worker() as pipe:
         whole(pipe)
         said = bytes(prefill(pipe).payload)
-        pipe.send(Frame(Kind.FORGET, PIPELINE, 1, 2, segments=(Segment(0, 0, 2),)))
+        pipe.send(Frame(FrameKind.FORGET, PIPELINE, 1, 2, segments=(Segment(0, 0, 2),)))
         done = pipe.receive()
-        assert (done.kind, done.segments) == (Kind.DONE, (Segment(0, 0, 2),))
+        assert (done.kind, done.segments) == (FrameKind.DONE, (Segment(0, 0, 2),))
         assert bytes(prefill(pipe, 3, PROMPT[2:], pos=2).payload) == said
 
 
@@ -141,10 +141,10 @@ def test_a_new_epoch_of_the_same_run_starts_empty_and_the_old_one_is_stale() -> 
         whole(pipe)
         prefill(pipe)
         config = fake_config(Role.WHOLE, Layers(0, 4))
-        assert isinstance(pipe.tell(opened(config, epoch=2)), worker_orders.Opened)
-        assert prefill(pipe).kind is Kind.STALE
-        pipe.send(step(1, (Segment(0, 1, 0),), ids_to_wire([4]), epoch=2))
-        assert pipe.receive().kind is Kind.SAMPLED
+        assert isinstance(pipe.tell(opened(config, epoch=2)), worker_orders.StageOpened)
+        assert prefill(pipe).kind is FrameKind.STALE
+        pipe.send(step(1, (Segment(0, 1, 0),), encode_ids([4]), epoch=2))
+        assert pipe.receive().kind is FrameKind.SAMPLED
 
 
 def test_an_engine_error_is_told_and_the_worker_lives() -> None:
@@ -155,17 +155,17 @@ def test_an_engine_error_is_told_and_the_worker_lives() -> None:
         }  # fmt: skip
         assert facts(prefill(pipe))["code"] == "stage_missing"
         whole(pipe)
-        assert prefill(pipe).kind is Kind.SAMPLED
+        assert prefill(pipe).kind is FrameKind.SAMPLED
 
 
 def test_a_wrong_step_changes_nothing() -> None:
     with worker() as pipe:
         whole(pipe)
-        pipe.send(step(1, (Segment(9, 1, 0),), ids_to_wire([4])))
+        pipe.send(step(1, (Segment(9, 1, 0),), encode_ids([4])))
         assert facts(pipe.receive())["code"] == "stage_bad_step"
-        pipe.send(step(1, (Segment(0, 1, 0),), ids_to_wire([4]), epoch=5))
+        pipe.send(step(1, (Segment(0, 1, 0),), encode_ids([4]), epoch=5))
         assert facts(pipe.receive())["code"] == "stage_bad_step"
-        assert prefill(pipe).kind is Kind.SAMPLED
+        assert prefill(pipe).kind is FrameKind.SAMPLED
 
 
 @pytest.mark.parametrize(
@@ -179,18 +179,18 @@ def test_a_wrong_step_changes_nothing() -> None:
         (worker_orders.Tokenize(request=1, text="x"), "worker_refused"),
     ],
 )  # fmt: skip
-def test_an_order_that_fails_says_why(order: worker_orders.Asked, code: str) -> None:
+def test_an_order_that_fails_says_why(order: worker_orders.WorkerOrder, code: str) -> None:
     with worker() as pipe:
         answer = pipe.tell(order)
         assert isinstance(answer, worker_orders.Failed)
         assert (answer.code, answer.request) == (code, order.request)
         whole(pipe)
-        assert prefill(pipe).kind is Kind.SAMPLED
+        assert prefill(pipe).kind is FrameKind.SAMPLED
 
 
 def test_an_order_with_an_unknown_field_is_refused() -> None:
     with worker() as pipe:
-        pipe.send(Frame(Kind.TEXT, payload=b'{"order":"close","request":7,"pipeline":"","x":1}'))
+        pipe.send(Frame(FrameKind.TEXT, payload=b'{"order":"close","request":7,"pipeline":"","x":1}'))
         answer = pipe.hear()
         assert isinstance(answer, worker_orders.Failed)
         assert answer.request == 7
@@ -265,27 +265,27 @@ def test_a_real_model_split_over_three_workers_at_f16_answers_like_the_whole(tmp
     answers = []
     for cuts in ((), (2, 4)):
         runs = [cutting.config(path, *run, 64) for run in cutting.runs(6, cuts)]
-        answers.append(_answer(runs, Number.F16))
+        answers.append(_answer(runs, NumberFormat.F16))
     assert answers[0] == answers[1]
 
 
-def _answer(configs: list[StageConfig], number: Number) -> list[int]:
+def _answer(configs: list[StageConfig], number: NumberFormat) -> list[int]:
     """Eight greedy tokens through one worker for each run."""
     with ExitStack() as stack:
         pipes = [stack.enter_context(worker()) for _ in configs]
         for pipe, config in zip(pipes, configs, strict=True):
-            assert isinstance(pipe.tell(opened(config, number=number)), worker_orders.Opened)
+            assert isinstance(pipe.tell(opened(config, number=number)), worker_orders.StageOpened)
         pipes[-1].tell(begun(0, len(PROMPT), GREEDY))
         ids, pos, said = PROMPT, 0, []
         for seq in range(8):
             segments = (Segment(0, len(ids), pos),)
-            frame = step(seq, segments, ids_to_wire(ids))
+            frame = step(seq, segments, encode_ids(ids))
             for pipe in pipes:
                 pipe.send(frame)
                 out = pipe.receive()
                 frame = step(seq, segments, bytes(out.payload), number)
             pos += len(ids)
-            ids = [int(token) for token in ids_from_wire(out.payload)]
+            ids = [int(token) for token in decode_ids(out.payload)]
             said += ids
         return said
 
@@ -296,20 +296,20 @@ def test_sampling_with_a_seed_is_repeated_after_a_replay() -> None:
     with worker() as pipe:
         whole(pipe)
         pipe.tell(begun(0, len(PROMPT), hot))
-        said = [int(ids_from_wire(prefill(pipe).payload)[0])]
+        said = [int(decode_ids(prefill(pipe).payload)[0])]
         for seq in range(2, 8):
             out = prefill(pipe, seq, said[-1:], pos=len(PROMPT) + seq - 2)
-            said.append(int(ids_from_wire(out.payload)[0]))
-        pipe.send(Frame(Kind.FORGET, PIPELINE, 1, 20, segments=(Segment(0, 0, 0),)))
+            said.append(int(decode_ids(out.payload)[0]))
+        pipe.send(Frame(FrameKind.FORGET, PIPELINE, 1, 20, segments=(Segment(0, 0, 0),)))
         pipe.receive()
         shown = PROMPT + said[:4]
-        again = worker_orders.Begin(
+        again = worker_orders.BeginSequence(
             request=2, pipeline=PIPELINE.hex(), slot=0, due_from=len(shown), sampling=hot,
             history=tuple(shown), drawn=4,
         )  # fmt: skip
-        assert isinstance(pipe.tell(again), worker_orders.Begun)
+        assert isinstance(pipe.tell(again), worker_orders.SequenceBegun)
         out = prefill(pipe, 21, shown)
-        assert int(ids_from_wire(out.payload)[0]) == said[4]
+        assert int(decode_ids(out.payload)[0]) == said[4]
 
 
 def test_probe_tells_engines_and_devices() -> None:
@@ -338,7 +338,7 @@ def test_the_text_of_a_model_through_orders(tmp_path: Path) -> None:
     path = tiny.llama(tmp_path / "whole.gguf", layers=1, vocab=9000)
     with worker() as pipe:
         result = pipe.tell(worker_orders.OpenVocabulary(request=1, path=str(path)))
-        assert isinstance(result, worker_orders.Vocabulary)
+        assert isinstance(result, worker_orders.VocabularyOpened)
         assert (result.n_vocab, result.end_tokens, result.has_template) == (9000, (1,), True)
         parts = [pipe.hear(), pipe.hear()]
         assert [type(part) for part in parts] == [worker_orders.Pieces, worker_orders.Pieces]
@@ -357,16 +357,16 @@ def test_the_last_run_obeys_a_grammar_of_the_whole_models_vocabulary(tmp_path: P
     config = cutting.config(path, Layers(1, 2), Role.LAST, 64)
     hidden = bytes(4 * 64)
     with worker() as pipe:
-        assert isinstance(pipe.tell(opened(config)), worker_orders.Opened)
+        assert isinstance(pipe.tell(opened(config)), worker_orders.StageOpened)
         bad = pipe.tell(begun(0, 1, Sampling(grammar="root ::= (")))
         assert isinstance(bad, worker_orders.Failed)
         assert bad.code == "grammar_refused"
-        assert isinstance(pipe.tell(begun(0, 1, Sampling(grammar='root ::= "7"'))), worker_orders.Begun)
-        pipe.send(step(1, (Segment(0, 1, 0),), hidden, Number.F32))
+        assert isinstance(pipe.tell(begun(0, 1, Sampling(grammar='root ::= "7"'))), worker_orders.SequenceBegun)
+        pipe.send(step(1, (Segment(0, 1, 0),), hidden, NumberFormat.F32))
         digit = tiny.FIRST_BYTE + ord("7")
         said = pipe.receive()
-        assert said.kind is Kind.SAMPLED
-        assert ids_from_wire(said.payload).tolist() == [digit]
+        assert said.kind is FrameKind.SAMPLED
+        assert decode_ids(said.payload).tolist() == [digit]
 
 
 def test_a_model_larger_than_its_limit_is_refused_and_nothing_is_kept(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.tools.reasoning import AnswerStart, PartKind, ThoughtSplitter, answer_start, marker_tokens
-from backends.contract import ReasoningFormat, Scalar
+from backends.contract import JsonScalar, ReasoningFormat
 from backends.templates.sandboxed_rendering import render
 from backends.templates.template_reasoning import of_template
 from tests.backends import call_samples
@@ -35,7 +35,7 @@ DIFFERS = {  # why llama.cpp reads something else in what a model of these write
     "ibm-granite-granite-3.3-2B-Instruct": "<response> and </response> stay in the answer there",
     "meetkai-functionary-medium-v3.2": "it wants a recipient before each answer",
 }
-ON: Mapping[str, Scalar] = {"enable_thinking": True}
+ON: Mapping[str, JsonScalar] = {"enable_thinking": True}
 
 
 def form_of(source: str) -> ReasoningFormat:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from backends import worker_orders
-from backends.contract import Layers, Number, Role, Sampling, Segment, StageConfig
-from backends.frames import Decoder, Frame, Kind, encode
+from backends.contract import Layers, NumberFormat, Role, Sampling, Segment, StageConfig
+from backends.frames import Frame, FrameDecoder, FrameKind, encode_frame
 
 ROOT = Path(__file__).resolve().parents[2]
 PIPELINE = bytes(range(16))
@@ -40,12 +40,12 @@ class Pipe:
         assert process.stdout is not None
         self._in: IO[bytes] = process.stdin
         self._out: IO[bytes] = process.stdout
-        self._decoder = Decoder()
+        self._decoder = FrameDecoder()
         self._ready: list[Frame] = []
         self._request = 0
 
     def send(self, *frames: Frame) -> None:
-        self.write(b"".join(encode(frame) for frame in frames))
+        self.write(b"".join(encode_frame(frame) for frame in frames))
 
     def write(self, data: bytes) -> None:
         self._in.write(data)
@@ -64,15 +64,15 @@ class Pipe:
             self._ready += self._decoder.feed(data)
         return self._ready.pop(0)
 
-    def tell(self, order: worker_orders.Asked) -> worker_orders.Answer:
+    def tell(self, order: worker_orders.WorkerOrder) -> worker_orders.WorkerAnswer:
         """Give an order, return its (first) answer."""
-        self.send(Frame(Kind.TEXT, payload=worker_orders.encode(order)))
+        self.send(Frame(FrameKind.TEXT, payload=worker_orders.encode(order)))
         return self.hear()
 
-    def hear(self) -> worker_orders.Answer:
+    def hear(self) -> worker_orders.WorkerAnswer:
         frame = self.receive()
-        assert frame.kind is Kind.TEXT, frame
-        answer: worker_orders.Answer = worker_orders.decode_answer(bytes(frame.payload))
+        assert frame.kind is FrameKind.TEXT, frame
+        answer: worker_orders.WorkerAnswer = worker_orders.decode_answer(bytes(frame.payload))
         return answer
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ def fake_config(role: Role, layers: Layers, options: str = "", slots: int = 4) -
 
 
 def opened(
-    config: StageConfig, pipeline: bytes = PIPELINE, *, epoch: int = 1, number: Number = Number.F32,
+    config: StageConfig, pipeline: bytes = PIPELINE, *, epoch: int = 1, number: NumberFormat = NumberFormat.F32,
     limit: int = 0,
 ) -> worker_orders.OpenStage:  # fmt: skip
     return worker_orders.OpenStage(
@@ -114,12 +114,14 @@ def opened(
     )  # fmt: skip
 
 
-def begun(slot: int, due_from: int, sampling: Sampling, pipeline: bytes = PIPELINE) -> worker_orders.Begin:
-    return worker_orders.Begin(request=2, pipeline=pipeline.hex(), slot=slot, due_from=due_from, sampling=sampling)
+def begun(slot: int, due_from: int, sampling: Sampling, pipeline: bytes = PIPELINE) -> worker_orders.BeginSequence:
+    return worker_orders.BeginSequence(
+        request=2, pipeline=pipeline.hex(), slot=slot, due_from=due_from, sampling=sampling
+    )
 
 
 def step(
     seq: int, segments: tuple[Segment, ...], payload: bytes | memoryview,
-    number: Number = Number.IDS, *, pipeline: bytes = PIPELINE, epoch: int = 1,
+    number: NumberFormat = NumberFormat.IDS, *, pipeline: bytes = PIPELINE, epoch: int = 1,
 ) -> Frame:  # fmt: skip
-    return Frame(Kind.STEP, pipeline, epoch, seq, number, segments, payload)
+    return Frame(FrameKind.STEP, pipeline, epoch, seq, number, segments, payload)

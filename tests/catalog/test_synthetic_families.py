@@ -21,7 +21,7 @@ from app.inference.stages.stage_client import Run, Step
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.node.planning.speed_measurer import speed_basis
-from backends.contract import Hidden, Layers, Number, Role, Segment, StageConfig
+from backends.contract import Hidden, Layers, NumberFormat, Role, Segment, StageConfig
 from backends.hidden_state_codec import VALUE, bytes_of
 from backends.llamacpp.stage import LlamaStage
 from tests.families.fixtures import families
@@ -71,7 +71,7 @@ async def test_a_worker_computes_the_layers_of_every_family(tmp_path: Path) -> N
         for name in PROVED:
             made, path = shape(name), tmp_path / f"{name}.gguf"
             model = synthetic_stage.write(path, made, made.runs[-1], Role.MIDDLE)
-            run = Run(os.urandom(16), Role.MIDDLE, made.width, Number.F16)
+            run = Run(os.urandom(16), Role.MIDDLE, made.width, NumberFormat.F16)
             await open_run(worker, run, 2 * CHUNK, config(path, made, model, Role.MIDDLE))
             path.unlink()
             stage = own_stage(worker, run, "all", "all")

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from app.core.model import PLACEHOLDER_BYTES, PLACEHOLDER_ROWS, Cuts, Model, Weights
-from backends.contract import KEPT_STATES, KvType, Layers, Role
+from backends.contract import MAX_CHECKPOINTS, KvType, Layers, Role
 
 
 def model(tied: bool = False) -> Model:
@@ -46,7 +46,7 @@ def test_bytes_of_a_kv_cache() -> None:
 def test_bytes_of_states_are_those_of_each_slot() -> None:
     """The running one and the kept ones, whatever the length of the context."""
     hybrid = replace(model(), kv_bytes_per_token=(0, 2, 0, 2), state_bytes=(100, 0, 100, 0))
-    assert hybrid.kv_bytes(hybrid.layers, 10, slots=3) == 40 + 2 * 3 * (1 + KEPT_STATES) * 100
+    assert hybrid.kv_bytes(hybrid.layers, 10, slots=3) == 40 + 2 * 3 * (1 + MAX_CHECKPOINTS) * 100
     assert hybrid.kv_bytes(Layers(1, 2), 10, slots=3) == 20
 
 

@@ -30,29 +30,29 @@ from app.core.verification import (
     rows_of,
     takes_sample,
 )
-from backends.contract import Number
-from backends.hidden_state_codec import from_wire, to_wire
+from backends.contract import NumberFormat
+from backends.hidden_state_codec import decode_hidden, encode_hidden
 
 SMALL = st.floats(-100, 100, width=16)
 ROWS = st.lists(st.lists(SMALL, min_size=4, max_size=4), min_size=1, max_size=5)
-HIDDEN = [Number.F32, Number.F16, Number.Q8]
+HIDDEN = [NumberFormat.F32, NumberFormat.F16, NumberFormat.Q8]
 AGREES, DIFFERS, UNCLEAR = Finding
 
 
 @given(ROWS, st.sampled_from(HIDDEN))
-def test_rows_are_read_as_the_workers_read_them(rows: list[list[float]], number: Number) -> None:
-    payload = bytes(to_wire(np.asarray(rows, dtype=np.float32), number))
-    theirs = from_wire(payload, 4, number)
+def test_rows_are_read_as_the_workers_read_them(rows: list[list[float]], number: NumberFormat) -> None:
+    payload = bytes(encode_hidden(np.asarray(rows, dtype=np.float32), number))
+    theirs = decode_hidden(payload, 4, number)
     mine = rows_of(payload, 4, number)
     assert np.asarray(mine) == pytest.approx(theirs, rel=1e-6)
-    assert largest_distance(rows_of(as_f32(mine), 4, Number.F32), mine) < 1e-6
+    assert largest_distance(rows_of(as_f32(mine), 4, NumberFormat.F32), mine) < 1e-6
 
 
 def test_what_is_no_whole_row_or_no_hidden_state_is_refused() -> None:
     with pytest.raises(ValueError, match="9 bytes"):
-        rows_of(bytes(9), 2, Number.F32)
+        rows_of(bytes(9), 2, NumberFormat.F32)
     with pytest.raises(ValueError, match="token ids"):
-        rows_of(bytes(4), 1, Number.IDS)
+        rows_of(bytes(4), 1, NumberFormat.IDS)
 
 
 @given(ROWS, ROWS)
@@ -90,7 +90,7 @@ def test_a_sample_is_kept_now_and_then(n_rows: int, n_bytes: int, draw: float, r
 
 @given(st.floats(0, MOST_NOISE), st.sampled_from(HIDDEN), st.booleans(), st.floats(0, 2))
 def test_nobody_is_blamed_for_less_than_honest_ways_differ(
-    noise: float, number: Number, same: bool, distance: float
+    noise: float, number: NumberFormat, same: bool, distance: float
 ) -> None:
     most = honest_limit(noise, number, same_kind=same)
     assert most >= FACTOR * noise
@@ -100,7 +100,7 @@ def test_nobody_is_blamed_for_less_than_honest_ways_differ(
 
 @pytest.mark.parametrize("noise", [MOST_NOISE * 1.01, math.inf, math.nan])
 def test_a_machine_whose_own_ways_are_far_apart_says_nothing(noise: float) -> None:
-    assert finding_of(2.0, noise, honest_limit(noise, Number.F16, same_kind=True)) is UNCLEAR
+    assert finding_of(2.0, noise, honest_limit(noise, NumberFormat.F16, same_kind=True)) is UNCLEAR
 
 
 def test_what_is_not_finite_differs() -> None:
@@ -125,12 +125,12 @@ def test_a_choice_that_fell_otherwise_in_some_rows_blames_nobody() -> None:
         ([0.001] * 64, [0.001] * 15 + [0.2] * 49, DIFFERS),
     ):
         noise = noise_of(own, chooses=True)
-        most = honest_limit(noise, Number.F16, same_kind=False)
+        most = honest_limit(noise, NumberFormat.F16, same_kind=False)
         assert finding_of(distance_of(theirs, chooses=True), noise, most) is said
     assert distance_of(near + far, chooses=False) == noise_of(near + far, chooses=False) == 0.2
     assert math.isinf(distance_of([], chooses=True))
 
 
 def test_f16_rows_of_the_wire_are_little_endian() -> None:
-    assert list(rows_of(struct.pack("<h2e", 0, 1.5, -2.0), 2, Number.F16)[0]) == [1.5, -2.0]
-    assert list(rows_of(struct.pack("<h2e", 3, 1.5, -2.0), 2, Number.F16)[0]) == [12.0, -16.0]
+    assert list(rows_of(struct.pack("<h2e", 0, 1.5, -2.0), 2, NumberFormat.F16)[0]) == [1.5, -2.0]
+    assert list(rows_of(struct.pack("<h2e", 3, 1.5, -2.0), 2, NumberFormat.F16)[0]) == [12.0, -16.0]

@@ -10,7 +10,7 @@ import pytest
 from app.core.planner.forecast import forecast
 from app.core.planner.placement import Candidate, Topology, Workload
 from app.core.planner.plan import NARROW_MAX_RATIO, plan, plan_with_wire
-from backends.contract import Number
+from backends.contract import NumberFormat
 from testbed import households as h
 
 MODEL = h.model([100 * h.MIB] * 16)
@@ -25,7 +25,7 @@ def lender(megabits: float, round_trip_s: float = 0.001) -> Candidate:
 def test_a_slow_link_carries_8_bits_and_the_plan_says_what_that_gains() -> None:
     result = plan_with_wire(HOST, [lender(10)], MODEL, WORK)
     usual = plan(HOST, [lender(10)], MODEL, WORK)
-    assert result.workload.number is Number.Q8
+    assert result.workload.number is NumberFormat.Q8
     assert result.forecast
     assert usual.forecast
     assert result.forecast.request_s <= NARROW_MAX_RATIO * usual.forecast.request_s
@@ -37,18 +37,18 @@ def test_a_slow_link_carries_8_bits_and_the_plan_says_what_that_gains() -> None:
 def test_a_quick_link_carries_f16_however_far_the_other_end_is(round_trip_s: float) -> None:
     result = plan_with_wire(HOST, [lender(1000, round_trip_s)], MODEL, WORK)
     assert result == plan(HOST, [lender(1000, round_trip_s)], MODEL, WORK)
-    assert result.workload.number is Number.F16
+    assert result.workload.number is NumberFormat.F16
 
 
 def test_what_was_not_measured_carries_f16() -> None:
     result = plan_with_wire(HOST, [replace(lender(10), speed=None)], MODEL, WORK)
     assert result.forecast is None
-    assert result.workload.number is Number.F16
+    assert result.workload.number is NumberFormat.F16
 
 
 def test_a_forced_split_carries_8_bits_too_where_that_pays() -> None:
     result = plan_with_wire(HOST, [lender(10)], MODEL, WORK, (4, 8, 4))
-    assert result.workload.number is Number.Q8
+    assert result.workload.number is NumberFormat.Q8
     assert [len(stage.layers) for stage in result.stages] == [4, 8, 4]
 
 
@@ -58,7 +58,7 @@ def test_a_forecast_knows_what_travels() -> None:
     stages = plan(HOST, [lender(1)], MODEL, WORK, (1, 14, 1)).stages
     f16, f32, q8 = (
         forecast(stages, machines, MODEL, replace(WORK, number=number))
-        for number in (Number.F16, Number.F32, Number.Q8)
+        for number in (NumberFormat.F16, NumberFormat.F32, NumberFormat.Q8)
     )
     assert f16
     assert f32
@@ -81,9 +81,9 @@ def test_the_shortcut_never_hides_a_gain(seed: int) -> None:
     ]  # fmt: skip
     result = plan_with_wire(host, lenders, MODEL, WORK)
     usual = plan(host, lenders, MODEL, WORK)
-    narrow = plan(host, lenders, MODEL, replace(WORK, number=Number.Q8))
+    narrow = plan(host, lenders, MODEL, replace(WORK, number=NumberFormat.Q8))
     assert result.forecast
     assert usual.forecast
     assert narrow.forecast
     pays = narrow.forecast.request_s <= NARROW_MAX_RATIO * usual.forecast.request_s
-    assert (result.workload.number is Number.Q8) == (pays and narrow.topology is not Topology.ONE_MACHINE)
+    assert (result.workload.number is NumberFormat.Q8) == (pays and narrow.topology is not Topology.ONE_MACHINE)

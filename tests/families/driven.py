@@ -20,9 +20,9 @@ from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import PipeLink, close_run, open_run
 from app.inference.worker.worker import Worker
 from backends import worker_orders
-from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
-from backends.frames import Kind, decode
-from backends.hidden_state_codec import ids_to_wire
+from backends.contract import GREEDY, Layers, NumberFormat, Role, Segment, StageConfig
+from backends.frames import FrameKind, decode_frame
+from backends.hidden_state_codec import encode_ids
 from tests.families.home import CELLS, CONTEXT, SLOTS, Home
 
 HERE, THERE = "this machine", "the other machine"
@@ -62,15 +62,15 @@ class Overheard(PipeLink):
         self.scores: dict[tuple[int, int], Scores] = {}  # by slot and position
         self.slots: dict[int, int] = {}  # by the length of the prompt
 
-    async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
+    async def begin(self, order: worker_orders.BeginSequence, stage: StageClient) -> None:
         self.slots[order.due_from] = order.slot
         await super().begin(msgspec.structs.replace(order, logits=True), stage)
 
     async def send(self, frame: bytes) -> None:
-        seen = decode(frame)
-        if seen.kind is Kind.FOLLOW:
-            seen = decode(seen.payload)
-        if seen.kind is Kind.STEP:
+        seen = decode_frame(frame)
+        if seen.kind is FrameKind.FOLLOW:
+            seen = decode_frame(seen.payload)
+        if seen.kind is FrameKind.STEP:
             assert seen.pipeline == self._run.pipeline
             self.steps.append(seen.segments)
         await super().send(frame)
@@ -82,8 +82,8 @@ class Overheard(PipeLink):
 
     def received(self, data: bytes) -> None:
         assert self._stage is not None
-        if data[3] == Kind.LOGITS:
-            seen = decode(data)
+        if data[3] == FrameKind.LOGITS:
+            seen = decode_frame(data)
             (at,) = seen.segments
             self.scores[at.slot, at.end] = np.frombuffer(seen.payload, np.float32)
         self._stage.received(data)
@@ -101,7 +101,7 @@ async def opened(
 ) -> tuple[StageClient, PipeLink]:
     """A run, loaded until `stack` ends. Raises as `open_run`."""
     worker = await workers.of(machine)
-    run = Run(os.urandom(16), config.role, config.width, Number.F32)
+    run = Run(os.urandom(16), config.role, config.width, NumberFormat.F32)
     await open_run(worker, run, CONTEXT, config)
     stack.push_async_callback(_closed, worker, run)
     link = Overheard(worker, run) if run.samples else PipeLink(worker, run.pipeline)
@@ -148,7 +148,7 @@ class Whole:
         for segments in steps:
             due = [each for each in segments if each.end >= due_from[each.slot]]
             rows = [item for each in segments for item in ids[each.slot][each.pos : each.end]]
-            await self._stage.forward(Step.of(segments, due, bytes(ids_to_wire(rows))))
+            await self._stage.forward(Step.of(segments, due, bytes(encode_ids(rows))))
         for slot in range(len(due_from)):
             await self._stage.forget(slot)
         return dict(self._heard.scores)

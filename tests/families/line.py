@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends import worker_orders
-from backends.contract import GREEDY, Number, Segment, StageConfig
-from backends.frames import Frame, Kind
-from backends.hidden_state_codec import ids_to_wire
+from backends.contract import GREEDY, NumberFormat, Segment, StageConfig
+from backends.frames import Frame, FrameKind
+from backends.hidden_state_codec import encode_ids
 from backends.worker.service import Service, told
 from tests.families.home import CONTEXT
 
@@ -49,7 +49,7 @@ class Line:
         self._pipelines.append(pipeline)
         self._order(
             worker_orders.OpenStage(
-                request=1, pipeline=pipeline.hex(), epoch=1, number=int(Number.F32),
+                request=1, pipeline=pipeline.hex(), epoch=1, number=int(NumberFormat.F32),
                 context=CONTEXT, memory_limit_bytes=0, config=config,
             )
         )  # fmt: skip
@@ -58,20 +58,22 @@ class Line:
         """The last run samples from this position on, and tells its logits."""
         last = self._pipelines[-1].hex()
         self._order(
-            worker_orders.Begin(request=1, pipeline=last, slot=slot, due_from=due_from, sampling=GREEDY, logits=True)
+            worker_orders.BeginSequence(
+                request=1, pipeline=last, slot=slot, due_from=due_from, sampling=GREEDY, logits=True
+            )
         )
 
     def step(self, segments: Sequence[Segment], ids: Sequence[int]) -> dict[int, Scores]:
         """One step through all stages; the scores of each slot that was due."""
         self._seq += 1
-        payload: bytes | bytearray | memoryview = ids_to_wire(tuple(ids))
-        number, scores = Number.IDS, {}
+        payload: bytes | bytearray | memoryview = encode_ids(tuple(ids))
+        number, scores = NumberFormat.IDS, {}
         for pipeline in self._pipelines:
-            frame = Frame(Kind.STEP, pipeline, 1, self._seq, number, tuple(segments), payload)
+            frame = Frame(FrameKind.STEP, pipeline, 1, self._seq, number, tuple(segments), payload)
             for answer in self._service.answer(frame):
-                if answer.kind is Kind.LOGITS:
+                if answer.kind is FrameKind.LOGITS:
                     scores[answer.segments[0].slot] = np.frombuffer(answer.payload, np.float32)
-                elif answer.kind is Kind.LOST:
+                elif answer.kind is FrameKind.LOST:
                     raise StageRefused(bytes(answer.payload).decode())
                 payload, number = answer.payload, answer.number
         return scores
@@ -80,12 +82,12 @@ class Line:
         self._seq += 1
         for pipeline in self._pipelines:
             cut = (Segment(slot, 0, keep),)
-            frame = Frame(Kind.FORGET, pipeline, 1, self._seq, segments=cut)
+            frame = Frame(FrameKind.FORGET, pipeline, 1, self._seq, segments=cut)
             for answer in self._service.answer(frame):
-                if answer.kind is Kind.LOST:
+                if answer.kind is FrameKind.LOST:
                     raise StageRefused(bytes(answer.payload).decode())
 
-    def _order(self, order: worker_orders.Asked) -> None:
+    def _order(self, order: worker_orders.WorkerOrder) -> None:
         for frame in self._service.answer(told(order)):  # type: ignore[arg-type]
             answer = worker_orders.decode_answer(frame.payload)
             if isinstance(answer, worker_orders.Failed):

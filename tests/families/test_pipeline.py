@@ -20,7 +20,7 @@ from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_host import RunOrder, StageHost
 from app.inference.stages.stage_links import lent_stage
 from app.network.peer.frame_channel import MemoryChannel
-from backends.contract import Number, Role
+from backends.contract import NumberFormat, Role
 from tests.families import proof
 from tests.families.driven import HERE, Workers, opened
 from tests.families.fixtures import families
@@ -52,7 +52,7 @@ async def pipeline(workers: Workers, home: Home, entry: Entry, cuts: tuple[int, 
         for layers, role in proof.runs(model.n_layers, cuts):
             config = home.config(entry, layers, role, apart=True)
             if role is Role.MIDDLE:
-                run = Run(os.urandom(16), role, model.width, Number.F32)
+                run = Run(os.urandom(16), role, model.width, NumberFormat.F32)
                 await lender.open(RunOrder(run, CONTEXT, config, 1 << 30, 0, 0))
                 near, far = MemoryChannel.pair()
                 serving.append(group.create_task(lender.serve(run.pipeline, far), name="serve"))

@@ -24,7 +24,7 @@ def quantized(path: Path, to: Path) -> Path:
     params = llama.llama_model_quantize_default_params()
     params.ftype, params.nthread = llama.LLAMA_FTYPE_MOSTLY_Q8_0, 1
     code = llama.llama_model_quantize(str(path).encode(), str(to).encode(), ctypes.byref(params))
-    assert code == 0, binding.last_words()
+    assert code == 0, binding.take_log()
     return to
 
 

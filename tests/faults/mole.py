@@ -20,8 +20,8 @@ from app.network import messages
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_client import PeerClient
 from app.network.sockets import Address
-from backends.contract import Layers, Number, Role
-from backends.frames import Agreed
+from backends.contract import Layers, NumberFormat, Role
+from backends.frames import PipelineParameters
 from tests.faults import noise
 from tests.network.nodes import Node, opened, until
 
@@ -37,7 +37,7 @@ class Mole:
     def __init__(self, node: Node, folder: Path) -> None:
         self.node, self._folder = node, folder
 
-    async def lay(self, victim: MachineId) -> Agreed:
+    async def lay(self, victim: MachineId) -> PipelineParameters:
         """Make the victim hold some layers for us, as any host may. Return the agreement."""
         guide, folder = guide_file(), self._folder
         shelf = Shelf(folder / "models", guide, StageStore(folder / "stages", 1 << 30))
@@ -59,9 +59,9 @@ class Mole:
         await until(lambda: any(isinstance(item, ANSWERS) for item in heard), 30.0)
         ready = next(item for item in heard if isinstance(item, ANSWERS))
         assert isinstance(ready, messages.StageReady), ready
-        return Agreed(bytes(pipeline), entry.model.width, Number.F32, SLOTS, CONTEXT)
+        return PipelineParameters(bytes(pipeline), entry.model.width, NumberFormat.F32, SLOTS, CONTEXT)
 
-    async def send_bad_frame(self, victim: MachineId, agreed: Agreed, chance: random.Random) -> str:
+    async def send_bad_frame(self, victim: MachineId, agreed: PipelineParameters, chance: random.Random) -> str:
         """Send a bad frame on its own connection. Return the outcome, which should be "dropped"."""
         channel = await self._channel(victim, PipelineId(agreed.pipeline))
         try:

@@ -7,11 +7,21 @@ import random
 import struct
 from collections.abc import Callable, Sequence
 
-from backends.contract import Number, Segment
-from backends.frames import HEADER, MAX_PAYLOAD, Agreed, Frame, Kind, encode
+from backends.contract import NumberFormat, Segment
+from backends.frames import HEADER, MAX_PAYLOAD, Frame, FrameKind, PipelineParameters, encode_frame
 
-NOT_A_HOSTS: tuple[Kind, ...] = (Kind.OUTPUT, Kind.SAMPLED, Kind.LOGITS, Kind.DONE, Kind.STALE, Kind.NEED_FROM,
-               Kind.LOST, Kind.TEXT, Kind.FOLLOW, Kind.LIKELY)  # fmt: skip
+NOT_A_HOSTS: tuple[FrameKind, ...] = (
+    FrameKind.OUTPUT,
+    FrameKind.SAMPLED,
+    FrameKind.LOGITS,
+    FrameKind.DONE,
+    FrameKind.STALE,
+    FrameKind.NEED_FROM,
+    FrameKind.LOST,
+    FrameKind.TEXT,
+    FrameKind.FOLLOW,
+    FrameKind.LIKELY,
+)
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 REQUESTS = (
     b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -57,33 +67,33 @@ def message(chance: random.Random) -> str:
     )  # fmt: skip
 
 
-def frame(chance: random.Random, agreed: Agreed) -> bytes:
+def frame(chance: random.Random, agreed: PipelineParameters) -> bytes:
     """Bytes that the end which agreed on `agreed` must refuse, and drop the connection."""
     made = chance.choice(KINDS)(chance, agreed)
     assert isinstance(made, bytes)
     return made
 
 
-Maker = Callable[[random.Random, Agreed], bytes]
+Maker = Callable[[random.Random, PipelineParameters], bytes]
 
 
 def _step(
-    agreed: Agreed,
+    agreed: PipelineParameters,
     segments: Sequence[Segment] = (Segment(0, 1, 0),),
     payload: bytes | None = None,
     pipeline: bytes | None = None,
-    number: Number | None = None,
+    number: NumberFormat | None = None,
 ) -> bytes:
     rows = sum(segment.n_tokens for segment in segments)
     right = bytes(min(rows * agreed.number.row_bytes(agreed.width), MAX_PAYLOAD))
     whole = Frame(
-        Kind.STEP, pipeline or agreed.pipeline, 1, 1, number or agreed.number, tuple(segments),
+        FrameKind.STEP, pipeline or agreed.pipeline, 1, 1, number or agreed.number, tuple(segments),
         right if payload is None else payload,
     )  # fmt: skip
-    return encode(whole)
+    return encode_frame(whole)
 
 
-def _header(agreed: Agreed, **changes: int | bytes) -> bytes:
+def _header(agreed: PipelineParameters, **changes: int | bytes) -> bytes:
     fields: dict[str, int | bytes] = {
         "magic": b"PH", "version": 1, "kind": 1, "pipeline": agreed.pipeline, "epoch": 1, "seq": 1,
         "segments": 1, "number": int(agreed.number), "flags": 0, "length": 0,
@@ -115,9 +125,11 @@ KINDS: tuple[Maker, ...] = (
     lambda _, agreed: _step(agreed, (Segment(0, 513, 0),)),
     lambda chance, agreed: _step(agreed, payload=bytes(chance.randrange(100_000) * 4 + 3)),
     lambda chance, agreed: _step(agreed, pipeline=chance.randbytes(16)),
-    lambda _, agreed: _step(agreed, number=Number.F32 if agreed.number is not Number.F32 else Number.F16),
-    lambda chance, agreed: encode(
+    lambda _, agreed: _step(
+        agreed, number=NumberFormat.F32 if agreed.number is not NumberFormat.F32 else NumberFormat.F16
+    ),
+    lambda chance, agreed: encode_frame(
         Frame(chance.choice(NOT_A_HOSTS), agreed.pipeline, 1, 1, payload=b"{}")
     ),
-    lambda chance, _: encode(Frame(Kind.FORGET, chance.randbytes(16), segments=(Segment(0, 0, 0),))),
+    lambda chance, _: encode_frame(Frame(FrameKind.FORGET, chance.randbytes(16), segments=(Segment(0, 0, 0),))),
 )  # fmt: skip

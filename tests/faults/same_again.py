@@ -32,7 +32,7 @@ from app.inference.stages.stage_links import close_run, lent_stage, open_run, ow
 from app.inference.worker.worker import Worker
 from app.machine.paths import guide_file
 from app.network.peer.frame_channel import MemoryChannel
-from backends.contract import GREEDY, Number, Role
+from backends.contract import GREEDY, NumberFormat, Role
 from tests.backends.cutting import config, runs
 
 CUTS = (2, 5)
@@ -64,7 +64,7 @@ class House:
                 await close_run(self.host, run)
         self._own, stages = [], []
         for layers, role in runs(self.model.n_layers, CUTS):
-            run = Run(os.urandom(16), role, self.model.width, Number.F32)
+            run = Run(os.urandom(16), role, self.model.width, NumberFormat.F32)
             stage = config(self._guide, layers, role, self.model.width, slots=2, kv_cells=1024)
             if role is Role.MIDDLE:
                 stages.append(await self._lend(run, stage))

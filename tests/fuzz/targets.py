@@ -20,8 +20,8 @@ from app.network.discovery import announcement
 from app.network.discovery.announcement import TxtRecord
 from app.network.messages import BadMessage
 from backends import frames, worker_orders
-from backends.contract import Number, Segment
-from backends.frames import BadFrame, Frame, Kind
+from backends.contract import NumberFormat, Segment
+from backends.frames import BadFrame, Frame, FrameKind
 from tests.backends.test_orders import ASKED
 from tests.catalog.raw import array, small
 from tests.core.household.test_membership import add, remove
@@ -72,14 +72,14 @@ def _model(data: bytes) -> None:
 def _frames() -> list[bytes]:
     segments = (Segment(0, 1, 7), Segment(2, 3, 0))
     return [
-        frames.encode(Frame(kind, bytes(16), 1, 5, Number.F32, segments, bytes(16)))
-        for kind in (Kind.STEP, Kind.FORGET, Kind.TEXT, Kind.LOST)
+        frames.encode_frame(Frame(kind, bytes(16), 1, 5, NumberFormat.F32, segments, bytes(16)))
+        for kind in (FrameKind.STEP, FrameKind.FORGET, FrameKind.TEXT, FrameKind.LOST)
     ]
 
 
 def _frame(data: bytes) -> None:
-    frame = frames.decode(data)
-    frames.check_step(frame, frames.Agreed(bytes(16), 1, Number.F32, 4, 256))
+    frame = frames.decode_frame(data)
+    frames.check_step(frame, frames.PipelineParameters(bytes(16), 1, NumberFormat.F32, 4, 256))
 
 
 CHATS = (

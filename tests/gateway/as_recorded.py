@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 
-from app.gateway.error_responses import Api, api_of
+from app.gateway.error_responses import ApiDialect, api_of
 from tests.gateway.answer_shape import misses, shape_of
 from tests.gateway.call_cases import call_cases
 from tests.gateway.client_types import check_types
@@ -105,5 +105,5 @@ def assert_named(path: str, answer: aiohttp.ClientResponse) -> None:
     """Each answer of ours has the id of its request, where its API's clients look for it; theirs have none."""
     name = answer.headers["x-request-id"]
     assert name.startswith("req_")
-    if api_of(path) is Api.ANTHROPIC:
+    if api_of(path) is ApiDialect.ANTHROPIC:
         assert answer.headers["request-id"] == name

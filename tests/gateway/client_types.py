@@ -17,7 +17,7 @@ import openai.types.responses
 import openai.types.shared
 from pydantic import BaseModel, TypeAdapter
 
-from app.gateway.error_responses import Api, api_of
+from app.gateway.error_responses import ApiDialect, api_of
 from tests.gateway.described_answers import pieces_of
 
 Kind = TypeAdapter[Any]
@@ -69,9 +69,9 @@ def check_types(path: str, status: int, body: bytes) -> None:
     """Raises pydantic.ValidationError. Ollama's client has no kind for an error: it reads `error`, a text."""
     if status != 200:
         match api_of(path):
-            case Api.OPENAI:
+            case ApiDialect.OPENAI:
                 OPENAI_ERROR.validate_python(json.loads(body)["error"], strict=True)
-            case Api.ANTHROPIC:
+            case ApiDialect.ANTHROPIC:
                 ANTHROPIC_ERROR.validate_json(body, strict=True)
         return
     pieces = pieces_of(path, body)

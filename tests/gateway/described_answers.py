@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from app.gateway.error_responses import Api, api_of
+from app.gateway.error_responses import ApiDialect, api_of
 from app.gateway.openapi_document import ERRORS, GETS, POSTS
 
 
@@ -36,7 +36,7 @@ def pieces_of(path: str, body: bytes) -> list[bytes] | None:
         data = [line[5:].strip() for line in body.splitlines() if line.startswith(b"data:")]
         return [data for data in data if data != b"[DONE]"]
     lines = body.splitlines()
-    return lines if api_of(path) is Api.OLLAMA and len(lines) > 1 else None
+    return lines if api_of(path) is ApiDialect.OLLAMA and len(lines) > 1 else None
 
 
 def is_exact(kind: Any) -> bool:

@@ -17,10 +17,10 @@ from app.api.requests import Ask
 from app.api.responses import Answer
 from app.core.errors import AppError, BadInput, Busy
 from app.gateway.access.token_budget import TokenBudget
-from app.gateway.answer_service import Answering, AnswerReader, Caller, _conversation
+from app.gateway.answer_service import AnswerReader, AnswerService, Caller, _conversation
 from app.gateway.api_request import AnswerEnd, ApiRequest, CallDone, Json, Piece, TextPiece, Tool, text_of
 from app.gateway.dialects.responses_routes import ResponsesRequest as Responses
-from app.gateway.error_responses import Api, error_body, status_of
+from app.gateway.error_responses import ApiDialect, error_body, status_of
 from app.gateway.metrics import Metrics
 from app.gateway.servers.guest_server import GuestRoutes
 from app.gateway.upstreams.upstream_dialect import request_body
@@ -156,7 +156,7 @@ class Pool:
         self.upstreams.answer = self._there  # type: ignore[method-assign]
         self.budget = TokenBudget(lambda _: 9, lambda: 0.0)
         models = cast("Any", SimpleNamespace(named=self._unknown))
-        self.answering = Answering(cast("Any", self), models, lambda: False, Metrics(), self.budget, self.upstreams)
+        self.answering = AnswerService(cast("Any", self), models, lambda: False, Metrics(), self.budget, self.upstreams)
 
     async def _unknown(self, name: str, loaded: Collection[str] | None) -> None:
         if loaded == ["m"] and "many".startswith(name):
@@ -305,10 +305,10 @@ async def test_half_a_name_replaces_nothing_and_is_no_model_to_a_client() -> Non
     with pytest.raises(BadInput, match="model_inexact") as refused:
         await pool.answering.resolve("ma")
     assert status_of(refused.value) == 404
-    said = error_body(Api.OPENAI, refused.value, "r")["error"]
+    said = error_body(ApiDialect.OPENAI, refused.value, "r")["error"]
     assert (said["type"], said["code"]) == ("invalid_request_error", "model_not_found")
-    assert error_body(Api.ANTHROPIC, refused.value, "r")["error"]["type"] == "not_found_error"
-    assert list(error_body(Api.OLLAMA, refused.value, "r")) == ["error"]
+    assert error_body(ApiDialect.ANTHROPIC, refused.value, "r")["error"]["type"] == "not_found_error"
+    assert list(error_body(ApiDialect.OLLAMA, refused.value, "r")) == ["error"]
     assert await pool.answering.resolve("man") == "man"
 
 
@@ -347,4 +347,4 @@ def test_a_content_is_text_or_refused() -> None:
 def test_what_was_not_loaded_is_no_fault_of_the_program_that_asks() -> None:
     error = BadInput("last_load_failed", model="m", why="No engine.")
     assert status_of(error) == 422
-    assert "`guide`" in str(error_body(Api.OPENAI, error, "r"))
+    assert "`guide`" in str(error_body(ApiDialect.OPENAI, error, "r"))

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from app.gateway.open_requests import OpenRequests
 from app.gateway.openapi_document import GETS, POSTS, description
-from app.gateway.servers.chat_api_service import ChatApi
+from app.gateway.servers.chat_api_service import ChatApiService
 from tests.gateway.conftest import Open
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ def test_every_reference_is_there() -> None:
 
 def test_no_route_is_missing() -> None:
     """Covers the port for programs, as a node builds it."""
-    api, nobody = object.__new__(ChatApi), cast("Any", SimpleNamespace())
+    api, nobody = object.__new__(ChatApiService), cast("Any", SimpleNamespace())
     api.answering = api.budget = api.metrics = api.cards = nobody
     api._open_requests = WeakSet()
     api._guesting, api._hosting = nobody, cast("Any", SimpleNamespace(embeddings=nobody))

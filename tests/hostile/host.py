@@ -20,9 +20,9 @@ from app.network import messages
 from app.network.membership.household_log import sign_operation
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_link import PeerLink
-from backends.contract import Number, Segment
-from backends.frames import Agreed, Frame, Kind
-from backends.frames import encode as frame_of
+from backends.contract import NumberFormat, Segment
+from backends.frames import Frame, FrameKind, PipelineParameters
+from backends.frames import encode_frame as frame_of
 from tests.faults.mole import CONTEXT, LAYERS, SLOTS, Mole
 from tests.network.nodes import until
 
@@ -63,12 +63,12 @@ class Host:
     def pipeline(self) -> PipelineId:
         return PipelineId(self.chance.randbytes(16))
 
-    async def laid(self) -> Agreed:
+    async def laid(self) -> PipelineParameters:
         """The victim holds layers for us."""
         self.mole.node.heard.clear()
         return await self.mole.lay(self.victim)
 
-    async def channel(self, agreed: Agreed) -> FrameChannel:
+    async def channel(self, agreed: PipelineParameters) -> FrameChannel:
         return await (await self.link()).open_data(PipelineId(agreed.pipeline))
 
 
@@ -84,9 +84,9 @@ def attack(name: str) -> Callable[[Attack], Attack]:
     return put
 
 
-def step(agreed: Agreed, value: float = 0.0, seq: int = 1, pos: int = 0) -> bytes:
+def step(agreed: PipelineParameters, value: float = 0.0, seq: int = 1, pos: int = 0) -> bytes:
     row = struct.pack("<f", value) * agreed.width
-    return frame_of(Frame(Kind.STEP, agreed.pipeline, 1, seq, Number.F32, (Segment(0, 1, pos),), row))
+    return frame_of(Frame(FrameKind.STEP, agreed.pipeline, 1, seq, NumberFormat.F32, (Segment(0, 1, pos),), row))
 
 
 @attack("frames that break the agreement")
@@ -218,7 +218,7 @@ async def forgets(host: Host) -> None:
     channel = await host.channel(agreed)
     with suppress(AppError):
         for seq in range(FLOOD):
-            await channel.send(frame_of(Frame(Kind.FORGET, agreed.pipeline, 1, seq, segments=(Segment(0, 0, 0),))))
+            await channel.send(frame_of(Frame(FrameKind.FORGET, agreed.pipeline, 1, seq, segments=(Segment(0, 0, 0),))))
     await channel.close()
 
 

@@ -25,8 +25,8 @@ from app.network import messages
 from app.network.network import Network
 from app.network.peer.frame_channel import MAX_FRAME_BYTES, FrameChannel
 from app.node.lending.lending_service import LendingService
-from backends.contract import Number
-from backends.frames import HEADER, Frame, Kind, decode, encode
+from backends.contract import NumberFormat
+from backends.frames import HEADER, Frame, FrameKind, decode_frame, encode_frame
 
 INNOCENT = "kitchen"
 FLOOD = 2000  # messages or frames, at most
@@ -76,7 +76,7 @@ LIAR = Liar()
 
 
 def is_output(data: bytes) -> bool:
-    return len(data) > HEADER.size and data[KIND_AT] == Kind.OUTPUT
+    return len(data) > HEADER.size and data[KIND_AT] == FrameKind.OUTPUT
 
 
 def _n_rows(frame: Frame) -> int:
@@ -85,18 +85,18 @@ def _n_rows(frame: Frame) -> int:
 
 def _with_values(data: bytes, value: float) -> bytes:
     """One row of it holds such a value."""
-    frame = decode(data)
+    frame = decode_frame(data)
     width = len(frame.payload) // _n_rows(frame)
-    number = struct.pack("<f", value) if frame.number is Number.F32 else struct.pack("<e", value)
+    number = struct.pack("<f", value) if frame.number is NumberFormat.F32 else struct.pack("<e", value)
     payload = bytearray(frame.payload)
     for at in range(0, min(width, len(payload)) - len(number) + 1, len(number)):
         payload[at : at + len(number)] = number
-    return encode(replace(frame, payload=payload))
+    return encode_frame(replace(frame, payload=payload))
 
 
 def _lost(data: bytes, payload: bytes) -> bytes:
-    frame = decode(data)
-    return encode(Frame(Kind.LOST, frame.pipeline, frame.epoch, frame.seq, payload=payload))
+    frame = decode_frame(data)
+    return encode_frame(Frame(FrameKind.LOST, frame.pipeline, frame.epoch, frame.seq, payload=payload))
 
 
 def _naming(code: str, **facts: Any) -> bytes:
@@ -140,18 +140,18 @@ FRAMES: dict[str, Change] = {
 
 
 def _need_from(data: bytes) -> bytes:
-    frame = decode(data)
-    return encode(Frame(Kind.NEED_FROM, frame.pipeline, frame.epoch, frame.seq, segments=frame.segments))
+    frame = decode_frame(data)
+    return encode_frame(Frame(FrameKind.NEED_FROM, frame.pipeline, frame.epoch, frame.seq, segments=frame.segments))
 
 
 def _more_rows(data: bytes) -> bytes:
-    frame = decode(data)
+    frame = decode_frame(data)
     segments, rows = frame.segments, _n_rows(frame)
     width = len(frame.payload) // rows
     first = segments[0]
     longer = (type(first)(first.slot, first.n_tokens + 1, first.pos), *segments[1:])
     payload = bytes(frame.payload) + bytes(width)
-    return encode(Frame(frame.kind, frame.pipeline, frame.epoch, frame.seq, frame.number, longer, payload))
+    return encode_frame(Frame(frame.kind, frame.pipeline, frame.epoch, frame.seq, frame.number, longer, payload))
 
 
 MODEL_ERRORS = ("numbers_not_finite", "worker_crashed", "engine_gave_up")  # said of the model

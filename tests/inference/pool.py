@@ -21,7 +21,7 @@ from app.inference.stages.stage_host import RunOrder, StageHost
 from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.network.peer.frame_channel import MemoryChannel
-from backends.contract import GREEDY, Layers, Number, Role, Sampling, StageConfig, Traits
+from backends.contract import GREEDY, FamilyTraits, Layers, NumberFormat, Role, Sampling, StageConfig
 
 WIDTH, N_VOCAB, N_LAYERS = 8, 300, 8
 MANY = 1 << 40
@@ -57,7 +57,7 @@ def cuts(*sizes: int) -> list[tuple[Role, Layers]]:
 
 
 def fake(role: Role, layers: Layers, form: PipelineConfig, path: str = "fake:", width: int = WIDTH) -> StageConfig:
-    traits = Traits(recurrent=form.recurrent)
+    traits = FamilyTraits(recurrent=form.recurrent)
     return StageConfig(
         "fake", path, "", role, layers, width, form.slots, form.kv_cells, 512, 1, traits=traits, keep=form.keep
     )
@@ -109,7 +109,7 @@ class Making:
     sizes: tuple[int, ...]
     form: PipelineConfig
     paths: Sequence[str]
-    number: Number
+    number: NumberFormat
     deadlines: Deadlines | None
     width: int
     wrap: Wrap | None
@@ -292,7 +292,7 @@ async def pool(
     *sizes: int,
     paths: Sequence[str] = ("fake:",),
     form: PipelineConfig | None = None,
-    number: Number = Number.F16,
+    number: NumberFormat = NumberFormat.F16,
     deadlines: Deadlines | None = None,
     width: int = WIDTH,
     wrap: Wrap | None = None,

@@ -19,7 +19,7 @@ from app.inference.stages.stage_links import lent_stage, open_run, own_stage
 from app.inference.worker.tokenizer import TextWorker
 from app.inference.worker.worker import Worker
 from app.network.peer.frame_channel import MemoryChannel
-from backends.contract import GREEDY, Number, Role
+from backends.contract import GREEDY, NumberFormat, Role
 from testbed import tiny
 from tests.backends.cutting import config, runs
 from tests.inference.guessers import Oracle
@@ -51,7 +51,7 @@ async def answers(model: Path, cuts: tuple[int, ...]) -> tuple[list[Said], int]:
         text = await stack.enter_async_context(await TextWorker.open(str(model)))
         stages: list[StageClient] = []
         for layers, role in runs(SIZES.layers, cuts):
-            run = Run(os.urandom(16), role, SIZES.width, Number.F32)
+            run = Run(os.urandom(16), role, SIZES.width, NumberFormat.F32)
             stage = config(model, layers, role, SIZES.width, slots=4, kv_cells=FORM.kv_cells)
             if role is not Role.MIDDLE:
                 await open_run(host, run, FORM.context, stage)

@@ -23,7 +23,7 @@ from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_links import lent_stage
 from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import Role, Segment
-from backends.frames import Frame, Kind, decode, encode
+from backends.frames import Frame, FrameKind, decode_frame, encode_frame
 from tests.inference.pool import Pool, answer, pool, request, shape
 
 QUICK = Deadlines(decode_least_s=0.5, decode_most_s=0.6, prefill_least_s=0.8, first_s=1.0, dead_s=0.5)
@@ -170,7 +170,7 @@ class Twisted:
 
     def _twisted(self, data: bytes) -> bytes:
         self._count += 1
-        return self._twist(decode(data)) if self._count == 3 else data
+        return self._twist(decode_frame(data)) if self._count == 3 else data
 
     async def close(self) -> None:
         await self._inner.close()
@@ -178,7 +178,7 @@ class Twisted:
 
 def changed(**fields: object) -> Callable[[Frame], bytes]:
     names = ("kind", "pipeline", "epoch", "seq", "number", "segments", "payload")
-    return lambda frame: encode(Frame(**{name: getattr(frame, name) for name in names} | fields))
+    return lambda frame: encode_frame(Frame(**{name: getattr(frame, name) for name in names} | fields))
 
 
 @pytest.mark.many(keep=3)
@@ -187,17 +187,20 @@ def changed(**fields: object) -> Callable[[Frame], bytes]:
     [
         (lambda _: b"nonsense", "stage_garbled"),
         (changed(pipeline=bytes(16)), "stage_garbled"),
-        (changed(pipeline=bytes(16), kind=Kind.LOST, payload=b'{"code":"lend_stopped","facts":{}}'), "stage_garbled"),
+        (
+            changed(pipeline=bytes(16), kind=FrameKind.LOST, payload=b'{"code":"lend_stopped","facts":{}}'),
+            "stage_garbled",
+        ),
         (changed(seq=99), "stage_garbled"),
         (changed(epoch=7), "stage_garbled"),
         (changed(payload=b"short"), "stage_garbled"),
         (changed(segments=(Segment(3, 1, 7),)), "stage_garbled"),
-        (changed(kind=Kind.NEED_FROM, payload=b""), "stage_out_of_step"),
-        (changed(kind=Kind.STALE, payload=b""), "stage_out_of_step"),
-        (changed(kind=Kind.LOST, payload=b"{}"), "stage_lost"),
-        (changed(kind=Kind.LOST, payload=b'{"code":"no","facts":{}}'), "stage_lost"),
-        (changed(kind=Kind.LOST, payload=b'{"code":"lend_stopped","facts":{}}'), "lend_stopped"),
-        (changed(kind=Kind.LOST, payload=b'{"code":"worker_hung","facts":{}}'), "stage_lost"),
+        (changed(kind=FrameKind.NEED_FROM, payload=b""), "stage_out_of_step"),
+        (changed(kind=FrameKind.STALE, payload=b""), "stage_out_of_step"),
+        (changed(kind=FrameKind.LOST, payload=b"{}"), "stage_lost"),
+        (changed(kind=FrameKind.LOST, payload=b'{"code":"no","facts":{}}'), "stage_lost"),
+        (changed(kind=FrameKind.LOST, payload=b'{"code":"lend_stopped","facts":{}}'), "lend_stopped"),
+        (changed(kind=FrameKind.LOST, payload=b'{"code":"worker_hung","facts":{}}'), "stage_lost"),
     ],
 )
 async def test_a_lender_that_answers_nonsense_is_dropped(twist: Callable[[Frame], bytes], code: str) -> None:
@@ -220,7 +223,7 @@ async def test_what_comes_late_or_twice_changes_nothing() -> None:
 
     async with pool(2, 4, 2) as plain:
         expected, _ = await answer(plain.pipeline, request("hello", 20))
-    async with pool(2, 4, 2, wrap=lambda channel: Echo(channel, encode)) as built:
+    async with pool(2, 4, 2, wrap=lambda channel: Echo(channel, encode_frame)) as built:
         assert (await answer(built.pipeline, request("hello", 20)))[0] == expected
 
 
@@ -228,10 +231,10 @@ async def test_what_comes_late_or_twice_changes_nothing() -> None:
 @pytest.mark.parametrize(
     "late",
     [
-        changed(kind=Kind.STALE, epoch=0, segments=(), payload=b""),  # as if to the frame under way
-        changed(kind=Kind.STALE, epoch=0, seq=9_000, segments=(), payload=b""),
-        changed(kind=Kind.STALE, seq=9_000, segments=(), payload=b""),  # as lenders of before say it
-        changed(kind=Kind.STALE, seq=0, segments=(), payload=b""),
+        changed(kind=FrameKind.STALE, epoch=0, segments=(), payload=b""),  # as if to the frame under way
+        changed(kind=FrameKind.STALE, epoch=0, seq=9_000, segments=(), payload=b""),
+        changed(kind=FrameKind.STALE, seq=9_000, segments=(), payload=b""),  # as lenders of before say it
+        changed(kind=FrameKind.STALE, seq=0, segments=(), payload=b""),
         changed(epoch=0),
         changed(epoch=0, seq=9_000),
     ],
@@ -244,14 +247,14 @@ async def test_a_frame_of_an_earlier_epoch_that_arrives_late_costs_no_recovery(l
 
         async def deliver(self, to: Callable[[bytes], None]) -> None:
             def beside(data: bytes) -> None:
-                to(late(decode(data)))
+                to(late(decode_frame(data)))
                 to(data)
 
             await self._inner.deliver(beside)
 
     async with pool(2, 4, 2) as plain:
         expected, _ = await answer(plain.pipeline, request("hello", 20))
-    async with pool(2, 4, 2, wrap=lambda channel: Late(channel, encode), renews=True) as built:
+    async with pool(2, 4, 2, wrap=lambda channel: Late(channel, encode_frame), renews=True) as built:
         assert built.pipeline._stages[1].run.epoch == 1
         assert (await answer(built.pipeline, request("hello", 20)))[0] == expected
 

@@ -17,8 +17,8 @@ from app.core.recovery.recovery import Notice
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.stages.stage_client import FrameChannel
-from backends.contract import GREEDY, Number, Sampling
-from backends.frames import Kind, decode, encode
+from backends.contract import GREEDY, NumberFormat, Sampling
+from backends.frames import FrameKind, decode_frame, encode_frame
 from tests.inference.pool import N_VOCAB, Pool, answer, pool, request, shape
 
 Heard = tuple[list[int], list[Notice], AppError | None]
@@ -54,9 +54,9 @@ def begins(built: Pool) -> None:
 
 
 @pytest.mark.many(keep=2)
-@pytest.mark.parametrize("number", [Number.F32, Number.F16, Number.Q8])
+@pytest.mark.parametrize("number", [NumberFormat.F32, NumberFormat.F16, NumberFormat.Q8])
 @pytest.mark.parametrize("place", [0, 1, 2])
-async def test_numbers_that_are_not_finite_end_that_answer_and_no_other(place: int, number: Number) -> None:
+async def test_numbers_that_are_not_finite_end_that_answer_and_no_other(place: int, number: NumberFormat) -> None:
     """The cases cover the first run, a lender, and the run that samples tokens."""
     expected = await undisturbed()
     paths = [f"fake:{SLOW}"] * 3
@@ -256,8 +256,8 @@ class Odd:
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
         def changed(data: bytes) -> None:
-            frame = decode(data)
-            if frame.kind is Kind.OUTPUT:
+            frame = decode_frame(data)
+            if frame.kind is FrameKind.OUTPUT:
                 self._after[0] -= 1
                 if self._after[0] == 0:
                     data = data[: -len(frame.payload)] + b"\xff" * len(frame.payload)
@@ -274,7 +274,7 @@ async def test_who_sends_numbers_that_cannot_be_used_is_left_out_and_not_who_got
     expected = await undisturbed()
     after = [7]
     async with pool(
-        2, 2, 2, 2, number=Number.F32, rebuilds=True, wrap=lambda frame_channel: Odd(frame_channel, after)
+        2, 2, 2, 2, number=NumberFormat.F32, rebuilds=True, wrap=lambda frame_channel: Odd(frame_channel, after)
     ) as built:
         for place, stage in enumerate(built.pipeline._stages[1:3], 1):
             stage.key = f"id-{place}"
@@ -298,12 +298,12 @@ class Says:
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
         def changed(data: bytes) -> None:
-            frame = decode(data)
-            if frame.kind is Kind.OUTPUT:
+            frame = decode_frame(data)
+            if frame.kind is FrameKind.OUTPUT:
                 self._after[0] -= 1
                 if self._after[0] == 0:
-                    lost = replace(frame, kind=Kind.LOST, segments=(), payload=self._payload)
-                    data = encode(lost)
+                    lost = replace(frame, kind=FrameKind.LOST, segments=(), payload=self._payload)
+                    data = encode_frame(lost)
             to(data)
 
         await self._inner.deliver(changed)
@@ -371,7 +371,9 @@ async def test_a_lender_ends_no_answer_that_it_does_not_compute() -> None:
 class Another:
     """A channel by which one answer of a lender comes changed."""
 
-    def __init__(self, inner: FrameChannel, after: list[int], kind: Kind, change: Callable[[bytes], bytes]) -> None:
+    def __init__(
+        self, inner: FrameChannel, after: list[int], kind: FrameKind, change: Callable[[bytes], bytes]
+    ) -> None:
         self._inner, self._after, self._kind, self._change = inner, after, kind, change
 
     async def send(self, frame: bytes) -> None:
@@ -379,11 +381,11 @@ class Another:
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
         def changed(data: bytes) -> None:
-            frame = decode(data)
+            frame = decode_frame(data)
             if frame.kind is self._kind:
                 self._after[0] -= 1
                 if self._after[0] == 0:
-                    data = encode(replace(frame, payload=self._change(bytes(frame.payload))))
+                    data = encode_frame(replace(frame, payload=self._change(bytes(frame.payload))))
             to(data)
 
         await self._inner.deliver(changed)
@@ -401,7 +403,7 @@ async def test_a_token_that_is_none_is_the_fault_of_who_sampled_it(token: int) -
         expected = (await answer(built.pipeline, query))[0]
     async with pool(
         8, away=True, rebuilds=True,
-        wrap=lambda frame_channel: Another(frame_channel, after, Kind.SAMPLED, lambda _: struct.pack("<i", token)),
+        wrap=lambda frame_channel: Another(frame_channel, after, FrameKind.SAMPLED, lambda _: struct.pack("<i", token)),
     ) as built:  # fmt: skip
         ids, notices, error = await hear(built.pipeline, query)
         assert (ids, error) == (expected, None)
@@ -417,7 +419,7 @@ async def test_how_likely_a_token_was_is_not_taken_from_anybody(payload: bytes, 
     query, after = request("x", SHORT, sampling=replace(GREEDY, likely=2)), [9]
     async with pool(
         8, away=True, rebuilds=True,
-        wrap=lambda frame_channel: Another(frame_channel, after, Kind.LIKELY, lambda _: payload),
+        wrap=lambda frame_channel: Another(frame_channel, after, FrameKind.LIKELY, lambda _: payload),
     ) as built:  # fmt: skip
         ids, notices, error = await hear(built.pipeline, query)
         assert (len(ids), error) == (SHORT, None)

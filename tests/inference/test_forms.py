@@ -23,7 +23,7 @@ from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_links import open_run, own_stage
 from app.inference.worker.worker import Worker
 from backends import grammar_process
-from backends.contract import GREEDY, Number
+from backends.contract import GREEDY, NumberFormat
 from testbed import tiny
 from tests.backends.cutting import config, runs
 from tests.inference.pool import answer
@@ -52,7 +52,7 @@ async def serving(model: Path, cuts: tuple[int, ...]) -> AsyncIterator[tuple[Pip
         host = await stack.enter_async_context(await Worker.start("host", reads=[model.parent], forms=True))
         stages = []
         for layers, role in runs(SIZES.layers, cuts):
-            run = Run(os.urandom(16), role, SIZES.width, Number.F32)
+            run = Run(os.urandom(16), role, SIZES.width, NumberFormat.F32)
             stage = config(model, layers, role, SIZES.width, slots=4, kv_cells=FORM.kv_cells)
             await open_run(host, run, FORM.context, stage)
             stages.append(own_stage(host, run, f"{layers}", "host"))

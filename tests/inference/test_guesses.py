@@ -12,7 +12,7 @@ from app.core.scheduler.speculative_lookup import SpeculationGain
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.sequence import Token
 from backends.contract import GREEDY, Sampling
-from backends.frames import Kind
+from backends.frames import FrameKind
 from tests.inference.guessers import Oracle
 from tests.inference.pipeline.test_pipeline import kinds_sent, until_idle
 from tests.inference.pool import answer, pool, request, shape
@@ -100,7 +100,7 @@ async def test_a_right_guess_is_computed_once_and_none_beyond_the_context(oracle
         kinds = kinds_sent(built.host)
         _, finish = await answer(built.pipeline, request("hello", 15))
         assert [stage.steps for stage in finish.figures.stages] == [15] * 4
-        assert kinds.count(Kind.FORGET) == 0
+        assert kinds.count(FrameKind.FORGET) == 0
         for oracle.truth in TRUTHS:
             wish = request("hello", 100, conversation="c")
             ids, finish = await answer(built.pipeline, wish)

@@ -22,7 +22,7 @@ from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import CREDIT, FrameChannel
 from backends.contract import GREEDY, Sampling
-from backends.frames import Kind, read_head
+from backends.frames import FrameKind, decode_header
 from tests.inference.pool import Pool, answer, pool, request, shape
 from tests.simulation.truth import undisturbed
 
@@ -313,8 +313,8 @@ def steps_seen(built: Pool) -> list[int]:
     send = worker.send
 
     def note(data: bytes) -> None:
-        if data[3] == Kind.STEP:
-            seen.append(read_head(data).seq)
+        if data[3] == FrameKind.STEP:
+            seen.append(decode_header(data).seq)
         send(data)
 
     worker.send = note  # type: ignore[method-assign]

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from app.inference.pipeline.pipeline import Pipeline
-from backends.contract import Keep
+from backends.contract import CheckpointRule
 from tests.inference.pool import answer, pool, request, shape
 
 RECURRENT = shape(recurrent=True)
@@ -76,7 +76,7 @@ async def test_the_last_run_and_the_first_in_one_trip_would_compute_too_much() -
 
 
 async def test_where_states_cost_more_than_reading_the_prompt_is_read_again() -> None:
-    by_cost = shape(recurrent=True, keep=Keep(2, len(PROMPT) + 1))
+    by_cost = shape(recurrent=True, keep=CheckpointRule(2, len(PROMPT) + 1))
     async with pool(*SIZES, form=by_cost) as built:
         said, _ = await turn(built.pipeline, PROMPT)
         other = PROMPT + said[:3] + MORE

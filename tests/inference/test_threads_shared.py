@@ -17,7 +17,7 @@ from app.inference.worker.worker import Worker, threads_in_use
 from app.machine.hardware import devices
 from app.machine.hardware.cores import Threads, threads_left_by_owner
 from app.machine.hardware.devices import OtherProgramsLoad
-from backends.contract import Layers, Number, Role, StageConfig
+from backends.contract import Layers, NumberFormat, Role, StageConfig
 
 WIDTH = 64
 TWO = Threads(2, 2)
@@ -33,7 +33,7 @@ def test_layers_of_others_make_room_for_what_the_owner_computes(most: int, busy:
 
 async def computed(worker: Worker) -> int:
     """Some steps of the engine that computes nothing; the threads told afterwards."""
-    run = Run(os.urandom(16), Role.MIDDLE, WIDTH, Number.F16)
+    run = Run(os.urandom(16), Role.MIDDLE, WIDTH, NumberFormat.F16)
     config = StageConfig("fake", "fake:", "", Role.MIDDLE, Layers(0, 1), WIDTH, 1, 256, 64, threads=2, begin_threads=2)
     await open_run(worker, run, 256, config)
     client = own_stage(worker, run, "a trial", "a trial")

@@ -14,8 +14,8 @@ from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import FrameChannel
 from app.inference.stages.stage_host import BEGIN_BYTES, ID_BYTES, _check
 from backends import worker_orders
-from backends.contract import GREEDY, Number, Sampling, Segment
-from backends.frames import Agreed, BadFrame, Frame, Kind, encode
+from backends.contract import GREEDY, NumberFormat, Sampling, Segment
+from backends.frames import BadFrame, Frame, FrameKind, PipelineParameters, encode_frame
 from tests.inference.pool import answer, pool, request
 from tests.inference.test_recovery import Breaking, hear
 
@@ -44,21 +44,21 @@ async def test_it_says_what_the_whole_says_also_over_connections_that_break() ->
         assert not built.host.under_way
 
 
-def begin(payload: bytes, *, kind: Kind = Kind.BEGIN, pipeline: bytes = PIPELINE) -> bytes:
-    return encode(Frame(kind, pipeline, 1, 1, segments=(Segment(0, 0, 5),), payload=payload))
+def begin(payload: bytes, *, kind: FrameKind = FrameKind.BEGIN, pipeline: bytes = PIPELINE) -> bytes:
+    return encode_frame(Frame(kind, pipeline, 1, 1, segments=(Segment(0, 0, 5),), payload=payload))
 
 
 def test_a_lender_passes_on_only_what_was_agreed() -> None:
-    whole = Agreed(PIPELINE, 8, Number.IDS, slots=2, context=100)
-    part = Agreed(PIPELINE, 8, Number.F16, slots=2, context=100)
+    whole = PipelineParameters(PIPELINE, 8, NumberFormat.IDS, slots=2, context=100)
+    part = PipelineParameters(PIPELINE, 8, NumberFormat.F16, slots=2, context=100)
     most = BEGIN_BYTES + ID_BYTES * 100
     assert _check(begin(b"x" * most), whole) == 0
     for data, agreed in (
         (begin(b"x" * (most + 1)), whole),
         (begin(b"{}"), part),
         (begin(b"{}", pipeline=bytes(16)), whole),
-        (begin(b"{}", kind=Kind.TEXT), whole),
-        (begin(b"x", kind=Kind.FORGET), whole),
+        (begin(b"{}", kind=FrameKind.TEXT), whole),
+        (begin(b"x", kind=FrameKind.FORGET), whole),
     ):
         with pytest.raises(BadFrame):
             _check(data, agreed)
@@ -69,22 +69,22 @@ def test_a_lender_passes_on_only_what_was_agreed() -> None:
 )
 async def test_what_stays_with_the_host_is_refused_by_the_worker(changes: dict[str, object], slot: int) -> None:
     from backends.contract import Layers, Role, StageConfig
-    from backends.worker.stage_runner import Run
+    from backends.worker.stage_runner import StageRunner
 
     name = os.urandom(16)
     config = StageConfig("fake", "fake:", "", Role.WHOLE, Layers(0, 2), 8, 2, 256, 64, 1)
-    run = Run(
+    run = StageRunner(
         worker_orders.OpenStage(
             request=0, pipeline=name.hex(), epoch=1, number=1, context=128, memory_limit_bytes=0,
             config=config,
         )
     )  # fmt: skip
     value = {"request": 0, "pipeline": name.hex(), "slot": 0, "due_from": 5, "sampling": GREEDY}
-    order = worker_orders.Begin(**(value | changes))  # type: ignore[arg-type]
-    frame = Frame(Kind.BEGIN, name, 1, 1, segments=(Segment(slot, 0, 5),))
+    order = worker_orders.BeginSequence(**(value | changes))  # type: ignore[arg-type]
+    frame = Frame(FrameKind.BEGIN, name, 1, 1, segments=(Segment(slot, 0, 5),))
     for payload in (worker_orders.encode(order), b"{}", b"\xff"):
         with pytest.raises(BadFrame):
-            run.begin_from(Frame(Kind.BEGIN, name, 1, 1, segments=frame.segments, payload=payload))
+            run.begin_from(Frame(FrameKind.BEGIN, name, 1, 1, segments=frame.segments, payload=payload))
     run.close()
 
 

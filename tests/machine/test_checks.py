@@ -20,7 +20,7 @@ from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.settings import ModelsChoice
 from backends.contract import PROVED_ENGINES
-from backends.worker.confine import Walls
+from backends.worker.confine import Restrictions
 from tests.findings import cause_of, cure_of
 
 PROVED = PROVED_ENGINES[0]
@@ -190,14 +190,16 @@ async def test_no_check_of_the_disk_holds_the_loop_up(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("kept_from", "ok", "words"),
     [
-        (Walls(files=True, network=True), True, "no access to the network or to your files"),
-        (Walls(files=True), None, "but it can reach the network: "),
-        (Walls(network=True), None, "but it can read your other files: "),
-        (Walls(), None, "can reach the network and your other files"),
+        (Restrictions(files=True, network=True), True, "no access to the network or to your files"),
+        (Restrictions(files=True), None, "but it can reach the network: "),
+        (Restrictions(network=True), None, "but it can read your other files: "),
+        (Restrictions(), None, "can reach the network and your other files"),
         (None, None, "Could not find out"),
     ],
 )
-def test_how_well_what_reads_model_files_is_confined(kept_from: Walls | None, ok: bool | None, words: str) -> None:
+def test_how_well_what_reads_model_files_is_confined(
+    kept_from: Restrictions | None, ok: bool | None, words: str
+) -> None:
     check = checks.confined(kept_from)
     assert (check.name, check.ok, words in cause_of(check)) == ("Sandbox", ok, True)
     assert bool(cure_of(check)) == (ok is None)

@@ -41,13 +41,13 @@ class StandIn(StageHost):
     def used_bytes(self) -> int:
         return len(self.held)
 
-    async def open(self, expected: RunOrder, *, threads: Threads = ONE_THREAD) -> worker_orders.Opened:
+    async def open(self, expected: RunOrder, *, threads: Threads = ONE_THREAD) -> worker_orders.StageOpened:
         self.n_opened += 1
         await self.may_open.wait()
         if self.fails is not None:
             raise self.fails
         self.held[expected.run.pipeline] = expected
-        return worker_orders.Opened(request=0, memory_bytes=1, seconds=0.0)
+        return worker_orders.StageOpened(request=0, memory_bytes=1, seconds=0.0)
 
     async def close(self, pipeline: bytes, grace_s: float = 2.0) -> None:
         await self.may_close.wait()

@@ -77,7 +77,7 @@ async def test_the_link_between_two_others_is_known_here(pool: list[TestNode], h
 def whole(prompt: str, n_tokens: int) -> tuple[list[int], list[int]]:
     """Prompt ids and greedy answer of the whole model in llama.cpp, in the chunks a pipeline uses."""
     llama_cpp = binding.load()
-    model = binding.whole_model()(
+    model = binding.llama_class()(
         str(GUIDE), n_ctx=1024, n_threads=1, n_batch=64, n_ubatch=64, flash_attn=True, verbose=False
     )
     ids = model.tokenize(prompt.encode(), add_bos=True, special=False)

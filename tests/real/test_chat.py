@@ -68,7 +68,7 @@ def expected(api: Open, kept: Path) -> str:
 
 def by_the_binding(file: Path) -> str:
     """Greedy, from llama_cpp.Llama on the whole file."""
-    with closing(binding.whole_model()(str(file), n_ctx=256, n_threads=1, flash_attn=True, verbose=False)) as model:
+    with closing(binding.llama_class()(str(file), n_ctx=256, n_threads=1, flash_attn=True, verbose=False)) as model:
         prompt = model.tokenize(RENDERED.encode(), add_bos=False, special=True)
         stream = model.generate(prompt, temp=0, top_k=1, repeat_penalty=1.0)
         ids = itertools.takewhile(lambda token: token != model.token_eos(), itertools.islice(stream, MOST_TOKENS))

@@ -107,7 +107,7 @@ def greedy(line: Line, prompt: Sequence[int]) -> list[Scores]:
 def by_the_binding(entry: Entry, prompt: Sequence[int], flash: bool) -> list[Scores]:
     """The same from llama_cpp.Llama."""
     llama, first = binding.load(), CHUNKS[0]
-    with closing(binding.whole_model()(entry.path, n_ctx=512, n_threads=1, flash_attn=flash, verbose=False)) as model:
+    with closing(binding.llama_class()(entry.path, n_ctx=512, n_threads=1, flash_attn=flash, verbose=False)) as model:
 
         def last() -> Scores:
             row = llama.llama_get_logits_ith(model.ctx, -1)

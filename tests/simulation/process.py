@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from backends.frames import BadFrame, Decoder, Frame, encode
+from backends.frames import BadFrame, Frame, FrameDecoder, encode_frame
 from backends.worker.service import Service
 from tests.simulation.virtual_loop import VirtualLoop
 
@@ -26,7 +26,7 @@ class Process:
         self.computed_at: list[float] = []
         self._loop, self._protocol, self._slept, self._open_s = loop, protocol, slept, open_s
         self._service = Service()
-        self._decoder = Decoder()
+        self._decoder = FrameDecoder()
         self._frames: deque[Frame] = deque()
         self._held: list[Callable[[], None]] = []  # what waits for the end of a freeze
         self._busy = self._frozen = False
@@ -113,7 +113,7 @@ class Process:
         frame = self._frames.popleft()
         self._slept[0] = 0.0
         try:
-            answers = b"".join(encode(answer) for answer in self._service.answer(frame))
+            answers = b"".join(encode_frame(answer) for answer in self._service.answer(frame))
         except BadFrame:
             self._end(GARBLED)
             return

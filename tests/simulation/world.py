@@ -22,7 +22,7 @@ from app.core.recovery.recovery import Loss, Notice
 from app.inference.pipeline.sequence import Finish, Request, Token
 from backends.contract import GREEDY, Sampling
 from backends.frames import Frame
-from backends.worker.stage_runner import Run, Steps
+from backends.worker.stage_runner import StageRunner, StepLog
 from tests.inference.guessers import Oracle
 from tests.inference.pool import request, shape
 from tests.simulation.house import House, opened
@@ -126,9 +126,9 @@ class World:
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
         """I2: whatever a worker computes is of the epoch that was opened there last. I3: it is for a host."""
-        computed, opened_last = Steps.computed, dict[bytes, int]()
+        computed, opened_last = StepLog.computed, dict[bytes, int]()
 
-        def watched(steps: Steps, step: Frame, outputs: tuple[Frame, ...]) -> None:
+        def watched(steps: StepLog, step: Frame, outputs: tuple[Frame, ...]) -> None:
             key = step.pipeline
             newest = opened_last[key] = max(steps.epoch, opened_last.get(key, 0))
             if step.epoch != newest:  # raised here, it would be caught as a bug of the pipeline's
@@ -136,15 +136,15 @@ class World:
             self._household.check(key, self._loop.now)
             computed(steps, step, outputs)
 
-        started = Run.start
+        started = StageRunner.start
 
-        def anew(run: Run, epoch: int) -> None:
+        def anew(run: StageRunner, epoch: int) -> None:
             self._n_renewed += hasattr(run, "_steps")
             self._household.check(run._agreed.pipeline, self._loop.now)
             started(run, epoch)
 
-        patch.setattr(Steps, "computed", watched)
-        patch.setattr(Run, "start", anew)
+        patch.setattr(StepLog, "computed", watched)
+        patch.setattr(StageRunner, "start", anew)
 
     def spawn(self, loop: VirtualLoop, protocol: object) -> Process:
         """A worker is started."""

@@ -35,7 +35,7 @@ from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_file import Header
 from app.core.errors import Reason
 from app.core.model import PLACEHOLDER_ROWS, RunRules, reachable_boundaries
-from backends.contract import USUAL, Traits
+from backends.contract import DEFAULT_TRAITS, FamilyTraits
 
 LITE_LAYERS, LITE_VOCABULARY = (26, 27), (48, 128_256)  # DeepSeek V2 Lite; GigaChat 3 and Kanana 2
 
@@ -357,8 +357,8 @@ STATE_VALUE_BYTES = 4  # f32
 class FamilyFacts:
     """The facts about a model that follow from its family, named as in Model and its parts."""
 
-    first: Traits = USUAL
-    later: Traits = USUAL
+    first: FamilyTraits = DEFAULT_TRAITS
+    later: FamilyTraits = DEFAULT_TRAITS
     idle_bytes: int = 0
     last_idle_bytes: int = 0
     state_bytes: tuple[int, ...] = ()
@@ -381,9 +381,9 @@ def family_facts(header: Header, architecture: str, width: int, n_vocab: int) ->
     )
 
 
-def _traits(family: Family, input_scale: float) -> Traits:
-    boundary = family.boundary if Rule.F13 in family.rules else USUAL.boundary
-    return Traits(input_scale, family.planes, boundary, family.recurrent is not None)
+def _traits(family: Family, input_scale: float) -> FamilyTraits:
+    boundary = family.boundary if Rule.F13 in family.rules else DEFAULT_TRAITS.boundary
+    return FamilyTraits(input_scale, family.planes, boundary, family.recurrent is not None)
 
 
 def idle_kind(width: int) -> int:

@@ -10,7 +10,7 @@ from app.core.errors import Reason
 from app.core.household.link import Link
 from app.core.ids import MachineId
 from app.core.planner.speed_estimates import Speed
-from backends.contract import KvType, Layers, Number, Role, is_proved
+from backends.contract import KvType, Layers, NumberFormat, Role, is_proved
 
 
 class Topology(StrEnum):
@@ -74,7 +74,7 @@ class Workload:
     batch_rows: int = 64  # maximum rows of a step that contains part of a prompt
     prompt_tokens: int = 512
     output_tokens: int = 256
-    number: Number = Number.F16  # the format of hidden states on the wire
+    number: NumberFormat = NumberFormat.F16  # the format of hidden states on the wire
     kv: KvType = KvType.F16
 
     @property

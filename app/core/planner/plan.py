@@ -37,7 +37,7 @@ from app.core.planner.topologies import (
     replicas_reason,
     with_whole_replicas,
 )
-from backends.contract import PROVED_ENGINES, Layers, Number
+from backends.contract import PROVED_ENGINES, Layers, NumberFormat
 
 NARROW_MAX_RATIO = 0.9  # 8 bits on the wire are worthwhile if they shorten a typical request to this fraction or less
 MEMORY_MAX_RATIO = 0.9  # memory is the bottleneck if more of it would shorten requests to this fraction or less
@@ -86,7 +86,7 @@ def plan_with_wire(
     errors as `plan`.
     """
     usual = plan(host, lenders, model, workload, split, topologies=topologies)
-    narrow = replace(workload, number=Number.Q8)
+    narrow = replace(workload, number=NumberFormat.Q8)
     known = usual.forecast
     if known is None or not _may_gain(lenders, model, workload, narrow, known.request_s):
         return usual

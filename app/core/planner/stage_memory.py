@@ -18,7 +18,7 @@ from math import ceil, gcd
 from app.core.ids import MachineId
 from app.core.model import ANY_RUN, Model
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
-from backends.contract import KEPT_STATES, Keep, Layers, Role
+from backends.contract import MAX_CHECKPOINTS, CheckpointRule, Layers, Role
 
 STAGE_HEADER_BYTES = 1 << 20  # metadata and tensor names in the file of a stage, with a margin
 WORK_FLOOR_BYTES = 64 << 20  # an engine's own buffers and code, measured on small models
@@ -186,9 +186,9 @@ class StateCosts:
         return min(MOST_ROWS, max(1, ceil((SAVES_PER_RESTORE + 1) * self.copy_s / self.row_s)))
 
 
-def keep_rule(costs: StateCosts) -> Keep:
+def keep_rule(costs: StateCosts) -> CheckpointRule:
     """Return how many states to keep for each conversation, and how long a prompt must be for its state to be kept."""
-    return Keep(max(0, min(KEPT_STATES, costs.room)), costs.least_rows)
+    return CheckpointRule(max(0, min(MAX_CHECKPOINTS, costs.room)), costs.least_rows)
 
 
 def states_held(plan: Plan, state_bytes: tuple[int, ...]) -> dict[MachineId, int]:
@@ -207,7 +207,7 @@ def room_for_states(plan: Plan, state_bytes: tuple[int, ...]) -> int:
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
     for machine, state in states_held(plan, state_bytes).items():
         needs = sum(stage.total_bytes for stage in plan.stages if stage.machine == machine)
-        free = lends[machine] - needs + KEPT_STATES * slots * state  # the plan already includes the kept states
+        free = lends[machine] - needs + MAX_CHECKPOINTS * slots * state  # the plan already includes the kept states
         rooms.append(free // (slots * state))
     return min(rooms, default=0)
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from backends.contract import Kept, Segment
+from backends.contract import Segment, SlotCheckpoints
 
 # maximum rows of a micro-batch with a part of a prompt: the best value on CPUs; 32 or fewer are slower per row
 CHUNK_ROWS = 64
@@ -166,7 +166,7 @@ class IdleSlot:
     used_at: int  # a counter of releases; the slot with the lowest value is evicted first
     conversation: str | None = None
     ids: Sequence[int] = ()
-    kept: Kept | None = None  # None if the cache can be rolled back to any position
+    kept: SlotCheckpoints | None = None  # None if the cache can be rolled back to any position
 
 
 class CacheQuery(Protocol):

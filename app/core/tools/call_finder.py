@@ -30,7 +30,7 @@ from app.core.tools.call_parsers import (
     python_calls,
     tool_in_header,
 )
-from backends.contract import CallFormat, Payload
+from backends.contract import CallFormat, CallSyntax
 
 
 def truncated_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
@@ -42,22 +42,22 @@ def truncated_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
     markers = markers_of(form)
     try:
         match form.payload:
-            case Payload.OBJECTS:
+            case CallSyntax.OBJECTS:
                 return _json(form, text, tools)
-            case Payload.NAMED | Payload.HARMONY:
+            case CallSyntax.NAMED | CallSyntax.HARMONY:
                 return _named(form, markers, text, tools)
-            case Payload.TAGGED:
+            case CallSyntax.TAGGED:
                 return _tagged(markers, text, tools)
-            case Payload.GEMMA:
+            case CallSyntax.GEMMA:
                 head, marker, rest = text.partition(markers.last)[2].partition("{")
                 arguments: dict[str, Any] = {}
                 with suppress(TextEnded):
                     Literals(rest).pairs(":", "}", arguments)
                 return [_half(head.strip().removeprefix("call:") if marker else None, arguments, text, tools)]
-            case Payload.PYTHON:
+            case CallSyntax.PYTHON:
                 calls, half = python_calls(text.partition(markers.last)[2], tools)
                 return [] if calls is None or half is None else [*calls, _half(half[0], half[1], text, tools)]
-            case Payload.NESTED:
+            case CallSyntax.NESTED:
                 name, marker, _ = text.rpartition(markers.inner)[2].partition(markers.behind_name)
                 return [_half(name if marker else None, {}, text, tools)]
     except ValueError:
@@ -138,7 +138,7 @@ def _tagged(markers: Markers, text: str, tools: Tools) -> list[Call]:
     return [_half(name, values, text, tools)]
 
 
-NEWER_MISTRAL = CallFormat(Payload.NAMED, lead=MISTRAL, named="[ARGS]")
+NEWER_MISTRAL = CallFormat(CallSyntax.NAMED, lead=MISTRAL, named="[ARGS]")
 
 
 class CallFinder:
@@ -243,7 +243,7 @@ class CallFinder:
             plain, self._held = plain + text, self._held[len(text) :]
             self._cursor = Cursor(self._held)
             self._reading = self._reader(self._cursor, self._tools)
-            if self._format.payload is Payload.OBJECTS:
+            if self._format.payload is CallSyntax.OBJECTS:
                 at = self._held.find(self._of_format.opening) + len(self._of_format.opening)
                 self._scanner = JsonCallScanner(at, self._tools, self._format)
 

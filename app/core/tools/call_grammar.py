@@ -14,13 +14,19 @@ from app.core.json_schema.json_grammar import Rules, check_size, json_grammar, l
 from app.core.json_schema.schema_types import resolve_reference
 from app.core.tools.argument_values import GEMMA_QUOTE, accepted_values
 from app.core.tools.call_cursor import Tools
-from backends.contract import ID, NAME, NUMBER, CallFormat, Payload
+from backends.contract import (
+    CALL_ID_PLACEHOLDER,
+    CALL_NUMBER_PLACEHOLDER,
+    TOOL_NAME_PLACEHOLDER,
+    CallFormat,
+    CallSyntax,
+)
 
 MAX_CALLS = 8  # per answer
 CHOICES = {"anyOf", "oneOf", "allOf", "enum", "const", "$ref"}
 SLOTS = {
-    NUMBER: '("0" | [1-9] [0-9]{0,3})',  # the number of a call in the conversation
-    ID: "[a-zA-Z0-9_-]{1,64}",
+    CALL_NUMBER_PLACEHOLDER: '("0" | [1-9] [0-9]{0,3})',  # the number of a call in the conversation
+    CALL_ID_PLACEHOLDER: "[a-zA-Z0-9_-]{1,64}",
 }
 SLOT = re.compile(f"([{''.join(SLOTS)}])")
 OPTIONAL_BLANK = re.compile(
@@ -80,24 +86,32 @@ def _can_be_kept(form: CallFormat, schema: object) -> bool:
 
 def _call(form: CallFormat, name: str, schema: object, rules: Rules) -> str:
     """Return the expression for one call of a tool, with its markers."""
-    written_name = json.dumps(name, ensure_ascii=False)[1:-1] if form.payload is Payload.OBJECTS else name
+    written_name = json.dumps(name, ensure_ascii=False)[1:-1] if form.payload is CallSyntax.OBJECTS else name
     match form.payload:
-        case Payload.OBJECTS | Payload.NAMED:
+        case CallSyntax.OBJECTS | CallSyntax.NAMED:
             inner = rules.add(schema or {"type": "object"})
             behind = _joined(_text_of(form.rest + form.trail))
             return _joined(_text_of(f"{form.lead}{form.head}{written_name}{form.named}"), inner, behind)
-        case Payload.HARMONY:
+        case CallSyntax.HARMONY:
             head = f"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>"
             return _joined(literal(head), rules.add(schema or {"type": "object"}))
-        case Payload.TAGGED:
+        case CallSyntax.TAGGED:
             parts = _tagged(rules, schema, form)
-            return _joined(_text_of(f"{form.lead.replace(NAME, name)}{name}{form.named}"), *parts, _text_of(form.trail))
-        case Payload.NESTED:
+            return _joined(
+                _text_of(f"{form.lead.replace(TOOL_NAME_PLACEHOLDER, name)}{name}{form.named}"),
+                *parts,
+                _text_of(form.trail),
+            )
+        case CallSyntax.NESTED:
             parts = _elements(rules, schema, form)
-            return _joined(_text_of(f"{form.lead.replace(NAME, name)}{name}{form.named}"), *parts, _text_of(form.trail))
-        case Payload.PYTHON:
+            return _joined(
+                _text_of(f"{form.lead.replace(TOOL_NAME_PLACEHOLDER, name)}{name}{form.named}"),
+                *parts,
+                _text_of(form.trail),
+            )
+        case CallSyntax.PYTHON:
             return _joined(literal(f"{name}("), _listed(rules, schema, "=", python=True), literal(")"))
-        case Payload.GEMMA:
+        case CallSyntax.GEMMA:
             pairs = _listed(rules, schema, ":", python=False)
             return _joined(_text_of(f"{form.lead}{name}{{"), pairs, _text_of(f"}}{form.trail}"))
 

@@ -7,9 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from backends.contract import ID, NAME, NUMBER, CallFormat, Payload
+from backends.contract import (
+    CALL_ID_PLACEHOLDER,
+    CALL_NUMBER_PLACEHOLDER,
+    TOOL_NAME_PLACEHOLDER,
+    CallFormat,
+    CallSyntax,
+)
 
-SLOT = re.compile(f"[{ID}{NUMBER}]")
+SLOT = re.compile(f"[{CALL_ID_PLACEHOLDER}{CALL_NUMBER_PLACEHOLDER}]")
 TOKEN = re.compile(r"<[^<>]*>?|\[[^\[\]]*\]|[^<\[\s]+|\[")
 BEFORE_SIGN = re.compile(r"\s+(?=[<\[\]])")
 JSON_HEAD = re.compile(r"\s*\[?\s*$")
@@ -66,21 +72,21 @@ class Markers:
 
 @lru_cache(maxsize=64)
 def markers_of(form: CallFormat) -> Markers:
-    address, _, behind = form.lead.rpartition(NAME)
+    address, _, behind = form.lead.rpartition(TOOL_NAME_PLACEHOLDER)
     lasts = _parts(behind)
     outer: tuple[str, ...] = _parts(form.section)
-    if form.payload is Payload.OBJECTS:
+    if form.payload is CallSyntax.OBJECTS:
         opening = JSON_HEAD.sub("", form.section + form.lead).strip()
         closing = (form.trail + form.section_end).strip().removeprefix("]").strip()
         begins: tuple[str, ...] = (opening, *form.other_begins) if opening else form.other_begins
         return Markers(begins, False, (), "", "", "", "", (), (), "", "", ("", ""), (), opening, closing)
-    if form.payload is Payload.HARMONY:
+    if form.payload is CallSyntax.HARMONY:
         ends: tuple[str, ...] = (CALL_END,)
         return Markers(HARMONY, False, (), "", "", "", MESSAGE, ends, (), "", "", ("", ""), (), "", "")
-    if form.payload is Payload.PYTHON:
+    if form.payload is CallSyntax.PYTHON:
         begin, end = (form.section.strip().removesuffix("["), form.section_end.strip().removeprefix("]"))
         return Markers((begin,), False, (), begin, "", "", "", (), (end,), "", "", ("", ""), (), "", "")
-    if form.payload is Payload.NESTED:
+    if form.payload is CallSyntax.NESTED:
         begin, ends = form.section.strip(), (form.trail.strip(),)
         return Markers((begin,), False, (), begin, form.lead, form.named, "", ends, (form.section_end,), form.key,
                      form.value_end, ("", ""), (), "", "")  # fmt: skip
@@ -88,19 +94,19 @@ def markers_of(form: CallFormat) -> Markers:
     outer = (*outer, *lasts[:-1])
     inner = ""
     arguments = ""
-    if form.payload is Payload.NAMED:
+    if form.payload is CallSyntax.NAMED:
         tokens = TOKEN.findall(SLOT.split(last)[0])
         first = tokens[0] if tokens else last
         last, inner = first, last[len(first) :]
         literals = [part for part in SLOT.split(form.named) if part]
         arguments = _last_token(literals[-1]) if literals else ""
-    is_tagged = form.payload is Payload.TAGGED
+    is_tagged = form.payload is CallSyntax.TAGGED
     ends = _parts(form.trail) if is_tagged else tuple(TOKEN.findall(form.trail))
     closes = _parts(form.section_end) if is_tagged else tuple(TOKEN.findall(form.section_end))
     if form.section == KIMI[0]:
         outer += KIMI_TOO[:1]
         closes += KIMI_TOO[1:]
-    begins = (*outer, *([] if form.payload is Payload.TAGGED and outer else [last]), *form.other_begins)
+    begins = (*outer, *([] if form.payload is CallSyntax.TAGGED and outer else [last]), *form.other_begins)
     keyed: dict[tuple[str, ...], set[str]] = {}
     for kind, text in form.keyed:
         keyed.setdefault(tuple(TOKEN.findall(text)), set()).add(kind)

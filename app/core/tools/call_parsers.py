@@ -27,7 +27,7 @@ from app.core.tools.call_cursor import (
     make_call,
 )
 from app.core.tools.call_markers import KIMI, MISTRAL, MISTRAL_ID, SLOT, Markers, markers_of
-from backends.contract import ID, CallFormat, Payload
+from backends.contract import CALL_ID_PLACEHOLDER, CallFormat, CallSyntax
 
 SEPARATORS = " \t\r\n;,"
 ARGUMENTS_KEYS = ("arguments", "parameters")  # models of a family write either of these
@@ -191,17 +191,17 @@ def parser_for(form: CallFormat) -> Parser | None:
     """Return the parser for calls of this format, or None if calls fill the rest of the answer once they have begun."""
     markers = markers_of(form)
     match form.payload:
-        case Payload.OBJECTS:
+        case CallSyntax.OBJECTS:
             return _Objects(form, markers).read if markers.closing and markers.opening else None
-        case Payload.NAMED | Payload.HARMONY:
+        case CallSyntax.NAMED | CallSyntax.HARMONY:
             return _Named(form, markers).read
-        case Payload.TAGGED:
+        case CallSyntax.TAGGED:
             return _Tagged(form, markers).read
-        case Payload.NESTED:
+        case CallSyntax.NESTED:
             return _Nested(form, markers).read
-        case Payload.PYTHON:
+        case CallSyntax.PYTHON:
             return _Python(form, markers).read
-        case Payload.GEMMA:
+        case CallSyntax.GEMMA:
             return _Gemma(form, markers).read
 
 
@@ -300,7 +300,7 @@ class _Named(_Between):
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         start = len(cursor.text) - len(cursor.text.lstrip())
         marked = yield from super().read(cursor, tools)
-        if self._format.payload is Payload.NAMED and not marked.calls and not self._markers.outer:
+        if self._format.payload is CallSyntax.NAMED and not marked.calls and not self._markers.outer:
             begin = start + len(self._markers.last)
             if cursor.text[begin:].lstrip().startswith(JSON_BEGINS):  # older models of the family write calls like this
                 cursor.at = begin
@@ -314,7 +314,7 @@ class _Named(_Between):
 
     def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
         markers = self._markers
-        if self._format.payload is Payload.HARMONY:
+        if self._format.payload is CallSyntax.HARMONY:
             begin = next((s for s in markers.begins if cursor.text.startswith(s, cursor.at)), None)
             if begin is None:
                 raise NotACall
@@ -332,7 +332,7 @@ class _Named(_Between):
         marker = self._markers.arguments
         most = max(map(len, tools), default=0) + MOST_AROUND_NAME + len(self._markers.inner)
         mine = [marker, self._markers.behind_name, *SLOT.split(self._markers.inner)]
-        if self._format.payload is Payload.HARMONY:
+        if self._format.payload is CallSyntax.HARMONY:
             mine += ["<|channel|>", "<|constrain|>"]
         elif self._markers.last == MISTRAL:
             mine.append(MISTRAL_ID)
@@ -348,7 +348,7 @@ class _Named(_Between):
 
 def tool_in_header(form: CallFormat, markers: Markers, head: str, tools: Tools) -> str | None:
     """Return the tool that the text before the arguments names, or None. Some models omit parts around the name."""
-    if form.payload is Payload.HARMONY:
+    if form.payload is CallSyntax.HARMONY:
         words = head.strip().partition("<")[0].split(maxsplit=1)
         return words[0] if words and words[0] in tools else None
     head = head.strip()
@@ -363,8 +363,8 @@ def tool_in_header(form: CallFormat, markers: Markers, head: str, tools: Tools) 
     slot = SLOT.search(form.named)
     if slot and markers.behind_name:
         name, marker, number = head.rpartition(markers.behind_name)
-        if marker and (slot[0] == ID or number.strip().isdecimal()):
-            names.insert(0, name.strip() if slot[0] == ID else name)
+        if marker and (slot[0] == CALL_ID_PLACEHOLDER or number.strip().isdecimal()):
+            names.insert(0, name.strip() if slot[0] == CALL_ID_PLACEHOLDER else name)
     for name in names:
         for bare in (name.removeprefix(prefix), name):
             if bare in tools:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from app.core.errors import BadInput
-from backends.contract import MessageSigns, ReasoningFormat, Scalar
+from backends.contract import JsonScalar, MessageMarkers, ReasoningFormat
 
 MARK = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
 MOST_HEADER = 256  # maximum characters of a message's header; a longer one is not a header
@@ -273,7 +273,7 @@ NON_TOOL_RECIPIENTS = ("assistant", "user", "self", "all")  # recipients that ar
 class _Messages:
     """A splitter for reasoning in separate messages, each with a header that names its channel or its recipient."""
 
-    def __init__(self, markers: MessageSigns, where: AnswerStart) -> None:
+    def __init__(self, markers: MessageMarkers, where: AnswerStart) -> None:
         self._markers, self._passes = markers, where.keeps_calls
         self._held = ""
         self._kind: PartKind | None = None  # the kind of the current message; None while its header is expected
@@ -392,9 +392,9 @@ class Thinking:
 TEMPLATE_DEFAULT = Thinking()
 
 
-def template_options(form: ReasoningFormat, thinking: Thinking) -> dict[str, Scalar]:
+def template_options(form: ReasoningFormat, thinking: Thinking) -> dict[str, JsonScalar]:
     """Return the template variables for the requested reasoning. Raises BadInput if the model does not support it."""
-    options: dict[str, Scalar] = {}
+    options: dict[str, JsonScalar] = {}
     if thinking.on is False:
         if form.switch_off is None and not form.is_habit and thinking.must:
             raise BadInput("thinking_always")

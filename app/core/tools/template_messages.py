@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from app.core.json_schema.partial_json import to_json
-from backends.contract import CallFormat, Ids, Payload
+from backends.contract import CallFormat, CallIdKind, CallSyntax
 
 
 def one_system(messages: Sequence[Message]) -> list[Message]:
@@ -56,9 +56,9 @@ def for_template(form: CallFormat | None, messages: Sequence[Message]) -> Sequen
     if form.past.is_single:
         messages = one_call_per_message(messages)
     match form.past.ids:
-        case Ids.SHORT:
+        case CallIdKind.SHORT:
             messages = short_ids(messages)
-        case Ids.COUNTED:
+        case CallIdKind.COUNTED:
             messages = counted_ids(messages)
     return arguments_as_text(messages) if form.past.takes_text else messages
 
@@ -81,7 +81,7 @@ def calls_as_text(form: CallFormat, calls: Sequence[Message]) -> str:
     texts = []
     for call in calls:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
-        if form.payload is Payload.PYTHON:
+        if form.payload is CallSyntax.PYTHON:
             values = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
             texts.append(f"{name}({values})")
         else:

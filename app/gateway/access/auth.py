@@ -20,7 +20,7 @@ from app.core.scheduler.requester import KEYLESS, Requester
 from app.gateway.access.allowed_origins import Access, is_preflight, preflight
 from app.gateway.access.decompression import ENCODINGS, BadEncoding, encoding_error, read_body
 from app.gateway.answer_service import Caller
-from app.gateway.error_responses import Api, api_of, error_body, format_error, nested_too_deeply, status_of
+from app.gateway.error_responses import ApiDialect, api_of, error_body, format_error, nested_too_deeply, status_of
 from app.gateway.metrics import Metrics
 from app.gateway.open_requests import COMPLETE, OpenRequests, send_large
 from app.gateway.upstreams.upstreams import FORWARDED_BY, MOST_FORWARDS
@@ -106,7 +106,7 @@ class KeyAuthenticator:
 
     def caller_name(self, request: web.Request) -> str | None:
         key = self._keys.owner(_given_key(request))
-        if key is None and api_of(request.path) is Api.OLLAMA and self._ollama_open():
+        if key is None and api_of(request.path) is ApiDialect.OLLAMA and self._ollama_open():
             return NO_KEY
         if key is None and self._tells_health and request.path in HEALTH:
             return NO_KEY
@@ -121,7 +121,7 @@ class KeyAuthenticator:
         Ollama's examples use `curl -d`, which declares a form. A web page can also send a form, but it cannot add a
         header with a key unless CORS allows its origin.
         """
-        if api_of(request.path) is not Api.OLLAMA or self._keys.owner(_bearer(request)) is None:
+        if api_of(request.path) is not ApiDialect.OLLAMA or self._keys.owner(_bearer(request)) is None:
             return False
         return "Content-Type" not in request.headers or request.content_type == FORM
 
@@ -312,7 +312,7 @@ def _with_ids(request: web.Request, answer: web.StreamResponse) -> web.StreamRes
 def id_headers(request: web.Request) -> dict[str, str]:
     """Return the headers with the request's ID, under the names that the clients of its API expect."""
     name = request[CALLER].request_id
-    return {ID: name} | ({ANTHROPIC_ID: name} if api_of(request.path) is Api.ANTHROPIC else {})
+    return {ID: name} | ({ANTHROPIC_ID: name} if api_of(request.path) is ApiDialect.ANTHROPIC else {})
 
 
 def upstream_headers(caller: Caller) -> dict[str, str]:

@@ -16,12 +16,12 @@ from msgspec import Meta
 from app.core.errors import BadInput
 from app.core.tools.reasoning import Thinking
 from app.gateway.access.auth import CALLER
-from app.gateway.answer_service import Answering, Caller
+from app.gateway.answer_service import AnswerService, Caller
 from app.gateway.api_request import (
+    DEFAULT_SAMPLING,
     MAX_SEED,
     MOST_STOPS,
     MOST_TOOLS,
-    USUAL,
     AnswerEnd,
     ApiRequest,
     CallArguments,
@@ -126,7 +126,7 @@ class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
                 "bad_request", why="tool_choice is auto, any, none, or tool with its name", field="tool_choice"
             )
         tools = tuple(map(_tool, self.tools or ()))
-        sampling = with_values(USUAL, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k)
+        sampling = with_values(DEFAULT_SAMPLING, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k)
         return ApiRequest(
             model=self.model,
             messages=tuple(messages),
@@ -307,7 +307,7 @@ def require_max_tokens(body: MessagesRequest) -> None:
 class AnthropicRoutes:
     """The routes of Anthropic's API."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: AnswerService) -> None:
         self._answering = answering
 
     def routes(self) -> list[web.RouteDef]:

@@ -20,11 +20,11 @@ from msgspec import Meta
 from app.core.errors import BadInput, Busy
 from app.core.tools.reasoning import Thinking
 from app.gateway.access.auth import CALLER
-from app.gateway.answer_service import Answering, Caller
+from app.gateway.answer_service import AnswerService, Caller
 from app.gateway.api_request import (
+    DEFAULT_SAMPLING,
     MAX_SEED,
     MOST_TOOLS,
-    USUAL,
     AnswerEnd,
     ApiRequest,
     CallArguments,
@@ -61,7 +61,8 @@ from backends.contract import Sampling
 
 log = logging.getLogger(__name__)
 DEFAULT_OPTIONS = {
-    name: getattr(USUAL, name) for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n")
+    name: getattr(DEFAULT_SAMPLING, name)
+    for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "repeat_last_n")
 }
 
 # The version of Ollama's API that is reported. Programs require a recent one (Copilot in VS Code: 0.6.4), not ours.
@@ -89,7 +90,7 @@ class Options(msgspec.Struct, frozen=True):
 
     def sampling(self, seed: int) -> Sampling:
         values = with_values(
-            USUAL,
+            DEFAULT_SAMPLING,
             temperature=self.temperature,
             top_k=self.top_k,
             top_p=self.top_p,
@@ -393,7 +394,7 @@ class ModelUnloader:
     A program may always unload the model that its own request loaded, and other models only if it may load models.
     """
 
-    def __init__(self, hosting: ModelManager, may_load: Callable[[], bool], answering: Answering) -> None:
+    def __init__(self, hosting: ModelManager, may_load: Callable[[], bool], answering: AnswerService) -> None:
         self._hosting, self._may_load, self._answering = hosting, may_load, answering
 
     def loaded_models(self) -> frozenset[Placement]:
@@ -458,7 +459,7 @@ class OllamaRoutes:
     """The routes of Ollama's API."""
 
     def __init__(
-        self, answering: Answering, list_models: ListModels, unloader: ModelUnloader, cards: ModelCards
+        self, answering: AnswerService, list_models: ListModels, unloader: ModelUnloader, cards: ModelCards
     ) -> None:
         self._answering, self._list_models, self._unloader = answering, list_models, unloader
         self._cards = cards

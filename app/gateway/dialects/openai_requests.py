@@ -12,6 +12,7 @@ from msgspec import Meta
 from app.core.errors import BadInput
 from app.core.tools.reasoning import Thinking
 from app.gateway.api_request import (
+    DEFAULT_SAMPLING,
     MAX_SEED,
     MOST_ANSWERS,
     MOST_BIASES,
@@ -20,7 +21,6 @@ from app.gateway.api_request import (
     MOST_STOP_CHARS,
     MOST_STOPS,
     MOST_TOOLS,
-    USUAL,
     ApiRequest,
     Json,
     Tool,
@@ -30,7 +30,7 @@ from app.gateway.api_request import (
     token_limit,
     with_thought,
 )
-from backends.contract import MOST_LIKELY, Sampling
+from backends.contract import MAX_TOP_LOGPROBS, Sampling
 
 FREE = ("none", "auto")
 
@@ -198,7 +198,7 @@ class OpenAiRequest(ForeignForms, frozen=True, kw_only=True):
     def sampling(self, seed: int, likely: int | None) -> Sampling:
         return replace(
             with_values(
-                USUAL,
+                DEFAULT_SAMPLING,
                 temperature=self.temperature,
                 top_p=self.top_p,
                 top_k=self.top_k,
@@ -231,7 +231,7 @@ class HostedChatFields(OpenAiRequest, frozen=True, kw_only=True):
 class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
     messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=4096)]
     logprobs: bool | None = None
-    top_logprobs: Annotated[int, Meta(ge=0, le=MOST_LIKELY)] | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     max_completion_tokens: Count = None
     response_format: Json | None = None
     tools: Annotated[list[ChatTool], Meta(max_length=MOST_TOOLS)] | None = None
@@ -303,7 +303,7 @@ def template_kwargs(options: Json | None) -> Json:
 
 class CompletionRequest(OpenAiRequest, frozen=True, kw_only=True):
     prompt: str | Annotated[list[int | str | list[int]], Meta(min_length=1, max_length=1 << 20)]
-    logprobs: Annotated[int, Meta(ge=0, le=MOST_LIKELY)] | None = None
+    logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     echo: bool | None = None
     suffix: str | None = None
     best_of: int | None = None

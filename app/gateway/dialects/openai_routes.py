@@ -15,9 +15,9 @@ from aiohttp import web
 from app import __version__
 from app.core.errors import BadInput
 from app.gateway.access.auth import CALLER, HEALTH
-from app.gateway.answer_service import Answering, Caller
+from app.gateway.answer_service import AnswerService, Caller
 from app.gateway.api_request import (
-    USUAL,
+    DEFAULT_SAMPLING,
     AnswerEnd,
     ApiRequest,
     CallArguments,
@@ -50,7 +50,9 @@ DONE = b"data: [DONE]\n\n"
 class ServerRoutes:
     """The routes of llama.cpp's server. The answers contain no prompts and no paths of this computer."""
 
-    def __init__(self, answering: Answering, hosting: ModelManager, list_models: ListModels, cards: ModelCards) -> None:
+    def __init__(
+        self, answering: AnswerService, hosting: ModelManager, list_models: ListModels, cards: ModelCards
+    ) -> None:
         self._answering, self._hosting, self._list_models = answering, hosting, list_models
         self._cards = cards
 
@@ -76,7 +78,7 @@ class ServerRoutes:
         known = {model["name"]: model for model in await self._list_models()}
         details = await self._cards.card(known.get(name, {"name": name}))
         card = details.card if details else None
-        params: Json = {field: getattr(USUAL, field) for field in SAMPLING}
+        params: Json = {field: getattr(DEFAULT_SAMPLING, field) for field in SAMPLING}
         props: Json = {
             "default_generation_settings": {
                 "params": params | {"max_tokens": -1, "n_predict": -1},
@@ -246,7 +248,7 @@ def _by_text(likely: Iterable[tuple[bytes, float]]) -> dict[str, float]:
 class OpenAiRoutes:
     """The routes of OpenAI's chat and text completions."""
 
-    def __init__(self, answering: Answering, list_models: ListModels) -> None:
+    def __init__(self, answering: AnswerService, list_models: ListModels) -> None:
         self._answering, self._list_models = answering, list_models
         self._since = int(time.time())
 

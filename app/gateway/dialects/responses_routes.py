@@ -16,11 +16,11 @@ from msgspec import Meta
 
 from app.core.errors import AppError, BadInput
 from app.gateway.access.auth import CALLER, HOME_OPTION
-from app.gateway.answer_service import Answering, Caller
+from app.gateway.answer_service import AnswerService, Caller
 from app.gateway.api_request import (
+    DEFAULT_SAMPLING,
     MAX_SEED,
     MOST_TOOLS,
-    USUAL,
     AnswerEnd,
     ApiRequest,
     CallArguments,
@@ -52,7 +52,7 @@ from app.gateway.dialects.openai_requests import (
     tool_choice,
     with_values,
 )
-from app.gateway.error_responses import Api, error_body
+from app.gateway.error_responses import ApiDialect, error_body
 from app.gateway.streaming import EVENTS, event, read, send
 
 # Tools that OpenAI runs itself and that are not available here. The Codex CLI sends the first with every request.
@@ -152,7 +152,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
                 raise BadInput("api_unsupported", what=name, field=name)
         choice = tool_choice(self.tool_choice, lambda named: named)
         form = self.text.format if self.text else None
-        sampling = with_values(USUAL, temperature=self.temperature, top_p=self.top_p)
+        sampling = with_values(DEFAULT_SAMPLING, temperature=self.temperature, top_p=self.top_p)
         return ApiRequest(
             model=self.model,
             messages=complete_calls(self._messages()),
@@ -438,7 +438,7 @@ def _usage(end: AnswerEnd) -> Json:
 class ResponsesRoutes:
     """The routes of the Responses API."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: AnswerService) -> None:
         self._answering = answering
 
     def routes(self) -> list[web.RouteDef]:
@@ -481,7 +481,7 @@ class ResponsesRoutes:
 
 
 def _failed(request: web.Request, answer: Response, error: AppError) -> bytes:
-    why = error_body(Api.OPENAI, error, request[CALLER].request_id, request[HOME_OPTION])["error"]
+    why = error_body(ApiDialect.OPENAI, error, request[CALLER].request_id, request[HOME_OPTION])["error"]
     name, data = answer.failed(why)
     return event(data, name)
 

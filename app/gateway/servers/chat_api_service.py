@@ -22,7 +22,7 @@ from app.gateway.access.allowed_origins import Access, add_cors
 from app.gateway.access.auth import Auth, KeyAuthenticator, defer_bodies
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.gateway.access.token_budget import TokenBudget
-from app.gateway.answer_service import Answering
+from app.gateway.answer_service import AnswerService
 from app.gateway.dialects.anthropic_routes import AnthropicRoutes
 from app.gateway.dialects.embedding_routes import EmbeddingRoutes
 from app.gateway.dialects.ollama_routes import ModelUnloader, OllamaRoutes
@@ -80,7 +80,7 @@ class LoopbackPort:
             await runner.cleanup()
 
 
-class ChatApi:
+class ChatApiService:
     """The whole API: its settings, keys, queue, upstreams and servers.
 
     `lan` is its server on the LAN.
@@ -109,7 +109,7 @@ class ChatApi:
             journal.note,
         )
         self.upstream_admin = UpstreamAdmin(self.upstreams, lambda: self.choice.upstreams, self._with_upstreams)
-        self.answering = Answering(
+        self.answering = AnswerService(
             hosting, models, lambda: self.choice.may_load, self.metrics, self.budget, self.upstreams
         )
         self.cards = ModelCards(self.answering)

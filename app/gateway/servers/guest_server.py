@@ -16,7 +16,7 @@ from app.core.ids import MachineId
 from app.core.scheduler.requester import Requester, member_requester
 from app.gateway.access.auth import CALLER, Handler
 from app.gateway.access.token_budget import TokenBudget
-from app.gateway.answer_service import Answering, Caller
+from app.gateway.answer_service import AnswerService, Caller
 from app.gateway.model_cards import ListModels
 from app.gateway.streaming import read
 from app.inference.pipeline.completion import Delta, GenerationRequest
@@ -135,7 +135,7 @@ class GuestRoutes:
 
     def __init__(
         self,
-        answering: Answering,
+        answering: AnswerService,
         budget: TokenBudget,
         hosting: ModelManager,
         list_models: ListModels,

@@ -31,8 +31,8 @@ from app.core.tools.reasoning import (
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import Detokenizer, Message, StopFinder, TextWorker, local_time
-from backends.contract import GREEDY, CallFormat, LocalTime, ReasoningFormat, Sampling, Scalar
-from backends.worker_orders import Vocabulary
+from backends.contract import GREEDY, CallFormat, JsonScalar, LocalTime, ReasoningFormat, Sampling
+from backends.worker_orders import VocabularyOpened
 
 MAX_STOPS = 8
 MAX_STOP_CHARS = 256
@@ -49,7 +49,9 @@ class GenerationRequest:
 
     messages: Sequence[Message] | None = None
     tools: tuple[dict[str, Any], ...] = ()  # the tools that the answer may call, for the chat template
-    template_options: Mapping[str, Scalar] = field(default_factory=dict)  # additional variables of the chat template
+    template_options: Mapping[str, JsonScalar] = field(
+        default_factory=dict
+    )  # additional variables of the chat template
     begun_at: LocalTime | None = None  # when this chat began, for templates that state the date
     prompt: str | None = None
     prompt_ids: tuple[int, ...] | None = None
@@ -177,7 +179,7 @@ class Completer:
         return self._text.vocabulary.reasoning
 
     @property
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> VocabularyOpened:
         """Return the model's vocabulary, with the capabilities of its chat template."""
         return self._text.vocabulary
 

@@ -34,7 +34,7 @@ from app.inference.pipeline.speculative_tokens import compute_ahead
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.stages.stage_client import PriorityLock, SlotOrder, StageClient, Step
 from app.inference.worker.worker_errors import slots_of
-from backends.contract import keeps_apart
+from backends.contract import can_separate_slots
 
 log = logging.getLogger(__name__)
 
@@ -365,7 +365,7 @@ class Pipeline:
     def _limits(self) -> Limits:
         shape, machines = self._shape, len({stage.machine for stage in self._stages})
         sizes = (shape.slots, shape.kv_cells, shape.context)
-        apart = shape.recurrent or keeps_apart(*sizes)  # see backends/llamacpp/stage.py
+        apart = shape.recurrent or can_separate_slots(*sizes)  # see backends/llamacpp/stage.py
         return Limits(*sizes, machines, shape.chunk_rows, apart)
 
     async def _lane(self) -> None:

@@ -36,7 +36,7 @@ from app.inference.pipeline.sequence import UNREAD_S, Request, SequenceState, ch
 from app.inference.pipeline.speculative_tokens import Guess, roll_back_guesses
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.stages.stage_client import SlotOrder, StageClient, Step
-from backends.contract import KEEP_ALL, Keep, Kept, Segment
+from backends.contract import DEFAULT_CHECKPOINTS, CheckpointRule, Segment, SlotCheckpoints
 from backends.frames import Frame
 
 MAX_WAITING = 64
@@ -104,7 +104,7 @@ class PipelineConfig:
     max_waiting: int = MAX_WAITING
     # A slot can only be cut back to positions whose state was kept, as `keep` determines (backends/contract.py).
     recurrent: bool = False
-    keep: Keep = KEEP_ALL
+    keep: CheckpointRule = DEFAULT_CHECKPOINTS
     trained: int | None = None  # positions that the model was trained for, if known
 
 
@@ -489,7 +489,7 @@ class Scheduler:
         for earlier in self._waiting[: admission.index]:
             earlier.overtaken += 1
         idle = self._idle.pop(admission.slot)
-        empty = Kept(rule=self._shape.keep)
+        empty = SlotCheckpoints(rule=self._shape.keep)
         held, sequence.kept = len(idle.ids), (idle.kept or empty).cut_back(admission.keep)
         keep = admission.keep
         sequence.slot, sequence.entered, sequence.reused = admission.slot, keep, keep

@@ -15,7 +15,7 @@ from app.core.recovery.recovery import InterruptionRecord, Notice, continued_not
 from app.core.scheduler.routing import Pace, pace_of
 from app.inference.pipeline.speculative_tokens import Guesses
 from app.inference.pipeline.speed_measurement import RequestFigures, StageFigures
-from backends.contract import FORM_TOO_HEAVY, Kept, Sampling
+from backends.contract import GRAMMAR_TOO_HEAVY, Sampling, SlotCheckpoints
 
 MAX_UNREAD = 256  # tokens in the queue at which a sequence pauses until its client reads (SAFETY.md 5)
 UNREAD_S = 30.0  # time without reading after which a sequence with a full queue ends
@@ -186,7 +186,7 @@ class SequenceState:
     due_from: int = field(init=False)  # a token is sampled after each segment that ends here or later
     entered: int = 0  # positions in the KV cache or on their way to it
     # positions at which the recurrent state of its slot was kept, if it has any
-    kept: Kept = field(default_factory=Kept)
+    kept: SlotCheckpoints = field(default_factory=SlotCheckpoints)
     since: int = 0
     under_way: int = 0  # number of its micro-batches in flight
     overtaken: int = 0
@@ -302,7 +302,7 @@ class SequenceState:
         """Process a sampled token."""
         if self.leaving:
             return
-        if token == FORM_TOO_HEAVY:
+        if token == GRAMMAR_TOO_HEAVY:
             self.end(BadInput("form_too_heavy"))
             return
         request = self.request

@@ -20,8 +20,8 @@ from app.core.verification import are_usable
 from app.inference.pipeline.speed_measurement import Deadlines, StageFigures, StageMeter
 from app.inference.worker.worker_errors import decode_lost
 from backends import worker_orders
-from backends.contract import Number, Role, Sampling, Segment
-from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Frame, Kind, decode, read_head
+from backends.contract import NumberFormat, Role, Sampling, Segment
+from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Frame, FrameKind, decode_frame, decode_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class Run:
     pipeline: bytes  # 16 random bytes, unique to this run
     role: Role
     width: int
-    number: Number = Number.F16  # the format of hidden states on the wire
+    number: NumberFormat = NumberFormat.F16  # the format of hidden states on the wire
     epoch: int = 0
 
     @property
-    def input_number(self) -> Number:
-        return Number.IDS if self.role in (Role.FIRST, Role.WHOLE) else self.number
+    def input_number(self) -> NumberFormat:
+        return NumberFormat.IDS if self.role in (Role.FIRST, Role.WHOLE) else self.number
 
     @property
     def samples(self) -> bool:
@@ -196,7 +196,7 @@ class InFlight:
     """A frame that has been sent but not answered, with the expected beginning and length of its answer."""
 
     seq: int
-    kind: Kind
+    kind: FrameKind
     answer: asyncio.Future[bytes] | None
     expected: bytes  # the beginning of the correct answer
     n_answer: int  # the length of the correct answer
@@ -207,7 +207,7 @@ class InFlight:
     sent_at: float = field(default_factory=time.monotonic)
 
 
-NOTHING = InFlight(1 << 62, Kind.STEP, None, b"", -1)  # stands for no frame in flight
+NOTHING = InFlight(1 << 62, FrameKind.STEP, None, b"", -1)  # stands for no frame in flight
 
 
 class FrameChannel(Protocol):
@@ -261,7 +261,7 @@ class Link(Protocol):
         worker."""
         ...
 
-    async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
+    async def begin(self, order: worker_orders.BeginSequence, stage: StageClient) -> None:
         """Begin a sequence on the run that samples."""
         ...
 
@@ -350,7 +350,7 @@ class StageClient:
             if enters is not None:
                 enters()
             number = self._cursor.enter(step.number)
-            frame = self._announce(Kind.STEP, step, step.rows, answer)
+            frame = self._announce(FrameKind.STEP, step, step.rows, answer)
             self._sent[-1].frame = frame
             await self._put(frame)
         return await answer, number
@@ -362,8 +362,8 @@ class StageClient:
             await self._forget_before(step.number)
             self._cursor.enter(step.number)
             number = first._cursor.enter(0)
-            frame = self._announce(Kind.STEP, step, step.rows, answer)
-            await self._put(first._announce(Kind.FOLLOW, following, frame, after))
+            frame = self._announce(FrameKind.STEP, step, step.rows, answer)
+            await self._put(first._announce(FrameKind.FOLLOW, following, frame, after))
         return await answer, await after, number
 
     async def _forget_before(self, number: int | None) -> None:
@@ -399,13 +399,13 @@ class StageClient:
     async def _forget(self, slot: int, keep: int) -> None:
         seq = self._next_seq()
         table = SEGMENT.pack(slot, 0, keep)
-        head = self._head(Kind.FORGET, seq, 1, Number.F32, 0)
-        self._sent.append(InFlight(seq, Kind.FORGET, None, b"", 0, table, head + table))
+        head = self._head(FrameKind.FORGET, seq, 1, NumberFormat.F32, 0)
+        self._sent.append(InFlight(seq, FrameKind.FORGET, None, b"", 0, table, head + table))
         await self._put(head + table)
 
     async def begin(self, slot: int, due_from: int, sampling: Sampling, history: Sequence[int], drawn: int = 0) -> None:
         """Begin a sequence in a slot of the last run, before the steps sent from now on (worker_orders.Begin)."""
-        order = worker_orders.Begin(
+        order = worker_orders.BeginSequence(
             request=0,
             pipeline=self.run.pipeline.hex(),
             slot=slot,
@@ -416,14 +416,14 @@ class StageClient:
         )
         await self._link.begin(order, self)
 
-    async def send_begin(self, order: worker_orders.Begin) -> None:
+    async def send_begin(self, order: worker_orders.BeginSequence) -> None:
         """Send a BEGIN frame and wait for its answer. If it is resent after a reconnect, it takes effect only once."""
         seq, payload = self._next_seq(), worker_orders.encode(order)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        head = self._head(Kind.BEGIN, seq, 1, Number.F32, len(payload))
+        head = self._head(FrameKind.BEGIN, seq, 1, NumberFormat.F32, len(payload))
         table = SEGMENT.pack(order.slot, 0, order.due_from)
         frame = b"".join((head, table, payload))
-        self._sent.append(InFlight(seq, Kind.BEGIN, answer, b"", 0, table, frame))
+        self._sent.append(InFlight(seq, FrameKind.BEGIN, answer, b"", 0, table, frame))
         await self._put(frame)
         await answer
 
@@ -551,7 +551,7 @@ class StageClient:
         self.fail(StageLost("pipeline_closed"))
         await self._link.close()
 
-    def _announce(self, kind: Kind, step: Step, rows: bytes | memoryview, answer: asyncio.Future[bytes]) -> bytes:
+    def _announce(self, kind: FrameKind, step: Step, rows: bytes | memoryview, answer: asyncio.Future[bytes]) -> bytes:
         """Return the frame of a step, and record which answer to expect."""
         if self.lost is not None:
             raise self.lost
@@ -559,19 +559,19 @@ class StageClient:
         frame = b"".join((self._head(kind, seq, step.n_segments, run.input_number, len(rows)), step.table, rows))
         if run.samples:
             n_due = len(step.due) // SEGMENT.size
-            expected = self._head(Kind.SAMPLED, seq, n_due, Number.IDS, 4 * n_due) + step.due
+            expected = self._head(FrameKind.SAMPLED, seq, n_due, NumberFormat.IDS, 4 * n_due) + step.due
             n_answer = len(expected) + 4 * n_due
         else:
             n_rows = step.n_rows * run.number.row_bytes(run.width)
-            expected = self._head(Kind.OUTPUT, seq, step.n_segments, run.number, n_rows) + step.table
+            expected = self._head(FrameKind.OUTPUT, seq, step.n_segments, run.number, n_rows) + step.table
             n_answer = len(expected) + n_rows
         self._sent.append(
-            InFlight(seq, Kind.STEP, answer, expected, n_answer, step.table, b"", step.n_rows, step.prefill)
+            InFlight(seq, FrameKind.STEP, answer, expected, n_answer, step.table, b"", step.n_rows, step.prefill)
         )
         self._meter.bytes_out += len(frame)
         return frame
 
-    def _head(self, kind: Kind, seq: int, n_segments: int, number: Number, n_payload: int) -> bytes:
+    def _head(self, kind: FrameKind, seq: int, n_segments: int, number: NumberFormat, n_payload: int) -> bytes:
         run = self.run
         return HEADER.pack(MAGIC, VERSION, kind, run.pipeline, run.epoch, seq, n_segments, number, 0, n_payload)
 
@@ -583,37 +583,39 @@ class StageClient:
 
     def _measure(self, sent: InFlight, n_bytes: int) -> None:
         now = time.monotonic()
-        if sent.kind is Kind.STEP:
+        if sent.kind is FrameKind.STEP:
             self._meter.bytes_in += n_bytes
             began = max(sent.sent_at, self._link.last_done_at())
             self._meter.add(now - began, began - sent.sent_at, sent.n_rows, sent.prefill)
 
     def _received_other(self, data: bytes, sent: InFlight) -> bool:
         """Process a frame other than the expected answer. Return whether it completes the oldest unanswered frame."""
-        head = read_head(data)
+        head = decode_header(data)
         if head.pipeline != self.run.pipeline:
             raise BadFrame("an answer for another run")
         match head.kind:
-            case Kind.LOST:  # the link stays up, because the process at the other end is alive and may serve other runs
-                self.fail(decode_lost(decode(data).payload, self.machine))
-            case _ if head.epoch < self.run.epoch or head.kind is Kind.LOGITS:
+            case (
+                FrameKind.LOST
+            ):  # the link stays up, because the process at the other end is alive and may serve other runs
+                self.fail(decode_lost(decode_frame(data).payload, self.machine))
+            case _ if head.epoch < self.run.epoch or head.kind is FrameKind.LOGITS:
                 pass  # answers a frame of an earlier epoch, or was requested by a test that reads it from the worker
-            case Kind.DONE if sent.kind in (Kind.FORGET, Kind.BEGIN) and head.seq == sent.seq:
+            case FrameKind.DONE if sent.kind in (FrameKind.FORGET, FrameKind.BEGIN) and head.seq == sent.seq:
                 self._sent.popleft()
                 if sent.answer is not None and not sent.answer.done():
                     sent.answer.set_result(data)
                 return True
-            case Kind.LIKELY if self.run.samples:
-                likely = decode(data)
+            case FrameKind.LIKELY if self.run.samples:
+                likely = decode_frame(data)
                 if len(likely.payload) % LIKELY_BYTES:
                     raise BadFrame("likely tokens that are no whole number of them")
                 if self.on_likely is not None:
                     self.on_likely(likely)
-            case Kind.STALE | Kind.NEED_FROM if sent.seq <= head.seq <= self._seq:
+            case FrameKind.STALE | FrameKind.NEED_FROM if sent.seq <= head.seq <= self._seq:
                 self.give_up(StageLost("stage_out_of_step", machine=self.machine))
-            case _ if head.seq < sent.seq or head.kind is Kind.STALE:
+            case _ if head.seq < sent.seq or head.kind is FrameKind.STALE:
                 pass  # late or repeated, or a STALE reply, in the lender's own epoch, to a frame of an earlier epoch
-            case Kind.OUTPUT | Kind.SAMPLED | Kind.DONE if head.seq <= self._repeated:
+            case FrameKind.OUTPUT | FrameKind.SAMPLED | FrameKind.DONE if head.seq <= self._repeated:
                 # answers a frame sent before a reconnect, whose earlier answers were lost; all will be repeated in
                 # order
                 pass

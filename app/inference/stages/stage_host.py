@@ -20,8 +20,17 @@ from app.inference.stages.stage_links import close_channel, open_run
 from app.inference.worker.worker import ONE_THREAD, Worker
 from app.machine.hardware.cores import Threads
 from backends import worker_orders
-from backends.contract import Number, StageConfig
-from backends.frames import MAX_FRAME, Agreed, BadFrame, Frame, Kind, check_step, decode, encode
+from backends.contract import NumberFormat, StageConfig
+from backends.frames import (
+    MAX_FRAME,
+    BadFrame,
+    Frame,
+    FrameKind,
+    PipelineParameters,
+    check_step,
+    decode_frame,
+    encode_frame,
+)
 
 log = logging.getLogger(__name__)
 
@@ -66,9 +75,9 @@ class LentRun:
     """A run that is open or being opened for a host. Its memory is reserved before its worker starts."""
 
     order: RunOrder
-    agreed: Agreed
+    agreed: PipelineParameters
     worker: Worker | None = None
-    opened: worker_orders.Opened | None = None
+    opened: worker_orders.StageOpened | None = None
     why: Reason | None = None  # why the run must end, if it must
     gone: asyncio.Event = field(default_factory=asyncio.Event)  # set once its memory is released
     channel: FrameChannel | None = None  # set while a host is connected
@@ -171,7 +180,7 @@ class StageHost:
         quiet = (0.0 if w.busy_since is not None else now - w.last_done_at for w in workers)
         return min(quiet, default=float("inf"))
 
-    async def open(self, order: RunOrder, *, threads: Threads = ONE_THREAD) -> worker_orders.Opened:
+    async def open(self, order: RunOrder, *, threads: Threads = ONE_THREAD) -> worker_orders.StageOpened:
         """Load a run in a worker of its own.
 
         Raises DoesNotFit or Refused before anything is loaded, or StageLost.
@@ -196,7 +205,7 @@ class StageHost:
         lent.left_at, lent.opened = time.monotonic(), opened
         return opened
 
-    async def renew(self, pipeline: bytes, epoch: int) -> worker_orders.Opened:
+    async def renew(self, pipeline: bytes, epoch: int) -> worker_orders.StageOpened:
         """Reopen a run with a new epoch and an empty KV cache, which its host then fills again.
 
         Raises Refused if the run is not open, or StageLost.
@@ -230,7 +239,7 @@ class StageHost:
             raise DoesNotFit(
                 "lend_too_large", needed_bytes=order.needed_bytes, free_bytes=free_bytes, lent_bytes=lent_bytes
             )
-        agreed = Agreed(run.pipeline, run.width, run.input_number, order.config.slots, order.context)
+        agreed = PipelineParameters(run.pipeline, run.width, run.input_number, order.config.slots, order.context)
         lent = self._open[run.pipeline] = LentRun(order, agreed)
         return lent
 
@@ -379,28 +388,28 @@ async def _last_word(channel: FrameChannel, lost: bytes) -> None:
         await asyncio.sleep(LINGER_S)
 
 
-def _check(data: bytes, agreed: Agreed) -> int:
+def _check(data: bytes, agreed: PipelineParameters) -> int:
     """Return the number of rows that a frame computes, without copying or reading its payload.
 
     Raises BadFrame if the host may not send this frame.
     """
-    frame = decode(data)
-    if frame.kind is Kind.STEP:
+    frame = decode_frame(data)
+    if frame.kind is FrameKind.STEP:
         check_step(frame, agreed)
     elif frame.pipeline != agreed.pipeline or len(frame.payload) > _most_payload(frame, agreed):
         raise BadFrame(f"a {frame.kind.name} frame from a host")
-    return sum(segment.n_tokens for segment in frame.segments) if frame.kind is Kind.STEP else 0
+    return sum(segment.n_tokens for segment in frame.segments) if frame.kind is FrameKind.STEP else 0
 
 
-def _most_payload(frame: Frame, agreed: Agreed) -> int:
+def _most_payload(frame: Frame, agreed: PipelineParameters) -> int:
     """Return the largest payload allowed in a frame other than a step, or -1 if its kind is not allowed."""
-    if frame.kind is Kind.BEGIN and agreed.number is Number.IDS:
+    if frame.kind is FrameKind.BEGIN and agreed.number is NumberFormat.IDS:
         return BEGIN_BYTES + ID_BYTES * agreed.context
-    return 0 if frame.kind is Kind.FORGET else -1
+    return 0 if frame.kind is FrameKind.FORGET else -1
 
 
 def _lost(run: Run, machine: str, error: StageLost) -> bytes:
     """Return a LOST frame, which tells the host how the run ended. The worker's output is not included."""
     facts: dict[str, Fact] = {**error.reason.facts, "machine": machine, "words": Reason("worker_log")}
     payload = json.dumps(Reason(error.reason.code, facts).to_json()).encode()
-    return encode(Frame(Kind.LOST, run.pipeline, run.epoch, payload=payload))
+    return encode_frame(Frame(FrameKind.LOST, run.pipeline, run.epoch, payload=payload))

@@ -19,7 +19,7 @@ from app.inference.worker.worker import ORDER_S, Worker
 from app.inference.worker.worker_errors import refusal_error
 from backends import worker_orders
 from backends.contract import StageConfig
-from backends.worker.process_resources import bound
+from backends.worker.process_resources import memory_allowance
 
 ASK_S = 1.0  # interval between inquiries about the peer's progress
 # Grace period after a deadline before a new channel is opened, since an answer that arrives now makes it unnecessary.
@@ -121,7 +121,7 @@ class ChannelLink:
         self._given_up.set()
         self._break()
 
-    async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
+    async def begin(self, order: worker_orders.BeginSequence, stage: StageClient) -> None:
         await stage.send_begin(order)
 
     async def close(self) -> None:
@@ -245,7 +245,7 @@ class PipeLink:
         self.worker.route(self._pipeline, stage)
         raise await self.worker.wait_dead()
 
-    def _begun(self, answer: worker_orders.Answer | StageLost) -> None:
+    def _begun(self, answer: worker_orders.WorkerAnswer | StageLost) -> None:
         if isinstance(answer, worker_orders.Failed):  # later steps that depend on the order have already been sent
             self.worker.kill(refusal_error(answer, self.worker.name).reason)
 
@@ -264,11 +264,11 @@ class PipeLink:
     def give_up(self, why: StageLost) -> None:
         self.worker.kill(why.reason)
 
-    async def begin(self, order: worker_orders.Begin, stage: StageClient) -> None:
+    async def begin(self, order: worker_orders.BeginSequence, stage: StageClient) -> None:
         sampling = order.sampling
         if sampling.grammar or sampling.logit_bias or order.drawn:
             # Wait, so that nothing is computed if the order is refused.
-            await self.worker.ask(order, worker_orders.Begun, OPEN_S)
+            await self.worker.ask(order, worker_orders.SequenceBegun, OPEN_S)
         else:  # The pipe keeps the order, so there is no need to wait for the steps in flight.
             self.worker.send_order(order, self._begun)
 
@@ -279,7 +279,7 @@ class PipeLink:
 
 async def open_run(
     worker: Worker, run: Run, context: int, config: StageConfig, memory_limit_bytes: int = 0
-) -> worker_orders.Opened:
+) -> worker_orders.StageOpened:
     """Load a run into a worker. Raises StageLost, BadInput or DoesNotFit."""
     order = worker_orders.OpenStage(
         request=0,
@@ -291,14 +291,14 @@ async def open_run(
         config=config,
     )
     if memory_limit_bytes:
-        worker.limit_growth(bound(memory_limit_bytes, config.threads))
-    return await worker.ask(order, worker_orders.Opened, OPEN_S)
+        worker.limit_growth(memory_allowance(memory_limit_bytes, config.threads))
+    return await worker.ask(order, worker_orders.StageOpened, OPEN_S)
 
 
 async def close_run(worker: Worker, run: Run) -> None:
     """Release the memory of one run. The worker continues."""
     order = worker_orders.CloseStage(request=0, pipeline=run.pipeline.hex())
-    await worker.ask(order, worker_orders.Closed, ORDER_S)
+    await worker.ask(order, worker_orders.StageClosed, ORDER_S)
 
 
 def own_stage(worker: Worker, run: Run, name: str, machine: str, *, deadlines: Deadlines | None = None) -> StageClient:

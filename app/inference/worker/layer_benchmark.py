@@ -26,16 +26,16 @@ from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.worker import HERE, Worker
 from app.machine.hardware.cores import Threads
 from backends.contract import (
+    DEFAULT_TRAITS,
     EXPONENT_BYTES,
     GREEDY,
     LLAMACPP,
-    USUAL,
+    FamilyTraits,
     Layers,
-    Number,
+    NumberFormat,
     Role,
     Segment,
     StageConfig,
-    Traits,
 )
 
 DEPTH = 512  # positions before the deep steps: the length of the benchmark's prompt
@@ -330,7 +330,7 @@ class _Trial:
     async def _nothing(self) -> float:
         """Measure a step without computation, which shows the overhead of the pipe, the worker and this process."""
         self._monitor.next_phase()
-        config = self._config("fake", "fake:", Role.MIDDLE, 1, USUAL)
+        config = self._config("fake", "fake:", Role.MIDDLE, 1, DEFAULT_TRAITS)
         async with self._opened(config) as run:
             return await run.time_steps(1, SINGLE_S / 4)
 
@@ -363,7 +363,7 @@ class _Trial:
 
     @asynccontextmanager
     async def _opened(self, config: StageConfig, loaded: Callable[[], None] = lambda: None) -> AsyncIterator[TrialRun]:
-        run = Run(os.urandom(16), config.role, self._shape.width, Number.F16)
+        run = Run(os.urandom(16), config.role, self._shape.width, NumberFormat.F16)
         limit = self._settings.allowed_bytes
         await open_run(self._worker, run, CELLS, config, limit)
         loaded()
@@ -373,7 +373,7 @@ class _Trial:
         listening.cancel()
         await close_run(self._worker, run)
 
-    def _config(self, engine: str, path: str, role: Role, n_layers: int, traits: Traits) -> StageConfig:
+    def _config(self, engine: str, path: str, role: Role, n_layers: int, traits: FamilyTraits) -> StageConfig:
         return StageConfig(
             engine=engine, path=path, embedding_path="", role=role, layers=Layers(0, n_layers),
             width=self._shape.width, slots=SLOTS, kv_cells=CELLS,

@@ -18,7 +18,7 @@ from app.catalog.gguf.gguf_file import part_paths
 from app.core.errors import AppError, BadInput, Reason, StageLost
 from app.inference.worker.worker import HERE, Worker
 from backends import worker_orders
-from backends.contract import LocalTime, Scalar
+from backends.contract import JsonScalar, LocalTime
 
 VOCABULARY_S = 60.0
 TOKENIZE_S = 10.0
@@ -30,7 +30,7 @@ RENDER_LOOK_S = 0.05
 MAX_TEXT_CHARS = 1 << 20
 MOST_OPTIONS, MOST_OPTION_CHARS = 64, 4096
 Message = Mapping[str, Any]  # role, content, and other fields for the chat template
-Answers = asyncio.Queue[worker_orders.Answer | StageLost]
+Answers = asyncio.Queue[worker_orders.WorkerAnswer | StageLost]
 
 
 class Detokenizer:
@@ -108,7 +108,7 @@ class TextWorker:
         self._one_order = asyncio.Lock()
         self._pieces: list[bytes] = []
         self._most_bytes = 0
-        self._vocabulary: worker_orders.Vocabulary | None = None
+        self._vocabulary: worker_orders.VocabularyOpened | None = None
         self._left: tuple[Worker, Answers] | None = None  # a rendering in progress whose caller was canceled
 
     @classmethod
@@ -132,7 +132,7 @@ class TextWorker:
         await self.close()
 
     @property
-    def vocabulary(self) -> worker_orders.Vocabulary:
+    def vocabulary(self) -> worker_orders.VocabularyOpened:
         assert self._vocabulary is not None
         return self._vocabulary
 
@@ -169,7 +169,7 @@ class TextWorker:
         messages: Sequence[Message],
         tools: Sequence[dict[str, Any]] = (),
         *,
-        options: Mapping[str, Scalar] | None = None,
+        options: Mapping[str, JsonScalar] | None = None,
         begun_at: LocalTime | None = None,
     ) -> str:
         """Apply the model's chat template up to where the answer begins. Raises BadInput."""
@@ -182,7 +182,7 @@ class TextWorker:
         messages: Sequence[Message],
         tools: Sequence[dict[str, Any]] = (),
         *,
-        options: Mapping[str, Scalar] | None = None,
+        options: Mapping[str, JsonScalar] | None = None,
         begun_at: LocalTime | None = None,
     ) -> Prompt:
         """Return the token ids and the text of a chat, up to where the answer begins.
@@ -208,9 +208,9 @@ class TextWorker:
         self._worker = await Worker.start(HERE, reads=part_paths(Path(self._path)))
         order = worker_orders.OpenVocabulary(request=0, path=self._path)
         vocabulary, *parts = await self._worker.ask_parts(
-            order, (worker_orders.Vocabulary, worker_orders.Pieces), VOCABULARY_S
+            order, (worker_orders.VocabularyOpened, worker_orders.Pieces), VOCABULARY_S
         )
-        assert isinstance(vocabulary, worker_orders.Vocabulary)
+        assert isinstance(vocabulary, worker_orders.VocabularyOpened)
         self._vocabulary = vocabulary
         pieces = [piece for part in parts if isinstance(part, worker_orders.Pieces) for piece in part.pieces]
         if len(pieces) != vocabulary.n_vocab:
@@ -314,7 +314,7 @@ def _order(
     messages: Sequence[Message],
     tools: Sequence[dict[str, Any]],
     *,
-    options: Mapping[str, Scalar] | None,
+    options: Mapping[str, JsonScalar] | None,
     begun_at: LocalTime | None,
     ids: bool = False,
     continues: bool = False,

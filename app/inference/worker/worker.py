@@ -30,9 +30,9 @@ from app.inference.worker.worker_errors import death_error, exit_reason, explain
 from app.machine.hardware.cores import Threads, threads_left_by_owner
 from app.machine.hardware.devices import OtherProgramsLoad
 from backends import worker_orders
-from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, Kind, encode, read_head
+from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, FrameKind, decode_header, encode_frame
 from backends.worker.confine import READS
-from backends.worker.process_resources import ALLOCATOR, FORMS
+from backends.worker.process_resources import ALLOCATOR, GRAMMARS_VARIABLE
 
 # On Windows, a job object ends a worker with its node and limits its memory. This has not been tested on Windows yet.
 
@@ -156,7 +156,7 @@ def environment(threads: int, reads: Reads | None = None, *, forms: bool = False
     root = str(Path(backends.__file__ or ".").resolve().parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {} if reads is None else {READS: json.dumps([os.fspath(path) for path in reads])}
-    variables |= {FORMS: "1"} if forms else {}
+    variables |= {GRAMMARS_VARIABLE: "1"} if forms else {}
     return {
         **ALLOCATOR,  # set from the start, since the worker would otherwise restart itself to apply it
         **SPINNING,
@@ -186,7 +186,7 @@ class FrameSplitter:
             return [data]  # the usual case: one read is one frame, which is not copied
         rest += data
         while len(rest) >= self._needed:
-            end = HEADER.size + read_head(rest).n_rest
+            end = HEADER.size + decode_header(rest).n_rest
             if len(rest) < end:
                 self._needed = end
                 return whole
@@ -198,7 +198,7 @@ class FrameSplitter:
 
 
 def _whole(data: bytes) -> bool:
-    return len(data) >= HEADER.size and HEADER.size + read_head(data).n_rest == len(data)
+    return len(data) >= HEADER.size and HEADER.size + decode_header(data).n_rest == len(data)
 
 
 log = logging.getLogger(__name__)
@@ -279,11 +279,11 @@ class PendingOrders:
     """The unanswered orders of a worker, by request number."""
 
     def __init__(self) -> None:
-        self._answers: dict[int, Callable[[worker_orders.Answer | StageLost], None]] = {}
+        self._answers: dict[int, Callable[[worker_orders.WorkerAnswer | StageLost], None]] = {}
         self._last = 0
         self._asked_at: list[float] = []
 
-    def add(self, then: Callable[[worker_orders.Answer | StageLost], None]) -> int:
+    def add(self, then: Callable[[worker_orders.WorkerAnswer | StageLost], None]) -> int:
         """Return the number of a new order. `then` is called with each of its answers, or with an error."""
         self._last += 1
         self._answers[self._last] = then
@@ -293,7 +293,7 @@ class PendingOrders:
         """Expect no more answers to an order."""
         self._answers.pop(request, None)
 
-    def answered(self, answer: worker_orders.Answer) -> None:
+    def answered(self, answer: worker_orders.WorkerAnswer) -> None:
         """Pass an answer on, unless nothing waits for it any longer."""
         if then := self._answers.get(answer.request):
             then(answer)
@@ -409,7 +409,7 @@ class Worker(asyncio.SubprocessProtocol):
                 self._tell_threads(self._share, most)
         self._stdin.write(data)
 
-    async def ask(self, order: worker_orders.Asked, answer: type[A], within_s: float = ORDER_S) -> A:
+    async def ask(self, order: worker_orders.WorkerOrder, answer: type[A], within_s: float = ORDER_S) -> A:
         """Send an order and return its answer. The order's `request` number is assigned here.
 
         Raises StageLost if the worker dies, or is killed because it did not answer in time, and BadInput or
@@ -418,17 +418,17 @@ class Worker(asyncio.SubprocessProtocol):
         return (await self.ask_parts(order, (answer,), within_s))[0]
 
     async def ask_parts(
-        self, order: worker_orders.Asked, answers: tuple[type[A], ...], within_s: float = ORDER_S
+        self, order: worker_orders.WorkerOrder, answers: tuple[type[A], ...], within_s: float = ORDER_S
     ) -> list[A]:
         """Send an order and return its several answers: one of each type, then more of the last type until one is
         marked `last`."""
-        queue: asyncio.Queue[worker_orders.Answer | StageLost] = asyncio.Queue()
+        queue: asyncio.Queue[worker_orders.WorkerAnswer | StageLost] = asyncio.Queue()
         request = self._pending.add(queue.put_nowait)
         got: list[A] = []
         with self._pending.awaited() as asked_at:
             try:
                 async with asyncio.timeout(within_s):
-                    self.send(encode(_text(msgspec.structs.replace(order, request=request))))
+                    self.send(encode_frame(_text(msgspec.structs.replace(order, request=request))))
                     while len(got) < len(answers) or not getattr(got[-1], "last", True):
                         kind = answers[min(len(got), len(answers) - 1)]
                         got.append(self.expected(await self._next_answer(queue), kind))
@@ -441,8 +441,8 @@ class Worker(asyncio.SubprocessProtocol):
         return got
 
     async def _next_answer(
-        self, queue: asyncio.Queue[worker_orders.Answer | StageLost]
-    ) -> worker_orders.Answer | StageLost:
+        self, queue: asyncio.Queue[worker_orders.WorkerAnswer | StageLost]
+    ) -> worker_orders.WorkerAnswer | StageLost:
         """Return the next answer to an order. Raises TimeoutError if the system keeps the process stopped."""
         while True:
             try:
@@ -452,23 +452,25 @@ class Worker(asyncio.SubprocessProtocol):
                 if self.stopped_s(time.monotonic()) > STILL_S:
                     raise
 
-    def send_order(self, order: worker_orders.Asked, then: Callable[[worker_orders.Answer | StageLost], None]) -> None:
+    def send_order(
+        self, order: worker_orders.WorkerOrder, then: Callable[[worker_orders.WorkerAnswer | StageLost], None]
+    ) -> None:
         """Send an order without waiting. `then` is called with each of its answers, or with an error."""
 
-        def heard(answer: worker_orders.Answer | StageLost) -> None:
+        def heard(answer: worker_orders.WorkerAnswer | StageLost) -> None:
             if getattr(answer, "last", True):
                 self._pending.remove(request)
             then(answer)
 
         request = self._pending.add(heard)
-        self.send(encode(_text(msgspec.structs.replace(order, request=request))))
+        self.send(encode_frame(_text(msgspec.structs.replace(order, request=request))))
 
     def _tell_threads(self, share: ThreadShare, most: int) -> None:
-        def heard(answer: worker_orders.Answer | StageLost) -> None:
-            if isinstance(answer, worker_orders.Shared):
+        def heard(answer: worker_orders.WorkerAnswer | StageLost) -> None:
+            if isinstance(answer, worker_orders.ThreadsLimited):
                 share.used = answer.used
 
-        self.send_order(worker_orders.Share(request=0, most=most), heard)
+        self.send_order(worker_orders.LimitThreads(request=0, most=most), heard)
 
     def route(self, pipeline: bytes, receiver: FrameReceiver) -> None:
         """Pass the frames of a run to `receiver` from now on."""
@@ -616,7 +618,7 @@ class Worker(asyncio.SubprocessProtocol):
 
     def _received(self, data: bytes) -> None:
         kind = data[3]
-        if kind == Kind.TEXT:
+        if kind == FrameKind.TEXT:
             self._pending.answered(worker_orders.decode_answer(memoryview(data)[HEADER.size :]))
             return
         receiver = self._receivers.get(data[4:20])
@@ -629,7 +631,7 @@ class Worker(asyncio.SubprocessProtocol):
             self.under_way -= 1
             self.busy_since = self.last_done_at if self.under_way > 0 else None
 
-    def expected(self, answer: worker_orders.Answer | StageLost, kind: type[A]) -> A:
+    def expected(self, answer: worker_orders.WorkerAnswer | StageLost, kind: type[A]) -> A:
         """Return an answer that has the right type. Raises the errors of `ask` for any other."""
         if isinstance(answer, StageLost):
             raise answer
@@ -648,16 +650,18 @@ class Worker(asyncio.SubprocessProtocol):
 
 
 _WORK = {  # the number of answers to each kind of frame
-    int(Kind.STEP): 1,
-    int(Kind.FOLLOW): 2,
-    int(Kind.FORGET): 1,
-    int(Kind.BEGIN): 1,
+    int(FrameKind.STEP): 1,
+    int(FrameKind.FOLLOW): 2,
+    int(FrameKind.FORGET): 1,
+    int(FrameKind.BEGIN): 1,
 }
-_ANSWERS = frozenset((Kind.OUTPUT, Kind.SAMPLED, Kind.DONE, Kind.STALE, Kind.NEED_FROM, Kind.LOST))
+_ANSWERS = frozenset(
+    (FrameKind.OUTPUT, FrameKind.SAMPLED, FrameKind.DONE, FrameKind.STALE, FrameKind.NEED_FROM, FrameKind.LOST)
+)
 
 
-def _text(order: worker_orders.Asked) -> Frame:
-    return Frame(Kind.TEXT, NO_PIPELINE, payload=worker_orders.encode(order))
+def _text(order: worker_orders.WorkerOrder) -> Frame:
+    return Frame(FrameKind.TEXT, NO_PIPELINE, payload=worker_orders.encode(order))
 
 
 def _enlarge(transport: asyncio.BaseTransport | None) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from backends.worker.process_resources import quota_cores
+from backends.worker.process_resources import cpu_quota_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def worker_threads() -> Threads:
 
     The search for the fastest count begins with one per physical core.
     """
-    cores = fast_cores().within(quota_cores())
+    cores = fast_cores().within(cpu_quota_cores())
     return Threads(cores.logical, cores.physical)
 
 

@@ -16,7 +16,7 @@ from app.core.reasons import size
 from app.decoding import decode
 from app.machine import paths
 from backends.contract import LLAMACPP
-from backends.worker.confine import Walls
+from backends.worker.confine import Restrictions
 
 ENGINES = (LLAMACPP,)  # each in its own child process, so that a broken driver does not hide the other engines
 PROBE_SECONDS = 30.0  # an engine that looks for graphics cards may first compile code for them
@@ -142,23 +142,23 @@ WALLS_SECONDS = 10.0
 
 
 _CODES = {
-    Walls(files=True, network=True): "check_confined_full",
-    Walls(files=True): "check_confined_files",
-    Walls(network=True): "check_confined_network",
+    Restrictions(files=True, network=True): "check_confined_full",
+    Restrictions(files=True): "check_confined_files",
+    Restrictions(network=True): "check_confined_network",
 }
 
 
-async def probe_walls() -> Walls | None:
+async def probe_walls() -> Restrictions | None:
     """Return the restrictions that would apply to a worker here, or None if the probe fails."""
     command = paths.python_command("-m", "backends", "walls")
     try:
         code, out, _ = await run_child(command, WALLS_SECONDS)
-        return None if code else decode(out, Walls)
+        return None if code else decode(out, Restrictions)
     except (TimeoutError, msgspec.DecodeError):
         return None
 
 
-def walls_code(walls: Walls | None, system: str = sys.platform) -> str:
+def walls_code(walls: Restrictions | None, system: str = sys.platform) -> str:
     """Return the reason code that describes these restrictions, or why there are none on this operating system."""
     if walls is None:
         return "check_confined_unknown"

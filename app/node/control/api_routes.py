@@ -7,11 +7,11 @@ from aiohttp import web
 from app.api import requests
 from app.api.chat_api import ApiKey, ApiKeys, Certificate, RemoveKeyResponse, Upstreams
 from app.core.reasons import said
-from app.gateway.servers.chat_api_service import ChatApi
+from app.gateway.servers.chat_api_service import ChatApiService
 from app.node.control.json_bodies import answer, body
 
 
-def routes(api: ChatApi) -> list[web.RouteDef]:
+def routes(api: ChatApiService) -> list[web.RouteDef]:
     """Return the routes for the Chat API."""
 
     async def state(request: web.Request) -> web.Response:
@@ -52,7 +52,7 @@ def routes(api: ChatApi) -> list[web.RouteDef]:
     ]
 
 
-def _upstream_routes(api: ChatApi) -> list[web.RouteDef]:
+def _upstream_routes(api: ChatApiService) -> list[web.RouteDef]:
     async def upstreams(request: web.Request) -> web.Response:
         return answer(Upstreams(await api.upstream_admin.state()))
 

@@ -15,7 +15,7 @@ from app.core.errors import BadInput
 from app.core.ids import MachineId
 from app.core.reasons import said
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
-from app.gateway.servers.chat_api_service import ChatApi
+from app.gateway.servers.chat_api_service import ChatApiService
 from app.gateway.servers.lan_server import LanServer
 from app.machine.secret_stores import ChatKey
 from app.network.peer.listener import GUEST_PATH, MODELS_PATH
@@ -142,7 +142,7 @@ class Servers:
     def __init__(self, node: Node, stop: Callable[[], None]) -> None:
         """`stop` ends the node."""
         choices, interfaces = node.choices, node.discovery.choice.interfaces
-        self.api = ChatApi(
+        self.api = ChatApiService(
             node.home,
             choices,
             node.model_manager,
@@ -174,7 +174,7 @@ class Servers:
         await self.control.stop()
 
 
-def _routes(node: Node, api: ChatApi, kept: DetachedAnswers, stop: Callable[[], None]) -> list[web.RouteDef]:
+def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callable[[], None]) -> list[web.RouteDef]:
     """Return all routes of the control API."""
     home, network, household, model_manager = node.home, node.network, node.household, node.model_manager
     doctor = Doctor(home, network, household, node.discovery, node.lending_policy, node.links, model_manager, node.busy)

@@ -30,7 +30,16 @@ from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.lending.stage_uploads import BoundedExecutor, StageOffer, StageOffers, redact_paths, redacted_facts
 from app.node.verification.spare_memory import SpareMemory
-from backends.contract import LLAMACPP, MAX_BATCH_TOKENS, Keep, Layers, Number, Role, StageConfig, keeps_apart
+from backends.contract import (
+    LLAMACPP,
+    MAX_BATCH_TOKENS,
+    CheckpointRule,
+    Layers,
+    NumberFormat,
+    Role,
+    StageConfig,
+    can_separate_slots,
+)
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +47,7 @@ log = logging.getLogger(__name__)
 # The memory that a host's request needs here, computed from the stage file as this machine reads it.
 
 MAX_SLOTS, MAX_CELLS = 512, 1 << 24
-NUMBERS = {"f32": Number.F32, "f16": Number.F16, "q8": Number.Q8}
+NUMBERS = {"f32": NumberFormat.F32, "f16": NumberFormat.F16, "q8": NumberFormat.Q8}
 LEAST_BYTES_PER_SECOND = 1 << 20  # speed of a poor wireless link; the listener accepts 1/64 of it
 OFFER_S = 5.0  # seconds charged for an offer; the bytes that follow earn them back
 MOST_WAITED_S = 60.0  # budget in seconds; a link of at least that speed never uses it up
@@ -71,10 +80,10 @@ def stage_request(order: messages.OpenStage, path: Path, manifest: Manifest, thr
         batch_rows=order.batch_rows,
         threads=threads.most,
         begin_threads=threads.begin,
-        apart=keeps_apart(order.slots, order.kv_cells, order.context),
+        apart=can_separate_slots(order.slots, order.kv_cells, order.context),
         traits=model.cuts.traits(role),
         kv=order.kv,
-        keep=Keep(order.kept_states, order.kept_rows),
+        keep=CheckpointRule(order.kept_states, order.kept_rows),
     )
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
     scores = 4 * order.slots * model.n_vocab if role is Role.WHOLE else 0

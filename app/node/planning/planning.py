@@ -20,15 +20,24 @@ from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import memory_copy_s_per_byte
 from app.network import messages
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
-from backends.contract import CELLS_STEP, KEEP_ALL, LLAMACPP, Keep, KvType, Number, StageConfig, keeps_apart
+from backends.contract import (
+    DEFAULT_CHECKPOINTS,
+    KV_CELL_ALIGNMENT,
+    LLAMACPP,
+    CheckpointRule,
+    KvType,
+    NumberFormat,
+    StageConfig,
+    can_separate_slots,
+)
 
 CONTEXT = 4096  # default length of prompt and answer together
 LEAST_CONTEXT = 2  # one prompt token and one output token
 USERS = 1
 BATCH_ROWS = 64
 TOPOLOGY_OF = {"one": Topology.ONE_MACHINE, "split": Topology.SPLIT, "replicas": Topology.REPLICAS}
-NUMBER_NAMES = {Number.F32: "f32", Number.F16: "f16", Number.Q8: "q8"}
-NUMBERS = {"auto": Number.F16, "f16": Number.F16, "f32": Number.F32, "q8": Number.Q8}
+NUMBER_NAMES = {NumberFormat.F32: "f32", NumberFormat.F16: "f16", NumberFormat.Q8: "q8"}
+NUMBERS = {"auto": NumberFormat.F16, "f16": NumberFormat.F16, "f32": NumberFormat.F32, "q8": NumberFormat.Q8}
 MS = 1000
 
 
@@ -36,14 +45,14 @@ MS = 1000
 class Sizes:
     """The sizes common to all stages of one placement."""
 
-    number: Number
+    number: NumberFormat
     slots: int
     kv_cells: int
     context: int
     batch_rows: int
     threads: Threads  # threads of this machine's worker
     kv: KvType = KvType.F16
-    keep: Keep = KEEP_ALL
+    keep: CheckpointRule = DEFAULT_CHECKPOINTS
 
     def config(self, stage: PlannedStage, entry: Entry, path: str) -> StageConfig:
         """Return the config of a stage that runs in this machine's own worker."""
@@ -59,7 +68,7 @@ class Sizes:
             batch_rows=self.batch_rows,
             threads=self.threads.most,
             begin_threads=self.threads.begin,
-            apart=keeps_apart(self.slots, self.kv_cells, self.context),
+            apart=can_separate_slots(self.slots, self.kv_cells, self.context),
             traits=entry.model.cuts.traits(stage.role),
             kv=self.kv,
             keep=self.keep,
@@ -106,9 +115,9 @@ class RecurrentStateRule:
         self._byte_s = self._byte_s or await asyncio.to_thread(memory_copy_s_per_byte)
         return replace(plan, reasons=(*plan.reasons, _reason(self._costs(plan, model))))
 
-    def keep(self, plan: Plan, model: Model) -> Keep:
+    def keep(self, plan: Plan, model: Model) -> CheckpointRule:
         """Return the rule for keeping states, which applies to all stages of the plan."""
-        return keep_rule(self._costs(plan, model)) if model.state_bytes else KEEP_ALL
+        return keep_rule(self._costs(plan, model)) if model.state_bytes else DEFAULT_CHECKPOINTS
 
     def _costs(self, plan: Plan, model: Model) -> StateCosts:
         known, row_s = plan.forecast, None
@@ -167,7 +176,7 @@ class Planner:
             raise BadInput("context_too_long", asked=order.context, most=model.context_length)
         users = order.users or USERS
         if users >= LEAST_SLOTS:  # each slot has its own cells, allocated in whole steps
-            context = min(-(-context // CELLS_STEP) * CELLS_STEP, model.context_length)
+            context = min(-(-context // KV_CELL_ALIGNMENT) * KV_CELL_ALIGNMENT, model.context_length)
         if order.kv is not KvType.F16 and not model.quantized_kv:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
         work = Workload(context, users, BATCH_ROWS, number=NUMBERS[order.number], kv=order.kv)

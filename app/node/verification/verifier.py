@@ -42,7 +42,16 @@ from app.node.placement.stages import StageSet, run_step
 from app.node.planning.planning import Sizes
 from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
-from backends.contract import CELLS_STEP, KEEP_ALL, KvType, Layers, Number, Role, Segment, StageConfig
+from backends.contract import (
+    DEFAULT_CHECKPOINTS,
+    KV_CELL_ALIGNMENT,
+    KvType,
+    Layers,
+    NumberFormat,
+    Role,
+    Segment,
+    StageConfig,
+)
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +84,7 @@ class SampleCheck:
         values takes time."""
         run, recomputed = self.sample.run, self.recomputed
         with_flash, other = (
-            rows_of(way, run.width, Number.F32) for way in (recomputed.with_flash, recomputed.without_flash)
+            rows_of(way, run.width, NumberFormat.F32) for way in (recomputed.with_flash, recomputed.without_flash)
         )
         rows = rows_of(payload, run.width, run.number)
         nearer = map(min, *(distances(rows, way) for way in (with_flash, other)))
@@ -274,8 +283,8 @@ class SampleRecomputer:
 
     async def _forward(self, worker: Worker, config: StageConfig, rows: bytes) -> bytes:
         width = self._entry.model.width
-        n_rows = len(rows) // Number.F32.row_bytes(width)
-        run = Run(os.urandom(16), Role.MIDDLE, width, Number.F32)
+        n_rows = len(rows) // NumberFormat.F32.row_bytes(width)
+        run = Run(os.urandom(16), Role.MIDDLE, width, NumberFormat.F32)
         await open_run(worker, run, config.kv_cells, config)
         client = own_stage(worker, run, NAME, NAME)
         after = await run_step(client, Step.of([Segment(0, n_rows, 0)], (), rows))
@@ -285,13 +294,13 @@ class SampleRecomputer:
     def _config(self, part: PlannedStage, path: str) -> StageConfig:
         """Return a lender's config for this part, reduced to a single sequence."""
         cells = self._cells
-        sizes = replace(self._sizes, slots=1, kv_cells=cells, context=cells, keep=KEEP_ALL)
+        sizes = replace(self._sizes, slots=1, kv_cells=cells, context=cells, keep=DEFAULT_CHECKPOINTS)
         return sizes.config(part, self._entry, path)
 
     @property
     def _cells(self) -> int:
         """The number of KV cells that the largest sample needs."""
-        return -(-self._sizes.batch_rows // CELLS_STEP) * CELLS_STEP
+        return -(-self._sizes.batch_rows // KV_CELL_ALIGNMENT) * KV_CELL_ALIGNMENT
 
 
 def delete_check_files(stages: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backends.contract import LocalTime, Objected, Refused, TemplateFailed
+from backends.contract import ChatNotSupported, ChatRejected, LocalTime, TemplateFailed
 from backends.templates.chat_template import TRIAL_TOOL, ChatTemplate
 from backends.templates.template_reasoning import of_template
 from scripts.engine_source import engine
@@ -208,9 +208,9 @@ def test_options_and_the_date_are_told() -> None:
 
 
 def test_what_a_template_says_against_a_chat_reaches_the_person() -> None:
-    with pytest.raises(Objected, match="Only odd chats"):
+    with pytest.raises(ChatRejected, match="Only odd chats"):
         ChatTemplate("{{ raise_exception('Only odd chats') }}").render([USER])
-    with pytest.raises(Refused):
+    with pytest.raises(ChatNotSupported):
         ChatTemplate("{% for").render([USER])
 
 
@@ -219,4 +219,4 @@ def test_a_template_that_never_ends_is_stopped_while_it_is_tried(loops: str) -> 
     """All that is tried for one prompt has one second of the processor together."""
     with pytest.raises(TemplateFailed) as stopped:
         ChatTemplate(loops).render([USER])
-    assert not isinstance(stopped.value, Refused)
+    assert not isinstance(stopped.value, ChatNotSupported)

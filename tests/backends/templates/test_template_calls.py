@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.contract import ID, NUMBER, Ids, Payload
+from backends.contract import CALL_ID_PLACEHOLDER, CALL_NUMBER_PLACEHOLDER, CallIdKind, CallSyntax
 from backends.templates.chat_template import ChatTemplate
 from backends.templates.template_calls import call_format
 
@@ -25,7 +25,7 @@ def of(call: str) -> str:
 def test_objects_between_signs() -> None:
     result = call_format(of("{{ '\\n' }}<tool_call>\n{{ c.function | tojson }}\n</tool_call>"))
     assert result is not None
-    assert (result.payload, result.name_key, result.arguments_key) == (Payload.OBJECTS, "name", "arguments")
+    assert (result.payload, result.name_key, result.arguments_key) == (CallSyntax.OBJECTS, "name", "arguments")
     assert (result.section, result.lead, result.trail) == ("", "<tool_call>\n", "\n</tool_call>")
     assert (result.head, result.named, result.rest) == ('{"name": "', '", "arguments": ', "}")
     assert result.between == "\n"
@@ -36,7 +36,7 @@ def test_signs_that_only_occur_are_none() -> None:
     template = "{# <tool_call> #}" + of(f"[{NAME}]<args>{ARGUMENTS}</args>")
     result = call_format(template)
     assert result is not None
-    assert (result.payload, result.lead, result.named, result.trail) == (Payload.NAMED, "[", "]<args>", "</args>")
+    assert (result.payload, result.lead, result.named, result.trail) == (CallSyntax.NAMED, "[", "]<args>", "</args>")
     assert call_format(of("<tool_call>") + "{# {{ c.function | tojson }} #}") is None
     assert call_format("{% for m in messages %}{{ m.content }}<tool_call>{% endfor %}") is None
     assert call_format("") is None
@@ -45,11 +45,15 @@ def test_signs_that_only_occur_are_none() -> None:
 def test_a_name_between_signs_with_what_counts_the_calls() -> None:
     result = call_format(of(f"<call>functions.{NAME}:{{{{ loop.index0 }}}}<args>{ARGUMENTS}</call>"))
     assert result is not None
-    assert (result.lead, result.named, result.trail) == ("<call>functions.", f":{NUMBER}<args>", "</call>")
-    assert result.past.ids is Ids.COUNTED
+    assert (result.lead, result.named, result.trail) == (
+        "<call>functions.",
+        f":{CALL_NUMBER_PLACEHOLDER}<args>",
+        "</call>",
+    )
+    assert result.past.ids is CallIdKind.COUNTED
     result = call_format(of(f"<call>{{{{ c.id }}}}<name>{NAME}<args>{ARGUMENTS}</call>"))
     assert result is not None
-    assert result.lead == f"<call>{ID}<name>"
+    assert result.lead == f"<call>{CALL_ID_PLACEHOLDER}<name>"
 
 
 def test_arguments_with_signs_of_their_own() -> None:
@@ -60,7 +64,7 @@ def test_arguments_with_signs_of_their_own() -> None:
     result = call_format(of(f'<use name="{NAME}">\n{pairs}</use>'))
     assert result is not None
     assert (result.payload, result.lead, result.value_end, result.trail) == (
-        Payload.TAGGED, '<use name="', "</p>", "\n</use>",
+        CallSyntax.TAGGED, '<use name="', "</p>", "\n</use>",
     )  # fmt: skip
     assert dict(result.keyed)["string"] != dict(result.keyed)["integer"]
 
@@ -69,7 +73,7 @@ def test_ids_that_a_template_takes() -> None:
     short = "{% if c.id | length != 9 %}{{ raise_exception('nine') }}{% endif %}"
     result = call_format(of(f"{short}[TOOL_CALLS]{NAME}[ARGS]{ARGUMENTS}"))
     assert result is not None
-    assert result.past.ids is Ids.SHORT
+    assert result.past.ids is CallIdKind.SHORT
 
 
 def test_a_template_that_writes_one_call_of_a_message() -> None:
@@ -98,13 +102,21 @@ def test_what_ends_an_answer_is_no_sign_of_a_call() -> None:
 @pytest.mark.parametrize(
     ("expected", "payload", "section", "lead"),
     [
-        ('<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>', Payload.OBJECTS, "",
-         "<tool_call>\n"),
-        ("respond only with <|tool_call|> followed by a JSON list of tools used", Payload.OBJECTS, "<|tool_call|>[",
-         ""),
+        (
+            '<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>',
+            CallSyntax.OBJECTS,
+            "",
+            "<tool_call>\n",
+        ),
+        (
+            "respond only with <|tool_call|> followed by a JSON list of tools used",
+            CallSyntax.OBJECTS,
+            "<|tool_call|>[",
+            "",
+        ),
     ],
-)  # fmt: skip
-def test_words_that_tell_a_model_how_to_call(expected: str, payload: Payload, section: str, lead: str) -> None:
+)
+def test_words_that_tell_a_model_how_to_call(expected: str, payload: CallSyntax, section: str, lead: str) -> None:
     template = (
         "{% if tools %}{{ tools | tojson }}"
         + expected
@@ -123,7 +135,7 @@ def test_tools_are_told_under_the_name_that_smollm3_reads() -> None:
     )  # fmt: skip
     result = call_format(template)
     assert result is not None
-    assert (result.payload, result.lead, result.trail) == (Payload.OBJECTS, "<tool_call>\n", "\n</tool_call>")
+    assert (result.payload, result.lead, result.trail) == (CallSyntax.OBJECTS, "<tool_call>\n", "\n</tool_call>")
     tools = [{"type": "function", "function": {"name": "clock"}}]
     said = {"role": "user", "content": "When?"}
     shown = ChatTemplate(template).render([said], tools=tools).text

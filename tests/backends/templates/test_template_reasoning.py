@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from backends.contract import HABIT, ReasoningFormat, Scalar, TemplateFailed
+from backends.contract import DEFAULT_REASONING, JsonScalar, ReasoningFormat, TemplateFailed
 from backends.templates.sandboxed_rendering import render
 from backends.templates.template_reasoning import Chat, reasoning_format
 
@@ -15,7 +15,7 @@ BEGIN = "{% if add_generation_prompt %}[assistant]{% endif %}"
 
 
 def form(template: str) -> ReasoningFormat:
-    def applied(chat: Chat, options: Mapping[str, Scalar], begins: bool) -> str:
+    def applied(chat: Chat, options: Mapping[str, JsonScalar], begins: bool) -> str:
         return render(template, chat, add_generation_prompt=begins, options=options)
 
     return reasoning_format(template, applied)
@@ -109,17 +109,17 @@ def test_what_turns_thinking_off_is_what_changes_the_prompt() -> None:
 
 
 def test_a_template_without_thoughts_shows_none() -> None:
-    assert form(PLAIN + BEGIN) is HABIT
-    assert form("{{ nothing.here.at.all }}") is HABIT
-    assert form("{{ raise_exception('no') }}") is HABIT
+    assert form(PLAIN + BEGIN) is DEFAULT_REASONING
+    assert form("{{ nothing.here.at.all }}") is DEFAULT_REASONING
+    assert form("{{ raise_exception('no') }}") is DEFAULT_REASONING
     # it writes whatever a message holds: these are no signs of thoughts
-    assert form("{% for m in messages %}<msg>{{ m }}</msg>{% endfor %}") is HABIT
+    assert form("{% for m in messages %}<msg>{{ m }}</msg>{% endfor %}") is DEFAULT_REASONING
 
 
 def test_a_template_that_takes_long_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = 0
 
-    def applied(chat: Chat, options: Mapping[str, Scalar], begins: bool) -> str:
+    def applied(chat: Chat, options: Mapping[str, JsonScalar], begins: bool) -> str:
         nonlocal tried
         tried += 1
         raise TemplateFailed("it took long")

@@ -54,7 +54,7 @@ assert process.resident_bytes() > before
 print(json.dumps(told))
 """
 has_all = pytest.mark.skipif(
-    confine.means().walls.level != confine.FULL, reason="needs Landlock and seccomp, as Linux has them"
+    confine.supported_mechanisms().walls.level != confine.FULL, reason="needs Landlock and seccomp, as Linux has them"
 )
 
 
@@ -80,7 +80,7 @@ def test_it_reads_its_own_files_and_does_nothing_else(tmp_path: Path) -> None:
     assert data.pop("level") == confine.FULL
     assert data.pop("read its own") == "done"
     assert len(data) == 16
-    if confine.means().landlock < 6:  # before, signals were not its business
+    if confine.supported_mechanisms().landlock < 6:  # before, signals were not its business
         data.pop("signal its parent")
     assert set(data.values()) == {"refused"}, data
     assert own.read_bytes() == b"GGUF"
@@ -88,9 +88,13 @@ def test_it_reads_its_own_files_and_does_nothing_else(tmp_path: Path) -> None:
 
 
 def test_what_a_system_lacks_is_told() -> None:
-    means = [confine.Means(7, seccomp=True), confine.Means(0, seccomp=True), confine.Means(7, seccomp=False)]
+    means = [
+        confine.Mechanisms(7, seccomp=True),
+        confine.Mechanisms(0, seccomp=True),
+        confine.Mechanisms(7, seccomp=False),
+    ]
     assert [item.walls.level for item in means] == [confine.FULL, confine.PARTIAL, confine.PARTIAL]
-    assert confine.Means(0, seccomp=False).walls.level == confine.NONE
+    assert confine.Mechanisms(0, seccomp=False).walls.level == confine.NONE
 
 
 @has_all
@@ -113,10 +117,10 @@ def test_a_worker_that_is_less_confined_than_it_could_be_says_so(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(confine.READS, "[]")
-    monkeypatch.setattr(confine, "confine", lambda _: confine.Walls(network=True))
+    monkeypatch.setattr(confine, "confine", lambda _: confine.Restrictions(network=True))
     confine.confine_as_told()
     assert "files=False, network=True" in capfd.readouterr().err
-    monkeypatch.setattr(confine, "confine", lambda _: confine.means().walls)
+    monkeypatch.setattr(confine, "confine", lambda _: confine.supported_mechanisms().walls)
     confine.confine_as_told()
     assert capfd.readouterr().err == ""
 
@@ -129,7 +133,7 @@ def test_the_system_itself_says_no_far_beyond_a_limit(tmp_path: Path) -> None:
     with worker() as pipe:
         held = psutil.Process(pipe.process.pid)
         assert held.rlimit(psutil.RLIMIT_DATA)[0] == psutil.RLIM_INFINITY
-        assert isinstance(pipe.tell(opened(config, limit=64 << 20)), worker_orders.Opened)
+        assert isinstance(pipe.tell(opened(config, limit=64 << 20)), worker_orders.StageOpened)
         most = held.rlimit(psutil.RLIMIT_DATA)[0]
         requested = int(64 * 1.1) + 512 + config.threads * 16
         assert requested << 20 < most < (requested + 512) << 20
@@ -175,7 +179,7 @@ os.abort()
 """
 
 
-@pytest.mark.skipif(not confine.means().seccomp, reason="needs seccomp, as Linux has it")
+@pytest.mark.skipif(not confine.supported_mechanisms().seccomp, reason="needs seccomp, as Linux has it")
 def test_it_starts_no_process_and_reaches_into_none() -> None:
     """Nor does a kernel whose Landlock knows no signals let it; threads it has, and may end itself."""
     run = in_a_process(BESIDE, str(os.getpid()))

@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 
-from backends.contract import MOST_LIKELY
+from backends.contract import MAX_TOP_LOGPROBS
 from backends.worker.stage_runner import likeliest, likely_to_wire
 
 
@@ -22,7 +22,7 @@ def test_the_sampled_token_comes_first_then_the_likeliest() -> None:
 def test_as_many_as_there_are_and_never_more_than_allowed() -> None:
     logits = np.arange(50, dtype=np.float32)
     assert len(likeliest(logits, 0, 0)) == 1
-    assert len(likeliest(logits, 0, 10**6)) == 1 + MOST_LIKELY
+    assert len(likeliest(logits, 0, 10**6)) == 1 + MAX_TOP_LOGPROBS
     assert len(likeliest(logits[:3], 0, 5)) == 1 + 3
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.worker.process_resources import quota_cores
+from backends.worker.process_resources import cpu_quota_cores
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def test_a_quota_is_seen(tmp_path: Path, own: str, folder: str, said: dict[str, 
     for name, text in said.items():
         (there / name).write_text(text + "\n")
     (tmp_path / "own").write_text(own + "\n")
-    assert quota_cores(tmp_path / "groups", tmp_path / "own") == cores
-    assert quota_cores(tmp_path / "groups", tmp_path / "none") is None
+    assert cpu_quota_cores(tmp_path / "groups", tmp_path / "own") == cores
+    assert cpu_quota_cores(tmp_path / "groups", tmp_path / "none") is None
 
 
 def test_the_strictest_group_counts(tmp_path: Path) -> None:
@@ -38,4 +38,4 @@ def test_the_strictest_group_counts(tmp_path: Path) -> None:
     (tmp_path / "a" / "cpu.max").write_text("150000 100000\n")
     (tmp_path / "a" / "b" / "cpu.max").write_text("400000 100000\n")
     (tmp_path / "own").write_text("0::/a/b\n")
-    assert quota_cores(tmp_path, tmp_path / "own") == 1.5
+    assert cpu_quota_cores(tmp_path, tmp_path / "own") == 1.5

@@ -18,7 +18,7 @@ from app.core.planner.forecast import (
 from app.core.planner.placement import Candidate, Forecast, Part, Workload
 from app.core.planner.speed_estimates import Speed
 from app.core.planner.stage_memory import split_stages
-from backends.contract import Number
+from backends.contract import NumberFormat
 from testbed.households import MIB, link, machine, model
 
 # one pinned core and a 0.75 B model of 16 layers, head like four (README): 65 ms a token, 0.93 s a chunk of 64
@@ -66,7 +66,7 @@ def test_a_link_costs_its_round_trip_and_its_bytes() -> None:
     slow = replace(core("m1"), link=replace(QUICK, round_trip_s=0.02, out_bytes_per_s=1e6, in_bytes_per_s=2e6))
     work = Workload(1024)
     near, far = (of([1, 8, 7], [core("m0"), candidate], work) for candidate in (core("m1"), slow))
-    row = Number.F16.row_bytes(2048)
+    row = NumberFormat.F16.row_bytes(2048)
     way_s = 0.02 + row / 1e6 + row / 2e6
     quick_s = 0.0002 + row / 1e9 + row / 0.9e9
     assert 1 / far.decode_tok_s - 1 / near.decode_tok_s == pytest.approx(way_s - quick_s)
@@ -79,7 +79,7 @@ def test_a_link_costs_its_round_trip_and_its_bytes() -> None:
 def test_chunks_follow_at_the_pace_of_the_slowest() -> None:
     slow = replace(core("m1"), link=replace(QUICK, out_bytes_per_s=0.3e6, in_bytes_per_s=0.4e6))
     known = of([1, 8, 7], [core("m0"), slow], Workload(1024))
-    row = Number.F16.row_bytes(2048)
+    row = NumberFormat.F16.row_bytes(2048)
     out_s, in_s = 64 * row / 0.3e6, 64 * row / 0.4e6
     first = (16 - LAST_LAYER_SAVING) * 0.0581 + 0.0002 + out_s + in_s + 0.013
     two_under_way = (8 * 0.0581 + 0.0002 + out_s + in_s) / 2

@@ -16,20 +16,20 @@ from app.core.tools.reasoning import (
     marker_tokens,
     template_options,
 )
-from backends.contract import HABIT, MessageSigns, ReasoningFormat
+from backends.contract import DEFAULT_REASONING, MessageMarkers, ReasoningFormat
 
 THINK = ReasoningFormat("<think>", ("</think>",), switch_off={"enable_thinking": False})
 HARMONY = ReasoningFormat(
     "<|channel|>analysis<|message|>",
     ("<|end|>",),
-    messages=MessageSigns("<|start|>", "<|message|>", ("<|end|>", "<|return|>", "<|call|>"), "<|channel|>final"),
+    messages=MessageMarkers("<|start|>", "<|message|>", ("<|end|>", "<|return|>", "<|call|>"), "<|channel|>final"),
     effort_option="reasoning_effort",
     efforts=("low", "medium", "high"),
 )
 MUSE = ReasoningFormat(
     " to=self<|message|>",
     ("<|eom|>",),
-    messages=MessageSigns("<|start|>", "<|message|>", ("<|eom|>", "<|eot|>"), " to=user"),
+    messages=MessageMarkers("<|start|>", "<|message|>", ("<|eom|>", "<|eot|>"), " to=user"),
 )
 GEMMA = ReasoningFormat("<|channel>thought", ("<channel|>",))
 KIMI = ReasoningFormat(
@@ -84,8 +84,8 @@ CASES = {
     "another sign": (THINK, "  <thinker>", AnswerStart(), (), "", "  <thinker>"),
     "it is turned off": (THINK, "Use\n</think>\nhere.", ANSWERS, (), "", "Use\n</think>\nhere."),
     "nothing": (THINK, "", AnswerStart(), (), "", ""),
-    "by habit": (HABIT, "<think>Hm</think>Yes.", AnswerStart(), (), "Hm", "Yes."),
-    "by habit never ended": (HABIT, "Use\n</think>\nhere.", AnswerStart(), (), "", "Use\n</think>\nhere."),
+    "by habit": (DEFAULT_REASONING, "<think>Hm</think>Yes.", AnswerStart(), (), "Hm", "Yes."),
+    "by habit never ended": (DEFAULT_REASONING, "Use\n</think>\nhere.", AnswerStart(), (), "", "Use\n</think>\nhere."),
     "channels": (
         HARMONY, "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>Yes.",
         AnswerStart(), (), "Hm", "Yes.",
@@ -183,8 +183,8 @@ def test_what_is_asked_of_thinking_is_told_to_the_template_or_refused() -> None:
     with pytest.raises(BadInput, match="thinking_always"):
         template_options(HARMONY, Thinking(on=False, must=True))
     with pytest.raises(BadInput, match="thinking_never"):
-        template_options(HABIT, Thinking(on=True, must=True))
-    assert template_options(HABIT, Thinking(on=False, must=True)) == {}
+        template_options(DEFAULT_REASONING, Thinking(on=True, must=True))
+    assert template_options(DEFAULT_REASONING, Thinking(on=False, must=True)) == {}
 
 
 def test_a_thought_that_is_ended_leads_to_the_answer() -> None:

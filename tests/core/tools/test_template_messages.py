@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.tools.template_messages import counted_ids, for_template, one_call_per_message, short_ids
-from backends.contract import CallFormat, Ids, PastCalls, Payload
+from backends.contract import CallFormat, CallIdKind, CallSyntax, PastCalls
 from tests.core.call_formats import FORMATS
 
 USER: dict[str, Any] = {"role": "user", "content": "x"}
@@ -81,7 +81,7 @@ def test_only_those_families_are_told_otherwise() -> None:
     messages = [USER, said("a", "b"), came("a"), came("b")]
     assert for_template(FORMATS["hermes"], messages) == for_template(None, messages) == messages
     assert for_template(FORMATS["llama3"], messages) == one_call_per_message(messages)
-    short = replace(FORMATS["ministral"], past=PastCalls(ids=Ids.SHORT))
+    short = replace(FORMATS["ministral"], past=PastCalls(ids=CallIdKind.SHORT))
     assert for_template(short, messages) == short_ids(messages)
     assert for_template(FORMATS["kimi"], messages) == counted_ids(messages)
 
@@ -93,7 +93,7 @@ def called(*arguments: object) -> dict[str, Any]:
 
 def test_a_template_that_writes_no_calls_is_told_them_as_text() -> None:
     python = CallFormat(
-        Payload.PYTHON, section="<[", between=", ", section_end="]>", past=PastCalls(writes_calls=False)
+        CallSyntax.PYTHON, section="<[", between=", ", section_end="]>", past=PastCalls(writes_calls=False)
     )
     (result,) = for_template(python, [called({"zone": "UTC", "n": 1}, {})])
     assert result == {"role": "assistant", "content": "Well.\n<[clock(zone='UTC', n=1), clock()]>"}

@@ -20,7 +20,7 @@ from app.gui.chat.history.history_file import FILE
 from app.gui.pool.machine_words import moment
 from app.gui.settings import privacy as privacy_page
 from app.gui.settings.privacy import Privacy, TurningDialog
-from backends.worker.confine import means
+from backends.worker.confine import supported_mechanisms
 from tests.findings import tells
 from tests.gui.chat.talk import talked
 from tests.gui.desk import Desk
@@ -152,7 +152,7 @@ def test_what_takes_long_shows_how_far_it_is(qtbot: QtBot, privacy: Privacy, mon
 
 def test_how_far_what_reads_model_files_is_shut_in(qtbot: QtBot, privacy: Privacy) -> None:
     qtbot.waitUntil(lambda: privacy.walls.text() != "", timeout=WITHIN_MS)
-    level = means().walls.level
+    level = supported_mechanisms().walls.level
     words = {"full": "Fully on", "partial": "Partly on", "none": "Not available"}
     assert privacy.walls.text() == words[level]
     for other, said in (words | {"unknown": "Unknown"}).items():

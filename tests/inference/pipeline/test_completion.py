@@ -24,7 +24,7 @@ from app.inference.pipeline.completion import Completer, Delta, GenerationReques
 from app.inference.worker import tokenizer as text_module
 from app.inference.worker.tokenizer import Detokenizer, Message, Prompt, TextWorker
 from backends import worker_orders
-from backends.contract import GREEDY, LocalTime, Scalar
+from backends.contract import GREEDY, JsonScalar, LocalTime
 from backends.templates.sandboxed_rendering import render
 from backends.worker.service import SHORT_CHARS
 from testbed import tiny
@@ -319,7 +319,7 @@ async def test_a_template_is_told_options_and_when_the_chat_began(
     monkeypatch.setattr(text_module, "local_time", lambda: LocalTime(86_400.0, -3600))
     model = tiny.llama(tmp_path / "tiny.gguf", layers=1, vocab=300, template=template)
     async with await TextWorker.open(str(model)) as text:
-        options: dict[str, Scalar] = {"enable_thinking": False, "messages": "mine"}
+        options: dict[str, JsonScalar] = {"enable_thinking": False, "messages": "mine"}
         reports = await text.prompt(HELLO, options=options, begun_at=LocalTime(86_400.0, 5400))
         assert reports.text == "1970-01-02 01:30 False 1"
         assert (await text.prompt(HELLO, options=options)).text == "1970-01-01 23:00 False 1"

@@ -16,8 +16,8 @@ from app.inference.pipeline import sequence
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.worker.worker import Worker
-from backends.contract import Number, Sampling
-from backends.frames import Kind
+from backends.contract import NumberFormat, Sampling
+from backends.frames import FrameKind
 from tests.inference.pool import N_LAYERS, N_VOCAB, answer, cuts, pool, request, runs_in_one, shape
 
 PROMPT = "The quick brown fox jumps over the lazy dog, again and again, until it is tired of it all."
@@ -76,8 +76,8 @@ async def test_split_equals_whole_on_several_machines(
         assert (await answer(built.pipeline, request(PROMPT, 8)))[0] == undisturbed[PROMPT][:8]
 
 
-@pytest.mark.parametrize("number", [Number.F32, Number.F16, Number.Q8])
-async def test_every_number_type_on_the_wire(number: Number, undisturbed: dict[str, list[int]]) -> None:
+@pytest.mark.parametrize("number", [NumberFormat.F32, NumberFormat.F16, NumberFormat.Q8])
+async def test_every_number_type_on_the_wire(number: NumberFormat, undisturbed: dict[str, list[int]]) -> None:
     async with pool(2, 4, 2, number=number) as built:
         assert (await answer(built.pipeline, request(PROMPT, 8)))[0] == undisturbed[PROMPT][:8]
 
@@ -94,7 +94,7 @@ async def test_what_is_measured() -> None:
     assert [stage.steps for stage in figures.stages] == [n_steps] * 3
     assert all(stage.busy_s > 0 for stage in figures.stages)
     n_rows = 90 + 19
-    assert figures.stages[1].bytes_out == n_steps * 48 + n_rows * Number.F16.row_bytes(8)
+    assert figures.stages[1].bytes_out == n_steps * 48 + n_rows * NumberFormat.F16.row_bytes(8)
     assert figures.stages[1].bytes_in == figures.stages[1].bytes_out
 
 
@@ -111,7 +111,7 @@ async def test_a_lone_answer_passes_last_and_first_run_in_one_trip(undisturbed: 
         kinds = kinds_sent(built.host)
         assert (await answer(built.pipeline, request("hello", 40)))[0] == undisturbed["hello"]
     # all but the prompt's way in and the last token's way out
-    assert (kinds.count(Kind.FOLLOW), kinds.count(Kind.STEP)) == (39, 2)
+    assert (kinds.count(FrameKind.FOLLOW), kinds.count(FrameKind.STEP)) == (39, 2)
 
 
 @pytest.mark.many(keep=2)
@@ -239,7 +239,7 @@ async def test_a_later_turn_computes_only_what_is_new() -> None:
         alone, _ = await answer(built.pipeline, request([*turn[:50], 7, 8, 9], 10))
     assert first.figures.reused_tokens == other.figures.reused_tokens == 0
     assert second.figures.reused_tokens == len(turn) + 9  # the tenth token was never an input
-    assert rows == 10 * 48 + (10 + 9) * Number.F16.row_bytes(8)
+    assert rows == 10 * 48 + (10 + 9) * NumberFormat.F16.row_bytes(8)
     assert ids == fresh
     assert third.figures.reused_tokens == 50
     assert edited == alone

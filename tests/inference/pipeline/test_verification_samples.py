@@ -8,7 +8,7 @@ from app.core.verification import REST_S, largest_distance, rows_of
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.result_checks import MOST_RUNS, REST_EACH_S, Samples
 from app.inference.stages.stage_client import Run, Step
-from backends.contract import Number, Role, Segment
+from backends.contract import NumberFormat, Role, Segment
 from tests.inference.pool import answer, pool, request
 
 WIDTH = 4
@@ -119,7 +119,7 @@ async def test_a_pipeline_keeps_what_went_through_a_lender_and_came_back() -> No
         oldest = samples.oldest
         assert oldest is not None
         values_given, answered = (
-            rows_of(payload, oldest.run.width, Number.F16) for payload in (oldest.given, oldest.answered)
+            rows_of(payload, oldest.run.width, NumberFormat.F16) for payload in (oldest.given, oldest.answered)
         )
         assert oldest.run.pipeline == built.lent[0]
         assert oldest.n_rows == len(values_given) == len(answered) == 40

@@ -14,13 +14,13 @@ from app.inference.pipeline.speed_measurement import Deadlines, StageMeter
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import ChannelLink
 from app.node.placement.lenders import ASK_SECONDS
-from backends.contract import Number, Role, Segment
-from backends.frames import SEGMENT, Frame, Kind, decode, encode
+from backends.contract import NumberFormat, Role, Segment
+from backends.frames import SEGMENT, Frame, FrameKind, decode_frame, encode_frame
 from tests.inference.pool import shape
 from tests.simulation.virtual_loop import VirtualLoop, run, running
 
 WIDTH, WAITS_S, COMPUTES_S = 4, 1.0, 0.02
-RUN = Run(bytes(16), Role.MIDDLE, WIDTH, Number.F32, 1)
+RUN = Run(bytes(16), Role.MIDDLE, WIDTH, NumberFormat.F32, 1)
 DOUBTS = (("attic", None), ("study", None), ("attic", 0.5), ("study", 1.5))  # or heard again after
 
 
@@ -36,12 +36,12 @@ class Lender:
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
         while True:
-            decoded = decode(await self._frames.get())
-            done = decoded.kind is Kind.FORGET
+            decoded = decode_frame(await self._frames.get())
+            done = decoded.kind is FrameKind.FORGET
             await asyncio.sleep(WAITS_S if done else COMPUTES_S)
-            kind, rows = (Kind.DONE, b"") if done else (Kind.OUTPUT, decoded.payload)
+            kind, rows = (FrameKind.DONE, b"") if done else (FrameKind.OUTPUT, decoded.payload)
             self.told_s.append(time.monotonic())
-            to(encode(Frame(kind, bytes(16), 1, decoded.seq, Number.F32, decoded.segments, rows)))
+            to(encode_frame(Frame(kind, bytes(16), 1, decoded.seq, NumberFormat.F32, decoded.segments, rows)))
 
     async def close(self) -> None:
         return None
@@ -121,23 +121,23 @@ class Holding(Lender):
 @pytest.mark.parametrize("role", [Role.MIDDLE, Role.WHOLE])
 async def test_an_answer_whose_forerunner_went_astray_waits_for_its_turn(role: Role) -> None:
     """Found by the simulation, seed 8096: a whole model elsewhere was given up after a break of its connection."""
-    run = Run(bytes(16), role, WIDTH, Number.F32, 1)
+    run = Run(bytes(16), role, WIDTH, NumberFormat.F32, 1)
     stage = StageClient(run, ChannelLink(Holding()), "attic")
     table = SEGMENT.pack(0, 1, 7)
     rows = b"\x05\0\0\0" if run.samples else bytes(run.number.row_bytes(WIDTH))
     step = Step(table, table if run.samples else b"", 1, 1, False, rows)
-    kind, number = (Kind.SAMPLED, Number.IDS) if run.samples else (Kind.OUTPUT, run.number)
+    kind, number = (FrameKind.SAMPLED, NumberFormat.IDS) if run.samples else (FrameKind.OUTPUT, run.number)
 
     def answer(seq: int) -> bytes:
         segments = (Segment(0, 1, 7),)
-        return encode(Frame(kind, bytes(16), 1, seq, number, segments, rows))
+        return encode_frame(Frame(kind, bytes(16), 1, seq, number, segments, rows))
 
     async with asyncio.TaskGroup() as group:
         steps = [group.create_task(stage.forward(step)) for _ in range(2)]
         async with asyncio.timeout(30):
             while len(stage.unanswered()) < len(steps):  # noqa: ASYNC110  seen from outside
                 await asyncio.sleep(0.001)
-        assert [decode(frame).seq for frame in stage.unanswered()] == [1, 2]
+        assert [decode_frame(frame).seq for frame in stage.unanswered()] == [1, 2]
         assert [stage.received(answer(seq)) for seq in (2, 1, 2)] == [False, True, True]
         assert [bytes((await step).rows) for step in steps] == [rows, rows]
     assert stage.lost is None

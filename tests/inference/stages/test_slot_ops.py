@@ -12,22 +12,22 @@ import pytest
 from app.inference.pipeline.sequence import Request
 from app.inference.stages.stage_client import FrameChannel, SlotOpCursor, SlotOpLog
 from app.inference.stages.stage_links import ChannelLink, PipeLink
-from backends.frames import Frame, Kind, decode
+from backends.frames import Frame, FrameKind, decode_frame
 from tests.inference.pool import answer, pool, request, shape
 
 Op = tuple[Any, ...]
-STEPS = (Kind.STEP, Kind.FOLLOW)
+STEPS = (FrameKind.STEP, FrameKind.FOLLOW)
 
 
 def ops(frame: Frame) -> list[tuple[str, Op]]:
     """Return a frame's operations, and which of the host's two runs they are for, by its pipeline."""
     table = tuple((segment.slot, segment.n_tokens, segment.pos) for segment in frame.segments)
     run = frame.pipeline.hex()
-    if frame.kind is Kind.FOLLOW:
-        return [*ops(decode(frame.payload)), (run, ("step", *table))]
-    if frame.kind is Kind.STEP:
+    if frame.kind is FrameKind.FOLLOW:
+        return [*ops(decode_frame(frame.payload)), (run, ("step", *table))]
+    if frame.kind is FrameKind.STEP:
         return [(run, ("step", *table))]
-    return [(run, ("forget", *table))] if frame.kind is Kind.FORGET else []
+    return [(run, ("forget", *table))] if frame.kind is FrameKind.FORGET else []
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def sent_ops(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Op]]:
 
     def noting(kind: type, send: Callable[..., Any]) -> None:
         async def noted(self: Any, frame: bytes) -> None:
-            for run, op in ops(decode(frame)):
+            for run, op in ops(decode_frame(frame)):
                 result.setdefault(run, []).append(op)
             await send(self, frame)
 

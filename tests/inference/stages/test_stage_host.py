@@ -19,17 +19,17 @@ from app.inference.stages.stage_host import RunOrder, StageHost
 from app.inference.stages.stage_links import open_run
 from app.inference.worker.worker_errors import decode_lost
 from app.network.peer.frame_channel import MemoryChannel
-from backends.contract import Layers, Number, Role, Segment
-from backends.frames import Frame, Kind, decode, encode
+from backends.contract import Layers, NumberFormat, Role, Segment
+from backends.frames import Frame, FrameKind, decode_frame, encode_frame
 from tests.inference.pool import WIDTH, answer, fake, pool, request, shape
 
-ROWS = bytes(Number.F16.row_bytes(WIDTH))
+ROWS = bytes(NumberFormat.F16.row_bytes(WIDTH))
 MIB = 1 << 20
 
 
 def wanted(path: str = "fake:", needs_bytes: int = 100 * MIB) -> RunOrder:
     form = shape()
-    run = Run(os.urandom(16), Role.MIDDLE, WIDTH, Number.F16)
+    run = Run(os.urandom(16), Role.MIDDLE, WIDTH, NumberFormat.F16)
     config = fake(Role.MIDDLE, Layers(2, 6), form, path)
     return RunOrder(run, form.context, config, needs_bytes - 20 * MIB, 10 * MIB, 10 * MIB)
 
@@ -37,7 +37,7 @@ def wanted(path: str = "fake:", needs_bytes: int = 100 * MIB) -> RunOrder:
 def step(subject: RunOrder, seq: int, *, pos: int = 0, n: int = 1, rows: bytes | None = None) -> bytes:
     rows = ROWS * n if rows is None else rows
     segments = (Segment(0, n, pos),)
-    return encode(Frame(Kind.STEP, subject.run.pipeline, 0, seq, Number.F16, segments, rows))
+    return encode_frame(Frame(FrameKind.STEP, subject.run.pipeline, 0, seq, NumberFormat.F16, segments, rows))
 
 
 def children() -> list[psutil.Process]:
@@ -97,16 +97,16 @@ async def test_a_worker_that_grows_past_what_is_lent_is_ended_and_the_host_told_
         allowed = int(60 * MIB * stage_host.GROWTH) + stage_host.PROCESS_BYTES
         near, far = MemoryChannel.pair()
         group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
-        most, answer = 0, Kind.OUTPUT
+        most, answer = 0, FrameKind.OUTPUT
         for seq in range(1, 200):
             await near.send(step(subject, seq, pos=seq - 1))
-            frame = decode(await near.receive())
+            frame = decode_frame(await near.receive())
             answer = frame.kind
-            if answer is Kind.LOST:
+            if answer is FrameKind.LOST:
                 break
             most = max(most, child.memory_info().rss)
             await asyncio.sleep(0.05)
-        assert answer is Kind.LOST
+        assert answer is FrameKind.LOST
         assert decode_lost(frame.payload, "den-pc").reason.code == "worker_grew"
         psutil.wait_procs([child], timeout=30)
         assert not child.is_running()
@@ -137,14 +137,14 @@ async def test_frames_are_passed_on_as_they_are() -> None:
         group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
         await near.send(step(subject, 1, n=3))
         first = await near.receive()
-        assert decode(first).kind is Kind.OUTPUT
+        assert decode_frame(first).kind is FrameKind.OUTPUT
         await near.close()
         near, far = MemoryChannel.pair()  # the host comes back, and asks for the last answer again
         group.create_task(lender.serve(subject.run.pipeline, far), name="serve again")
         await near.send(step(subject, 1, n=3))
         assert await near.receive() == first
         await near.send(step(subject, 2, pos=9))
-        assert decode(await near.receive()).kind is Kind.NEED_FROM
+        assert decode_frame(await near.receive()).kind is FrameKind.NEED_FROM
         await near.close()
 
 
@@ -154,9 +154,9 @@ BAD: list[Callable[[RunOrder], bytes]] = [
     lambda subject: step(subject, 1, rows=ROWS * 2),
     lambda subject: step(subject, 1, pos=5000),
     lambda subject: step(wanted(), 1),
-    lambda subject: encode(Frame(Kind.TEXT, subject.run.pipeline, payload=b"{}")),
-    lambda subject: encode(Frame(Kind.LOST, subject.run.pipeline)),
-    lambda subject: encode(Frame(Kind.FORGET, bytes(16), segments=(Segment(0, 0, 0),))),
+    lambda subject: encode_frame(Frame(FrameKind.TEXT, subject.run.pipeline, payload=b"{}")),
+    lambda subject: encode_frame(Frame(FrameKind.LOST, subject.run.pipeline)),
+    lambda subject: encode_frame(Frame(FrameKind.FORGET, bytes(16), segments=(Segment(0, 0, 0),))),
 ]
 
 
@@ -170,14 +170,14 @@ async def test_frames_that_break_the_agreement_end_the_link_and_not_the_run(monk
             near, far = MemoryChannel.pair()
             group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
             await near.send(make(subject))
-            stage_lost = decode_lost(decode(await near.receive()).payload, "den-pc")
+            stage_lost = decode_lost(decode_frame(await near.receive()).payload, "den-pc")
             assert stage_lost.reason.code == "stage_bad_step"
             with pytest.raises(AppError):
                 await near.receive()
         near, far = MemoryChannel.pair()
         group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
         await near.send(step(subject, 1))
-        assert decode(await near.receive()).kind is Kind.OUTPUT
+        assert decode_frame(await near.receive()).kind is FrameKind.OUTPUT
         await near.close()
 
 
@@ -193,7 +193,7 @@ async def test_a_host_that_floods_is_cut_off() -> None:
         await lender.open(subject)
         near, far = MemoryChannel.pair()
         group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
-        forget = encode(Frame(Kind.FORGET, subject.run.pipeline, segments=(Segment(0, 0, 0),)))
+        forget = encode_frame(Frame(FrameKind.FORGET, subject.run.pipeline, segments=(Segment(0, 0, 0),)))
         flood = itertools.chain((step(subject, seq) for seq in range(1, 30)), [forget] * 100_000)
         with pytest.raises(AppError):
             await send_all(near, flood)

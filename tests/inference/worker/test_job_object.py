@@ -12,7 +12,7 @@ from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_links import open_run
 from app.inference.worker import worker
 from app.inference.worker.worker import ExtendedLimits, Job, Worker, limits
-from backends.contract import Layers, Number, Role, StageConfig
+from backends.contract import Layers, NumberFormat, Role, StageConfig
 from backends.worker import process_resources
 
 GROWS = """
@@ -60,12 +60,12 @@ def test_the_system_refuses_what_is_beyond_it(may: int, expected: str) -> None:
 async def test_a_run_with_a_limit_is_bounded_with_room_to_spare(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[int] = []
     monkeypatch.setattr(Job, "limit_growth", lambda _, n_bytes: requests.append(n_bytes))
-    run = Run(bytes(16), Role.WHOLE, 8, Number.F32)
+    run = Run(bytes(16), Role.WHOLE, 8, NumberFormat.F32)
     config = StageConfig("fake", "fake:", "", Role.WHOLE, Layers(0, 2), 8, 1, 16, 16, 3)
     async with await Worker.start("worker") as worker:
         await open_run(worker, run, 16, config)
         assert requests == []  # its own machine's: nobody set a limit
     async with await Worker.start("worker") as worker:
         await open_run(worker, run, 16, config, memory_limit_bytes=100 << 20)
-    assert requests == [process_resources.bound(100 << 20, 3)]
+    assert requests == [process_resources.memory_allowance(100 << 20, 3)]
     assert requests[0] == (110 + 512 + 3 * 16) << 20

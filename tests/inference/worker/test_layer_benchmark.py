@@ -36,8 +36,8 @@ from app.inference.worker.layer_benchmark import (
 )
 from app.inference.worker.worker import Worker
 from app.machine.hardware.cores import Threads
-from backends.contract import GREEDY, Layers, Number, Role, Segment, StageConfig
-from backends.hidden_state_codec import to_wire
+from backends.contract import GREEDY, Layers, NumberFormat, Role, Segment, StageConfig
+from backends.hidden_state_codec import encode_hidden
 from testbed import tiny
 from tests.backends.cutting import stage_file
 
@@ -112,10 +112,10 @@ async def test_layers_that_need_their_place_are_measured(tmp_path: Path, name: s
 
 def test_the_rows_of_a_trial_differ() -> None:
     """Rows that were alike would all pick the same experts, and read an eighth of what others' rows do."""
-    run = Run(bytes(16), Role.MIDDLE, 64, Number.F16)
+    run = Run(bytes(16), Role.MIDDLE, 64, NumberFormat.F16)
     trial = TrialRun(None, run, BenchmarkMonitor(lambda: False, layer_benchmark.report_nothing, time.perf_counter))  # type: ignore[arg-type]
     rows = [trial._next_row() for _ in range(2 * layer_benchmark.ROWS)]
-    assert {len(row) for row in rows} == {Number.F16.row_bytes(64)}
+    assert {len(row) for row in rows} == {NumberFormat.F16.row_bytes(64)}
     assert len(set(rows)) == layer_benchmark.ROWS
     assert rows[: layer_benchmark.ROWS] == rows[layer_benchmark.ROWS :]
 
@@ -255,7 +255,7 @@ def forecast(speed: Speed, n_layers: int) -> dict[str, float]:
 
 async def facts(path: Path, role: Role, clock: Any) -> dict[str, float]:
     """The same steps on real weights."""
-    run = Run(os.urandom(16), role, 1024, Number.F16)
+    run = Run(os.urandom(16), role, 1024, NumberFormat.F16)
     config = StageConfig("llamacpp", str(path), "", role, Layers(0, 6), 1024, 8, 1024, 64, 1)
     async with await Worker.start("whole") as worker, asyncio.TaskGroup() as group:
         await open_run(worker, run, 1024, config)
@@ -264,7 +264,7 @@ async def facts(path: Path, role: Role, clock: Any) -> dict[str, float]:
         for slot in range(8 if run.samples else 0):
             await stage.begin(slot, 0, GREEDY, ())
         plain = np.resize(np.array([0.5, -0.5], np.float32), (1, 1024))
-        row = b"\x05\0\0\0" if run.samples else bytes(to_wire(plain, run.number))
+        row = b"\x05\0\0\0" if run.samples else bytes(encode_hidden(plain, run.number))
 
         async def took(segments: list[Segment]) -> float:
             rows = row * sum(segment.n_tokens for segment in segments)

@@ -20,7 +20,7 @@ from app.core.reasons import said
 from app.inference.worker.worker import LAST_LINES, FrameSplitter, Worker, environment
 from app.machine.hardware.cores import Threads
 from backends import worker_orders
-from backends.frames import BadFrame, Frame, Kind, encode
+from backends.frames import BadFrame, Frame, FrameKind, encode_frame
 from backends.worker import confine
 from testbed import tiny
 
@@ -31,7 +31,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 
 async def ready() -> Worker:
     worker = await Worker.start("worker", threads=Threads(3))
-    await worker.ask_parts(VOCABULARY, (worker_orders.Vocabulary, worker_orders.Pieces))
+    await worker.ask_parts(VOCABULARY, (worker_orders.VocabularyOpened, worker_orders.Pieces))
     return worker
 
 
@@ -76,13 +76,13 @@ async def test_a_lender_s_worker_steps_back() -> None:
         assert psutil.Process(worker.pid).nice() > psutil.Process().nice()
 
 
-@pytest.mark.skipif(confine.means().landlock == 0, reason="needs Landlock, of Linux 5.13")
+@pytest.mark.skipif(confine.supported_mechanisms().landlock == 0, reason="needs Landlock, of Linux 5.13")
 async def test_a_worker_reads_the_files_it_was_started_for_and_no_other(tmp_path: Path) -> None:
     own, other = (tiny.llama(tmp_path / f"{name}.gguf", layers=1) for name in ("own", "other"))
     async with await Worker.start("worker", reads=[own]) as worker:
         for path, is_read in ((own, True), (other, False)):
             order = worker_orders.OpenVocabulary(request=0, path=str(path))
-            asking = worker.ask_parts(order, (worker_orders.Vocabulary, worker_orders.Pieces))
+            asking = worker.ask_parts(order, (worker_orders.VocabularyOpened, worker_orders.Pieces))
             with nullcontext() if is_read else pytest.raises(BadInput, match="model_not_loaded"):
                 await asking
 
@@ -102,7 +102,7 @@ def test_every_worker_of_the_app_is_told_what_it_may_read() -> None:
 async def test_a_refused_order_is_explained_and_harms_nobody() -> None:
     async with await ready() as worker:
         with pytest.raises(BadInput) as raised:
-            await worker.ask(worker_orders.OpenVocabulary(request=0, path="fake:no=1"), worker_orders.Vocabulary)
+            await worker.ask(worker_orders.OpenVocabulary(request=0, path="fake:no=1"), worker_orders.VocabularyOpened)
         assert "fake:no=1" in said(raised.value)
         assert worker.died is None
 
@@ -182,7 +182,7 @@ async def test_a_worker_that_says_nonsense_is_ended() -> None:
     why = await worker.wait_dead()
     assert why.reason.code == "worker_garbled"
     worker = await ready()
-    worker.pipe_data_received(1, encode(Frame(Kind.TEXT, payload=b'{"order":"eval"}')))
+    worker.pipe_data_received(1, encode_frame(Frame(FrameKind.TEXT, payload=b'{"order":"eval"}')))
     assert (await worker.wait_dead()).reason.code == "worker_garbled"
 
 
@@ -199,7 +199,7 @@ async def test_cancelling_who_closes_leaves_no_process() -> None:
 
 
 def test_frames_are_cut_at_every_border() -> None:
-    frames = [encode(Frame(Kind.TEXT, payload=b"x" * size)) for size in (0, 1, 100, 5000)]
+    frames = [encode_frame(Frame(FrameKind.TEXT, payload=b"x" * size)) for size in (0, 1, 100, 5000)]
     stream = b"".join(frames)
     for size in (1, 7, 39, 40, 41, 500, len(stream)):
         cutter, result = FrameSplitter(), []

@@ -9,11 +9,11 @@ import pytest
 from app.core.reasons import SENTENCES
 from app.machine.hardware import engines
 from backends.worker import confine
-from backends.worker.confine import Walls
+from backends.worker.confine import Restrictions
 
 
 async def test_it_is_tried_as_a_worker_does_it() -> None:
-    assert await engines.probe_walls() == confine.means().walls
+    assert await engines.probe_walls() == confine.supported_mechanisms().walls
 
 
 @pytest.mark.parametrize("does", ["exit(3)", "print('{}]')", "print('{\"files\": 1}')"])
@@ -23,7 +23,7 @@ async def test_where_nobody_can_say_it_is_not_known(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_reason_is_the_system_s() -> None:
-    messages = {engines.walls_code(Walls(), system) for system in ("linux", "darwin", "win32")}
+    messages = {engines.walls_code(Restrictions(), system) for system in ("linux", "darwin", "win32")}
     assert messages == {"check_confined_neither", "check_confined_none"}
-    assert "Landlock" in SENTENCES[engines.walls_code(Walls(network=True))]
-    assert "seccomp" in SENTENCES[engines.walls_code(Walls(files=True))]
+    assert "Landlock" in SENTENCES[engines.walls_code(Restrictions(network=True))]
+    assert "seccomp" in SENTENCES[engines.walls_code(Restrictions(files=True))]

@@ -30,11 +30,11 @@ from app.node.placement import lenders
 from app.node.placement.lenders import StageAnswers
 from app.node.placement.stages import PlacementServices, Reservation, StageSet
 from app.node.planning.planning import Sizes
-from backends.contract import Number
+from backends.contract import NumberFormat
 from testbed import tiny
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
-SIZES = Sizes(Number.F16, 4, 512, 512, 64, Threads(1))
+SIZES = Sizes(NumberFormat.F16, 4, 512, 512, 64, Threads(1))
 
 
 class Lender:

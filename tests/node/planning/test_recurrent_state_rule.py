@@ -17,7 +17,7 @@ from app.core.planner.speed_estimates import Speed
 from app.core.reasons import said
 from app.machine.hardware.devices import memory_copy_s_per_byte
 from app.node.planning.planning import RecurrentStateRule
-from backends.contract import KEEP_ALL, KEPT_STATES, Keep
+from backends.contract import DEFAULT_CHECKPOINTS, MAX_CHECKPOINTS, CheckpointRule
 
 FAMILIES = Path(__file__).parents[2] / "families"
 SPEED = Speed(0.003, 0.001, 0, 0.06, 0, 0.0002, 0.005, 0.002)
@@ -43,7 +43,7 @@ async def test_a_hybrids_plan_says_what_is_kept() -> None:
     reason = await rule.with_reason(placed(hybrid, 1000), hybrid)
     assert reason.reasons[-1].code == "states_by_cost"
     assert "reading a token again" in said(reason.reasons[-1])
-    assert rule.keep(reason, hybrid) == Keep(KEPT_STATES, 1)  # tiny states, a slow machine
+    assert rule.keep(reason, hybrid) == CheckpointRule(MAX_CHECKPOINTS, 1)  # tiny states, a slow machine
     unknown = await rule.with_reason(placed(hybrid, 1000, speed=None), hybrid)
     assert unknown.reasons[-1].code == "states_kept"
 
@@ -77,7 +77,7 @@ async def test_without_room_nothing_is_kept() -> None:
     hybrid, rule = model("qwen3-5"), RecurrentStateRule(unread)
     result = placed(hybrid, 1000)
     needs = sum(stage.total_bytes for stage in result.stages)
-    reserved = KEPT_STATES * result.workload.slots * sum(hybrid.state_bytes)
+    reserved = MAX_CHECKPOINTS * result.workload.slots * sum(hybrid.state_bytes)
     tight = Candidate(result.machines[0].id, "den", needs - reserved)
     result = await rule.with_reason(replace(result, machines=(tight,)), hybrid)
     assert result.reasons[-1].code == "states_no_room"
@@ -89,7 +89,7 @@ async def test_models_without_states_say_nothing_of_them(name: str) -> None:
     plain, rule = model(name), RecurrentStateRule(unread)
     result = placed(plain, 1000)
     assert await rule.with_reason(result, plain) == result
-    assert rule.keep(result, plain) == KEEP_ALL
+    assert rule.keep(result, plain) == DEFAULT_CHECKPOINTS
 
 
 def test_copying_is_measured() -> None:

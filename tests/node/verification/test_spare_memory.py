@@ -24,13 +24,15 @@ from app.machine.hardware.cores import Threads
 from app.node.planning.planning import Sizes
 from app.node.verification.spare_memory import SpareMemory
 from app.node.verification.verifier import FOLDER, SampleRecomputer
-from backends.contract import Layers, Number, Role
+from backends.contract import Layers, NumberFormat, Role
 from testbed import tiny
 
 GIB, WIDTH = 1 << 30, 256
-SIZES = Sizes(Number.F16, 4, 512, 512, 64, Threads(1))
+SIZES = Sizes(NumberFormat.F16, 4, 512, 512, 64, Threads(1))
 DEN, ATTIC = (MachineId(c * 64) for c in "da")
-SAMPLE = Sample(Run(bytes(16), Role.MIDDLE, WIDTH, Number.F16), 16, bytes(16 * Number.F16.row_bytes(WIDTH)), b"")
+SAMPLE = Sample(
+    Run(bytes(16), Role.MIDDLE, WIDTH, NumberFormat.F16), 16, bytes(16 * NumberFormat.F16.row_bytes(WIDTH)), b""
+)
 
 
 class Place:

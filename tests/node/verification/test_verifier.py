@@ -32,12 +32,12 @@ from app.node.planning.planning import Sizes
 from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
 from app.node.verification.verifier import FOLDER, MOST_TRIES, RecomputedRows, SampleCheck, SampleRecomputer, Verifier
-from backends.contract import Layers, Number, Role, Segment
-from backends.hidden_state_codec import to_wire
+from backends.contract import Layers, NumberFormat, Role, Segment
+from backends.hidden_state_codec import encode_hidden
 from testbed import tiny
 
 DEN, ATTIC, SHED = (MachineId(c * 64) for c in "das")
-SIZES = Sizes(Number.F16, 4, 512, 512, 64, Threads(1))
+SIZES = Sizes(NumberFormat.F16, 4, 512, 512, 64, Threads(1))
 WIDTH, MUCH = 256, 1 << 40
 PROCESSOR = "the same processor"
 SEED = 11
@@ -91,7 +91,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 
 @asynccontextmanager
-async def lender(scene: Scene, *numbers: Number) -> AsyncIterator[list[Any]]:
+async def lender(scene: Scene, *numbers: NumberFormat) -> AsyncIterator[list[Any]]:
     """A worker with the lender's run, once for each number type of the wire."""
     cut = scene.shelf.cut(scene.entry, scene.stage.layers, Role.MIDDLE)
     path = str(await asyncio.to_thread(scene.stages.write_stage, cut))
@@ -109,10 +109,10 @@ async def lender(scene: Scene, *numbers: Number) -> AsyncIterator[list[Any]]:
             task.cancel()
 
 
-def hidden(chance: random.Random, n_rows: int, number: Number) -> bytes:
+def hidden(chance: random.Random, n_rows: int, number: NumberFormat) -> bytes:
     """Hidden states as they come over the wire."""
     rows = [[chance.gauss(0, 1) for _ in range(WIDTH)] for _ in range(n_rows)]
-    return bytes(to_wire(np.asarray(rows, dtype=np.float32), number))
+    return bytes(encode_hidden(np.asarray(rows, dtype=np.float32), number))
 
 
 async def answered(client: Any, chance: random.Random, slot: int, n_rows: int) -> Sample:
@@ -125,29 +125,34 @@ async def answered(client: Any, chance: random.Random, slot: int, n_rows: int) -
 
 def with_error(sample: Sample, share: float) -> Sample:
     """Three of its rows are a little off."""
-    rows = [list(row) for row in rows_of(sample.answered, WIDTH, Number.F16)]
+    rows = [list(row) for row in rows_of(sample.answered, WIDTH, NumberFormat.F16)]
     for row in rows[5:8]:
         row[::2] = [value * (1 + share) for value in row[::2]]
-    return replace(sample, answered=bytes(to_wire(np.asarray(rows, dtype=np.float32), Number.F16)))
+    return replace(sample, answered=bytes(encode_hidden(np.asarray(rows, dtype=np.float32), NumberFormat.F16)))
 
 
 async def test_honest_answers_are_never_blamed_and_a_small_error_in_some_rows_is_found(scene: Scene) -> None:
     """Twenty prompts of different lengths, with others in the same cells, and each type of number on the wire."""
     chance, whole = random.Random(SEED), [scene.stage.layers]
-    async with lender(scene, Number.F32, Number.F16, Number.Q8) as runs, await Worker.start("the check") as checking:
+    async with (
+        lender(scene, NumberFormat.F32, NumberFormat.F16, NumberFormat.Q8) as runs,
+        await Worker.start("the check") as checking,
+    ):
         for n in range(20):
             n_rows = chance.choice((16, 31, 40, 63, 64))
             sample = await answered(runs[n % 3], chance, n % 4, n_rows)
             again = await scene.computing.compute_in_parts(checking, scene.stage, whole, sample)
             check, number = SampleCheck(scene.plan, sample, again), sample.run.number
             assert check.compare(sample.answered, ATTIC) is Finding.AGREES, (n, number, n_rows)
-            if number is Number.F16:
+            if number is NumberFormat.F16:
                 wrong = with_error(sample, 0.3)
                 assert check.compare(wrong.answered, ATTIC) is Finding.DIFFERS
         parts = [Layers(1, 2), Layers(2, 3)]
         in_two = await scene.computing.compute_in_parts(checking, scene.stage, parts, sample)
         assert in_two == again
-        noise = largest_distance(*(rows_of(way, WIDTH, Number.F32) for way in (again.with_flash, again.without_flash)))
+        noise = largest_distance(
+            *(rows_of(way, WIDTH, NumberFormat.F32) for way in (again.with_flash, again.without_flash))
+        )
         assert 0 < noise < 0.1
     assert not any(check_file(scene, part) for part in parts)
 
@@ -166,7 +171,7 @@ async def sample(scene: Scene) -> Sample:
     scene.third = None
     scene.quarantine._since.clear()
     scene.samples._kept.clear()
-    async with lender(scene, Number.F16) as (run,):
+    async with lender(scene, NumberFormat.F16) as (run,):
         return await answered(run, random.Random(SEED), 0, 32)
 
 
@@ -229,11 +234,11 @@ async def test_huge_values_of_a_row_in_8_bits_blame_nobody(scene: Scene, n_huge:
     rows[0, 7 : 32 * n_huge : 32] = 127.0
     lied = rows.copy()
     lied[0, 8:] *= -1
-    data, other = (bytes(to_wire(rows * np.float32(by), Number.F32)) for by in (1, 1.001))
-    run = Run(bytes(16), Role.MIDDLE, width, Number.Q8)
-    honest, wrong = (bytes(to_wire(has, Number.Q8)) for has in (rows, lied))
+    data, other = (bytes(encode_hidden(rows * np.float32(by), NumberFormat.F32)) for by in (1, 1.001))
+    run = Run(bytes(16), Role.MIDDLE, width, NumberFormat.Q8)
+    honest, wrong = (bytes(encode_hidden(has, NumberFormat.Q8)) for has in (rows, lied))
     check = SampleCheck(scene.plan, Sample(run, 16, b"", honest), RecomputedRows(data, other))
-    assert largest_distance(rows_of(honest, width, Number.Q8), rows_of(data, width, Number.F32)) < 0.013
+    assert largest_distance(rows_of(honest, width, NumberFormat.Q8), rows_of(data, width, NumberFormat.F32)) < 0.013
     assert check.compare(honest, ATTIC) is Finding.AGREES
     assert check.compare(wrong, ATTIC) is Finding.DIFFERS
 
