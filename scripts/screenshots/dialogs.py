@@ -13,7 +13,7 @@ from app.gui.diagnostics.dialogs import open_doctor, open_save_dialog
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.models.folder_dialog import FolderSheet
 from app.gui.pool.pool_page import PoolPage
-from app.gui.settings.privacy import EraseSheet
+from app.gui.settings.privacy import EraseDialog
 from scripts.screenshots.camera import PAINT_MS, SETTLE_MS, Camera, wait
 
 CHECKS_MS = 12_000  # maximum duration of a doctor check, which calls every machine
@@ -52,7 +52,7 @@ def _other_dialogs(camera: Camera) -> Iterator[tuple[str, Callable[[], object]]]
     services, window = camera.services, camera.window
     yield "doctor", lambda: open_doctor(services, window)
     yield "diagnostics", lambda: open_save_dialog(services, window)
-    yield "erase", EraseSheet(services, window).open
+    yield "erase", EraseDialog(services, window).open
     yield "folder", FolderSheet(services, str(services.folder), window).open
 
 

@@ -14,7 +14,7 @@ from app.core.chat import Chat, ChatId
 from app.core.errors import AppError
 from app.decoding import convert
 from app.gui.app.app_context import AppContext
-from app.gui.app.application import QuitSheet
+from app.gui.app.application import QuitDialog
 from app.gui.app.node_dialog import Sheet
 from app.gui.app.page import Page
 from app.gui.chat.chat_settings import ChatSettings, ModelLimits
@@ -26,13 +26,13 @@ from app.gui.diagnostics.save_dialog import SaveDialog
 from app.gui.look.theme import Scheme
 from app.gui.models.folder_dialog import FolderSheet
 from app.gui.models.models_page import Removal
-from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
-from app.gui.pool.join_dialog import JoinSheet
-from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet
+from app.gui.pool.household_dialogs import AddMachineDialog, LeaveHouseholdDialog
+from app.gui.pool.join_dialog import JoinHouseholdDialog
+from app.gui.pool.machine_dialogs import InterfaceDialog, RemoveMachineDialog, RenameMachineDialog, RolesDialog
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.settings.about import TextDialog
-from app.gui.settings.privacy import EraseSheet, TurningDialog
-from app.gui.settings.upstreams import AddServer, ForgetServer
+from app.gui.settings.privacy import EncryptionDialog, EraseDialog
+from app.gui.settings.upstreams import AddServerDialog, RemoveServerDialog
 from app.gui.widgets.buttons import wrapping
 from app.gui.widgets.dialog import HEIGHT, NameDialog
 from app.gui.widgets.flow import Flow
@@ -61,22 +61,22 @@ def nothing(*_: object) -> None:
 
 
 def ways(services: AppContext, machine: MachineFacts, parent: QWidget) -> Sheet:
-    made = InterfaceSheet(services, machine, nothing, parent)
+    made = InterfaceDialog(services, machine, nothing, parent)
     made._fill(convert(INTERFACES, Settings))
     return made
 
 
 SHEETS: dict[str, Make] = {
-    "rename": lambda services, machine, parent: RenameSheet(services, machine, nothing, parent),
-    "roles": lambda services, machine, parent: RolesSheet(services, machine, nothing, parent),
-    "remove": lambda services, machine, parent: RemoveSheet(services, machine, nothing, parent),
+    "rename": lambda services, machine, parent: RenameMachineDialog(services, machine, nothing, parent),
+    "roles": lambda services, machine, parent: RolesDialog(services, machine, nothing, parent),
+    "remove": lambda services, machine, parent: RemoveMachineDialog(services, machine, nothing, parent),
     "interface": ways,
-    "add": lambda services, _, parent: AddSheet(services, parent),
-    "join": lambda services, _, parent: JoinSheet(services, parent, ""),
-    "server": lambda services, _, parent: AddServer(services, (), nothing, parent),
-    "forget": lambda services, _, parent: ForgetServer(services, "barn", nothing, parent),
-    "leave": lambda services, _, parent: LeaveSheet(services, parent),
-    "erase": lambda services, _, parent: EraseSheet(services, parent),
+    "add": lambda services, _, parent: AddMachineDialog(services, parent),
+    "join": lambda services, _, parent: JoinHouseholdDialog(services, parent, ""),
+    "server": lambda services, _, parent: AddServerDialog(services, (), nothing, parent),
+    "forget": lambda services, _, parent: RemoveServerDialog(services, "barn", nothing, parent),
+    "leave": lambda services, _, parent: LeaveHouseholdDialog(services, parent),
+    "erase": lambda services, _, parent: EraseDialog(services, parent),
     "folder": lambda services, _, parent: FolderSheet(services, "/media/disk/models", parent),
 }
 
@@ -134,7 +134,7 @@ def test_a_code_and_the_address_below_it_are_whole(qtbot: QtBot, at_lone: Desk, 
     window = QWidget()
     qtbot.addWidget(window)
     window.resize(NARROW, 600)
-    sheet = AddSheet(at_lone.services, window)
+    sheet = AddMachineDialog(at_lone.services, window)
     sheet.show()
     qtbot.waitUntil(lambda: bool(sheet.code), timeout=5000)
     qtbot.wait(20)
@@ -219,10 +219,10 @@ OTHERS: dict[str, Opens] = {
     "name": lambda services, parent: NameDialog(services.theme, "Save as preset", "Name", nothing, parent),
     "license": lambda services, parent: TextDialog(services, "License", "All rights. " * 999, parent),
     "text": lambda services, parent: TextWindow(services.theme, "A long text. " * 999, parent),
-    "turning": lambda services, parent: TurningDialog(services.lock, parent, on=True),
+    "turning": lambda services, parent: EncryptionDialog(services.lock, parent, on=True),
     "locked": lambda services, parent: LockedChats(services.lock, services.theme, QWidget(), parent).ask_new_history(),
     "link": lambda services, parent: ask_link(services.theme, parent, ANSWER, nothing),
-    "quit": lambda services, parent: QuitSheet(services, ["Chat", "Models"], nothing, parent),
+    "quit": lambda services, parent: QuitDialog(services, ["Chat", "Models"], nothing, parent),
 }
 
 

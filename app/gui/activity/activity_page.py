@@ -8,7 +8,7 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QWidget
 
 from app.gui.activity.bench_view import BenchView
-from app.gui.activity.journal_feed import Feed
+from app.gui.activity.journal_feed import JournalFeed
 from app.gui.activity.log_view import LogView
 from app.gui.activity.overview import Overview
 from app.gui.app.app_context import AppContext
@@ -28,7 +28,7 @@ class ActivityPage(Page):
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
         self.title.setText(self.tr("Activity"))
-        self.feed = Feed(services.pool, self)
+        self.feed = JournalFeed(services.pool, self)
         self.tabs = QTabBar()
         self.tabs.setAccessibleName(self.tr("Sections of this page"))
         self.tabs.setDrawBase(False)

@@ -40,7 +40,7 @@ TOGETHER, LOADING, ALONE, BACK = "together", "loading", "alone", "back"
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class BenchmarkSize:
     """The size of a benchmark: prompt and output tokens, levels of concurrency, and the maximum number of rounds.
 
     seconds: the time budget. A round starts only if it is expected to end in time, but every concurrency level gets
@@ -55,22 +55,22 @@ class Extent:
     seconds: float
 
 
-QUICK = Extent("quick", prompt=128, output=64, streams=(1,), runs=5, seconds=25.0)
-FULL = Extent("full", prompt=512, output=256, streams=(1, 8), runs=5, seconds=280.0)
+QUICK = BenchmarkSize("quick", prompt=128, output=64, streams=(1,), runs=5, seconds=25.0)
+FULL = BenchmarkSize("full", prompt=512, output=256, streams=(1, 8), runs=5, seconds=280.0)
 SLOTS = 4  # simultaneous conversations that every placement supports
 
 
-def fitted(extent: Extent, context: int, users: int) -> Extent:
+def fitted(extent: BenchmarkSize, context: int, users: int) -> BenchmarkSize:
     """Return the extent reduced to what fits into the context and the slots of a placement."""
     whole = extent.prompt + extent.output
     shrink = min(1.0, context / whole)
     prompt, output = max(1, int(extent.prompt * shrink)), max(2, int(extent.output * shrink))
     room = context * users // (prompt + output)
     streams = tuple(n for n in dict.fromkeys(min(n, max(users, SLOTS), room) for n in extent.streams) if n)
-    return Extent(extent.name, prompt, output, streams or (1,), extent.runs, extent.seconds)
+    return BenchmarkSize(extent.name, prompt, output, streams or (1,), extent.runs, extent.seconds)
 
 
-def expected_seconds(extent: Extent, loaded: LoadedModel | None) -> float:
+def expected_seconds(extent: BenchmarkSize, loaded: LoadedModel | None) -> float:
     """Return the expected duration according to the forecast for the loaded model, or the time budget without one."""
     if loaded is None or loaded.forecast is None or not loaded.forecast.decode_tok_s:
         return extent.seconds
@@ -139,7 +139,7 @@ class BenchRun(QObject):
         self,
         client: NodeClient,
         loaded: LoadedModel,
-        extent: Extent,
+        extent: BenchmarkSize,
         n_vocab: int | None,
         seed: int,
         watts: Watts = lambda _: None,
@@ -268,14 +268,14 @@ class PowerMeter(QObject):
         self._readings: list[float | None] = []
         self._began = 0.0
         self._timer = QTimer(self)
-        self._timer.timeout.connect(self.look)
+        self._timer.timeout.connect(self.sample)
 
     def begin(self) -> None:
         self._readings.clear()
         self._began = self._clock()
         self._timer.start(METER_MS)
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Take a reading. The timer calls this every second."""
         if self._clock() - self._began >= SETTLE_S:
             self._readings.append(self._read())
@@ -287,7 +287,7 @@ class PowerMeter(QObject):
         return statistics.fmean(known) if known and len(known) == len(self._readings) else None
 
 
-def bench_of(loaded: LoadedModel, run: BenchRun, results: Sequence[Result]) -> Bench:
+def bench_record(loaded: LoadedModel, run: BenchRun, results: Sequence[Result]) -> Bench:
     """Return the record to store for a finished run."""
     return Bench(
         at=time.time(),
@@ -328,7 +328,7 @@ class Comparison(QObject):
         client: NodeClient,
         loaded: LoadedModel,
         machines: Sequence[str],
-        extent: Extent,
+        extent: BenchmarkSize,
         n_vocab: int | None,
         seed: int,
         watts: Watts = lambda _: None,
@@ -394,7 +394,7 @@ class Comparison(QObject):
 
     def _measured(self, loaded: LoadedModel, run: BenchRun, results: Sequence[Result]) -> None:
         self._run = None
-        self._benches.append(bench_of(loaded, run, results))
+        self._benches.append(bench_record(loaded, run, results))
         if self._step == TOGETHER:
             self._load(LOADING, host_only_request(self._loaded, self._machines))
         else:

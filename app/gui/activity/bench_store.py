@@ -125,17 +125,17 @@ class BenchStore:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "benchmarks.json"
-        self.kept: list[Bench] = self._read()
+        self.benchmarks: list[Bench] = self._read()
 
     def add(self, bench: Bench) -> None:
         """Store a benchmark as the newest. Raises OSError."""
-        self.keep([bench, *self.kept])
+        self.replace_all([bench, *self.benchmarks])
 
-    def keep(self, benches: Sequence[Bench]) -> None:
+    def replace_all(self, benches: Sequence[Bench]) -> None:
         """Replace all stored benchmarks. Raises OSError; the list in memory changes even then."""
-        self.kept = list(benches[:MOST_KEPT])
+        self.benchmarks = list(benches[:MOST_KEPT])
         part = self._file.with_suffix(".part")
-        part.write_bytes(msgspec.json.encode(_File(self.kept)))
+        part.write_bytes(msgspec.json.encode(_File(self.benchmarks)))
         os.replace(part, self._file)
 
     def _read(self) -> list[Bench]:

@@ -22,10 +22,10 @@ from app.gui.activity.bench_run import (
     LOADING,
     QUICK,
     TOGETHER,
+    BenchmarkSize,
     BenchRun,
     Comparison,
-    Extent,
-    bench_of,
+    bench_record,
     expected_seconds,
     power_draw_watts,
 )
@@ -177,7 +177,7 @@ class EarlierBenchmarks(QWidget):
 
     def add(self, bench: Bench) -> None:
         """Store a benchmark and show it."""
-        self._write([bench, *self.store.kept])
+        self._write([bench, *self.store.benchmarks])
 
     def save(self, file: Path) -> None:
         """Save a report of the selected benchmark. Raises BadInput."""
@@ -185,7 +185,7 @@ class EarlierBenchmarks(QWidget):
             bench_report.save(self.shown, file, self._services.theme)
 
     def _remove(self) -> None:
-        before = list(self.store.kept)
+        before = list(self.store.benchmarks)
         self._write([bench for bench in before if bench is not self.shown])
         undo = (self.tr("Undo"), lambda: self._restore(before))
         self._page.notice.say(self.tr("Benchmark removed."), "info", undo)
@@ -196,7 +196,7 @@ class EarlierBenchmarks(QWidget):
 
     def _write(self, kept: list[Bench]) -> None:
         try:
-            self.store.keep(kept)
+            self.store.replace_all(kept)
         except OSError as error:
             self._page.fail(AppError("bench_unkept", why=os_cause(error)))
         self._list()
@@ -223,7 +223,7 @@ class EarlierBenchmarks(QWidget):
             self._page.notice.say(words.format(file=file.name))
 
     def _list(self) -> None:
-        kept = self.store.kept
+        kept = self.store.benchmarks
         self.table.show_all(kept)
         self.setVisible(bool(kept))
         if kept:
@@ -239,7 +239,9 @@ class EarlierBenchmarks(QWidget):
     def _compared(self, bench: Bench) -> str:
         """Compare the speed with that of the previous benchmark of the same model and extent, if there is one."""
         kind = (bench.model, bench.extent)
-        before = next((old for old in self.store.kept if (old.model, old.extent) == kind and old.at < bench.at), None)
+        before = next(
+            (old for old in self.store.benchmarks if (old.model, old.extent) == kind and old.at < bench.at), None
+        )
         now, was = bench.mean("decode_tok_s"), before.mean("decode_tok_s") if before else None
         if before is None or not now or not was:
             return ""
@@ -294,7 +296,7 @@ class BenchView(QWidget):
     def is_busy(self) -> bool:
         return self.run is not None or self._call is not None
 
-    def begin(self, extent: Extent, anyway: bool = False, compare: bool = False) -> None:
+    def begin(self, extent: BenchmarkSize, anyway: bool = False, compare: bool = False) -> None:
         """Benchmark the loaded model. Show a notice instead if no model is loaded or answers are in progress.
 
         anyway: run even if answers are in progress. compare: also benchmark the model on its host alone, then
@@ -342,7 +344,7 @@ class BenchView(QWidget):
         loaded = self._services.pool.now.loaded
         return loaded if loaded is not None and loaded.state == "ready" else None
 
-    def _start(self, extent: Extent, models: Models, compare: bool) -> None:
+    def _start(self, extent: BenchmarkSize, models: Models, compare: bool) -> None:
         self._call = None
         loaded = self._ready_model()
         if loaded is None:
@@ -360,7 +362,7 @@ class BenchView(QWidget):
         else:
             run = single = BenchRun(client, loaded, extent, n_vocab, seed, self._watts)
             run.progressed.connect(self._show_progress)
-            run.finished.connect(lambda results: self._finished(bench_of(loaded, single, results)))
+            run.finished.connect(lambda results: self._finished(bench_record(loaded, single, results)))
         self.run = run
         run.failed.connect(self._failed)
         run.start()
@@ -409,7 +411,7 @@ class BenchView(QWidget):
         self.first.setText(self.tr("Measure now") if ready else self.tr("Open the Models page"))
         self.compare.setVisible(ready is not None and len({stage.id for stage in ready.stages}) > 1)
         self._progress.setVisible(runs)
-        self._empty.setVisible(not self.earlier.store.kept)
+        self._empty.setVisible(not self.earlier.store.benchmarks)
         text = self.tr("Load a model first, then measure it.")
         if ready is not None:
             text = self.tr("Measures {model} as it is loaded now.").format(model=model_name(ready.model))

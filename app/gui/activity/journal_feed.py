@@ -65,7 +65,7 @@ def is_comparable(answer: AnswerEntry) -> bool:
     return answer.alone and answer.tokens >= LEAST_TOKENS and all(known)
 
 
-def shares_faster(answer: AnswerEntry) -> tuple[float, float]:
+def relative_speedups(answer: AnswerEntry) -> tuple[float, float]:
     """Return by what fraction the first token and the decode speed were faster than forecast (0.1: 10 % faster)."""
     first = (answer.forecast_ttft_s or 0.0) / (answer.ttft_s or 1.0) - 1
     return first, (answer.decode_tok_s or 0.0) / (answer.forecast_tok_s or 1.0) - 1
@@ -85,7 +85,7 @@ def event_sentence(event: EventEntry) -> str:
     return said(Reason(event.code, facts))
 
 
-class Feed(QObject):
+class JournalFeed(QObject):
     """The journal entries received so far, newest last.
 
     The feed requests new entries when the snapshot reports them, and polls the work in progress while a page is

@@ -10,7 +10,7 @@ from PySide6.QtGui import QIcon, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QLineEdit, QStackedLayout, QTableView, QWidget
 
 from app.api.computer import AnswerEntry
-from app.gui.activity.journal_feed import Feed, event_sentence
+from app.gui.activity.journal_feed import JournalFeed, event_sentence
 from app.gui.app import navigation
 from app.gui.look import formats, sizes
 from app.gui.look.drawing import icon
@@ -81,7 +81,9 @@ class LogModel(QAbstractTableModel):
 class LogView(QWidget):
     """The Log tab. If the log is empty, a button opens the chat by calling `go(page)`."""
 
-    def __init__(self, theme: Theme, feed: Feed, go: Callable[[str], object], parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, feed: JournalFeed, go: Callable[[str], object], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._theme, self._feed = theme, feed
         self._model = LogModel(theme)

@@ -12,7 +12,13 @@ from PySide6.QtWidgets import QAbstractItemView, QFrame, QSizePolicy, QTableView
 from app.api.computer import AnswerEntry
 from app.core.planner.speed_estimates import is_rough
 from app.core.scheduler.requester import OWNER, Requester
-from app.gui.activity.journal_feed import Feed, computed_seconds, forecast_errors, is_comparable, shares_faster
+from app.gui.activity.journal_feed import (
+    JournalFeed,
+    computed_seconds,
+    forecast_errors,
+    is_comparable,
+    relative_speedups,
+)
 from app.gui.activity.now_card import NowCard, jobs_of
 from app.gui.activity.timeline import Timeline
 from app.gui.app import navigation
@@ -39,7 +45,7 @@ SOLID, HATCHED, DOT, SQUARE = "solid", "hatched", "dot", "square"  # shapes of l
 class Overview(QWidget):
     """The cards of the Overview tab."""
 
-    def __init__(self, services: AppContext, feed: Feed) -> None:
+    def __init__(self, services: AppContext, feed: JournalFeed) -> None:
         super().__init__()
         self._services, self._feed = services, feed
         self.now = NowCard(services.theme)
@@ -172,7 +178,7 @@ class ForecastChart(QWidget):
     def show_answers(self, answers: Sequence[AnswerEntry]) -> str:
         """Plot the answers that can be compared with their forecast. Return a sentence on the median errors, or ""."""
         compared = [answer for answer in answers if is_comparable(answer)]
-        self._errors = [shares_faster(answer) for answer in compared[-MOST_SHOWN:]]
+        self._errors = [relative_speedups(answer) for answer in compared[-MOST_SHOWN:]]
         sentence = self._sentence([forecast_errors(answer) for answer in compared])
         self.setAccessibleDescription(sentence)
         self.update()
@@ -259,7 +265,7 @@ class ForecastChart(QWidget):
                     painter.drawRect(mark)
 
 
-class Mark(QWidget):
+class LegendMarker(QWidget):
     """A marker of the legend, drawn as in the chart."""
 
     def __init__(self, theme: Theme, token: str, shape: str) -> None:
@@ -295,7 +301,7 @@ class Legend(QWidget):
         box = Flow(gap=sizes.M)
         for token, shape, words in keys:
             key = QWidget()
-            key.setLayout(row(Mark(theme, token, shape), label(words, "caption"), gap=sizes.XS))
+            key.setLayout(row(LegendMarker(theme, token, shape), label(words, "caption"), gap=sizes.XS))
             box.addWidget(key)
         self.setLayout(box)
 

@@ -16,7 +16,7 @@ from app.gui.look.theme import Theme
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BarSegment:
     """A segment of a bar: its fraction of the width, its color, and whether it is hatched."""
 
     share: float
@@ -25,11 +25,11 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LabeledBar:
     """A bar with a name on its left and figures on its right."""
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[BarSegment, ...]
     words: str
 
 
@@ -43,15 +43,15 @@ class Bars(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._lines: tuple[Line, ...] = ()
+        self._lines: tuple[LabeledBar, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.updateGeometry)
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[LabeledBar, ...]:
         return self._lines
 
-    def show_lines(self, lines: tuple[Line, ...]) -> None:
+    def show_lines(self, lines: tuple[LabeledBar, ...]) -> None:
         """Replace the bars."""
         self._lines = lines
         description = "; ".join(f"{line.name}: {line.words}" for line in lines)
@@ -73,7 +73,7 @@ class Bars(QWidget):
             self._paint(painter, line, place * self._theme.px(LINE))
         painter.end()
 
-    def _paint(self, painter: QPainter, line: Line, top: int) -> None:
+    def _paint(self, painter: QPainter, line: LabeledBar, top: int) -> None:
         high, gap = self._theme.px(LINE), self._theme.px(sizes.M)
         names, words = round(self.width() * NAME_SHARE), round(self.width() * WORDS_SHARE)
         middle = Qt.AlignmentFlag.AlignVCenter
@@ -91,7 +91,7 @@ class Bars(QWidget):
         painter.drawText(place, left, shown)
 
 
-def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[Piece, ...], theme: Theme) -> None:
+def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[BarSegment, ...], theme: Theme) -> None:
     """Paint the segments of a bar from left to right on a pale background."""
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.color("hairline"))
@@ -119,14 +119,14 @@ class Timeline(Bars):
         machines = share_lines(by_machine(answer.stages), computed_seconds(answer))
         self.show_lines((self._phases(answer), *machines))
 
-    def _phases(self, answer: AnswerEntry) -> Line:
+    def _phases(self, answer: AnswerEntry) -> LabeledBar:
         decode_s = decode_seconds(answer)
         reads_s = max(0.0, (answer.ttft_s or 0.0) - answer.queued_s)
         whole_s = max(answer.queued_s + reads_s + decode_s, 1e-9)
         pieces = (
-            Piece(answer.queued_s / whole_s, "warning", True),
-            Piece(reads_s / whole_s, "muted"),
-            Piece(decode_s / whole_s, "accent"),
+            BarSegment(answer.queued_s / whole_s, "warning", True),
+            BarSegment(reads_s / whole_s, "muted"),
+            BarSegment(decode_s / whole_s, "accent"),
         )
         words = self.tr("reading {reads}, writing {writes}").format(
             reads=formats.seconds(reads_s), writes=formats.seconds(decode_s)
@@ -134,10 +134,10 @@ class Timeline(Bars):
         if answer.queued_s >= 0.05:
             waits = formats.seconds(answer.queued_s)
             words = self.tr("waiting {waits}, {others}").format(waits=waits, others=words)
-        return Line(self.tr("Answer"), pieces, words)
+        return LabeledBar(self.tr("Answer"), pieces, words)
 
 
-def share_lines(machines: Sequence[MachineWork], whole_s: float) -> tuple[Line, ...]:
+def share_lines(machines: Sequence[MachineWork], whole_s: float) -> tuple[LabeledBar, ...]:
     """Return a bar for each machine with its computing and waiting time as fractions of `whole_s`."""
     whole_s = max(whole_s, 1e-9)
     lines = []
@@ -147,6 +147,6 @@ def share_lines(machines: Sequence[MachineWork], whole_s: float) -> tuple[Line, 
         words = QCoreApplication.translate("Bars", "computing {busy}, waiting {wait}").format(
             busy=formats.percent(busy), wait=formats.percent(wait)
         )
-        pieces = (Piece(busy, "good"), Piece(wait, "warning", True))
-        lines.append(Line(machine.machine, pieces, words))
+        pieces = (BarSegment(busy, "good"), BarSegment(wait, "warning", True))
+        lines.append(LabeledBar(machine.machine, pieces, words))
     return tuple(lines)

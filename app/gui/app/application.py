@@ -28,7 +28,7 @@ from app.gui.app.node_dialog import Sheet
 from app.gui.app.preferences import Preferences
 from app.gui.app.single_instance import SingleInstance, claim_lock
 from app.gui.app.tray import Tray
-from app.gui.app.window import Told, Window
+from app.gui.app.window import NoticeContent, Window
 from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look.accessibility import FocusRing
 from app.gui.look.drawing import icon
@@ -133,14 +133,14 @@ def python_signals() -> Iterator[None]:
             notifier.setEnabled(False)
 
 
-class CrashWatch:
+class CrashRecorder:
     """A crash recorder: while it is entered, a crash of the window writes a stack trace that the next start reads."""
 
     def __init__(self, logs: Path) -> None:
-        self._logs, self.details = logs, put_aside(logs)
+        self._logs, self.details = logs, take_crash_trace(logs)
         self._file: TextIO | None = None
 
-    def __enter__(self) -> CrashWatch:
+    def __enter__(self) -> CrashRecorder:
         try:
             self._logs.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = (self._logs / NAME).open("w", encoding="utf-8")
@@ -154,19 +154,19 @@ class CrashWatch:
             faulthandler.disable()
             self._file.close()
 
-    def tell(self, window: Window) -> None:
+    def report(self, window: Window) -> None:
         """Report that the previous window crashed, with a button that copies the details."""
         if self.details:
             window.say(self._words)
 
-    def _words(self, _: Window) -> Told:
+    def _words(self, _: Window) -> NoticeContent:
         translate, details = QCoreApplication.translate, self.details
         sentence = translate("Diagnostics", "Poolhouse closed unexpectedly last time. Nothing was sent to anyone.")
         copy = (translate("Diagnostics", "Copy details"), lambda: QGuiApplication.clipboard().setText(details))
         return sentence, (copy,)
 
 
-def put_aside(logs: Path) -> str:
+def take_crash_trace(logs: Path) -> str:
     """Return the stack trace of the last crash and rename its file, or return "" after a normal exit."""
     file = logs / NAME
     try:
@@ -178,7 +178,7 @@ def put_aside(logs: Path) -> str:
     return details
 
 
-class QuitSheet(Sheet):
+class QuitDialog(Sheet):
     """A confirmation dialog for quitting during unfinished work.
 
     where: the titles of the busy pages. leave: quits.
@@ -240,12 +240,12 @@ class Application:
             Motion(app, preferences), ImportQueue(pool, preferences, self._app), renew=self._renew,
         )  # fmt: skip
         self._make_window()
-        self._crashes = CrashWatch(launcher.home / "logs")
+        self._crashes = CrashRecorder(launcher.home / "logs")
         self._single = SingleInstance(launcher.home, self._app)
         self._single.show.connect(self._bring_to_front)
         pool.start()
         self._first_page(preferences)
-        self._crashes.tell(self.window)
+        self._crashes.report(self.window)
         self._warming = PagePreloader(self._app)
         if hidden:
             self.tray.start_hidden()
@@ -266,9 +266,9 @@ class Application:
         where = self.window.busy_pages
         if not where:
             self.quit()
-        elif self.window.findChild(QuitSheet) is None:
+        elif self.window.findChild(QuitDialog) is None:
             self.window.bring_to_front()
-            QuitSheet(self.services, where, self.quit, self.window).open()
+            QuitDialog(self.services, where, self.quit, self.window).open()
 
     def quit(self) -> None:
         """Close the window, and stop the node if this window started it. The node drains before it exits."""
@@ -320,7 +320,7 @@ class Application:
 
     def _closing(self) -> bool:
         """Hide or minimize the window instead of closing it. Return whether that was done."""
-        return self.tray.keeps(self.window)
+        return self.tray.hide_window(self.window)
 
     def _go(self, name: str) -> None:
         if self._window is not None:

@@ -20,11 +20,11 @@ from app.gui.app.window import Window
 from app.gui.look import sizes
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import said
-from app.gui.this_computer.lending_store import is_manual_pause, state_word, users
+from app.gui.this_computer.lending_store import is_manual_pause, state_word, user_names
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class Notification:
     """A desktop notification.
 
     page: the address shown on a click. model: the name of the model whose interrupted answer is shown instead, if
@@ -37,27 +37,27 @@ class News:
     model: str = ""
 
 
-def news(before: Snapshot | None, now: Snapshot) -> list[News]:
+def notifications(before: Snapshot | None, now: Snapshot) -> list[Notification]:
     """Return notifications about changes between two snapshots that the user is waiting for or must know about."""
     if before is None:
         return []
     return [*_pairing(before, now), *_downloads(before, now), *_lost_models(before, now)]
 
 
-def _pairing(before: Snapshot, now: Snapshot) -> list[News]:
+def _pairing(before: Snapshot, now: Snapshot) -> list[Notification]:
     tr = QCoreApplication.translate
     title = tr("Tray", "Pairing attempt")
     paired = _paired(now)
     if paired is not None and paired != _paired(before):
         text = tr("Tray", "{name} is now in your household.").format(name=now.machines[paired].name)
-        return [News(tr("Tray", "A machine was added"), text, f"{navigation.POOL}/{paired}")]
+        return [Notification(tr("Tray", "A machine was added"), text, f"{navigation.POOL}/{paired}")]
     if before.pairing is None:
         return []
     if now.pairing is not None and now.pairing.tries_left < before.pairing.tries_left:
         text = tr("Tray", "Someone entered a wrong code. Tries left: {left}.").format(left=now.pairing.tries_left)
-        return [News(title, text, navigation.POOL)]
+        return [Notification(title, text, navigation.POOL)]
     if now.pairing is None and now.pairing_closed == "pairing_tries_used":
-        return [News(title, tr("Tray", "A wrong code was entered. Pairing is closed."), navigation.POOL)]
+        return [Notification(title, tr("Tray", "A wrong code was entered. Pairing is closed."), navigation.POOL)]
     return []
 
 
@@ -66,21 +66,21 @@ def _paired(snapshot: Snapshot) -> str | None:
     return snapshot.paired if snapshot.paired in snapshot.machines else None
 
 
-def _downloads(before: Snapshot, now: Snapshot) -> list[News]:
+def _downloads(before: Snapshot, now: Snapshot) -> list[Notification]:
     title = QCoreApplication.translate("Tray", "Download finished")
     text = QCoreApplication.translate("Tray", "{name} is ready to load.")
     return [
-        News(title, text.format(name=download.name), navigation.MODELS)
+        Notification(title, text.format(name=download.name), navigation.MODELS)
         for key, download in now.downloads.items()
         if download.state == "done" and key in before.downloads and before.downloads[key].state != "done"
     ]
 
 
-def _lost_models(before: Snapshot, now: Snapshot) -> list[News]:
+def _lost_models(before: Snapshot, now: Snapshot) -> list[Notification]:
     title = QCoreApplication.translate("Tray", "The model was lost")
     states = {model.model: model.state for model in before.models}
     return [
-        News(title, said(model.reason_facts) or model.model, navigation.POOL, model.model)
+        Notification(title, said(model.reason_facts) or model.model, navigation.POOL, model.model)
         for model in now.models
         if model.state == "lost" and states.get(model.model) != "lost"
     ]
@@ -136,7 +136,7 @@ class TrayMenu(QMenu):
         used_by = bool(lending.used_by)
         self.users.setVisible(used_by)
         if used_by:
-            self._say(self.users, self.tr("Used by {names}").format(names=users(lending)))
+            self._say(self.users, self.tr("Used by {names}").format(names=user_names(lending)))
         self._show_machines(pool.now.sorted_machines if pool.is_there else [])
         goes_on = pool.is_there and not self._services.launcher.started
         quits = self.tr("Quit (background service keeps running)") if goes_on else self.tr("Quit")
@@ -220,7 +220,7 @@ class Tray(QObject):
         services.theme.changed.connect(self._repaint)
         self._before: Snapshot | None = None
         self._status: PoolStatus | None = None  # the displayed status
-        self._last_news: News | None = None
+        self._last_news: Notification | None = None
         self._hide_when_shown = False
         self._guard = QTimer(self)
         self._guard.setInterval(GUARD_MS)
@@ -241,7 +241,7 @@ class Tray(QObject):
             self._hide_when_shown = True
             self._window.showMinimized()
 
-    def keeps(self, window: Window) -> bool:
+    def hide_window(self, window: Window) -> bool:
         """Hide the window instead of closing it, or minimize it if there is no tray. Always returns True.
 
         The first time there is no tray, the window stays open and shows an explanation.
@@ -265,7 +265,7 @@ class Tray(QObject):
         self.hide()
         self.menu.deleteLater()  # the menu has no parent; everything else is deleted with the window
 
-    def notify(self, item: News) -> None:
+    def notify(self, item: Notification) -> None:
         self._last_news = item
         self._icon.showMessage(item.title, item.sentence, self._icon.icon())
 
@@ -310,7 +310,7 @@ class Tray(QObject):
         before, self._before = self._before, now
         self._show_state()
         if not self._window.isActiveWindow():  # an active window already shows the change
-            for item in news(before, now):
+            for item in notifications(before, now):
                 self.notify(item)
 
     def _link_changed(self) -> None:
@@ -334,14 +334,14 @@ class Tray(QObject):
 
     def _failed(self, error: AppError) -> None:
         """Notify the user that the node rejected an action of the menu."""
-        self.notify(News("Poolhouse", said(error), LOG_PAGE if technical_details(error) else ""))
+        self.notify(Notification("Poolhouse", said(error), LOG_PAGE if technical_details(error) else ""))
 
     def _explain_first_close(self) -> None:
         """Explain, once, that the app keeps running after its window was closed."""
         if not self._services.preferences.flag(FIRST_CLOSE):
             self._services.preferences.keep(FIRST_CLOSE, True)
             text = self.tr("You can find it here in the tray. To stop it, choose Quit from this menu.")
-            self.notify(News(self.tr("Poolhouse is still running"), text, ""))
+            self.notify(Notification(self.tr("Poolhouse is still running"), text, ""))
 
     def _explain_no_tray(self) -> None:
         """Explain that there is no tray, and ask what closing the window should do.

@@ -25,7 +25,7 @@ from app.gui.widgets.notice import Action, Notice
 AT_ONCE = 25  # widgets polished per step, which takes a few milliseconds
 
 
-class Opening(QObject):
+class PageBuilder(QObject):
     """The creation of a page in steps. The window handles events between the steps.
 
     `placed(page)` adds the page to the window. `done()` is called when the page can be shown.
@@ -42,11 +42,11 @@ class Opening(QObject):
         self._timer.setInterval(0)
         self._timer.timeout.connect(self._next)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Run the remaining steps, one per iteration of the event loop."""
         self._timer.start()
 
-    def wait(self) -> None:
+    def pause(self) -> None:
         """Pause while another page has priority."""
         self._timer.stop()
 
@@ -76,12 +76,12 @@ class Opening(QObject):
                 yield
             self._placed(page)
             yield
-            yield from _dressed(page)
+            yield from _polished(page)
         finally:
             self.is_over = True
 
 
-def _dressed(page: QWidget) -> Iterator[None]:
+def _polished(page: QWidget) -> Iterator[None]:
     """Polish the widgets of a page in batches. Otherwise, Qt would polish them all when the page is shown."""
     for number, widget in enumerate([*shown_with(page)], 1):
         if isValid(widget):  # it may have been deleted between two steps
@@ -155,7 +155,7 @@ class FadeIn(QWidget):
 
 ADVANCED = "Advanced"  # name of a settings group
 GOES_ON = "window/told_service_goes_on"
-Told = tuple[str, tuple[Action, ...]]  # a sentence and its actions
+NoticeContent = tuple[str, tuple[Action, ...]]  # a sentence and its actions
 SMALLEST, USUAL = QSize(960, 600), QSize(1200, 760)
 
 
@@ -172,7 +172,7 @@ class Window(QMainWindow):
         self._sidebar = Sidebar(services, self.go)
         self._stack = QStackedWidget()
         self._pages: dict[str, Page] = {}
-        self._openings: dict[str, Opening] = {}  # pages that are being created
+        self._openings: dict[str, PageBuilder] = {}  # pages that are being created
         self._half: dict[str, Page] = {}
         self._name, self._part = "", ""  # the requested page and part
         self._blank = QWidget()  # shown while a page is being created
@@ -180,7 +180,7 @@ class Window(QMainWindow):
         self._stack.addWidget(self._blank)
         self._fade = FadeIn(self._stack, services.theme)
         self._bar, self._told = Notice(services.theme), Notice(services.theme, close=self.seen)
-        self._tell: Callable[[Window], Told] | None = None
+        self._tell: Callable[[Window], NoticeContent] | None = None
         bar = column(self._bar, self._told)
         bar.setContentsMargins(sizes.XL, sizes.M, sizes.XL, 0)
         self._bar_box = QWidget()
@@ -210,7 +210,7 @@ class Window(QMainWindow):
         self._sidebar.show_chosen(name)
         self._services.preferences.keep("window/page", name)
         if self._name in self._openings:
-            self._openings[self._name].wait()
+            self._openings[self._name].pause()
         self._name = name
         if name in self._pages:
             self._show()
@@ -222,9 +222,9 @@ class Window(QMainWindow):
         if is_first:
             self._openings[name].finish()
         else:
-            self._openings[name].go_on()
+            self._openings[name].resume()
 
-    def _opening(self, name: str) -> Opening:
+    def _opening(self, name: str) -> PageBuilder:
         entry = next(entry for entry in sidebar.ENTRIES if entry.name == name)
 
         def placed(page: Page) -> None:
@@ -237,7 +237,7 @@ class Window(QMainWindow):
             if name == self._name:
                 self._show()
 
-        return Opening(lambda: entry.make(self._services), placed, done, self)
+        return PageBuilder(lambda: entry.make(self._services), placed, done, self)
 
     def _show(self) -> None:
         """Show the current page, which is complete by now."""
@@ -254,7 +254,7 @@ class Window(QMainWindow):
         if self.focusWidget() is None:
             self._sidebar.focus(self._name)
 
-    def say(self, tell: Callable[[Window], Told]) -> None:
+    def say(self, tell: Callable[[Window], NoticeContent]) -> None:
         """Show a notice above all pages until the user dismisses it.
 
         `tell` returns its text and actions. It is called again if the window is replaced by one in another language.
@@ -357,7 +357,7 @@ class Window(QMainWindow):
         self._tell_link()
 
     def _restarted(self) -> None:
-        self.say(_anew)
+        self.say(_restart_notice)
 
     def _show_log(self) -> None:
         """Open the settings section from which the node's log can be opened."""
@@ -381,6 +381,6 @@ class Window(QMainWindow):
         self._bar.say(sentence, "error", *actions, closable=False)
 
 
-def _anew(window: Window) -> Told:
+def _restart_notice(window: Window) -> NoticeContent:
     """Return the notice that the node has been restarted."""
     return said(AppError("node_restarted")), ((window.tr("Details"), window._show_log),)

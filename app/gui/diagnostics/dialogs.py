@@ -28,6 +28,6 @@ def open_save_dialog(services: AppContext, parent: QWidget | None = None) -> Non
 
 def open_add_dialog(services: AppContext, parent: QWidget) -> None:
     """Open the dialog that shows a pairing code for another computer."""
-    from app.gui.pool.household_dialogs import AddSheet
+    from app.gui.pool.household_dialogs import AddMachineDialog
 
-    AddSheet(services, parent).open()
+    AddMachineDialog(services, parent).open()

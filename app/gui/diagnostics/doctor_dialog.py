@@ -27,7 +27,7 @@ from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.drawing import icon
 from app.gui.look.theme import Theme
-from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
+from app.gui.pool.household_dialogs import AddMachineDialog, LeaveHouseholdDialog
 from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.flow import Flow
@@ -413,10 +413,10 @@ class DoctorDialog(Dialog):
         self._form.field.setFocus()
 
     def _pair(self) -> None:
-        AddSheet(self.services, self).open()
+        AddMachineDialog(self.services, self).open()
 
     def _leave(self) -> None:
-        LeaveSheet(self.services, self).open()
+        LeaveHouseholdDialog(self.services, self).open()
 
     def _show_link(self) -> None:
         """Open the Pool page, where the link's card shows its interfaces and can test it again."""

@@ -87,7 +87,7 @@ AT_ONCE = 80  # widgets polished per step, which takes a few milliseconds
 POLISHED = Qt.WidgetAttribute.WA_WState_Polished
 
 
-class Repolish(QObject):
+class StyleUpdater(QObject):
     """A service that applies a new style sheet to visible widgets immediately and to all others gradually.
 
     When the application's style sheet changes, Qt polishes each widget, even hidden ones, once for every ancestor.
@@ -123,7 +123,7 @@ class Repolish(QObject):
         if is_first:
             return
         self._timer.start()
-        for window in _unswept(self._app.topLevelWidgets):
+        for window in _without_gc(self._app.topLevelWidgets):
             self._polish_seen(window)
 
     def finish(self, page: QWidget) -> None:
@@ -165,7 +165,7 @@ class Repolish(QObject):
                 self.resized.emit()
 
     def _polished(self) -> list[QWidget]:
-        return [widget for widget in _unswept(self._app.allWidgets) if widget.testAttribute(POLISHED)]
+        return [widget for widget in _without_gc(self._app.allWidgets) if widget.testAttribute(POLISHED)]
 
     def _polish(self, widget: QWidget) -> None:
         widget.style().polish(widget)
@@ -173,7 +173,7 @@ class Repolish(QObject):
             QCoreApplication.sendEvent(widget, QEvent(QEvent.Type.StyleChange))
 
 
-def _unswept(listing: Callable[[], list[QWidget]]) -> list[QWidget]:
+def _without_gc(listing: Callable[[], list[QWidget]]) -> list[QWidget]:
     """Call `listing` with garbage collection disabled.
 
     PySide wraps each pointer in Qt's list one by one. A collection in between may delete widgets of a closed window
@@ -196,7 +196,7 @@ class Theme(QObject):
     def __init__(self, app: QApplication, scheme: Scheme, scale: float) -> None:
         super().__init__(app)
         self._app, self.scheme, self.scale = app, scheme, scale
-        self._repolish = Repolish(app, self)
+        self._repolish = StyleUpdater(app, self)
         self._repolish.resized.connect(self.changed)
         self._family = app.font().family()
         app.setStyle("Fusion")

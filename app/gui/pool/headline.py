@@ -18,7 +18,7 @@ from app.gui.look import formats, sizes
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import set_role
-from app.gui.pool.load_forecast import Expected, never
+from app.gui.pool.load_forecast import PlanOutcome, unforecast_reason
 from app.gui.pool.pool_actions import ModelActions
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
@@ -72,7 +72,7 @@ class Headline(QFrame):
     def show_pool(
         self,
         loaded: LoadedModel | None,
-        expected: Expected,
+        expected: PlanOutcome,
         *,
         measuring: bool,
         hosts: Sequence[str] | None = None,
@@ -86,7 +86,7 @@ class Headline(QFrame):
         the last load, if it failed.
         """
         if loaded is None and hosts is not None:
-            expected = Expected()  # other machines answer for a guest, so its own forecast is irrelevant
+            expected = PlanOutcome()  # other machines answer for a guest, so its own forecast is irrelevant
         summary = self._summary(loaded, expected, hosts, failed)
         side = self._theme.px(sizes.XL)
         self._picture.setPixmap(icon(summary.icon, self._theme.color(summary.color).name()).pixmap(side, side))
@@ -101,7 +101,7 @@ class Headline(QFrame):
         self.help.setText(advice)
         self.help.setVisible(bool(advice))
         self._show_progress(loaded)
-        unmeasured = expected.fits and expected.tok_s is None and not expected.never
+        unmeasured = expected.fits and expected.tok_s is None and not expected.unforecast_reason
         self.measure.setVisible(unmeasured and not is_loading)
         self.measure.setEnabled(not measuring)
         self.measure.setText(self.tr("Measuring…") if measuring else self.tr("Measure speeds"))
@@ -130,7 +130,7 @@ class Headline(QFrame):
         self._bar.tell(min((step.done / step.total for step in steps), default=None))
 
     def _summary(
-        self, loaded: LoadedModel | None, expected: Expected, hosts: Sequence[str] | None, failed: FailedLoad | None
+        self, loaded: LoadedModel | None, expected: PlanOutcome, hosts: Sequence[str] | None, failed: FailedLoad | None
     ) -> _Summary:
         if loaded is not None:
             return self._model_summary(loaded, expected)
@@ -145,7 +145,7 @@ class Headline(QFrame):
             return _Summary("warning", "error", title, said(why) if isinstance(why, Reason) else str(why or ""))
         return _Summary("models", "muted", self.tr("No model is loaded"), self._forecast(expected))
 
-    def _model_summary(self, loaded: LoadedModel, expected: Expected) -> _Summary:
+    def _model_summary(self, loaded: LoadedModel, expected: PlanOutcome) -> _Summary:
         name = model_name(loaded.model)
         if loaded.stopping:
             title = self.tr("Stopping {model}").format(model=name)
@@ -182,13 +182,13 @@ class Headline(QFrame):
             return self.tr("split, and whole on %n more machine(s)", "", n_whole)
         return self.tr("whole on each of %n machine(s)", "", len(holders))
 
-    def _forecast(self, expected: Expected) -> str:
+    def _forecast(self, expected: PlanOutcome) -> str:
         """Return the forecast for a model that is not loaded, or the reason why it does not fit."""
         if not expected.model or not expected.fits:
             return expected.problem if expected.model else ""
         name = model_name(expected.model)
-        if expected.never:
-            return f"{self.tr('{model} fits.').format(model=name)} {expected.never}"
+        if expected.unforecast_reason:
+            return f"{self.tr('{model} fits.').format(model=name)} {expected.unforecast_reason}"
         if expected.tok_s is None:
             return self.tr("{model} fits. Its speed here hasn't been measured yet.").format(model=name)
         text = self.tr("{model} would run at {speed}.")
@@ -202,7 +202,7 @@ class Headline(QFrame):
         )
         return forecast + self._rough(expected.tok_s)
 
-    def _figures(self, loaded: LoadedModel, expected: Expected) -> str:
+    def _figures(self, loaded: LoadedModel, expected: PlanOutcome) -> str:
         """Return the speed of the last answer with its forecast. Before the first answer, return the forecast alone."""
         if last := loaded.last_answer:
             text = self.tr("Last answer: {fact}. Forecast: {forecast}.")
@@ -211,7 +211,7 @@ class Headline(QFrame):
                 figures += " " + self.tr("Part of that time went into replacing a lost machine.")
             return figures + self._rough(last.forecast_tok_s)
         if loaded.forecast is None:
-            return never(loaded) or self._why_no_forecast(loaded, expected)
+            return unforecast_reason(loaded) or self._why_no_forecast(loaded, expected)
         speed, first = loaded.forecast.decode_tok_s, loaded.first_token
         text = self.tr("Forecast: {forecast}. No answer measured yet.")
         if first is None:
@@ -229,7 +229,7 @@ class Headline(QFrame):
         words = self.tr("Rough estimate: with a model this small, other work on the computers matters just as much.")
         return f" {words}" if is_rough(tok_s) else ""
 
-    def _why_no_forecast(self, loaded: LoadedModel, expected: Expected) -> str:
+    def _why_no_forecast(self, loaded: LoadedModel, expected: PlanOutcome) -> str:
         """Explain why the loaded model has no forecast.
 
         The planner's latest answer is used only if it is about this model.

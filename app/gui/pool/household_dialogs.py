@@ -40,7 +40,7 @@ NOT_ADMIN = "not_admin"
 ROLE_ORDER = (machine_words.USE_AND_LEND, machine_words.LEND, machine_words.GUEST, machine_words.ADMIN)
 
 
-class AddSheet(Sheet):
+class AddMachineDialog(Sheet):
     """A dialog that shows a pairing code to enter on another machine. Closing it closes the pairing window."""
 
     def __init__(self, services: AppContext, parent: QWidget) -> None:
@@ -221,7 +221,7 @@ class AddSheet(Sheet):
             self.services.client.delete("/pairing", lambda _: None, lambda _: None)
 
 
-class LeaveSheet(Sheet):
+class LeaveHouseholdDialog(Sheet):
     """A dialog that makes this machine leave its household.
 
     Leaving involves no other machine and works even if the node is unreachable. `done` receives a sentence about

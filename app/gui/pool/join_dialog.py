@@ -29,7 +29,7 @@ MOST_SHOWN = 8  # so that an attacker cannot fill the screen with announcements
 ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
 
 
-class JoinSheet(Sheet):
+class JoinHouseholdDialog(Sheet):
     """A dialog for joining a household: the user selects a nearby machine or enters its address, and enters its code.
 
     address: the address of a nearby machine that the user has already selected, or "".

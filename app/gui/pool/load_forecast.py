@@ -29,7 +29,7 @@ SETTLE_MS = 150  # several clicks within this time cause a single request
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class PlanOutcome:
     """The planner's result for a model: its forecast, or the reason why it does not fit."""
 
     model: str = ""
@@ -42,7 +42,7 @@ class Expected:
     advice: tuple[str, ...] = ()
     room_bytes: int = 0  # memory available for a model on this machine
     alone: bool = False
-    never: str = ""  # why a forecast is impossible even after a measurement
+    unforecast_reason: str = ""  # why a forecast is impossible even after a measurement
 
 
 class LoadForecast(QObject):
@@ -62,8 +62,8 @@ class LoadForecast(QObject):
         self._builtin = ""  # the built-in model, used until another one is loaded
         self._seen: object = None
         self.without: frozenset[str] = frozenset()
-        self.now = Expected()  # the forecast with all machines
-        self.then: Expected | None = None  # the forecast without the excluded machines
+        self.now = PlanOutcome()  # the forecast with all machines
+        self.then: PlanOutcome | None = None  # the forecast without the excluded machines
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(SETTLE_MS)
@@ -162,7 +162,7 @@ class LoadForecast(QObject):
     def _take_plan(self, without: frozenset[str], plan: Plan) -> None:
         self._take(without, expected_from_plan(plan))
 
-    def _take(self, without: frozenset[str], expected: Expected) -> None:
+    def _take(self, without: frozenset[str], expected: PlanOutcome) -> None:
         if not without:
             self.now = expected
         elif without == self.without:
@@ -177,7 +177,7 @@ class LoadForecast(QObject):
             self._services.preferences.forget(LAST_MODEL)  # the model has been deleted
             self.forget()
         else:
-            self._take(without, Expected(model=model, problem=said(error)))
+            self._take(without, PlanOutcome(model=model, problem=said(error)))
 
     def _keep(self, call: Call | None) -> None:
         if call is not None:
@@ -185,10 +185,10 @@ class LoadForecast(QObject):
             self._calls.append(call)
 
 
-def expected_from_plan(plan: Plan) -> Expected:
+def expected_from_plan(plan: Plan) -> PlanOutcome:
     """Return the forecast contained in a plan."""
     machines = plan.facts.machines
-    return Expected(
+    return PlanOutcome(
         model=plan.model,
         fits=True,
         machines=tuple(dict.fromkeys(stage.machine for stage in plan.stages)),
@@ -198,11 +198,11 @@ def expected_from_plan(plan: Plan) -> Expected:
         advice=tuple(said(entry.reason) for entry in plan.advice),
         room_bytes=machines[0].lends_bytes if machines else 0,
         alone=len(machines) <= 1,
-        never=never(plan),
+        unforecast_reason=unforecast_reason(plan),
     )
 
 
-def never(plan: Plan) -> str:
+def unforecast_reason(plan: Plan) -> str:
     """Return the reason why the speed of this plan cannot be forecast even after a measurement, or ""."""
     return next((said(entry.reason) for entry in plan.why if entry.code.startswith(UNFORECAST)), "")
 
@@ -225,7 +225,7 @@ class WhatIf(QFrame):
         self.setLayout(box)
         self.hide()
 
-    def show_change(self, machines: Sequence[MachineFacts], now: Expected, then: Expected | None) -> None:
+    def show_change(self, machines: Sequence[MachineFacts], now: PlanOutcome, then: PlanOutcome | None) -> None:
         """Compare the forecasts with all machines (`now`) and without those left out (`then`).
 
         `then` is None while the planner computes it.
@@ -240,7 +240,7 @@ class WhatIf(QFrame):
             announce(self, text)
         self.load.setEnabled(then is not None and then.fits)
 
-    def _text(self, left_out: Sequence[MachineFacts], now: Expected, then: Expected | None) -> str:
+    def _text(self, left_out: Sequence[MachineFacts], now: PlanOutcome, then: PlanOutcome | None) -> str:
         names = ", ".join(machine.name for machine in left_out)
         if then is None:
             return self.tr("Without {names}: planning…").format(names=names)

@@ -25,7 +25,7 @@ from app.gui.widgets.labels import paragraph
 Done = Callable[[str], object]  # receives a sentence about the result
 
 
-class MachineSheet(Sheet):
+class MachineDialog(Sheet):
     """The base class of dialogs about one machine.
 
     `done` receives a sentence about the result before the dialog closes.
@@ -43,7 +43,7 @@ class MachineSheet(Sheet):
         self.accept()
 
 
-class InterfaceSheet(MachineSheet):
+class InterfaceDialog(MachineDialog):
     """A dialog to choose the network interface of this computer that reaches a machine.
 
     By default, it is the fastest one.
@@ -142,7 +142,7 @@ def _interface_text(interface: Interface) -> str:
     return f"{machine_words.kind_badge(interface.kind).word} ({', '.join(details)})"
 
 
-class RenameSheet(MachineSheet):
+class RenameMachineDialog(MachineDialog):
     """A dialog to rename a machine."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
@@ -165,7 +165,7 @@ class RenameSheet(MachineSheet):
         self.finish(text.format(was=answer.renamed.was, now=answer.renamed.name))
 
 
-class RolesSheet(MachineSheet):
+class RolesDialog(MachineDialog):
     """A dialog to change the roles of a machine."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
@@ -228,7 +228,7 @@ class RoleChoice:
             choice.setEnabled(enabled)
 
 
-class RemoveSheet(MachineSheet):
+class RemoveMachineDialog(MachineDialog):
     """A dialog to remove a machine.
 
     It warns of what cannot be undone, and asks whether to remove machines that it added as well.

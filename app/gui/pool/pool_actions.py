@@ -18,7 +18,13 @@ from app.gui.look.accessibility import announce
 from app.gui.look.sentences import model_name, said
 from app.gui.pool import machine_words
 from app.gui.pool.load_forecast import LoadForecast
-from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet, preference_result
+from app.gui.pool.machine_dialogs import (
+    InterfaceDialog,
+    RemoveMachineDialog,
+    RenameMachineDialog,
+    RolesDialog,
+    preference_result,
+)
 from app.gui.pool.machine_facts import MachineFacts, may_change_household
 
 HOUR_S = 3600
@@ -101,13 +107,13 @@ class MachineActions(QObject):
         open_doctor(self._page.services, self._page)
 
     def rename(self, machine: MachineFacts) -> None:
-        RenameSheet(self._page.services, machine, self._say, self._page).open()
+        RenameMachineDialog(self._page.services, machine, self._say, self._page).open()
 
     def choose_roles(self, machine: MachineFacts) -> None:
-        RolesSheet(self._page.services, machine, self._say, self._page).open()
+        RolesDialog(self._page.services, machine, self._say, self._page).open()
 
     def remove(self, machine: MachineFacts) -> None:
-        RemoveSheet(self._page.services, machine, self._say, self._page).open()
+        RemoveMachineDialog(self._page.services, machine, self._say, self._page).open()
 
     def pause(self, seconds: float | None) -> None:
         self._send("/lending/pause", {"seconds": seconds, "at_once": False})
@@ -117,7 +123,7 @@ class MachineActions(QObject):
 
     def prefer(self, machine: MachineFacts) -> None:
         """Let the user choose the interface used to reach a machine."""
-        InterfaceSheet(self._page.services, machine, self._say, self._page).open()
+        InterfaceDialog(self._page.services, machine, self._say, self._page).open()
 
     def use_interface(self, machine: MachineFacts) -> None:
         """Switch to the faster interface that the node has found."""

@@ -22,9 +22,9 @@ from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words
 from app.gui.pool.headline import Headline
-from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
+from app.gui.pool.household_dialogs import AddMachineDialog, LeaveHouseholdDialog
 from app.gui.pool.inspector import Inspector
-from app.gui.pool.join_dialog import JoinSheet
+from app.gui.pool.join_dialog import JoinHouseholdDialog
 from app.gui.pool.load_forecast import LoadForecast, WhatIf
 from app.gui.pool.machine_facts import (
     LenderLink,
@@ -317,15 +317,15 @@ class PoolPage(Page):
 
     def add_machine(self) -> None:
         """Open the dialog that shows a pairing code for another machine."""
-        AddSheet(self.services, self).open()
+        AddMachineDialog(self.services, self).open()
 
     def join(self, address: str = "") -> None:
         """Open the dialog for joining another household."""
-        JoinSheet(self.services, self, address).open()
+        JoinHouseholdDialog(self.services, self, address).open()
 
     def leave(self) -> None:
         """Open the dialog for leaving the household, for example to pair this machine again after its removal."""
-        LeaveSheet(self.services, self, self.notice.say).open()
+        LeaveHouseholdDialog(self.services, self, self.notice.say).open()
 
     # Parts
 

@@ -16,7 +16,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.background_job import Job
 from app.gui.look import sizes
 from app.gui.look.drawing import ICONS_FOLDER
-from app.gui.settings.settings_group import Group, Setting
+from app.gui.settings.settings_group import Setting, SettingsGroup
 from app.gui.widgets.buttons import button
 from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.layouts import column, row
@@ -106,7 +106,7 @@ LICENSE = Path(__file__).resolve().parents[3] / "LICENSE"
 LIST_HEIGHT, TEXT_WIDTH, TEXT_HEIGHT = 320, 680, 520
 
 
-class About(Group):
+class About(SettingsGroup):
     """The About settings. The list of libraries is read when it is first shown."""
 
     can_reset = False

@@ -14,7 +14,7 @@ from app.gui.app.app_context import AppContext, restart
 from app.gui.app.pool_status import current_status
 from app.gui.diagnostics.dialogs import open_doctor, open_save_dialog
 from app.gui.look import sizes
-from app.gui.settings.settings_group import Group, Setting
+from app.gui.settings.settings_group import Setting, SettingsGroup
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.layouts import column
@@ -22,7 +22,7 @@ from app.gui.widgets.layouts import column
 LOG_BYTES, LOG_HEIGHT = 64 << 10, 220
 
 
-class Advanced(Group):
+class Advanced(SettingsGroup):
     """The Advanced settings. They work even without a node, because the log is read from its file."""
 
     can_reset = False
@@ -92,9 +92,9 @@ class Advanced(Group):
             endpoint = self.services.client.endpoint
             words = self.tr("Version {version}, process {pid}. Running.")
             version, pid = pool.now.node.version, endpoint.pid if endpoint else 0
-            self._node.tell(words.format(version=version, pid=pid))
+            self._node.set_about(words.format(version=version, pid=pid))
         else:
-            self._node.tell(current_status(pool).sentence)
+            self._node.set_about(current_status(pool).sentence)
         self.restart.setText(self.tr("Restart") if pool.link is Link.THERE else self.tr("Start"))
 
     def _restart(self) -> None:

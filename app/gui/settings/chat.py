@@ -7,14 +7,14 @@ from PySide6.QtWidgets import QPlainTextEdit
 from app.gui.app.app_context import AppContext
 from app.gui.app.preferences import CTRL_ENTER, ENTER, PARAGRAPHS, SAMPLING_VALUES, SEND_KEY, SYSTEM, SamplingValue
 from app.gui.look import formats
-from app.gui.settings.settings_group import Choice, Group, Number, Setting
+from app.gui.settings.settings_group import Choice, NumberField, Setting, SettingsGroup
 from app.gui.widgets.buttons import Switch
 from app.gui.widgets.labels import keep_width
 
 NUMBER_WIDTH, SYSTEM_LINES = 112, 5
 
 
-class Chat(Group):
+class Chat(SettingsGroup):
     """The Chat settings. They do not affect chats that have their own settings."""
 
     def __init__(self, services: AppContext) -> None:
@@ -91,8 +91,8 @@ class Chat(Group):
         if text != self.services.preferences.text(SYSTEM):
             self._keep(SYSTEM, text)
 
-    def _number(self, value: SamplingValue) -> Number:
-        made = Number(value.least, value.most, value.digits, lambda now: self._keep(value.key, now))
+    def _number(self, value: SamplingValue) -> NumberField:
+        made = NumberField(value.least, value.most, value.digits, lambda now: self._keep(value.key, now))
         keep_width(self.services.theme, made, NUMBER_WIDTH)
         return made
 

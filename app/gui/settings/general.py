@@ -9,7 +9,7 @@ from app.gui.look import formats
 from app.gui.look.language import LANGUAGE
 from app.gui.look.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM
 from app.gui.look.theme import MAX_SCALE, MIN_SCALE, Scheme
-from app.gui.settings.settings_group import Choice, Group, Setting
+from app.gui.settings.settings_group import Choice, Setting, SettingsGroup
 from app.gui.this_computer.rule_controls import AutostartSwitch
 from app.gui.widgets.buttons import button
 
@@ -17,7 +17,7 @@ SCHEME, TEXT_SCALE = "look/scheme", "look/text_scale"
 STEP_PERCENT = 10
 
 
-class General(Group):
+class General(SettingsGroup):
     """The General settings. They take effect immediately."""
 
     def __init__(self, services: AppContext) -> None:

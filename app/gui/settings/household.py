@@ -12,17 +12,17 @@ from app.gui.look import sizes
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import said
 from app.gui.pool import machine_words
-from app.gui.pool.household_dialogs import LeaveSheet
-from app.gui.pool.machine_dialogs import RemoveSheet, RolesSheet
+from app.gui.pool.household_dialogs import LeaveHouseholdDialog
+from app.gui.pool.machine_dialogs import RemoveMachineDialog, RolesDialog
 from app.gui.pool.machine_facts import MachineFacts, machines_of, may_change_household
-from app.gui.settings.settings_group import Group, Setting
+from app.gui.settings.settings_group import Setting, SettingsGroup
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import ValueLabel, label, paragraph
 from app.gui.widgets.layouts import clear_layout, column, line, row
 
 
-class Household(Group):
+class Household(SettingsGroup):
     """The Household settings. The list of members is updated with each snapshot."""
 
     can_reset = False
@@ -70,7 +70,7 @@ class Household(Group):
         self.where.setText(storage_sentence(settings.keys_facts))
 
     def _leave(self) -> None:
-        LeaveSheet(self.services, self.window(), self._done).open()
+        LeaveHouseholdDialog(self.services, self.window(), self._done).open()
 
     def _tell(self) -> None:
         machines = machines_of(self.services.pool.now)
@@ -80,7 +80,7 @@ class Household(Group):
         may = may_change_household(machines)
         self._adds.setEnabled(may)
         by_code = self.tr("Pair it with a six-digit code.")
-        self._another.tell(by_code if may else machine_words.not_admin_note(machines))
+        self._another.set_about(by_code if may else machine_words.not_admin_note(machines))
         clear_layout(self._list)
         for number, machine in enumerate(machines):
             if number:
@@ -99,15 +99,15 @@ class Household(Group):
         head.setLayout(texts)
         acts = []
         if may and not machine.this:
-            acts.append(self._act(self.tr("Roles…"), RolesSheet, machine))
-            acts.append(self._act(self.tr("Remove…"), RemoveSheet, machine))
+            acts.append(self._act(self.tr("Roles…"), RolesDialog, machine))
+            acts.append(self._act(self.tr("Remove…"), RemoveMachineDialog, machine))
         box = Beside(head, *acts)
         box.setContentsMargins(0, sizes.S, 0, sizes.S)
         made = QWidget()
         made.setLayout(box)
         return made
 
-    def _act(self, text: str, sheet: type[RolesSheet] | type[RemoveSheet], machine: MachineFacts) -> QWidget:
+    def _act(self, text: str, sheet: type[RolesDialog] | type[RemoveMachineDialog], machine: MachineFacts) -> QWidget:
         made = button(
             text, lambda: sheet(self.services, machine, lambda said: self._done(str(said)), self.window()).open()
         )

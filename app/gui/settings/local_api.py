@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLayout, QLineEdit, QPushButton
 from app.api import chat_api
 from app.api.chat_api import ApiKeys, Certificate, ChatApi
 from app.gui.app.app_context import AppContext
-from app.gui.settings.settings_group import Card, Group, Number, Setting
+from app.gui.settings.settings_group import Card, NumberField, Setting, SettingsGroup
 from app.gui.settings.upstreams import UpstreamRows
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
@@ -32,13 +32,13 @@ Change = Callable[[list[str], list[str]], None]  # names to add, names to remove
 class KeyLimitRows:
     """The rows for the limits of single API keys. Each key has one row with two fields."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: SettingsGroup) -> None:
         self._group = group
-        self.rows: dict[str, tuple[Number, Number, Setting]] = {}
+        self.rows: dict[str, tuple[NumberField, NumberField, Setting]] = {}
         self._limited: list[str] = []  # keys that have their own limits
         self._card = group.add(title=_tr("Limits for single keys"))
 
-    def tell(self, keys: list[str], limits: dict[str, chat_api.KeyLimits]) -> None:
+    def show_limits(self, keys: list[str], limits: dict[str, chat_api.KeyLimits]) -> None:
         """Show these keys, and the limits of those that have their own."""
         for name in keys:
             if name not in self.rows:
@@ -46,7 +46,7 @@ class KeyLimitRows:
                 self._card.put(self.rows[name][2])
         self._limited = [name for name in keys if name in limits]
         for name, (at_once, tokens, setting) in self.rows.items():
-            setting.gone = name not in keys
+            setting.is_removed = name not in keys
             own = limits.get(name, chat_api.KeyLimits())
             at_once.show_value(AS_ALL_AT_ONCE if own.at_once is None else own.at_once)
             tokens.show_value(AS_ALL_TOKENS if own.tokens_a_minute is None else own.tokens_a_minute)
@@ -58,10 +58,10 @@ class KeyLimitRows:
             body = {"name": name, "at_once": None, "tokens_a_minute": None}
             self._group.ask("POST", "/api/limits", self._saved, body, answer=ChatApi)
 
-    def _row(self, name: str) -> tuple[Number, Number, Setting]:
+    def _row(self, name: str) -> tuple[NumberField, NumberField, Setting]:
         save = partial(self._save, name)
-        at_once = Number(AS_ALL_AT_ONCE, MOST_AT_ONCE, 0, save)
-        tokens = Number(AS_ALL_TOKENS, MOST_TOKENS, 0, save)
+        at_once = NumberField(AS_ALL_AT_ONCE, MOST_AT_ONCE, 0, save)
+        tokens = NumberField(AS_ALL_TOKENS, MOST_TOKENS, 0, save)
         for field, title in (
             (at_once, _tr("Requests at once for {key}")),
             (tokens, _tr("Tokens per minute for {key}")),
@@ -83,13 +83,13 @@ class KeyLimitRows:
         self._group.ask("POST", "/api/limits", self._saved, body, answer=ChatApi)
 
     def _saved(self, api: ChatApi) -> None:
-        self.tell(api.keys, api.limits)
+        self.show_limits(api.keys, api.limits)
 
 
 class AllowedNames:
     """A list of allowed names: a field to add one, and a row with a Remove button for each."""
 
-    def __init__(self, group: Group, card: Card, title: str, about: str, change: Change) -> None:
+    def __init__(self, group: SettingsGroup, card: Card, title: str, about: str, change: Change) -> None:
         self._group, self._card, self._change = group, card, change
         self.edit = QLineEdit()
         self.edit.setMaxLength(MOST_CHARACTERS)
@@ -106,7 +106,7 @@ class AllowedNames:
         self.removals: dict[str, QPushButton] = {}
         self._rows: dict[str, Setting] = {}
 
-    def tell(self, names: list[str]) -> None:
+    def show_names(self, names: list[str]) -> None:
         """Show these names as allowed."""
         if set(names) - set(self.names):  # the typed name has been accepted
             self.edit.clear()
@@ -116,7 +116,7 @@ class AllowedNames:
                 self._rows[name] = self._row(name)
                 self._card.put(self._rows[name])
         for name, setting in self._rows.items():
-            setting.gone = name not in names
+            setting.is_removed = name not in names
 
     def _allow_typed(self) -> None:
         if text := self.edit.text().strip():
@@ -131,10 +131,10 @@ class AllowedNames:
 class AccessLists:
     """The lists of allowed host names and web origins.
 
-    `save` receives only the changes. `tell` displays the node's answer.
+    `save` receives only the changes. `show_lists` displays the node's answer.
     """
 
-    def __init__(self, group: Group, save: Callable[[dict[str, object]], None]) -> None:
+    def __init__(self, group: SettingsGroup, save: Callable[[dict[str, object]], None]) -> None:
         self._group, self._save = group, save
         hosts = group.add(title=_tr("Host names"))
         self.hosts = AllowedNames(
@@ -164,13 +164,13 @@ class AccessLists:
             partial(self._change, "origins"),
         )
 
-    def tell(self, api: ChatApi) -> None:
-        self.hosts.tell(api.host_names)
-        self.origins.tell(api.origins)
-        self.offered.gone = OFFERED_HOST in api.host_names
+    def show_lists(self, api: ChatApi) -> None:
+        self.hosts.show_names(api.host_names)
+        self.origins.show_names(api.origins)
+        self.offered.is_removed = OFFERED_HOST in api.host_names
         self._group.search_again()
 
-    def removed(self) -> dict[str, object]:
+    def removal_request(self) -> dict[str, object]:
         """Return the request fields that remove all names."""
         return {"remove_host_names": self.hosts.names, "remove_origins": self.origins.names}
 
@@ -181,7 +181,7 @@ class AccessLists:
         self._save({f"add_{field}": added, f"remove_{field}": removed})
 
 
-class LocalApi(Group):
+class LocalApi(SettingsGroup):
     """The Local API settings. They take effect immediately, and the node stores them."""
 
     def __init__(self, services: AppContext) -> None:
@@ -196,7 +196,7 @@ class LocalApi(Group):
         self.key.setAccessibleName(self.tr("API key"))
         self.show_key = button(self.tr("Show"), self._show_key)
         self.show_key.setAccessibleName(self.tr("Show the key"))
-        self.port = Number(LEAST_PORT, MOST_PORT, 0, lambda port: self._save({"port": int(port)}))
+        self.port = NumberField(LEAST_PORT, MOST_PORT, 0, lambda port: self._save({"port": int(port)}))
         self.port.setGroupSeparatorShown(False)
         self.port.setFixedWidth(services.theme.px(PORT_WIDTH))
         self.may_load = self._switch(self.tr("Let programs load other models"), "may_load")
@@ -218,7 +218,7 @@ class LocalApi(Group):
     def reset(self) -> None:
         self._save(
             {"on": False, "port": USUAL_PORT, "may_load": False, "ollama_open": False, "lan": False,
-             "at_once": MOST_AT_ONCE, "tokens_a_minute": 0} | self.access.removed()
+             "at_once": MOST_AT_ONCE, "tokens_a_minute": 0} | self.access.removal_request()
         )  # fmt: skip
         self.key_limits.reset()
         self.upstreams.reset()
@@ -230,8 +230,8 @@ class LocalApi(Group):
     def _switch(self, name: str, field: str) -> Switch:
         return Switch(self.services.theme, name, lambda on: self._save({field: on}))
 
-    def _number(self, least: int, most: int, field: str) -> Number:
-        made = Number(least, most, 0, lambda value: self._save({field: int(value)}))
+    def _number(self, least: int, most: int, field: str) -> NumberField:
+        made = NumberField(least, most, 0, lambda value: self._save({field: int(value)}))
         made.setFixedWidth(self.services.theme.px(PORT_WIDTH))
         return made
 
@@ -332,16 +332,16 @@ class LocalApi(Group):
         self.at_once.show_value(api.at_once)
         self.tokens.show_value(api.tokens_a_minute)
         self._tell_reach(api.lan_addresses)
-        self.access.tell(api)
-        self.upstreams.tell(api.upstreams)
-        self.key_limits.tell(api.keys, api.limits)
+        self.access.show_lists(api)
+        self.upstreams.show_servers(api.upstreams)
+        self.key_limits.show_limits(api.keys, api.limits)
         self._listens = api.listening
         self._where.setEnabled(api.listening)
         self._key.setEnabled(api.listening)
         self.address.setText(api.address or self.tr("Off"))
         moved = api.listening and api.listens_at != api.port
         words = self.tr("Another program is using port {port}, so the next free port is used for now.")
-        self._where.tell(words.format(port=api.port) if moved else "")
+        self._where.set_about(words.format(port=api.port) if moved else "")
         if api.listening:
             self.ask("GET", "/api/keys", self._tell_keys, answer=ApiKeys)
         else:
@@ -351,7 +351,7 @@ class LocalApi(Group):
         there = ", ".join(lan_addresses)
         open_to = self.tr("Available on this network at {there}, with TLS and a key. Nothing else is exposed.")
         closed = self.tr("With TLS and a key that you hand out. Nothing else on this computer is exposed.")
-        self._reach.tell(open_to.format(there=there) if there else closed)
+        self._reach.set_about(open_to.format(there=there) if there else closed)
         self._trust.setEnabled(bool(there))
 
     def _tell_keys(self, answer: ApiKeys) -> None:

@@ -16,7 +16,7 @@ from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.models.folder_dialog import FolderSheet, choose_folder, choose_folder_text
 from app.gui.settings.household import storage_sentence
-from app.gui.settings.settings_group import Group, Setting
+from app.gui.settings.settings_group import Setting, SettingsGroup
 from app.gui.widgets.buttons import Switch, button, wrapping
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import ValueLabel, bound_width, paragraph
@@ -25,7 +25,7 @@ from app.gui.widgets.notice import Remark
 from app.gui.widgets.progress import Progress
 
 
-class ModelsPlace(QWidget):
+class ModelsFolder(QWidget):
     """The models folder: its problems, buttons to choose another one, and the progress of moving models."""
 
     def __init__(self, services: AppContext) -> None:
@@ -39,11 +39,11 @@ class ModelsPlace(QWidget):
         self.stop = wrapping(_tr("Stop moving"), self._stop)
         buttons = Flow(self.choose, self.own, self.move_them, self.stop)
         self.setLayout(column(self.problem, self.words, self.bar, buttons, gap=sizes.S))
-        services.pool.changed.connect(self.tell)
+        services.pool.changed.connect(self.show_state)
         self.destroyed.connect(self._calls.end_all)
-        self.tell()
+        self.show_state()
 
-    def tell(self) -> None:
+    def show_state(self) -> None:
         """Show the state of the folder and of a move in progress."""
         now = self._services.pool.now.models_folder
         move = now.move
@@ -110,7 +110,7 @@ def _tr(text: str) -> str:
 FIELD_WIDTH = 260
 
 
-class Models(Group):
+class Models(SettingsGroup):
     """The Models settings. The node never returns the access token, only whether and where one is stored."""
 
     def __init__(self, services: AppContext) -> None:
@@ -125,7 +125,7 @@ class Models(Group):
             Flow(self.stages, self._open("stages")),
             words="folder disk stages",
         )
-        self.place = ModelsPlace(services)
+        self.place = ModelsFolder(services)
         self.place_row = Setting("", "", self.place, wide=True, words="folder disk move choose")
         self.add(self._models, self.place_row, self._stages, title=self.tr("Folders"))
         self.token = QLineEdit()
@@ -206,9 +206,9 @@ class Models(Group):
                 words.setText(self._size(folder))
             if folder.what == "models":
                 free = self.tr("{free} free on this disk.").format(free=formats.size(folder.free_bytes))
-                self._models.tell(f"{folder.path}\n{free}" if folder.free_bytes else folder.path)
+                self._models.set_about(f"{folder.path}\n{free}" if folder.free_bytes else folder.path)
             elif folder.what == "stages":
-                self._stages.tell(folder.path)
+                self._stages.set_about(folder.path)
 
     def _size(self, folder: FolderUse) -> str:
         if folder.what == "models" and not self.services.pool.now.models_folder.there:
@@ -219,7 +219,7 @@ class Models(Group):
         self.remove.setVisible(token.set)
         self.token.clear()
         self.token.setPlaceholderText(self.tr("Saved") if token.set else "hf_…")
-        self._token.tell(
+        self._token.set_about(
             storage_sentence(token.where_facts) + "."
             if token.set
             else self.tr("Only needed for models whose authors ask who downloads them. No token is saved.")

@@ -14,9 +14,9 @@ from app.gui.app.app_context import AppContext, restart
 from app.gui.diagnostics.address_form import AddressForm
 from app.gui.look import formats, sizes
 from app.gui.look.theme import Theme, set_role
-from app.gui.pool.join_dialog import JoinSheet
+from app.gui.pool.join_dialog import JoinHouseholdDialog
 from app.gui.pool.machine_facts import machines_of
-from app.gui.settings.settings_group import Group, Number, Setting
+from app.gui.settings.settings_group import NumberField, Setting, SettingsGroup
 from app.gui.widgets.buttons import Switch, button, wrapping
 from app.gui.widgets.fields import MachineName
 from app.gui.widgets.flow import Beside, Flow
@@ -99,7 +99,7 @@ def kind_word(kind: str) -> str:
     }.get(kind, translate("Settings", "Network"))
 
 
-class Reaching(QWidget):
+class UnreachableMachines(QWidget):
     """An address field for each machine that cannot be reached, or a button to join a household if there are none.
 
     The fields are replaced only if the set of unreachable machines changes, so that typed text survives.
@@ -137,7 +137,7 @@ class Reaching(QWidget):
                 self._box.addWidget(form)
 
     def _join(self) -> None:
-        JoinSheet(self._services, self.window()).open()
+        JoinHouseholdDialog(self._services, self.window()).open()
 
 
 class RestartRow(QFrame):
@@ -156,7 +156,7 @@ class RestartRow(QFrame):
 MOST_PORT, FIELD_WIDTH = 65535, 220
 
 
-class Network(Group):
+class Network(SettingsGroup):
     """The Network settings. They take effect when the node restarts, for which there is a button."""
 
     def __init__(self, services: AppContext) -> None:
@@ -171,7 +171,7 @@ class Network(Group):
         self.address = label()
         copy = button(self.tr("Copy"), self._copy)
         copy.setAccessibleName(self.tr("Copy the address"))
-        self.port = Number(0, MOST_PORT, 0, lambda port: self._save({"port": int(port)}))
+        self.port = NumberField(0, MOST_PORT, 0, lambda port: self._save({"port": int(port)}))
         self.port.setGroupSeparatorShown(False)
         self.port.setSpecialValueText(self.tr("Any free port"))
         keep_width(services.theme, self.port, FIELD_WIDTH - sizes.XXL * 2)
@@ -179,7 +179,7 @@ class Network(Group):
             services.theme, self.tr("Find machines nearby"), lambda on: self._save({"discovery": on})
         )
         self.interfaces = InterfaceList(services.theme, lambda chosen: self._save({"interfaces": chosen}))
-        self.reaching = Reaching(services)
+        self.reaching = UnreachableMachines(services)
         self._reaching = Setting(
             self.tr("Connect to a machine by address"),
             self.tr("For a machine that isn't found automatically. It shows its address in Settings > Network."),

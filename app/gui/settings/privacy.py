@@ -19,7 +19,7 @@ from app.gui.look.sentences import said
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.pool.machine_words import moment
 from app.gui.settings.household import storage_sentence
-from app.gui.settings.settings_group import Group, Setting
+from app.gui.settings.settings_group import Setting, SettingsGroup
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.labels import ValueLabel, label, paragraph
@@ -30,7 +30,7 @@ LATE_MS = 3000  # maximum time to wait for a node that does not answer
 SOON_MS = 1000
 
 
-class EraseSheet(Sheet):
+class EraseDialog(Sheet):
     """A dialog that deletes all Poolhouse data on this computer and quits.
 
     Nothing is deleted before the window and its node have exited. `end` closes the window.
@@ -84,7 +84,7 @@ class EraseSheet(Sheet):
         self.act.setText(self.tr("Delete everything, {size}").format(size=formats.size(n_bytes)))
 
 
-class TurningDialog(Dialog):
+class EncryptionDialog(Dialog):
     """The progress of encrypting or decrypting the chats.
 
     The dialog is modal, so that no chat changes in the meantime. It cannot be canceled. If the user closes the
@@ -127,7 +127,7 @@ class TurningDialog(Dialog):
         self.deleteLater()
 
 
-class Privacy(Group):
+class Privacy(SettingsGroup):
     """The Privacy settings: the app's connections, where secrets are stored, and a switch that encrypts the chats."""
 
     can_reset = False
@@ -186,7 +186,7 @@ class Privacy(Group):
             title=self.tr("Connections this app makes"),
         )
         self._unasked = Setting(self.tr("No check for updates"), self.tr("Poolhouse never checks for newer versions."))
-        self._asked.gone = True  # until the node reports where it would check
+        self._asked.is_removed = True  # until the node reports where it would check
         self.add(
             Setting(
                 self.tr("No telemetry"),
@@ -260,11 +260,11 @@ class Privacy(Group):
 
     def _tell_updates(self, updates: Updates) -> None:
         place = updates.place
-        self._asked.gone, self._unasked.gone = place is None, place is not None
+        self._asked.is_removed, self._unasked.is_removed = place is None, place is not None
         if place is not None:
             daily = self.tr("As you chose, Poolhouse asks {place} for the newest version once a day.")
             wished = self.tr("Poolhouse asks {place} for the newest version only when you click “Check now”.")
-            self._asked.tell((daily if updates.daily else wished).format(place=place))
+            self._asked.set_about((daily if updates.daily else wished).format(place=place))
             last = updates.last_contact
             self.updates.setText(self._last(last) if last else self.tr("Never so far"))
         self.search_again()
@@ -272,7 +272,7 @@ class Privacy(Group):
     def _tell_walls(self, walls: Walls) -> None:
         words = {"full": self.tr("Fully on"), "partial": self.tr("Partly on"), "none": self.tr("Not available")}
         self.walls.setText(words.get(walls.level, self.tr("Unknown")))
-        self._walled.tell(" ".join(said(reason) for reason in (walls.cause_facts, walls.cure_facts) if reason))
+        self._walled.set_about(" ".join(said(reason) for reason in (walls.cause_facts, walls.cure_facts) if reason))
 
     def _tell(self, settings: Settings) -> None:
         self._where = settings.keys_facts
@@ -294,15 +294,15 @@ class Privacy(Group):
             )
         if lock.is_locked:
             words = self.tr("Your chats are locked. The Chat page shows why.")
-        self.encrypted.tell(words)
+        self.encrypted.set_about(words)
         none = self.tr("None: your chats are not encrypted")
         self.chat_key.setText(storage_sentence(self._where) if lock.is_on else none)
 
     def _erase(self) -> None:
-        EraseSheet(self.services, self.window()).open()
+        EraseDialog(self.services, self.window()).open()
 
     def _encrypt(self, on: bool) -> None:
-        TurningDialog(self.services.lock, self, on=on).begin()
+        EncryptionDialog(self.services.lock, self, on=on).begin()
 
     def _turned(self, error: AppError | None) -> None:
         if self.isVisible():

@@ -45,7 +45,7 @@ class Choice(DropDown):
         event.ignore()
 
 
-class Number(QDoubleSpinBox):
+class NumberField(QDoubleSpinBox):
     """A number field. It calls `chosen(value)` when the user changes the value, but not when `show_value` does."""
 
     def __init__(self, least: float, most: float, digits: int, chosen: Callable[[float], object]) -> None:
@@ -92,7 +92,7 @@ class Setting(QWidget):
         words: str = "",
     ) -> None:
         super().__init__()
-        self.gone = False  # whether its subject no longer exists, so that it is never shown
+        self.is_removed = False  # whether its subject no longer exists, so that it is never shown
         self._words = f"{title} {about} {default} {words}".casefold()
         self.title = label(title)
         self.title.setWordWrap(True)
@@ -119,7 +119,7 @@ class Setting(QWidget):
             show_if(part, bool(part.text()))
         show_if(texts, bool(title or about or default))  # an empty column would leave a gap
 
-    def tell(self, about: str) -> None:
+    def set_about(self, about: str) -> None:
         """Replace the explanation below the title."""
         self.about.setText(about)
         show_if(self.about, bool(about))
@@ -161,7 +161,7 @@ class Card:
         """Show only the settings that match all words. Return their number."""
         shown = 0
         for between, setting in self._rows:
-            matches = not setting.gone and setting.matches(words)
+            matches = not setting.is_removed and setting.matches(words)
             show_if(setting, matches)
             if between is not None:
                 show_if(between, matches and shown > 0)
@@ -172,7 +172,7 @@ class Card:
         return shown
 
 
-class Group(QWidget):
+class SettingsGroup(QWidget):
     """The base class of settings groups. A group has a heading, cards of settings and, if possible, a reset button.
 
     Subclasses add their settings in `__init__`. `refresh` is called whenever the group is shown.

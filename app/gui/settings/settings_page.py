@@ -15,7 +15,7 @@ from app.gui.app.page import Page
 from app.gui.look import sizes
 from app.gui.look.drawing import icon
 from app.gui.look.theme import set_role
-from app.gui.settings.settings_group import Group
+from app.gui.settings.settings_group import SettingsGroup
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import bound_width
 from app.gui.widgets.layouts import EmptyState, column, row, scrolled
@@ -30,68 +30,68 @@ class Entry:
     name: str
     words: object  # translated when shown
     icon: str
-    make: Callable[[AppContext], Group]
+    make: Callable[[AppContext], SettingsGroup]
 
     @property
     def title(self) -> str:
         return QCoreApplication.translate(self.name, str(self.words))
 
 
-def _general(services: AppContext) -> Group:
+def _general(services: AppContext) -> SettingsGroup:
     from app.gui.settings.general import General
 
     return General(services)
 
 
-def _network(services: AppContext) -> Group:
+def _network(services: AppContext) -> SettingsGroup:
     from app.gui.settings.network import Network
 
     return Network(services)
 
 
-def _household(services: AppContext) -> Group:
+def _household(services: AppContext) -> SettingsGroup:
     from app.gui.settings.household import Household
 
     return Household(services)
 
 
-def _models(services: AppContext) -> Group:
+def _models(services: AppContext) -> SettingsGroup:
     from app.gui.settings.models import Models
 
     return Models(services)
 
 
-def _chat(services: AppContext) -> Group:
+def _chat(services: AppContext) -> SettingsGroup:
     from app.gui.settings.chat import Chat
 
     return Chat(services)
 
 
-def _local_api(services: AppContext) -> Group:
+def _local_api(services: AppContext) -> SettingsGroup:
     from app.gui.settings.local_api import LocalApi
 
     return LocalApi(services)
 
 
-def _privacy(services: AppContext) -> Group:
+def _privacy(services: AppContext) -> SettingsGroup:
     from app.gui.settings.privacy import Privacy
 
     return Privacy(services)
 
 
-def _updates(services: AppContext) -> Group:
+def _updates(services: AppContext) -> SettingsGroup:
     from app.gui.settings.updates import Updates
 
     return Updates(services)
 
 
-def _advanced(services: AppContext) -> Group:
+def _advanced(services: AppContext) -> SettingsGroup:
     from app.gui.settings.advanced import Advanced
 
     return Advanced(services)
 
 
-def _about(services: AppContext) -> Group:
+def _about(services: AppContext) -> SettingsGroup:
     from app.gui.settings.about import About
 
     return About(services)
@@ -121,7 +121,7 @@ class SettingsPage(Page):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("SettingsPage", "Settings"))
-        self._made: dict[int, Group] = {}  # by row in the list
+        self._made: dict[int, SettingsGroup] = {}  # by row in the list
         self._rest = QTimer(self)  # creates the remaining groups between events, so that a search covers them
         self._rest.setInterval(REST_MS)
         self._rest.timeout.connect(self._make_next)
@@ -154,12 +154,12 @@ class SettingsPage(Page):
         self.list.setCurrentRow(0)
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[SettingsGroup]:
         """All groups. This creates those that do not exist yet."""
         return [self._group(number) for number in range(len(ENTRIES))]
 
     @property
-    def group(self) -> Group:
+    def group(self) -> SettingsGroup:
         """The selected group."""
         return self._group(max(0, self.list.currentRow()))
 
@@ -195,7 +195,7 @@ class SettingsPage(Page):
         self.content.addLayout(box, 1)
         self._paint()
 
-    def _group(self, number: int) -> Group:
+    def _group(self, number: int) -> SettingsGroup:
         """Return a group. Create it if necessary.
 
         Creating all groups at once would freeze the window briefly.

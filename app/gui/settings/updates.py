@@ -19,7 +19,7 @@ from app.gui.look.theme import set_role
 from app.gui.pool.machine_facts import machines_of
 from app.gui.pool.machine_words import moment
 from app.gui.settings.about import TextDialog
-from app.gui.settings.settings_group import Group, Setting
+from app.gui.settings.settings_group import Setting, SettingsGroup
 from app.gui.this_computer.hardware_card import ENGINES
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Beside, Flow
@@ -48,16 +48,16 @@ class DailyCheck(QFrame):
         self.setLayout(box)
         self.hide()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Request the update settings from the node, if it is available."""
         if self._pool.is_there:
-            self._calls.keep("ask", self._client.get("/updates", self.tell, answer=UpdateState))
+            self._calls.keep("ask", self._client.get("/updates", self.show_state, answer=UpdateState))
 
     def end(self) -> None:
         """Cancel all requests in progress."""
         self._calls.end_all()
 
-    def tell(self, updates: UpdateState) -> None:
+    def show_state(self, updates: UpdateState) -> None:
         """Show where this build checks for updates, or hide the switch if it cannot."""
         place = updates.place
         self.setVisible(place is not None)
@@ -78,7 +78,7 @@ class DailyCheck(QFrame):
 CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 
 
-class Updates(Group):
+class Updates(SettingsGroup):
     """The Updates settings. They never download an update, but only open its web page."""
 
     def __init__(self, services: AppContext) -> None:
@@ -182,15 +182,15 @@ class Updates(Group):
     def _tell(self, updates: UpdateState) -> None:
         """Show the state of updates. Without a place to check, the button is hidden."""
         self._updates, place = updates, updates.place
-        self._nowhere.gone = place is not None
-        self._place.gone = self._daily.gone = place is None
+        self._nowhere.is_removed = place is not None
+        self._place.is_removed = self._daily.is_removed = place is None
         if place is not None:
             words = self.tr(
                 "Asks {place} for the newest version when you click this. Nothing else is sent, and nothing is "
                 "downloaded."
             )
             self._page = updates.page or ""
-            self._place.tell(words.format(place=place))
+            self._place.set_about(words.format(place=place))
             self.newest.setText(self._newest_words(updates))
             self.daily.show_on(updates.daily)
             self.check.setEnabled(True)

@@ -16,22 +16,22 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats
 from app.gui.pool.machine_words import moment
-from app.gui.settings.settings_group import Group, Number, Setting
+from app.gui.settings.settings_group import NumberField, Setting, SettingsGroup
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.files import LastFolder
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column
 
-Answered = Callable[[Upstreams, str], object]  # receives the current servers, and the name of the changed one
+ServersChanged = Callable[[Upstreams, str], object]  # receives the current servers, and the name of the changed one
 MOST_TOKENS, USUAL_TOKENS = 1_000_000_000_000, 1_000_000
 MOST_CERTIFICATE_BYTES = 1 << 14
 
 
-class AddServer(Sheet):
+class AddServerDialog(Sheet):
     """A dialog to add a server. Its key is sent to the node once and is never shown again."""
 
-    def __init__(self, services: AppContext, known: Collection[str], done: Answered, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, known: Collection[str], done: ServersChanged, parent: QWidget) -> None:
         """Create the dialog.
 
         known: the names that are already in use.
@@ -49,7 +49,7 @@ class AddServer(Sheet):
         self.models.setPlaceholderText(_tr("name, or name=name on the server"))
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
         self.key.setMaxLength(1000)
-        self.cap = Number(1, MOST_TOKENS, 0, lambda _: None)
+        self.cap = NumberField(1, MOST_TOKENS, 0, lambda _: None)
         self.cap.show_value(USUAL_TOKENS)
         for title, field in (
             (_tr("Your name for it"), self.name),
@@ -131,13 +131,13 @@ class AddServer(Sheet):
         self.fit()
 
 
-class _Asking(Sheet):
+class _ServerDialog(Sheet):
     """The base class of dialogs that confirm a change to a server."""
 
     act: QPushButton
 
     def __init__(
-        self, services: AppContext, title: str, sentence: str, name: str, done: Answered, parent: QWidget
+        self, services: AppContext, title: str, sentence: str, name: str, done: ServersChanged, parent: QWidget
     ) -> None:
         super().__init__(services, title, sentence, parent)
         self._name, self._done = name, done
@@ -152,10 +152,10 @@ class _Asking(Sheet):
         self.fail(error)
 
 
-class CountAnew(_Asking):
+class ResetCountDialog(_ServerDialog):
     """A dialog that confirms resetting the token count of a server."""
 
-    def __init__(self, services: AppContext, name: str, cap: int, done: Answered, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, name: str, cap: int, done: ServersChanged, parent: QWidget) -> None:
         title = _tr("Reset the count for {name}").format(name=name)
         sentence = _tr("Its token count starts again at zero, so it may use another {cap} tokens.").format(
             cap=formats.number(cap)
@@ -170,10 +170,10 @@ class CountAnew(_Asking):
         self.keep(client.post(self._path, body, self._answered, self._refused, answer=Upstreams))
 
 
-class ForgetServer(_Asking):
+class RemoveServerDialog(_ServerDialog):
     """A dialog that confirms removing a server and its key."""
 
-    def __init__(self, services: AppContext, name: str, done: Answered, parent: QWidget) -> None:
+    def __init__(self, services: AppContext, name: str, done: ServersChanged, parent: QWidget) -> None:
         title = _tr("Remove {name}").format(name=name)
         sentence = _tr("Its key is deleted here, too. The server itself is not affected.")
         super().__init__(services, title, sentence, name, done, parent)
@@ -189,7 +189,7 @@ class ForgetServer(_Asking):
 class UpstreamRows:
     """The rows for other servers: one to add a server, and one for each existing server."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: SettingsGroup) -> None:
         self._group = group
         self._rows: dict[str, tuple[Switch, Setting]] = {}
         self._caps: dict[str, int] = {}  # in tokens
@@ -208,7 +208,7 @@ class UpstreamRows:
             title=_tr("Other servers"),
         )
 
-    def tell(self, servers: list[Upstream]) -> None:
+    def show_servers(self, servers: list[Upstream]) -> None:
         """Show a switch and the token usage of each server."""
         self._names = [server.name for server in servers]
         for name in self._names:
@@ -216,7 +216,7 @@ class UpstreamRows:
                 self._rows[name] = self._row(name)
                 self._card.put(self._rows[name][1])
         for name, (_, setting) in self._rows.items():
-            setting.gone = name not in self._names
+            setting.is_removed = name not in self._names
         words = _tr("{spent} of {cap} tokens used. What is sent there leaves your household.")
         uncounted = _tr("Its token count was lost, so nothing is sent to it until you reset the count.")
         for server in servers:
@@ -227,7 +227,7 @@ class UpstreamRows:
             if server.is_counted:
                 cost = words.format(spent=formats.number(server.spent_tokens), cap=formats.number(server.cap_tokens))
             show_if(self.counts[server.name], not server.is_counted or server.spent_tokens >= server.cap_tokens)
-            setting.tell(f"{_reached(server)} {cost}")
+            setting.set_about(f"{_reached(server)} {cost}")
         self._group.search_again()
 
     def reset(self) -> None:
@@ -267,28 +267,28 @@ class UpstreamRows:
         self._group.ask("POST", path, self._turned, {"on": on}, answer=Upstreams)
 
     def _turned(self, answer: Upstreams) -> None:
-        self.tell(answer.upstreams)
+        self.show_servers(answer.upstreams)
 
     def _add(self) -> None:
-        AddServer(self._group.services, self._names, self._added, self._group).open()
+        AddServerDialog(self._group.services, self._names, self._added, self._group).open()
 
     def _added(self, answer: Upstreams, name: str) -> None:
-        self.tell(answer.upstreams)
+        self.show_servers(answer.upstreams)
         self.test(name)
 
     def _count(self, name: str) -> None:
         services, cap = self._group.services, self._caps[name]
-        CountAnew(services, name, cap, self._counted, self._group).open()
+        ResetCountDialog(services, name, cap, self._counted, self._group).open()
 
     def _counted(self, answer: Upstreams, name: str) -> None:
-        self.tell(answer.upstreams)
+        self.show_servers(answer.upstreams)
         self._group.told.emit(_tr("The count for {name} was reset.").format(name=name), "info")
 
     def _remove(self, name: str) -> None:
-        ForgetServer(self._group.services, name, self._removed, self._group).open()
+        RemoveServerDialog(self._group.services, name, self._removed, self._group).open()
 
     def _removed(self, answer: Upstreams, name: str) -> None:
-        self.tell(answer.upstreams)
+        self.show_servers(answer.upstreams)
         text = _tr("{name} was removed and its key deleted.")
         self._group.told.emit(text.format(name=name), "info")
 

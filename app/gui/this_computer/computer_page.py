@@ -131,4 +131,4 @@ class ComputerPage(Page):
 
     def _again(self) -> None:
         self.notice.clear()
-        self.lending.again()
+        self.lending.retry()

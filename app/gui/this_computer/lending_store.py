@@ -133,14 +133,14 @@ class LendingStore(QObject):
         if self._undos:
             self._send(_Change(RULES, self._undos.pop()))
 
-    def allow(self) -> None:
+    def grant_lender_role(self) -> None:
         """Give this machine the lender role. Only admins may do that."""
         key = self._pool.now.node.id
         machine = self._pool.now.machines.get(key)
         roles = sorted({*(machine.roles if machine else ()), "lender"})
         self._send(_Change(f"/machines/{key}/roles", {"roles": roles}))
 
-    def again(self) -> None:
+    def retry(self) -> None:
         """Repeat the change that was refused last."""
         change, self._refused_change = self._refused_change, None
         if change is not None:
@@ -229,9 +229,9 @@ def state_sentence(lending: Lending, away: Collection[str] = ()) -> str:
     match lending.state:
         case "lending" if lending.used_by and set(lending.used_by) <= set(away):
             text = _tr("Keeping {size} reserved for {names} for 10 minutes.")
-            return text.format(size=size(lending.used_bytes), names=users(lending))
+            return text.format(size=size(lending.used_bytes), names=user_names(lending))
         case "working" | "lending":
-            return _tr("Lending {size} to {names}.").format(size=size(lending.used_bytes), names=users(lending))
+            return _tr("Lending {size} to {names}.").format(size=size(lending.used_bytes), names=user_names(lending))
         case "ready" | "paused" if lacks_lender_role(lending):
             return _tr("Your household doesn't allow this machine to lend.")
         case "ready":
@@ -254,7 +254,7 @@ def _reason(lending: Lending) -> str:
     return said(lending.reason_facts) if lending.reason_facts else ""
 
 
-def users(lending: Lending) -> str:
+def user_names(lending: Lending) -> str:
     """Return the names of the machines that have layers here."""
     return ", ".join(lending.used_by) or _tr("another machine")
 

@@ -14,7 +14,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.look import formats, sizes
 from app.gui.look.theme import Theme, set_role
 from app.gui.this_computer.lending_store import LendingStore
-from app.gui.this_computer.rule_controls import Number, RuleRow, Slide
+from app.gui.this_computer.rule_controls import DebouncedNumber, DebouncedSlider, RuleRow
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
@@ -34,7 +34,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class MemoryUse:
     """The memory of this machine by use, in bytes. The amounts add up to the total."""
 
     programs: int  # used by programs other than Poolhouse
@@ -45,7 +45,7 @@ class Shares:
     free: int
 
 
-def shares(lending: Lending) -> Shares:
+def memory_use(lending: Lending) -> MemoryUse:
     """Divide the memory by use.
 
     Memory of layers that are reserved but not loaded yet is free in `lending`, but counts as used here.
@@ -58,7 +58,7 @@ def shares(lending: Lending) -> Shares:
     unused = min(left, max(0, lending.lent_bytes - used))
     reserve = min(left - unused, lending.reserve_bytes)
     programs = max(0, total - own - used - left)
-    return Shares(programs, own, used, unused, reserve, left - unused - reserve)
+    return MemoryUse(programs, own, used, unused, reserve, left - unused - reserve)
 
 
 class MemoryBar(QWidget):
@@ -149,7 +149,7 @@ class MemoryCard(QFrame):
         self._entries: list[QWidget] = []
         self._figures: list[QLabel] = []
         self._total = label("", "muted")
-        self.limit = Slide(self.tr("Maximum memory to lend"), self._moved, self._chosen)
+        self.limit = DebouncedSlider(self.tr("Maximum memory to lend"), self._moved, self._chosen)
         self._limit_words = label("")
         self._limit_words.setMinimumWidth(sizes.CHAT_WIDTH // 4)
         self.automatic = Switch(services.theme, self.tr("Choose the limit for me"), self._automatic)
@@ -161,7 +161,7 @@ class MemoryCard(QFrame):
         end_limit = self.tr("Remove this limit")
         self.end_limit = button(end_limit, self._end_limit, "inline")
         title = self.tr("Maximum processor threads for others")
-        self.threads = Number(title, "", (0, 1), self._threads_chosen)
+        self.threads = DebouncedNumber(title, "", (0, 1), self._threads_chosen)
         self.threads.setSpecialValueText(self.tr("All"))
         self._threads_row = RuleRow(title, self.threads)
         self._threads_row.say(self.tr("Takes effect the next time layers are loaded."))
@@ -182,7 +182,7 @@ class MemoryCard(QFrame):
 
     def _link_row(self) -> RuleRow:
         title = self.tr("Maximum network use by Poolhouse")
-        self.link = Number(title, self.tr("Mbit/s"), (NO_LIMIT, LINK_MOST_MBIT), self._link_chosen)
+        self.link = DebouncedNumber(title, self.tr("Mbit/s"), (NO_LIMIT, LINK_MOST_MBIT), self._link_chosen)
         self.link.setSpecialValueText(self.tr("No limit"))
         row = RuleRow(title, self.link)
         row.say(self.tr("In each direction, for layers, answers and downloads. Forecasts take it into account."))
@@ -252,7 +252,7 @@ class MemoryCard(QFrame):
         self.limit.show_value(round(self._lending.most_bytes / self._step()), most)
 
     def _show_bar(self, lending: Lending) -> None:
-        memory = shares(lending)
+        memory = memory_use(lending)
         amounts = (memory.programs, memory.own, memory.used, memory.unused, memory.reserve, memory.free)
         names = self._names()
         order = (0, 1, 2, 3, 5, 4)  # puts the reserve at the end

@@ -42,7 +42,7 @@ SETTLED_MS = 500
 NUMBER_WIDTH = 5 * sizes.XXL  # the same for all fields
 
 
-class Number(QSpinBox):
+class DebouncedNumber(QSpinBox):
     """A number field with a unit. It calls `chosen(value)` once the user has stopped changing the value."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Number(QSpinBox):
         self._chosen(self.value())
 
 
-class Slide(QSlider):
+class DebouncedSlider(QSlider):
     """A slider. It calls `moved(value)` while it moves, and `chosen(value)` once the user has stopped moving it."""
 
     def __init__(

@@ -17,7 +17,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.look import formats, sizes
 from app.gui.look.theme import set_role
 from app.gui.this_computer.lending_store import LendingStore
-from app.gui.this_computer.rule_controls import Number, RuleRow
+from app.gui.this_computer.rule_controls import DebouncedNumber, RuleRow
 from app.gui.widgets.buttons import IconButton, Switch, button
 from app.gui.widgets.fields import DropDown
 from app.gui.widgets.labels import ElidedLabel, label
@@ -180,7 +180,7 @@ class RulesCard(QFrame):
 
     def _idle_row(self) -> QWidget:
         title = self.tr("While I use this computer")
-        self.idle_minutes = Number(
+        self.idle_minutes = DebouncedNumber(
             self.tr("Idle minutes before lending"),
             self.tr("min"),
             (1, MOST_IDLE_MINUTES),
@@ -192,7 +192,7 @@ class RulesCard(QFrame):
 
     def _battery_row(self) -> QWidget:
         title = self.tr("On battery")
-        self.battery_percent = Number(
+        self.battery_percent = DebouncedNumber(
             self.tr("Pause below this battery level"),
             "%",
             (1, 100),
@@ -216,7 +216,7 @@ class RulesCard(QFrame):
 
     def _hot_row(self) -> QWidget:
         title = self.tr("While this computer is too hot")
-        self.hot_celsius = Number(
+        self.hot_celsius = DebouncedNumber(
             self.tr("Pause at this temperature"),
             "°C",
             HOT_BOUNDS,
@@ -239,7 +239,7 @@ class RulesCard(QFrame):
 
     def _drain_row(self) -> QWidget:
         title = self.tr("Time for a running answer to finish")
-        self.drain = Number(
+        self.drain = DebouncedNumber(
             title, self.tr("s"), (0, MOST_DRAIN_S), lambda seconds: self._lending.change({"drain_s": seconds})
         )
         row = RuleRow(title, self.drain)

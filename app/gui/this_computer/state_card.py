@@ -70,7 +70,7 @@ class StateCard(QFrame):
         self.pauses.append(button(self.tr("Pause until I resume"), self._pause(None)))
         self.stop = button(self.tr("Stop now"), lambda: self._lending.pause(at_once=True), "danger")
         self.stop.setToolTip(self.tr("Takes all memory back immediately, even from a running answer."))
-        self.allow = button(self.tr("Allow lending"), self._lending.allow, "primary")
+        self.allow = button(self.tr("Allow lending"), self._lending.grant_lender_role, "primary")
         holder = QWidget()
         holder.setLayout(Flow(self.allow, self.resume, *self.pauses, self.stop, last_right=True))
         return holder
@@ -122,7 +122,7 @@ class StateCard(QFrame):
     def _details(self, lending: Lending) -> str:
         details = [lending_store.since_text(lending)]
         if lending.used_by:
-            details.append(self.tr("Used by {names}").format(names=lending_store.users(lending)))
+            details.append(self.tr("Used by {names}").format(names=lending_store.user_names(lending)))
         elif lending.state == "ready":
             details.append(self.tr("Not in use"))
         return " · ".join(filter(None, details))

@@ -23,8 +23,8 @@ from app.gui.models.details.about_view import about_of
 from app.gui.models.folder_dialog import choose_folder, choose_folder_text
 from app.gui.models.starter_card import why
 from app.gui.pool import machine_words
-from app.gui.pool.household_dialogs import AddSheet
-from app.gui.pool.join_dialog import JoinSheet
+from app.gui.pool.household_dialogs import AddMachineDialog
+from app.gui.pool.join_dialog import JoinHouseholdDialog
 from app.gui.pool.machine_facts import machines_of, may_change_household
 from app.gui.settings.updates import DailyCheck
 from app.gui.this_computer.hardware_card import unused_graphics
@@ -309,7 +309,7 @@ class RoleStep(Step):
         self.content.addWidget(self.updates)
 
     def entered(self) -> None:
-        self.updates.look()
+        self.updates.refresh()
         button = self._group.checkedButton()
         if button is not None:
             button.setFocus()
@@ -398,10 +398,10 @@ class PairStep(Step):
             part.setEnabled(self.services.pool.is_there)
 
     def _add(self) -> None:
-        AddSheet(self.services, self).open()
+        AddMachineDialog(self.services, self).open()
 
     def _join(self) -> None:
-        JoinSheet(self.services, self).open()
+        JoinHouseholdDialog(self.services, self).open()
 
 
 class Recommendation(QWidget):

@@ -108,7 +108,7 @@ else:
     _Base = object  # a Python class can have only one Qt base class
 
 
-class _Felt(_Base):
+class _WithFeedback(_Base):
     """A mixin that adds Feedback to a Qt button. It must precede the Qt class in the list of base classes."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -132,7 +132,7 @@ class _Felt(_Base):
         super().focusInEvent(event)
 
 
-class _Button(_Felt, QPushButton):
+class _Button(_WithFeedback, QPushButton):
     """A push button that reacts to Return as well as to Space while it has the focus, even outside dialogs."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
@@ -239,7 +239,7 @@ def button(
     return made
 
 
-class ToolButton(_Felt, QToolButton):
+class ToolButton(_WithFeedback, QToolButton):
     """A tool button with a hover effect and a focus ring."""
 
     def initStyleOption(self, option: QStyleOptionToolButton) -> None:  # noqa: N802  Qt's name

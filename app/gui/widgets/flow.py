@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget, QWidge
 from app.gui.look import sizes
 
 
-class Items(QLayout):
+class FlexibleLayout(QLayout):
     """The base class of layouts whose height depends on their width."""
 
     def __init__(self, *widgets: QWidget) -> None:
@@ -61,7 +61,7 @@ def height_at(item: QLayoutItem, width: int) -> int:
     return item.sizeHint().height()
 
 
-class Flow(Items):
+class Flow(FlexibleLayout):
     """A row of left-aligned items that wraps into several lines.
 
     If all items fit on one line, some can be right-aligned: the last one with `last_right`, or all from the index
@@ -162,7 +162,7 @@ LEAST = 24  # minimum characters per line
 CENTER, TOP = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignTop
 
 
-class Beside(Items):
+class Beside(FlexibleLayout):
     """A layout of text with controls beside it, or below it if there is not enough width."""
 
     def __init__(

@@ -14,7 +14,7 @@ from app.gui.widgets.buttons import ToolButton
 from app.gui.widgets.layouts import column
 
 
-class Unfolding(QWidget):
+class RevealingContainer(QWidget):
     """A container whose content is revealed from the top by an animation. The content itself keeps its final size."""
 
     def __init__(self, content: QWidget) -> None:
@@ -32,7 +32,7 @@ class Unfolding(QWidget):
         self.setSizePolicy(policy)
         self.hide()
 
-    def turn(self, on: bool) -> None:
+    def set_expanded(self, on: bool) -> None:
         """Expand or collapse the content."""
         if on:
             self.show()
@@ -85,7 +85,7 @@ class Fold(QWidget):
 
     def __init__(self, theme: Theme, title: str, content: QWidget) -> None:
         super().__init__()
-        self._theme, self._content = theme, Unfolding(content)
+        self._theme, self._content = theme, RevealingContainer(content)
         self.button = ToolButton()
         self.button.setCheckable(True)
         self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -104,7 +104,7 @@ class Fold(QWidget):
         self.button.setChecked(on)
 
     def _turn(self, on: bool) -> None:
-        self._content.turn(on)
+        self._content.set_expanded(on)
         self._paint()
 
     def _paint(self) -> None:

@@ -139,7 +139,7 @@
     </message>
 </context>
 <context>
-    <name>AddSheet</name>
+    <name>AddMachineDialog</name>
     <message>
         <source>Someone entered a wrong code. Tries left: {tries}.</source>
         <translation>Ein falscher Code wurde eingegeben. Verbleibende Versuche: {tries}.</translation>
@@ -1971,7 +1971,22 @@
     </message>
 </context>
 <context>
-    <name>EraseSheet</name>
+    <name>EncryptionDialog</name>
+    <message>
+        <source>Answers continue in the meantime and are saved afterwards.</source>
+        <translation>Antworten laufen weiter; sie werden danach geschrieben.</translation>
+    </message>
+    <message>
+        <source>Decrypting your chats</source>
+        <translation>Ihre Chats werden entschlüsselt</translation>
+    </message>
+    <message>
+        <source>Encrypting your chats</source>
+        <translation>Ihre Chats werden verschlüsselt</translation>
+    </message>
+</context>
+<context>
+    <name>EraseDialog</name>
     <message>
         <source>Cancel</source>
         <translation>Abbrechen</translation>
@@ -2260,17 +2275,6 @@
     <message>
         <source>Theme</source>
         <translation>Farbschema</translation>
-    </message>
-</context>
-<context>
-    <name>Group</name>
-    <message>
-        <source>{page} was reset to its defaults.</source>
-        <translation>Auf {page} ist alles wieder wie am Anfang.</translation>
-    </message>
-    <message>
-        <source>Reset this page</source>
-        <translation>Diese Seite zurücksetzen</translation>
     </message>
 </context>
 <context>
@@ -3398,7 +3402,7 @@
     </message>
 </context>
 <context>
-    <name>JoinSheet</name>
+    <name>JoinHouseholdDialog</name>
     <message>
         <source>Address</source>
         <translation>Adresse</translation>
@@ -3520,7 +3524,7 @@
     </message>
 </context>
 <context>
-    <name>LeaveSheet</name>
+    <name>LeaveHouseholdDialog</name>
     <message>
         <source>This machine loses all its pairings and gets a new identity. To come back or join another household, it needs a new code.</source>
         <translation>Alle Kopplungen dieses Geräts enden, und es bekommt eine neue Identität: Um zurückzukehren oder sich anderen anzuschließen, braucht es einen neuen Code.</translation>
@@ -5969,7 +5973,7 @@
     </message>
 </context>
 <context>
-    <name>QuitSheet</name>
+    <name>QuitDialog</name>
     <message>
         <source>Cancel</source>
         <translation>Weitermachen</translation>
@@ -5985,17 +5989,6 @@
     <message>
         <source>Work is in progress on: {pages}. Quitting stops it; the text of an unfinished answer is kept. Downloads and imports continue the next time you start Poolhouse.</source>
         <translation>Noch im Gange auf: {pages}. Es endet, wenn Sie Poolhouse beenden; was von einer Antwort kam, bleibt. Downloads und Dateien, die aufgenommen werden, gehen beim nächsten Start weiter.</translation>
-    </message>
-</context>
-<context>
-    <name>Reaching</name>
-    <message>
-        <source>All machines of your household are connected.</source>
-        <translation>Alle Geräte Ihres Haushalts sind verbunden.</translation>
-    </message>
-    <message>
-        <source>Join a household…</source>
-        <translation>Einem Haushalt beitreten…</translation>
     </message>
 </context>
 <context>
@@ -6542,6 +6535,17 @@
     <message>
         <source>Wi-Fi</source>
         <translation>WLAN</translation>
+    </message>
+</context>
+<context>
+    <name>SettingsGroup</name>
+    <message>
+        <source>{page} was reset to its defaults.</source>
+        <translation>Auf {page} ist alles wieder wie am Anfang.</translation>
+    </message>
+    <message>
+        <source>Reset this page</source>
+        <translation>Diese Seite zurücksetzen</translation>
     </message>
 </context>
 <context>
@@ -7118,18 +7122,14 @@
     </message>
 </context>
 <context>
-    <name>TurningDialog</name>
+    <name>UnreachableMachines</name>
     <message>
-        <source>Answers continue in the meantime and are saved afterwards.</source>
-        <translation>Antworten laufen weiter; sie werden danach geschrieben.</translation>
+        <source>All machines of your household are connected.</source>
+        <translation>Alle Geräte Ihres Haushalts sind verbunden.</translation>
     </message>
     <message>
-        <source>Decrypting your chats</source>
-        <translation>Ihre Chats werden entschlüsselt</translation>
-    </message>
-    <message>
-        <source>Encrypting your chats</source>
-        <translation>Ihre Chats werden verschlüsselt</translation>
+        <source>Join a household…</source>
+        <translation>Einem Haushalt beitreten…</translation>
     </message>
 </context>
 <context>

@@ -16,12 +16,12 @@ from app.core.errors import BadInput, StageLost
 from app.gui.activity import bench_report
 from app.gui.activity.activity_page import ActivityPage
 from app.gui.activity.bench_report import anonymized, compared_with_forecast, headline, html, markdown
-from app.gui.activity.bench_run import FULL, QUICK, BenchRun, Extent, expected_seconds, fitted
+from app.gui.activity.bench_run import FULL, QUICK, BenchmarkSize, BenchRun, expected_seconds, fitted
 from app.gui.activity.bench_store import MOST_KEPT, BenchStore
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk
 
-SMALL = Extent("quick", prompt=16, output=8, streams=(1, 2), runs=2, seconds=60.0)
+SMALL = BenchmarkSize("quick", prompt=16, output=8, streams=(1, 2), runs=2, seconds=60.0)
 
 
 def test_a_benchmark_fits_into_the_placement() -> None:
@@ -65,7 +65,7 @@ def test_it_measures_a_real_model(qtbot: QtBot, at_lone: Desk) -> None:
 
 
 def test_without_time_each_kind_of_round_happens_once(qtbot: QtBot, at_lone: Desk) -> None:
-    hurried = Extent("quick", prompt=16, output=8, streams=(1, 2), runs=5, seconds=0.001)
+    hurried = BenchmarkSize("quick", prompt=16, output=8, streams=(1, 2), runs=5, seconds=0.001)
     run = BenchRun(at_lone.services.client, loaded(qtbot, at_lone), hurried, None, 8)
     ends: list[Any] = []
     run.finished.connect(ends.append)
@@ -102,14 +102,14 @@ def page(qtbot: QtBot, at_lone: Desk) -> ActivityPage:
 def test_from_the_button_to_a_kept_result(qtbot: QtBot, at_lone: Desk, page: ActivityPage, tmp_path: Path) -> None:
     view = page.bench
     loaded(qtbot, at_lone)
-    kept = len(view.earlier.store.kept)
+    kept = len(view.earlier.store.benchmarks)
     view.begin(SMALL)
     assert not view.quick.isEnabled()
-    qtbot.waitUntil(lambda: len(view.earlier.store.kept) == kept + 1, timeout=30_000)
+    qtbot.waitUntil(lambda: len(view.earlier.store.benchmarks) == kept + 1, timeout=30_000)
     qtbot.waitUntil(view.quick.isEnabled, timeout=1000)
     assert view.earlier.shown is not None
     assert view.earlier.shown.machines == ["den"]
-    assert len(BenchStore(at_lone.services.folder).kept) == kept + 1
+    assert len(BenchStore(at_lone.services.folder).benchmarks) == kept + 1
     view.earlier.save(tmp_path / "report.png")
     assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
     for name in ("report.html", "report.md", "report.json"):
@@ -119,7 +119,7 @@ def test_from_the_button_to_a_kept_result(qtbot: QtBot, at_lone: Desk, page: Act
         assert "den" not in text.split("</style>")[-1].split()
     assert json.loads((tmp_path / "report.json").read_text("utf-8"))["machines"] == ["Machine A"]
     view.earlier._remove()
-    assert len(view.earlier.store.kept) == kept
+    assert len(view.earlier.store.benchmarks) == kept
     assert "removed" in page.notice.sentence
     view.earlier._restore([])
 
@@ -141,14 +141,14 @@ def test_somebody_who_gets_an_answer_is_not_measured_with(qtbot: QtBot, at_lone:
 def test_a_cancelled_one_leaves_nothing(qtbot: QtBot, at_lone: Desk, page: ActivityPage) -> None:
     view = page.bench
     loaded(qtbot, at_lone)
-    before = list(view.earlier.store.kept)
+    before = list(view.earlier.store.benchmarks)
     view.begin(FULL)
     qtbot.waitUntil(lambda: view.run is not None, timeout=5000)
     view.cancel()
     pool = at_lone.services.pool
     qtbot.waitUntil(lambda: not pool.now.answers.running, timeout=10_000)
     assert view.quick.isEnabled()
-    assert view.earlier.store.kept == before
+    assert view.earlier.store.benchmarks == before
 
 
 def test_without_a_model_it_says_what_to_do(qtbot: QtBot, away: Desk) -> None:
@@ -171,9 +171,9 @@ def test_kept_ones_are_bounded_and_outlive_the_window(tmp_path: Path) -> None:
     for number in range(MOST_KEPT + 3):
         store.add(bench(at=float(number)))
     again = BenchStore(tmp_path)
-    assert again.kept == store.kept
-    assert [item.at for item in again.kept[:2]] == [MOST_KEPT + 2.0, MOST_KEPT + 1.0]
-    assert len(again.kept) == MOST_KEPT
+    assert again.benchmarks == store.benchmarks
+    assert [item.at for item in again.benchmarks[:2]] == [MOST_KEPT + 2.0, MOST_KEPT + 1.0]
+    assert len(again.benchmarks) == MOST_KEPT
 
 
 @pytest.mark.parametrize(
@@ -182,10 +182,10 @@ def test_kept_ones_are_bounded_and_outlive_the_window(tmp_path: Path) -> None:
 def test_a_damaged_file_is_set_aside(tmp_path: Path, content: str) -> None:
     (tmp_path / "benchmarks.json").write_text(content)
     store = BenchStore(tmp_path)
-    assert store.kept == []
+    assert store.benchmarks == []
     assert (tmp_path / "benchmarks.damaged").read_text() == content
     store.add(bench())
-    assert len(BenchStore(tmp_path).kept) == 1
+    assert len(BenchStore(tmp_path).benchmarks) == 1
 
 
 def test_a_report_names_no_machine_and_needs_nothing_else() -> None:

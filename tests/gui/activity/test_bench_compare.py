@@ -23,10 +23,10 @@ from app.gui.activity.bench_run import (
     LOADING,
     QUICK,
     TOGETHER,
+    BenchmarkSize,
     BenchRun,
     Comparison,
-    Extent,
-    bench_of,
+    bench_record,
     host_only_request,
 )
 from app.gui.activity.bench_store import Bench, BenchStore, HostAlone
@@ -37,7 +37,7 @@ from tests.node.pool import TestNode, paired
 
 Json = dict[str, Any]
 WITHIN_MS = 60_000
-SMALL = Extent("quick", prompt=16, output=8, streams=(1,), runs=1, seconds=60.0)
+SMALL = BenchmarkSize("quick", prompt=16, output=8, streams=(1,), runs=1, seconds=60.0)
 
 
 @pytest.fixture(scope="module")
@@ -93,12 +93,12 @@ def test_a_press_measures_both_and_puts_the_layers_back(
     held = [stage.last - stage.first for stage in loaded.stages] if loaded is not None else []
     assert held == split
     assert page.bench.compare.isVisibleTo(page.bench)
-    begun: list[tuple[Extent, bool]] = []
+    begun: list[tuple[BenchmarkSize, bool]] = []
     monkeypatch.setattr(page.bench, "begin", lambda extent, *, compare: begun.append((extent, compare)))
     for action in page.bench.compare.menu().actions():
         action.trigger()
     assert begun == [(QUICK, True), (FULL, True)]
-    assert BenchStore(services.folder).kept[0].one == made.one
+    assert BenchStore(services.folder).benchmarks[0].one == made.one
 
 
 LOADED = convert({
@@ -165,7 +165,7 @@ def test_what_was_measured_is_kept_where_the_layers_do_not_come_back(
     monkeypatch.setattr(away.services.client, "call", call)
     both, ends = compared(away)
     run = BenchRun(away.services.client, LOADED, SMALL, None, 1)
-    both._benches.append(bench_of(LOADED, run, [figures(tok_s=20.0)]))
+    both._benches.append(bench_record(LOADED, run, [figures(tok_s=20.0)]))
     both._step = ALONE
     both._measured(LOADED, run, [figures(tok_s=8.0)])
     assert [type(item) for item in ends] == [Bench, DoesNotFit]
@@ -229,4 +229,4 @@ def test_the_ratio_is_in_every_report_and_names_nobody(tmp_path: Path) -> None:
     assert compared_with_host(bench()) == ""
     store = BenchStore(tmp_path)
     store.add(made)
-    assert BenchStore(tmp_path).kept == [made]
+    assert BenchStore(tmp_path).benchmarks == [made]

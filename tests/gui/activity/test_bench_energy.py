@@ -14,14 +14,14 @@ from app.api.plans import LoadedModel, Stage
 from app.api.snapshot import Machine, Snapshot
 from app.gui.activity import bench_report
 from app.gui.activity.bench_report import BenchCard, compared_with_host, html, markdown
-from app.gui.activity.bench_run import SETTLE_S, BenchRun, Extent, PowerMeter, power_draw_watts
+from app.gui.activity.bench_run import SETTLE_S, BenchmarkSize, BenchRun, PowerMeter, power_draw_watts
 from app.gui.activity.bench_store import BenchStore, HostAlone
 from tests.gui.activity.made import bench, figures
 from tests.gui.desk import Desk
 
 PLACED = LoadedModel(model="guide", stages=[Stage("den", "d"), Stage("attic", "a"), Stage("den", "d")])
 DREW = {"watts": 62.0, "watt_hours": 0.2, "joules_per_token": 3.104}
-ONCE = Extent("quick", prompt=4, output=4, streams=(1,), runs=1, seconds=60.0)
+ONCE = BenchmarkSize("quick", prompt=4, output=4, streams=(1,), runs=1, seconds=60.0)
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ def test_what_was_drawn_before_does_not_count(qtbot: QtBot) -> None:
     now, values = [100.0], [900.0]
     meter = PowerMeter(lambda: values[0], clock=lambda: now[0])
     meter.begin()
-    meter.look()  # what the machine tells is of before
+    meter.sample()  # what the machine tells is of before
     assert meter.end() is None
     meter.begin()
     for seconds, watts in ((1.0, 900.0), (SETTLE_S, 60.0), (1.0, 64.0)):
         now[0], values[0] = now[0] + seconds, watts
-        meter.look()
+        meter.sample()
     assert meter.end() == 62.0
 
 
@@ -50,8 +50,8 @@ def test_a_machine_that_goes_silent_leaves_nothing_to_tell(qtbot: QtBot) -> None
     meter = PowerMeter(lambda: reports.pop(0), clock=lambda: now[0])
     meter.begin()
     now[0] = SETTLE_S
-    meter.look()
-    meter.look()
+    meter.sample()
+    meter.sample()
     assert meter.end() is None
 
 
@@ -98,7 +98,7 @@ def test_it_is_told_in_every_report_where_it_is_known(qtbot: QtBot, away: Desk, 
     assert {"Energy", "3.10 J/token", words} <= {label.text() for label in card.findChildren(QLabel)}
     store = BenchStore(tmp_path)
     store.add(made)
-    assert BenchStore(tmp_path).kept == [made]
+    assert BenchStore(tmp_path).benchmarks == [made]
 
 
 def test_nothing_is_said_of_it_where_it_is_not(qtbot: QtBot, away: Desk) -> None:

@@ -11,7 +11,7 @@ from app.gui.activity.journal_feed import (
     event_sentence,
     forecast_errors,
     is_comparable,
-    shares_faster,
+    relative_speedups,
 )
 from tests.gui.activity.made import STAGES, answer
 
@@ -26,7 +26,7 @@ def test_the_time_of_an_answer_is_split_into_its_phases() -> None:
 
 def test_faster_is_more_and_off_is_a_share_of_what_was_measured() -> None:
     entry = answer(ttft_s=1.0, forecast_ttft_s=1.5, decode_tok_s=8.0, forecast_tok_s=10.0)
-    assert shares_faster(entry) == (0.5, 8.0 / 10.0 - 1)
+    assert relative_speedups(entry) == (0.5, 8.0 / 10.0 - 1)
     assert forecast_errors(entry) == (0.5, 0.25)
 
 

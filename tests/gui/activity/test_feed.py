@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.gui.activity.journal_feed import Feed, event_sentence
+from app.gui.activity.journal_feed import JournalFeed, event_sentence
 from tests.gui.desk import Desk
 
 ENDLESS = {"prompt": "Hello", "max_tokens": 1500, "ignore_end": True}  # until it is cancelled
@@ -20,12 +20,12 @@ def ask(at_lone: Desk, body: dict[str, Any], ends: list[object]) -> Any:
 
 
 @pytest.fixture
-def feed(at_lone: Desk) -> Feed:
-    return Feed(at_lone.services.pool, at_lone.services.pool)
+def feed(at_lone: Desk) -> JournalFeed:
+    return JournalFeed(at_lone.services.pool, at_lone.services.pool)
 
 
 @pytest.mark.long
-def test_answers_and_events_arrive_as_they_happen(qtbot: QtBot, at_lone: Desk, feed: Feed) -> None:
+def test_answers_and_events_arrive_as_they_happen(qtbot: QtBot, at_lone: Desk, feed: JournalFeed) -> None:
     qtbot.waitUntil(lambda: bool(feed.events), timeout=5000)
     assert any("started" in event_sentence(event) for event in feed.events)
     before = len(feed.answers)
@@ -35,12 +35,12 @@ def test_answers_and_events_arrive_as_they_happen(qtbot: QtBot, at_lone: Desk, f
     answer = feed.answers[-1]
     assert (answer.model, answer.end, answer.tokens) == ("guide", "length", 9)
     assert answer.stages[0].machine == "den"
-    again = Feed(at_lone.services.pool, at_lone.services.pool)
+    again = JournalFeed(at_lone.services.pool, at_lone.services.pool)
     qtbot.waitUntil(lambda: len(again.answers) == len(feed.answers), timeout=5000)
     assert [answer.number for answer in again.answers] == [answer.number for answer in feed.answers]
 
 
-def test_a_running_answer_is_seen_and_then_a_stopped_one(qtbot: QtBot, at_lone: Desk, feed: Feed) -> None:
+def test_a_running_answer_is_seen_and_then_a_stopped_one(qtbot: QtBot, at_lone: Desk, feed: JournalFeed) -> None:
     feed.watch(True)
     call = ask(at_lone, ENDLESS, [])
     qtbot.waitUntil(lambda: bool(feed.running), timeout=20_000)

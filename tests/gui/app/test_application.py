@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.api.node_state import Link
 from app.gui.app import navigation
-from app.gui.app.application import Application, PoolhouseApplication, QuitSheet
+from app.gui.app.application import Application, PoolhouseApplication, QuitDialog
 from app.gui.app.window import GOES_ON
 from app.gui.welcome.steps import NameStep
 from app.gui.welcome.welcome import Welcome
@@ -113,14 +113,14 @@ def test_quit_asks_before_it_ends_what_is_under_way(
     monkeypatch.setattr(type(chat), "is_busy", True)
     made.tray.menu.quit.trigger()
     made.tray.menu.quit.trigger()  # once more: it is asked already
-    (sheet,) = made.window.findChildren(QuitSheet)
+    (sheet,) = made.window.findChildren(QuitDialog)
     assert sheet.isVisible()
     assert "in progress on: Chat." in sheet.sentence.text()
     sheet.stay.click()
-    qtbot.waitUntil(lambda: made.window.findChild(QuitSheet) is None)
+    qtbot.waitUntil(lambda: made.window.findChild(QuitDialog) is None)
     assert ended == []
     made.tray.menu.quit.trigger()
-    made.window.findChildren(QuitSheet)[0].leave.click()
+    made.window.findChildren(QuitDialog)[0].leave.click()
     qtbot.waitUntil(lambda: bool(ended), timeout=5000)
 
 

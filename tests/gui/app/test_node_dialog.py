@@ -12,9 +12,9 @@ from app.core.errors import Refused
 from app.gui.api.node_state import Link
 from app.gui.app.node_dialog import Sheet
 from app.gui.models.folder_dialog import FolderSheet
-from app.gui.pool.household_dialogs import AddSheet, LeaveSheet
-from app.gui.pool.join_dialog import JoinSheet
-from app.gui.settings.privacy import EraseSheet
+from app.gui.pool.household_dialogs import AddMachineDialog, LeaveHouseholdDialog
+from app.gui.pool.join_dialog import JoinHouseholdDialog
+from app.gui.settings.privacy import EraseDialog
 from tests.gui.desk import Desk
 
 
@@ -45,7 +45,7 @@ def test_a_lost_node_is_said_with_what_to_press(away: Desk, parent: QWidget, mon
 
 
 def test_a_refusal_stays_when_only_the_line_broke(away: Desk, parent: QWidget) -> None:
-    sheet = JoinSheet(away.services, parent)
+    sheet = JoinHouseholdDialog(away.services, parent)
     sheet.notice.say("That code does not match.", "error")
     away.services.pool._say(Link.THERE, None)
     assert sheet.notice.sentence == "That code does not match."
@@ -53,7 +53,7 @@ def test_a_refusal_stays_when_only_the_line_broke(away: Desk, parent: QWidget) -
 
 
 def test_versions_that_differ_lead_to_how_they_are_updated(away: Desk, parent: QWidget) -> None:
-    sheet = JoinSheet(away.services, parent)
+    sheet = JoinHouseholdDialog(away.services, parent)
     sheet.show()
     facts = {"older": "den", "older_build": "0.4", "newer": "attic", "newer_build": "0.6"}
     sheet._failed(Refused("version_differs", **facts))
@@ -65,7 +65,7 @@ def test_versions_that_differ_lead_to_how_they_are_updated(away: Desk, parent: Q
     assert away.went == ["settings/Updates"]
 
 
-@pytest.mark.parametrize("kind", [LeaveSheet, EraseSheet])
+@pytest.mark.parametrize("kind", [LeaveHouseholdDialog, EraseDialog])
 def test_what_works_without_a_node_says_nothing_of_it(away: Desk, parent: QWidget, kind: type[Sheet]) -> None:
     sheet = kind(away.services, parent)  # type: ignore[arg-type, call-arg]
     away.services.pool._say(Link.AWAY, "It keeps ending.")
@@ -77,7 +77,7 @@ def test_a_node_that_is_back_opens_no_household_until_somebody_asks_for_a_code(
     qtbot: QtBot, at_lone: Desk, parent: QWidget
 ) -> None:
     pool = at_lone.services.pool
-    adding = AddSheet(at_lone.services, parent)
+    adding = AddMachineDialog(at_lone.services, parent)
     qtbot.waitUntil(lambda: bool(adding.code), timeout=5000)
     at_lone.services.client.delete("/pairing", lambda _: None)  # as a node that ended leaves it
     qtbot.waitUntil(lambda: not adding.code, timeout=5000)

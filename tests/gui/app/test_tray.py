@@ -16,7 +16,7 @@ from app.core.errors import AppError
 from app.decoding import convert
 from app.gui.app import tray as tray_module
 from app.gui.app.navigation import LOG_PAGE
-from app.gui.app.tray import NO_TRAY, News, Tray, TrayMenu, news
+from app.gui.app.tray import NO_TRAY, Notification, Tray, TrayMenu, notifications
 from app.gui.app.window import Window
 from tests.findings import tells
 from tests.gui.desk import Attached, Desk
@@ -40,8 +40,8 @@ def tray(window: Window, at_lone: Desk, monkeypatch: pytest.MonkeyPatch) -> Iter
     made.hide()
 
 
-def told(tray: Tray, monkeypatch: pytest.MonkeyPatch) -> list[News]:
-    results: list[News] = []
+def told(tray: Tray, monkeypatch: pytest.MonkeyPatch) -> list[Notification]:
+    results: list[Notification] = []
     monkeypatch.setattr(tray, "notify", results.append)
     return results
 
@@ -98,7 +98,7 @@ def test_what_is_told_of_a_lost_model_leads_to_the_chat_that_was_cut(tray: Tray,
     tray._message_clicked()
     at_lone.services.interrupted.add(ChatId("7"), "guide")
     tray._message_clicked()
-    tray.notify(News("Download finished", "m is ready to load.", "models"))
+    tray.notify(Notification("Download finished", "m is ready to load.", "models"))
     tray._message_clicked()
     assert at_lone.went == ["pool", "chat/at/7", "models"]
 
@@ -139,7 +139,7 @@ def test_closing_hides_where_a_tray_is_and_says_so_once(
     said = told(tray, monkeypatch)
     for _ in range(2):
         window.show()
-        assert tray.keeps(window)
+        assert tray.hide_window(window)
         assert not window.isVisible()
     assert len(said) == 1
     assert "Quit" in said[0].sentence
@@ -150,7 +150,7 @@ def test_a_tray_that_goes_away_brings_the_window_back(
 ) -> None:
     told(tray, monkeypatch)
     window.show()
-    tray.keeps(window)
+    tray.hide_window(window)
     monkeypatch.setattr(Tray, "_has_host", staticmethod(lambda: False))
     tray._check_tray()
     assert window.isMinimized()
@@ -161,15 +161,15 @@ def test_without_a_tray_the_window_minimizes_and_says_so_once(window: Window, at
     tray = Tray(at_lone.services, window, lambda: None)
     assert not tray.is_there
     window.show()
-    assert tray.keeps(window)
+    assert tray.hide_window(window)
     assert not window.isMinimized()  # what is said could not be read
     assert "stays in the taskbar" in window._told.sentence
     assert [button.text() for button in offered(window)] == ["Minimize", "Quit"]
-    assert tray.keeps(window)
+    assert tray.hide_window(window)
     assert window.isMinimized()
     assert not window._told.sentence
     window.showNormal()
-    tray.keeps(window)
+    tray.hide_window(window)
     assert window.isMinimized()
     assert not window._told.sentence
 
@@ -180,7 +180,7 @@ def test_the_first_close_without_a_tray_asks(window: Window, at_lone: Desk, plac
     quits: list[bool] = []
     tray = Tray(at_lone.services, window, lambda: quits.append(True))
     window.show()
-    tray.keeps(window)
+    tray.hide_window(window)
     offered(window)[place].click()
     assert window.isMinimized() is not ends
     assert quits == [True] * ends
@@ -215,8 +215,8 @@ def test_a_refused_order_is_said(qtbot: QtBot, tray: Tray, at_lone: Desk, monkey
     assert said[1].page == LOG_PAGE  # there is what is known of a mistake of ours
 
 
-def news_of(before: Json, now: Json) -> list[News]:
-    return news(convert(before, Snapshot) if before else None, convert(now, Snapshot))
+def news_of(before: Json, now: Json) -> list[Notification]:
+    return notifications(convert(before, Snapshot) if before else None, convert(now, Snapshot))
 
 
 PAIRING = {"pairing": {"tries_left": 2}, "machines": {"a": {"id": "a", "name": "den"}}}

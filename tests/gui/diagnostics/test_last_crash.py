@@ -10,15 +10,15 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.gui.app.application import KEPT, CrashWatch, put_aside
+from app.gui.app.application import KEPT, CrashRecorder, take_crash_trace
 from app.gui.app.window import Window
 from tests.gui.desk import Desk
 
 CODE = """
 import os, sys
 from pathlib import Path
-from app.gui.app.application import CrashWatch
-with CrashWatch(Path(sys.argv[1])):
+from app.gui.app.application import CrashRecorder
+with CrashRecorder(Path(sys.argv[1])):
     if sys.argv[2] == "crash":
         os.abort()
 """
@@ -29,22 +29,22 @@ def window_of(logs: Path, how: str) -> None:
 
 
 def test_only_a_crash_leaves_a_trace(tmp_path: Path) -> None:
-    assert put_aside(tmp_path) == ""
+    assert take_crash_trace(tmp_path) == ""
     window_of(tmp_path, "end")
-    assert put_aside(tmp_path) == ""
+    assert take_crash_trace(tmp_path) == ""
     window_of(tmp_path, "crash")
-    assert "Aborted" in put_aside(tmp_path)
+    assert "Aborted" in take_crash_trace(tmp_path)
     assert (tmp_path / KEPT).exists()
-    assert put_aside(tmp_path) == ""  # told once
+    assert take_crash_trace(tmp_path) == ""  # told once
 
 
 def test_it_is_said_with_details_to_copy(qtbot: QtBot, away: Desk, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "window.log").write_text("Fatal Python error: Aborted\n")
-    watch = CrashWatch(tmp_path / "logs")
+    watch = CrashRecorder(tmp_path / "logs")
     window = Window(away.services, lambda: False, lambda: None)
     qtbot.addWidget(window)
-    watch.tell(window)
+    watch.report(window)
     copy = next(button for button in window.findChildren(QPushButton) if button.text() == "Copy details")
     copy.click()
     assert QGuiApplication.clipboard().text() == "Fatal Python error: Aborted"

@@ -18,7 +18,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.look.sentences import said
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool.headline import Headline
-from app.gui.pool.load_forecast import Expected, expected_from_plan
+from app.gui.pool.load_forecast import PlanOutcome, expected_from_plan
 from app.gui.pool.pool_actions import ModelActions
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.progress import WHOLE
@@ -27,8 +27,8 @@ from testbed.snapshots import Json, last_answer, loaded
 MODEL = "Llama 3.3 70B Q4_K_M"
 WHY = [{"code": "unforecast_family", "facts": {"architecture": "odd"}}]
 NEVER = said(Reason("unforecast_family", {"architecture": "odd"}))
-UNMEASURED = Expected(MODEL, fits=True)
-MEASURED = Expected(MODEL, fits=True, tok_s=9.0, ttft_s=1.0)
+UNMEASURED = PlanOutcome(MODEL, fits=True)
+MEASURED = PlanOutcome(MODEL, fits=True, tok_s=9.0, ttft_s=1.0)
 
 
 def model(content: Json) -> LoadedModel:
@@ -49,15 +49,15 @@ def head(qtbot: QtBot, qapp: QApplication) -> Headline:
     [
         ([], UNMEASURED, "No forecast yet: the model's speed here hasn't been measured.", True),
         ([], MEASURED, "No forecast: the model was loaded before its speed here was measured.", False),
-        ([], Expected(), "No forecast.", False),
-        ([], Expected("another", fits=True, tok_s=1.0), "No forecast.", False),
-        ([], Expected(MODEL, problem="It does not fit."), "No forecast.", False),
-        (WHY, Expected(), NEVER, False),
-        (WHY, Expected(MODEL, fits=True, never=NEVER), NEVER, False),
+        ([], PlanOutcome(), "No forecast.", False),
+        ([], PlanOutcome("another", fits=True, tok_s=1.0), "No forecast.", False),
+        ([], PlanOutcome(MODEL, problem="It does not fit."), "No forecast.", False),
+        (WHY, PlanOutcome(), NEVER, False),
+        (WHY, PlanOutcome(MODEL, fits=True, unforecast_reason=NEVER), NEVER, False),
     ],
 )
 def test_a_model_without_a_forecast_says_why(
-    head: Headline, why: list[Any], expected: Expected, sentence: str, measures: bool
+    head: Headline, why: list[Any], expected: PlanOutcome, sentence: str, measures: bool
 ) -> None:
     now = loaded(2) | {"forecast": None, "last_answer": None, "why": why}
     head.show_pool(model(now), expected, measuring=False)
@@ -83,7 +83,7 @@ def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
     head: Headline, first: Any, expected: str, planned: str
 ) -> None:
     now = loaded(2) | {"last_answer": None, "first_token": first}
-    head.show_pool(model(now), Expected(), measuring=False)
+    head.show_pool(model(now), PlanOutcome(), measuring=False)
     assert head.figures.text() == expected
     head.show_pool(None, expected_from_plan(model(now)), measuring=False)
     assert head.figures.text() == planned
@@ -133,18 +133,18 @@ def test_only_replicas_that_are_there_are_counted(head: Headline, roles: list[st
 
 
 def test_with_several_models_the_head_tells_the_others_and_which_one_it_unloads(head: Headline) -> None:
-    head.show_pool(model(loaded(2)), Expected(), measuring=False, beside=["Guide is ready, too."])
+    head.show_pool(model(loaded(2)), PlanOutcome(), measuring=False, beside=["Guide is ready, too."])
     assert head.figures.text().endswith(" Guide is ready, too.")
     assert head.unload.text() == f"Unload {MODEL}"
-    head.show_pool(model(loaded(2)), Expected(), measuring=False)
+    head.show_pool(model(loaded(2)), PlanOutcome(), measuring=False)
     assert head.unload.text() == "Unload"
 
 
 def test_a_load_that_is_stopped_cannot_be_left_again(head: Headline) -> None:
     now = loaded(2) | {"state": "loading", "progress": {}}
-    head.show_pool(model(now), Expected(), measuring=False)
+    head.show_pool(model(now), PlanOutcome(), measuring=False)
     assert head.cancel.isVisible()
-    head.show_pool(model(now | {"stopping": True}), Expected(), measuring=False)
+    head.show_pool(model(now | {"stopping": True}), PlanOutcome(), measuring=False)
     assert head.title.whole() == f"Stopping {MODEL}"
     assert not head.cancel.isVisible()
 
@@ -152,7 +152,7 @@ def test_a_load_that_is_stopped_cannot_be_left_again(head: Headline) -> None:
 def test_who_takes_over_from_a_machine_that_leaves_is_told_while_all_serves(head: Headline) -> None:
     text = "attic is leaving. It keeps computing while its layers are loaded on study (about 40 s)."
     leaving = {"code": "recovery_leaving", "facts": {"machine": "attic", "with": "study", "seconds": 40}}
-    head.show_pool(model(loaded(2) | {"recovery": {"text_facts": leaving}}), Expected(), measuring=False)
+    head.show_pool(model(loaded(2) | {"recovery": {"text_facts": leaving}}), PlanOutcome(), measuring=False)
     assert head.title.whole().startswith("Ready.")
     assert head.figures.text().startswith(text)
 
@@ -163,11 +163,11 @@ def test_how_far_a_rebuilt_model_is_stands_behind_what_happened(head: Headline) 
         "state": "recovering",
         "reason_facts": {"code": "machine_doubted", "facts": {"machine": "attic"}},
     }
-    head.show_pool(model(now), Expected(), measuring=False)
+    head.show_pool(model(now), PlanOutcome(), measuring=False)
     trouble = head.figures.text()
     assert trouble.startswith("attic computed wrong numbers")
     assert not head._bar.isVisible()
-    head.show_pool(model(now | {"progress": {"kitchen": step}}), Expected(), measuring=False)
+    head.show_pool(model(now | {"progress": {"kitchen": step}}), PlanOutcome(), measuring=False)
     assert head.figures.text() == f"{trouble} kitchen: receiving layers"
     assert (head._bar.isVisible(), head._bar.value()) == (True, WHOLE // 4)
     assert not head.cancel.isVisible()  # nothing is loaded that could be left
@@ -175,7 +175,7 @@ def test_how_far_a_rebuilt_model_is_stands_behind_what_happened(head: Headline) 
 
 def test_before_the_first_step_its_bar_has_no_end(head: Headline) -> None:
     now = loaded(2) | {"state": "loading", "progress": {}}
-    head.show_pool(model(now), Expected(), measuring=False)
+    head.show_pool(model(now), PlanOutcome(), measuring=False)
     assert (head._bar.isVisible(), head._bar.is_known) == (True, False)
 
 
@@ -183,10 +183,10 @@ def test_a_model_that_a_mistake_of_ours_ended_has_details_and_the_way_to_the_log
     ended = loaded(2) | {"state": "lost"}
     bug = {"code": "bug", "facts": {"what": "KeyError@work.py:7"}}
     for reason, shown in ((bug, True), ({"code": "machine_doubted", "facts": {"machine": "attic"}}, False)):
-        head.show_pool(model(ended | {"reason_facts": reason}), Expected(), measuring=False)
+        head.show_pool(model(ended | {"reason_facts": reason}), PlanOutcome(), measuring=False)
         qtbot.wait(20)
         assert any(fold.isVisible() for fold in head.findChildren(Fold)) is shown
-    head.show_pool(model(loaded(2) | {"reason_facts": bug}), Expected(), measuring=False)
+    head.show_pool(model(loaded(2) | {"reason_facts": bug}), PlanOutcome(), measuring=False)
     assert not any(fold.isVisible() for fold in head.findChildren(Fold)), "it is ready"
 
 
@@ -195,12 +195,12 @@ def test_why_an_engine_ended_stays_open_while_the_pool_tells_it_again(head: Head
     facts: dict[str, Fact] = {"worker": "attic", "how": "it was ended by SIGABRT", "words": words}
     result = Reason("worker_died", facts).to_json()
     now = loaded(2) | {"state": "lost", "reason_facts": result}
-    head.show_pool(model(now), Expected(), measuring=False)
+    head.show_pool(model(now), PlanOutcome(), measuring=False)
     assert words not in head.figures.text()
     (fold,) = head.findChildren(Fold)
     assert [label.text() for label in fold.findChildren(QLabel) if words in label.text()] == [words]
     fold.open()
-    head.show_pool(model(now), Expected(), measuring=False)
+    head.show_pool(model(now), PlanOutcome(), measuring=False)
     qtbot.wait(20)
     assert head.findChildren(Fold) == [fold]
     assert fold.button.isChecked()

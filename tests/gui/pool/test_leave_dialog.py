@@ -19,7 +19,7 @@ from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
 from app.gui.app.app_context import AppContext
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
-from app.gui.pool.household_dialogs import LeaveSheet
+from app.gui.pool.household_dialogs import LeaveHouseholdDialog
 from app.gui.pool.pool_page import PoolPage
 from app.machine.paths import Home
 from tests.gui.desk import Desk, desk
@@ -53,7 +53,7 @@ def test_it_is_somebody_else_afterwards(qtbot: QtBot, services: AppContext) -> N
     qtbot.addWidget(parent)
     qtbot.waitUntil(lambda: pool.is_there, timeout=WITHIN_MS)
     before = pool.now.node.id
-    sheet = LeaveSheet(services, parent, said.append)
+    sheet = LeaveHouseholdDialog(services, parent, said.append)
     sheet.open()
     QTest.mouseClick(sheet.act, Qt.MouseButton.LeftButton)
     assert said
@@ -70,7 +70,7 @@ def test_a_wish_that_cannot_be_kept_is_said(qtbot: QtBot, away: Desk, monkeypatc
     monkeypatch.setattr(away.services.launcher, "leave", full)
     parent = QWidget()
     qtbot.addWidget(parent)
-    sheet = LeaveSheet(away.services, parent)
+    sheet = LeaveHouseholdDialog(away.services, parent)
     sheet.open()
     sheet.leave()
     assert "No space left on device" in sheet.notice.sentence

@@ -16,7 +16,7 @@ from app.decoding import convert
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool.machine_facts import lender_links, machines_of, reversed_link
 from app.gui.pool.map.card_item import all_lines
-from app.gui.pool.map.link_items import rows_of
+from app.gui.pool.map.link_items import plate_rows
 from app.gui.pool.pool_page import PoolPage
 from app.gui.pool.pool_tables import LinkTable
 from testbed.snapshots import household, link, snapshot_of
@@ -157,7 +157,7 @@ def test_the_map_itself_names_a_link_that_has_a_better_way(compact: bool, rows: 
     snapshot["links"][IDS[1]] |= {"kind": "vpn", "better_reason_facts": BETTER}
     link_facts = machines_of(snapshot_of(snapshot))[1].link
     assert link_facts is not None
-    badges = rows_of(link_facts, compact=compact)
+    badges = plate_rows(link_facts, compact=compact)
     assert len(badges) == rows
     assert (badges[1].word, badges[1].color) == ("VPN, not the fastest option", "warning")
 

@@ -12,10 +12,10 @@ from app.api.computer import Interface, Settings
 from app.core.errors import AppError
 from app.gui.api.node_state import Link
 from app.gui.look.theme import Scheme
-from app.gui.pool.household_dialogs import AddSheet
-from app.gui.pool.machine_dialogs import InterfaceSheet, RoleChoice, RolesSheet
+from app.gui.pool.household_dialogs import AddMachineDialog
+from app.gui.pool.machine_dialogs import InterfaceDialog, RoleChoice, RolesDialog
 from app.gui.pool.machine_facts import MachineFacts, machines_of
-from app.gui.settings.upstreams import AddServer
+from app.gui.settings.upstreams import AddServerDialog
 from app.gui.widgets.labels import paragraph
 from app.gui.widgets.layouts import column
 from app.gui.widgets.scroll_area import ScrollArea
@@ -44,7 +44,7 @@ def window(qtbot: QtBot) -> QWidget:
 
 def test_rights_that_no_choice_stands_for_are_not_taken_away_by_looking(away: Desk, window: QWidget) -> None:
     """The command line can give a guest the right to lend."""
-    sheet = RolesSheet(away.services, attic(roles=["guest", "lender"]), print, window)
+    sheet = RolesDialog(away.services, attic(roles=["guest", "lender"]), print, window)
     assert not any(button.isChecked() for button in sheet.choice.buttons)
     assert not sheet.act.isEnabled()
     sheet.choice.choose("lend")
@@ -57,7 +57,7 @@ def test_rights_that_no_choice_stands_for_are_not_taken_away_by_looking(away: De
 
 def test_the_keyboard_begins_at_the_role_it_has(away: Desk, window: QWidget) -> None:
     """The space bar would else choose the first."""
-    sheet = RolesSheet(away.services, attic(roles=["host", "lender"]), print, window)
+    sheet = RolesDialog(away.services, attic(roles=["host", "lender"]), print, window)
     sheet.open()
     assert sheet.focusWidget() in sheet.choice.buttons
     assert next(button for button in sheet.choice.buttons if button.isChecked()) is sheet.focusWidget()
@@ -69,7 +69,7 @@ def test_an_interface_that_was_preferred_and_is_gone_stays_chosen(
 ) -> None:
     snapshot = household(2)
     snapshot["links"][f"{1:064x}"]["preferred"] = "usb0"
-    sheet = InterfaceSheet(away.services, machines_of(snapshot_of(snapshot))[1], print, window)
+    sheet = InterfaceDialog(away.services, machines_of(snapshot_of(snapshot))[1], print, window)
     sheet._fill(Settings(interfaces=[ETHERNET]))
     last = sheet.choices[-1]
     assert (last.text(), last.isChecked(), last.isEnabled()) == (
@@ -83,7 +83,7 @@ def test_an_interface_that_was_preferred_and_is_gone_stays_chosen(
 
 
 def test_a_dialog_that_found_nothing_does_not_say_that_it_looks(away: Desk, window: QWidget) -> None:
-    sheet = InterfaceSheet(away.services, attic(), print, window)
+    sheet = InterfaceDialog(away.services, attic(), print, window)
     sheet.show()
     sheet._not_found(AppError("node_away"))
     assert not sheet.waiting.isVisible()
@@ -97,7 +97,7 @@ def test_a_dialog_is_no_higher_than_its_window_and_scrolls(
 ) -> None:
     away.services.theme.choose(Scheme.LIGHT, scale)
     heights = []
-    for sheet in (AddSheet(away.services, window), AddServer(away.services, (), print, window)):
+    for sheet in (AddMachineDialog(away.services, window), AddServerDialog(away.services, (), print, window)):
         sheet.show()
         qtbot.wait(20)
         heights.append(sheet.height())
@@ -111,7 +111,7 @@ def test_a_dialog_is_no_higher_than_its_window_and_scrolls(
 
 
 def test_a_dialog_grows_with_what_comes_later(qtbot: QtBot, away: Desk, window: QWidget) -> None:
-    sheet = InterfaceSheet(away.services, attic(), print, window)
+    sheet = InterfaceDialog(away.services, attic(), print, window)
     sheet.show()
     qtbot.wait(20)
     before = sheet.height()
@@ -128,7 +128,7 @@ def test_connections_are_asked_for_again_once_a_lost_node_is_back(
 ) -> None:
     requests: list[str] = []
     monkeypatch.setattr(away.services.client, "get", lambda path, *_, **__: requests.append(path))
-    sheet = InterfaceSheet(away.services, attic(), print, window)
+    sheet = InterfaceDialog(away.services, attic(), print, window)
     pool = away.services.pool
     pool._say(Link.STARTING, None)
     pool._say(Link.THERE, None)

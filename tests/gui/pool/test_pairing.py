@@ -18,8 +18,8 @@ from app.core.errors import Refused
 from app.gui.api.node_client import Call
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.look.theme import Scheme
-from app.gui.pool.household_dialogs import ROLE_ORDER, AddSheet
-from app.gui.pool.join_dialog import JoinSheet
+from app.gui.pool.household_dialogs import ROLE_ORDER, AddMachineDialog
+from app.gui.pool.join_dialog import JoinHouseholdDialog
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import node
 
@@ -50,11 +50,11 @@ def wrong(code: str) -> str:
 @pytest.mark.long
 def test_a_wrong_code_then_the_right_one(qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget) -> None:
     den, attic = (side.services for side in sides)
-    adding = AddSheet(den, parent)
+    adding = AddMachineDialog(den, parent)
     qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
     qtbot.waitUntil(lambda: den.pool.snapshot.get("pairing") is not None, timeout=5000)
     address = den.pool.snapshot["pairing"]["address"]
-    joining = JoinSheet(attic, parent, address)
+    joining = JoinHouseholdDialog(attic, parent, address)
     assert not joining.act.isEnabled()
     joining.code.setText(wrong(adding.code))
     joining.act.click()
@@ -84,7 +84,7 @@ def test_a_wrong_code_then_the_right_one(qtbot: QtBot, sides: tuple[Desk, Desk],
 def test_who_sees_nobody_may_ask_why_and_is_helped_to_join(
     qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
 ) -> None:
-    joining = JoinSheet(sides[1].services, parent)
+    joining = JoinHouseholdDialog(sides[1].services, parent)
     joining.why.click()
     (doctor,) = joining.findChildren(DoctorDialog)
     qtbot.waitUntil(lambda: doctor.cause is not None, timeout=20_000)
@@ -101,11 +101,11 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
     qtbot: QtBot, sides: tuple[Desk, Desk], parent: QWidget
 ) -> None:
     den, attic = (side.services for side in sides)
-    adding = AddSheet(den, parent)
+    adding = AddMachineDialog(den, parent)
     qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
     qtbot.waitUntil(lambda: den.pool.snapshot.get("pairing") is not None, timeout=5000)
     first = adding.code
-    joining = JoinSheet(attic, parent, den.pool.snapshot["pairing"]["address"])
+    joining = JoinHouseholdDialog(attic, parent, den.pool.snapshot["pairing"]["address"])
     joining.code.setText(wrong(first))
     for _ in range(3):
         joining.notice.clear()
@@ -130,11 +130,11 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
 
 
 def test_who_joins_where_its_name_is_taken_reads_its_new_one(at_lone: Desk, parent: QWidget) -> None:
-    joining = JoinSheet(at_lone.services, parent)
+    joining = JoinHouseholdDialog(at_lone.services, parent)
     joining._joined(JoinResponse(MachineRef("d", "den"), called="DEN 2"))
     assert joining.heading.text() == "Paired with den"
     assert "so this one is now called DEN 2. " in joining.sentence.text()
-    again = JoinSheet(at_lone.services, parent)
+    again = JoinHouseholdDialog(at_lone.services, parent)
     again._joined(JoinResponse(MachineRef("d", "den")))
     assert "is now called" not in again.sentence.text()
 
@@ -151,7 +151,7 @@ def test_another_role_while_the_first_code_is_awaited(
         return call(method, path, body, *callbacks, **types)
 
     monkeypatch.setattr(client, "call", noted)
-    adding = AddSheet(at_lone.services, parent)
+    adding = AddMachineDialog(at_lone.services, parent)
     for role in (1, 2):
         adding.role.setCurrentIndex(role)
         adding.role.activated.emit(role)
@@ -168,7 +168,7 @@ def test_another_role_while_the_first_code_is_awaited(
 
 
 def test_an_address_where_nobody_is_says_so(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
-    joining = JoinSheet(at_lone.services, parent, "127.0.0.1:9")
+    joining = JoinHouseholdDialog(at_lone.services, parent, "127.0.0.1:9")
     joining.code.setText("123456")
     joining.act.click()
     qtbot.waitUntil(lambda: bool(joining.notice.sentence), timeout=15_000)
@@ -180,7 +180,7 @@ def test_an_address_where_nobody_is_says_so(qtbot: QtBot, at_lone: Desk, parent:
 def test_who_may_not_add_machines_reads_who_may(
     qtbot: QtBot, at_lone: Desk, parent: QWidget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    adding = AddSheet(at_lone.services, parent)
+    adding = AddMachineDialog(at_lone.services, parent)
     qtbot.waitUntil(lambda: len(adding.code) == 6, timeout=5000)
     desk = {"id": "a" * 16, "name": "desk", "roles": ["admin", "host"]}
     attic = {"id": "b" * 16, "name": "attic", "roles": ["host"]}
@@ -204,7 +204,7 @@ def test_three_households_nearby_are_seen_without_a_bar(
     result = {str(at): near | {"pairing_address": f"192.168.178.{at}:4"} for at in range(10, 13)}
     away.services.pool.snapshot = {"strangers": result}
     away.services.theme.choose(Scheme.LIGHT, scale)
-    joining = JoinSheet(away.services, parent)
+    joining = JoinHouseholdDialog(away.services, parent)
     joining.show()
     qtbot.wait(20)
     bars = joining.near.verticalScrollBar(), joining.near.horizontalScrollBar()
@@ -223,7 +223,7 @@ def show_strangers(at_lone: Desk, strangers: dict[str, object]) -> None:
 def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
     near = {"name": "<b>hall</b>", "addresses": ["10.0.0.9"], "pairing_address": "10.0.0.9:4"}
     show_strangers(at_lone, {"b" * 16: near})
-    joining = JoinSheet(at_lone.services, parent)
+    joining = JoinHouseholdDialog(at_lone.services, parent)
     assert joining.near.count() == 1
     assert joining.near.item(0).text().startswith("<b>hall</b>")
     assert joining.address.text() == "10.0.0.9:4"
@@ -240,7 +240,7 @@ def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QW
 
 
 def test_a_code_is_digits_and_what_is_missing_is_said(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
-    joining = JoinSheet(at_lone.services, parent, "127.0.0.1:9")
+    joining = JoinHouseholdDialog(at_lone.services, parent, "127.0.0.1:9")
     joining.show()
     assert "six-digit code" in joining.act.toolTip()
     QTest.keyClicks(joining.code, "12a3-b45 6")

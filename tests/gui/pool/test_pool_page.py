@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.api.snapshot import LinkReport
 from app.core.errors import Reason, Refused
 from app.gui.pool import pool_actions
-from app.gui.pool.machine_dialogs import InterfaceSheet, RemoveSheet, RenameSheet, RolesSheet
+from app.gui.pool.machine_dialogs import InterfaceDialog, RemoveMachineDialog, RenameMachineDialog, RolesDialog
 from app.gui.pool.pool_page import PoolPage
 from app.gui.settings.household import Household
 from testbed.snapshots import household
@@ -178,7 +178,7 @@ def test_the_link_to_one_machine_is_tested_and_its_interface_chosen(qtbot: QtBot
     qtbot.waitUntil(measured)
     qtbot.waitUntil(page.inspector.buttons.test.isEnabled, timeout=5000)
     page.machine_actions.prefer(page.machines[1])
-    sheet = page.findChild(InterfaceSheet)
+    sheet = page.findChild(InterfaceDialog)
     assert sheet is not None
     qtbot.waitUntil(sheet.act.isEnabled, timeout=5000)
     assert sheet.choices[0].isChecked()
@@ -359,7 +359,7 @@ def test_where_several_models_run_a_person_chooses_whose_is_shown(
 
 def test_a_machine_is_renamed_and_gets_other_rights(qtbot: QtBot, page: PoolPage) -> None:
     page.machine_actions.rename(page.machines[1])
-    sheet = page.findChild(RenameSheet)
+    sheet = page.findChild(RenameMachineDialog)
     assert sheet is not None
     sheet.name.setText("x" * 65)
     assert (sheet.act.isEnabled(), sheet.name.problem.isVisible()) == (False, True)
@@ -367,7 +367,7 @@ def test_a_machine_is_renamed_and_gets_other_rights(qtbot: QtBot, page: PoolPage
     sheet.act.click()
     qtbot.waitUntil(lambda: page.machines[1].name == "loft", timeout=10_000)
     page.machine_actions.choose_roles(page.machines[1])
-    roles = page.findChild(RolesSheet)
+    roles = page.findChild(RolesDialog)
     assert roles is not None
     roles.choice.choose("lend")
     roles.act.click()
@@ -388,7 +388,7 @@ def test_a_removed_machine_is_gone_from_the_page(qtbot: QtBot, page: PoolPage) -
     """The last test of these nodes."""
     page.choose(page.machines[1].id)
     page.machine_actions.remove(page.machines[1])
-    sheet = page.findChild(RemoveSheet)
+    sheet = page.findChild(RemoveMachineDialog)
     assert sheet is not None
     sheet._refused(Refused("remove_added", name="loft", added="hall-pc"))
     assert [button.text() for button in sheet.findChildren(QRadioButton)] == ["Keep: hall-pc", "Remove too: hall-pc"]

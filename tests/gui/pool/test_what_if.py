@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.gui.pool.load_forecast import Expected, WhatIf
+from app.gui.pool.load_forecast import PlanOutcome, WhatIf
 from app.gui.pool.machine_facts import machines_of
 from testbed.snapshots import household, snapshot_of
 
-FAST = Expected("guide", fits=True, machines=("a",), tok_s=64.6)
+FAST = PlanOutcome("guide", fits=True, machines=("a",), tok_s=64.6)
 SLOW = replace(FAST, tok_s=40.0)
 
 
@@ -24,7 +24,9 @@ SLOW = replace(FAST, tok_s=40.0)
         (replace(FAST, tok_s=None), False, "Guide would run at 64.6 tok/s, on 1 machine(s)."),
     ],
 )
-def test_nothing_changes_only_where_it_holds_nothing(qtbot: QtBot, now: Expected, in_use: bool, expected: str) -> None:
+def test_nothing_changes_only_where_it_holds_nothing(
+    qtbot: QtBot, now: PlanOutcome, in_use: bool, expected: str
+) -> None:
     bar = WhatIf(lambda: None, lambda: None)
     qtbot.addWidget(bar)
     here, there, *_ = machines_of(snapshot_of(household(2)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.settings.privacy import EraseSheet
+from app.gui.settings.privacy import EraseDialog
 from tests.gui.desk import Attached, Desk
 
 
@@ -18,7 +18,7 @@ def test_it_wants_a_tick_ends_the_window_and_leaves_the_rest_to_who_started_it(q
         return launcher.erases
 
     qtbot.addWidget(parent)
-    sheet = EraseSheet(services, parent, lambda: ended.append(True))
+    sheet = EraseDialog(services, parent, lambda: ended.append(True))
     sheet.open()
     assert not sheet.act.isEnabled()
     sheet.sure.setChecked(True)
@@ -35,7 +35,7 @@ def test_it_wants_a_tick_ends_the_window_and_leaves_the_rest_to_who_started_it(q
 def test_its_button_says_how_much_goes(qtbot: QtBot, at_lone: Desk) -> None:
     parent = QWidget()
     qtbot.addWidget(parent)
-    sheet = EraseSheet(at_lone.services, parent)
+    sheet = EraseDialog(at_lone.services, parent)
     sheet.open()
     qtbot.waitUntil(lambda: sheet.act.text().startswith("Delete everything, "), timeout=5000)
     assert sheet.folder.text() == str(at_lone.services.launcher.home)

@@ -19,7 +19,7 @@ from app.decoding import convert
 from app.gui.look import formats
 from app.gui.settings.local_api import USUAL_PORT, LocalApi
 from app.gui.settings.settings_group import Setting
-from app.gui.settings.upstreams import MOST_CERTIFICATE_BYTES, AddServer, CountAnew, ForgetServer
+from app.gui.settings.upstreams import MOST_CERTIFICATE_BYTES, AddServerDialog, RemoveServerDialog, ResetCountDialog
 from tests.gateway.conftest import free_port
 from tests.gui.desk import Desk
 
@@ -218,7 +218,7 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     QTest.mouseClick(page.on, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: page.key.text().startswith("ph-"), timeout=5000)
     page.upstreams.add.click()
-    sheet = page.findChild(AddServer)
+    sheet = page.findChild(AddServerDialog)
     assert sheet is not None
     assert sheet.key.echoMode() is QLineEdit.EchoMode.Password
     assert not sheet.act.isEnabled()
@@ -240,18 +240,18 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     assert not count.isVisibleTo(page), "it has all its tokens yet"
     barn = {"name": "barn", "on": True, "cap_tokens": 9_000}
     for lost in ({"spent_tokens": 9_000}, {"spent_tokens": 0, "is_counted": False}):
-        page.upstreams.tell([convert(barn | lost, chat_api.Upstream)])
+        page.upstreams.show_servers([convert(barn | lost, chat_api.Upstream)])
         assert count.isVisibleTo(page)
     assert "was lost, so nothing is sent to it until you reset the count." in row.about.text()
     count.click()
-    anew = page.findChild(CountAnew)
+    anew = page.findChild(ResetCountDialog)
     assert anew is not None
     assert f"it may use another {formats.number(9_000)} tokens." in anew.sentence.text()
     anew.act.click()
     qtbot.waitUntil(lambda: ("The count for barn was reset.", "info") in said, timeout=5000)
     assert not count.isVisibleTo(page)
     page.upstreams.removals["barn"].click()
-    question = page.findChild(ForgetServer)
+    question = page.findChild(RemoveServerDialog)
     assert question is not None
     question.act.click()
     words = "barn was removed and its key deleted."
@@ -264,7 +264,7 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
 def test_a_certificate_is_read_from_a_file_or_refused(qtbot: QtBot, away: Desk, tmp_path: Path) -> None:
     parent = QWidget()
     qtbot.addWidget(parent)
-    sheet = AddServer(away.services, (), lambda *_: None, parent)
+    sheet = AddServerDialog(away.services, (), lambda *_: None, parent)
     (tmp_path / "barn.pem").write_text("-----BEGIN CERTIFICATE-----", "ascii")
     sheet.trust(tmp_path / "barn.pem")
     assert sheet.trusted.text() == "Trusts only barn.pem."
@@ -296,7 +296,7 @@ def test_a_server_takes_no_name_of_another_one_and_is_added_once(
     monkeypatch.setattr(away.services.client, "post", post)
     parent = QWidget()
     qtbot.addWidget(parent)
-    sheet = AddServer(away.services, ["barn"], lambda *_: None, parent)
+    sheet = AddServerDialog(away.services, ["barn"], lambda *_: None, parent)
     for field, text in ((sheet.name, " barn "), (sheet.url, "https://x/v1"), (sheet.models, "a")):
         field.setText(text)
     sheet.act.click()

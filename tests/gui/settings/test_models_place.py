@@ -14,7 +14,7 @@ from app.api import computer, downloads
 from app.decoding import convert
 from app.gui.models.folder_dialog import FolderSheet, choose_folder
 from app.gui.models.transfers import TransferRow, of_download
-from app.gui.settings.models import Models, ModelsPlace
+from app.gui.settings.models import Models, ModelsFolder
 from app.gui.settings.settings_page import SettingsPage
 from app.gui.welcome.other_models import OtherModels
 from app.gui.welcome.steps import HardwareStep
@@ -37,8 +37,8 @@ def page(qtbot: QtBot, at_lone: Desk) -> SettingsPage:
 
 
 @pytest.fixture
-def place(page: SettingsPage) -> ModelsPlace:
-    models_place = page.findChild(ModelsPlace)
+def place(page: SettingsPage) -> ModelsFolder:
+    models_place = page.findChild(ModelsFolder)
     assert models_place is not None
     return models_place
 
@@ -53,7 +53,7 @@ def told(desk: Desk) -> Any:
 
 @pytest.mark.long
 def test_models_go_to_another_folder_and_back(
-    qtbot: QtBot, at_lone: Desk, page: SettingsPage, place: ModelsPlace, tmp_path: Path
+    qtbot: QtBot, at_lone: Desk, page: SettingsPage, place: ModelsFolder, tmp_path: Path
 ) -> None:
     files = at_lone.services.launcher.home / "models" / "files"
     files.mkdir(exist_ok=True)
@@ -124,7 +124,7 @@ def test_a_folder_of_another_poolhouse_is_refused_in_the_sheet(
 
 
 def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> None:
-    shown = ModelsPlace(away.services)
+    shown = ModelsFolder(away.services)
     qtbot.addWidget(shown)
     shown.show()
     move = {
@@ -134,7 +134,7 @@ def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> No
     folder = {"folder": "/x", "default": False, "there": False, **tells("/x is away."), "elsewhere": [], "move": move}
     pool = away.services.pool
     pool.snapshot = {"models_folder": folder}
-    shown.tell()
+    shown.show_state()
     assert shown.problem.text() == "/x is away."
     assert shown.words.text() == "Moving tiny. 1.0 GiB of 4.0 GiB in total · 1.0 MiB/s · 51 min 12 s left"
     assert shown.bar.value() == 250
@@ -142,7 +142,7 @@ def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> No
     assert not shown.choose.isVisible()
     waits = {"waits_facts": {"code": "models_move_waits", "facts": {"name": "tiny"}}}
     pool.snapshot = {"models_folder": folder | {"move": move | waits}}
-    shown.tell()
+    shown.show_state()
     assert shown.words.text().startswith("tiny is loaded.")
 
 

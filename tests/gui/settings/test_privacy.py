@@ -19,7 +19,7 @@ from app.gui.chat.history import history_encryption
 from app.gui.chat.history.history_file import FILE
 from app.gui.pool.machine_words import moment
 from app.gui.settings import privacy as privacy_page
-from app.gui.settings.privacy import Privacy, TurningDialog
+from app.gui.settings.privacy import EncryptionDialog, Privacy
 from backends.worker.confine import supported_mechanisms
 from tests.findings import tells
 from tests.gui.chat.talk import talked
@@ -99,8 +99,8 @@ def test_the_switch_encrypts_and_says_so(qtbot: QtBot, privacy: Privacy) -> None
     assert privacy.encrypt.isEnabled()
     assert privacy.focusWidget() is privacy.encrypt  # not lost while it had to wait
     assert privacy.chat_key.text() == "In a file only you can read"
-    assert not privacy.findChildren(TurningDialog) or not any(
-        dialog.isVisible() for dialog in privacy.findChildren(TurningDialog)
+    assert not privacy.findChildren(EncryptionDialog) or not any(
+        dialog.isVisible() for dialog in privacy.findChildren(EncryptionDialog)
     )
     assert b"cormorant" not in file.read_bytes()
     press(privacy)
@@ -174,8 +174,8 @@ def test_where_nothing_can_be_asked_the_switch_goes_back(qtbot: QtBot, away: Des
     assert not made.encrypt.isChecked()
 
 
-def dialogs(privacy: Privacy) -> list[TurningDialog]:
-    return privacy.findChildren(TurningDialog)
+def dialogs(privacy: Privacy) -> list[EncryptionDialog]:
+    return privacy.findChildren(EncryptionDialog)
 
 
 def test_other_servers_are_named_with_their_last_contact(qtbot: QtBot, away: Desk) -> None:

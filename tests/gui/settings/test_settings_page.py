@@ -25,7 +25,7 @@ from app.gui.settings.general import General
 from app.gui.settings.household import Household
 from app.gui.settings.network import Network
 from app.gui.settings.privacy import Privacy
-from app.gui.settings.settings_group import Group, Setting
+from app.gui.settings.settings_group import Setting, SettingsGroup
 from app.gui.settings.settings_page import ENTRIES, SettingsPage
 from app.gui.settings.updates import Updates
 from app.gui.this_computer.rule_controls import AutostartSwitch
@@ -51,13 +51,13 @@ def test_its_pages_are_made_one_after_another(qtbot: QtBot, away: Desk) -> None:
     page = SettingsPage(away.services)
     qtbot.addWidget(page)
     page.finish()
-    assert [type(group) for group in page.findChildren(Group)] == [General]
+    assert [type(group) for group in page.findChildren(SettingsGroup)] == [General]
     named = [page.list.item(number).text() for number in range(page.list.count())]
     page.open("Privacy")
     assert isinstance(page.group, Privacy)
-    assert len(page.findChildren(Group)) == 2
+    assert len(page.findChildren(SettingsGroup)) == 2
     page.shown()
-    qtbot.waitUntil(lambda: len(page.findChildren(Group)) == len(ENTRIES), timeout=5000)
+    qtbot.waitUntil(lambda: len(page.findChildren(SettingsGroup)) == len(ENTRIES), timeout=5000)
     assert [group.title for group in page.groups] == named
     assert [type(group).__name__ for group in page.groups] == [entry.name for entry in ENTRIES]
     inner = page.group.parentWidget()

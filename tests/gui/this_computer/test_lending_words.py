@@ -16,7 +16,7 @@ from app.decoding import convert
 from app.gui.look.sentences import said
 from app.gui.this_computer import lending_store
 from app.gui.this_computer.hardware_card import hardware_lines, speed_words
-from app.gui.this_computer.memory_card import shares
+from app.gui.this_computer.memory_card import memory_use
 
 Json = dict[str, Any]
 GIB = 1 << 30
@@ -76,7 +76,7 @@ def test_what_a_machine_that_is_gone_holds_here_is_kept_and_not_lent() -> None:
     ],
 )
 def test_the_bar_is_the_whole_memory(lending: Json) -> None:
-    memory = shares(convert(lending, Lending))
+    memory = memory_use(convert(lending, Lending))
     parts = (memory.programs, memory.own, memory.used, memory.unused, memory.reserve, memory.free)
     assert min(parts) >= 0
     assert sum(parts) == lending.get("total_bytes", 0)

@@ -243,10 +243,10 @@ def test_looking_for_updates_is_offered_off_and_only_where_somebody_can_be_asked
     step.show()
     step.entered()
     daily = step.updates
-    daily.tell(convert({"place": None, "daily": False}, computer.Updates))
+    daily.show_state(convert({"place": None, "daily": False}, computer.Updates))
     assert daily.isHidden()
     step.cancel()  # the node's own answer comes no more
-    daily.tell(convert({"place": "api.github.com/someone/poolhouse", "daily": False}, computer.Updates))
+    daily.show_state(convert({"place": "api.github.com/someone/poolhouse", "daily": False}, computer.Updates))
     assert daily.isVisible()
     assert not daily.switch.isChecked()
     assert "api.github.com/someone/poolhouse" in daily.words.text()

@@ -13,7 +13,7 @@ from app.core.errors import AppError, BadInput, StageLost
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import LOG_PAGE
 from app.gui.diagnostics.address_form import AddressForm
-from app.gui.settings.models import ModelsPlace
+from app.gui.settings.models import ModelsFolder
 from app.gui.this_computer.hardware_card import HardwareCard
 from app.gui.this_computer.rule_controls import AutostartSwitch
 from app.gui.widgets.fold import Fold
@@ -53,7 +53,7 @@ def in_address(services: AppContext) -> tuple[QWidget, Fail]:
 
 
 def in_folder(services: AppContext) -> tuple[QWidget, Fail]:
-    made = ModelsPlace(services)
+    made = ModelsFolder(services)
     return made, made._refused
 
 

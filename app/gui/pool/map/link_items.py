@@ -43,7 +43,7 @@ class LinkLine(QGraphicsPathItem):
 
     def follow(self, facts: MachineFacts, route: LinkRoute, *, active: bool) -> None:
         """Draw the line along this route."""
-        path = path_of(route)
+        path = route_path(route)
         if path != self.path():
             self.setPath(path)
         pen = QPen(self._theme.color("accent" if active else "border"), 2 if active else 1.5)
@@ -53,7 +53,7 @@ class LinkLine(QGraphicsPathItem):
             self.setPen(pen)
 
 
-def path_of(route: LinkRoute) -> QPainterPath:
+def route_path(route: LinkRoute) -> QPainterPath:
     """Return the path of a route: a curve that leaves the host horizontally, then a straight line."""
     path = QPainterPath(QPointF(*route.start))
     half = (route.start[0] + route.bend[0]) / 2
@@ -81,7 +81,7 @@ class Plate(QGraphicsItem):
         self.setVisible(facts.link is not None)
         if facts.link is None:
             return
-        rows = rows_of(facts.link, compact=compact)
+        rows = plate_rows(facts.link, compact=compact)
         size = plate_size(self._theme, [facts.link], compact=compact)
         if size != self._size:
             self.prepareGeometryChange()
@@ -113,7 +113,7 @@ class Plate(QGraphicsItem):
             y += line
 
 
-def rows_of(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
+def plate_rows(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
     """Return the rows of a plate: the speed, the kind of link and, if known, its share of the request time."""
     rows = [machine_words.Badge(machine_words.link_speed(link), "", "text")]
     if link.trouble and link.kind:
@@ -132,7 +132,7 @@ def plate_size(theme: Theme, links: list[LinkFacts], *, compact: bool) -> Size:
     indent = theme.px(ICON) + theme.px(sizes.XS)
     wide, rows = 0.0, 1
     for link in links:
-        shown = rows_of(link, compact=compact)
+        shown = plate_rows(link, compact=compact)
         rows = max(rows, len(shown))
         for badge in shown:
             wide = max(wide, drawing.text_width(badge.word, font) + (indent if badge.icon else 0))
@@ -152,14 +152,14 @@ class LenderLine(QGraphicsPathItem):
         super().__init__()
         self._theme = theme
         self.setZValue(-1)
-        self._figures = Figures(theme, self)
+        self._figures = LinkFigures(theme, self)
 
     def follow(self, lender_link: LenderLink, line: Line, room: float, *, chosen: bool) -> None:
         """Draw the link along this line.
 
         room: the maximum width of the figures on the line.
         """
-        path = rounded(line, self._theme.px(CORNER))
+        path = rounded_path(line, self._theme.px(CORNER))
         if path != self.path():
             self.setPath(path)
         pen = QPen(self._theme.color("accent" if chosen else "border"), CHOSEN if chosen else THIN)
@@ -175,7 +175,7 @@ class LenderLine(QGraphicsPathItem):
         return stroker.createStroke(self.path())
 
 
-class Figures(QGraphicsItem):
+class LinkFigures(QGraphicsItem):
     """The speed and round-trip time on a line between neighbors. Hidden if there is no room between their cards."""
 
     def __init__(self, theme: Theme, line: LenderLine) -> None:
@@ -208,7 +208,7 @@ class Figures(QGraphicsItem):
         drawing.draw_text(painter, self._where, self._text, font, theme.color("muted"), drawing.CENTER)
 
 
-def rounded(line: Line, radius: float) -> QPainterPath:
+def rounded_path(line: Line, radius: float) -> QPainterPath:
     """Return the line as a path with rounded corners. Next to a short segment, the radius is reduced."""
     points = [QPointF(*point) for point in line]
     path = QPainterPath(points[0])

@@ -263,7 +263,7 @@ class LinkRoute:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class MapPositions:
     """The positions of all items on the map.
 
     `cards` and `routes` are in the order of the lenders, `lender_lines` in that of the pairs.
@@ -290,7 +290,7 @@ class Places:
 class FittedLayout:
     """A layout chosen for the available space, with its zoom factor and whether the cards are compact."""
 
-    places: Places
+    places: MapPositions
     compact: bool
     zoom: float
 
@@ -350,7 +350,9 @@ def fit_layout(
     return FittedLayout(narrow[-1][1], True, zooms[-1])
 
 
-def _with_lender_pairs(n_lenders: int, sizes: Sizes, room: Size, columns: int, lender_pairs: LenderPairs) -> Places:
+def _with_lender_pairs(
+    n_lenders: int, sizes: Sizes, room: Size, columns: int, lender_pairs: LenderPairs
+) -> MapPositions:
     """Arrange the cards in the space that remains after reserving lanes for the links between lenders."""
     bare = arrange(n_lenders, sizes, room, columns)
     places = _routed(bare, lender_pairs, sizes)
@@ -361,14 +363,14 @@ def _with_lender_pairs(n_lenders: int, sizes: Sizes, room: Size, columns: int, l
     return _routed(arrange(n_lenders, sizes, left, columns), lender_pairs, sizes)
 
 
-def _routed(places: Places, lender_pairs: LenderPairs, sizes: Sizes) -> Places:
+def _routed(places: MapPositions, lender_pairs: LenderPairs, sizes: Sizes) -> MapPositions:
     plates = [route.plate for route in places.routes]
     lines = route_lender_links(places.host, places.cards, plates, lender_pairs.drawn, sizes.scale)
     margin = lender_pairs.margin(len(places.cards), sizes.scale)
     return replace(places, lender_lines=lines, margin=margin)
 
 
-def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES) -> Places:
+def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES) -> MapPositions:
     """Return the positions of the host and its lenders. Gaps grow with the room, up to a limit."""
     if n_lenders == 1 or columns == ONE_SIDE:
         return _one_side(n_lenders, sizes, room)
@@ -389,10 +391,10 @@ def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES)
         card, route = _below(host, sizes)
         cards.append(card)
         routes.append(route)
-    return Places(host, tuple(cards), tuple(routes))
+    return MapPositions(host, tuple(cards), tuple(routes))
 
 
-def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
+def _one_side(rows: int, sizes: Sizes, room: Size) -> MapPositions:
     """Place the host on the left and all lenders in one column on the right."""
     gap = _row_gap(rows, sizes, room)
     host = Rect.around(0, 0, sizes.host)
@@ -403,10 +405,10 @@ def _one_side(rows: int, sizes: Sizes, room: Size) -> Places:
         plate = routes[0].plate
         centered = replace(plate, x=(host.right + cards[0].x - plate.w) / 2)
         routes = (replace(routes[0], plate=centered),)
-    return Places(host, cards, routes)
+    return MapPositions(host, cards, routes)
 
 
-def _stacked(n_lenders: int, sizes: Sizes) -> Places:
+def _stacked(n_lenders: int, sizes: Sizes) -> MapPositions:
     """Place all lenders below the host, each under its plate, with the links along the left edge."""
     scale = sizes.scale
     host = Rect(0, 0, sizes.host.w, sizes.host.h)
@@ -419,7 +421,7 @@ def _stacked(n_lenders: int, sizes: Sizes) -> Places:
         cards.append(card)
         routes.append(LinkRoute((trunk, host.bottom), bend, end, plate))
         top = card.bottom
-    return Places(host, tuple(cards), tuple(routes))
+    return MapPositions(host, tuple(cards), tuple(routes))
 
 
 def _sideways(host: Rect, card: Rect, side: int, port: float, sizes: Sizes) -> LinkRoute:

@@ -16,8 +16,8 @@ from app.gui.look.theme import Theme
 from app.gui.pool import machine_words
 from app.gui.pool.machine_facts import LenderLink, MachineFacts
 from app.gui.pool.map.card_item import CardItem, card_sizes, has_note
-from app.gui.pool.map.link_items import LenderLine, LinkLine, Plate, Traffic, path_of, plate_size
-from app.gui.pool.map.map_layout import FittedLayout, LenderPairs, Places, Rect, Size, Sizes, fit_layout
+from app.gui.pool.map.link_items import LenderLine, LinkLine, Plate, Traffic, plate_size, route_path
+from app.gui.pool.map.map_layout import FittedLayout, LenderPairs, MapPositions, Rect, Size, Sizes, fit_layout
 
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # keeps text at 11 pixels or more
 ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest one that shows everything is used
@@ -49,7 +49,7 @@ class MapView(QGraphicsView):
         self._lender_links: tuple[LenderLink, ...] = ()
         self._lender_lines: dict[str, LenderLine] = {}
         self._selected = ""
-        self.places: Places | None = None
+        self.places: MapPositions | None = None
         self.setRenderHint(QPainter.RenderHint.Antialiasing)
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.SmartViewportUpdate)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -114,7 +114,7 @@ class MapView(QGraphicsView):
             self._line(facts.id).follow(facts, route, active=active)
             self._plate(facts.id).show_link(facts, route, compact=compact)
             if active:
-                paths[facts.id] = path_of(route)
+                paths[facts.id] = route_path(route)
         for link, line in zip(drawn, self.places.lender_lines, strict=False):
             room, chosen = self.places.cards[0].w, self._selected in link.ends
             self._lender_line(link.key).follow(link, line, room, chosen=chosen)

@@ -13,7 +13,7 @@ from app.gui.pool.map.map_layout import (
     ONE_SIDE,
     LenderPairs,
     LinkRoute,
-    Places,
+    MapPositions,
     Point,
     Rect,
     Size,
@@ -49,7 +49,7 @@ def inside(point: Point, rect: Rect) -> bool:
     return rect.x + EDGE < x < rect.right - EDGE and rect.y + EDGE < y < rect.bottom - EDGE
 
 
-def check(places: Places, n_lenders: int) -> None:
+def check(places: MapPositions, n_lenders: int) -> None:
     plates = [route.plate for route in places.routes]
     assert len(places.cards) == len(plates) == n_lenders
     for choice, other in combinations([places.host, *places.cards, *plates], 2):
@@ -118,7 +118,7 @@ def crosses(start: Point, end: Point, rect: Rect) -> bool:
     return not (beside or bottom <= rect.y + EDGE or top >= rect.bottom - EDGE)
 
 
-def check_between(places: Places, pairs: list[tuple[int, int]]) -> None:
+def check_between(places: MapPositions, pairs: list[tuple[int, int]]) -> None:
     """Each line joins its two cards; it runs through no card and no plate, and on no other line."""
     assert len(places.lender_lines) == len(pairs)
     solid = [places.host, *places.cards, *(route.plate for route in places.routes)]

@@ -20,7 +20,7 @@ from app.gui.look.motion import ALWAYS, NEVER, Motion
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool.machine_facts import MemoryFacts, lender_links, machines_of
 from app.gui.pool.map.card_item import NOTE_LINES, CardItem, card_sizes
-from app.gui.pool.map.link_items import Figures, LenderLine, LinkLine, Plate
+from app.gui.pool.map.link_items import LenderLine, LinkFigures, LinkLine, Plate
 from app.gui.pool.map.map_view import SMALLEST_ZOOM, MapView
 from testbed.snapshots import household, snapshot_of
 
@@ -196,7 +196,7 @@ def test_figures_stand_on_a_line_where_the_gap_is_high_enough(view: MapView) -> 
     snapshot = household(3)
     shown = lender_links(snapshot_of(snapshot), f"{0:064x}")
     view.show_machines(machines_of(snapshot_of(snapshot)), lender_links=shown)
-    (plate,) = [item for item in view.scene().items() if isinstance(item, Figures)]
+    (plate,) = [item for item in view.scene().items() if isinstance(item, LinkFigures)]
     assert plate.isVisible()
     assert not [rect_f for rect_f in drawn(view) if rect_f.intersects(plate.sceneBoundingRect())]
     view.resize(952, 330)
