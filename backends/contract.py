@@ -448,7 +448,7 @@ class SlotCheckpoints:
         return SlotCheckpoints(marks, segment.end, segment.n_tokens > 1, self.rule)
 
     def reach(self, most: int) -> int:
-        """Return the last position, not beyond `most`, to which the slot can be cut back."""
+        """Return the last position, at or before `most`, to which the slot can be rolled back."""
         if most >= self.end:
             return self.end
         return max((mark for mark in self.marks if mark <= most), default=0)

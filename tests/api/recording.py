@@ -48,7 +48,7 @@ POSTS_AT_REST: tuple[tuple[str, Json], ...] = (
 STREAMS: tuple[tuple[str, Json], ...] = (
     ("/plan", {"model": "guide", "split": [2, 4, 2]}),
     ("/load", {"model": "guide", "split": [2, 4, 2]}),
-    ("/ask", {"prompt": "How do I add a computer?", "max_tokens": 8}),
+    ("/ask", {"model": "gui", "prompt": "How do I add a computer?", "max_tokens": 8}),
 )
 
 

@@ -110,7 +110,7 @@ def test_large_steps_are_not_rehearsed(model: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes have no poll() there")
 def test_it_is_done_now_and_then_while_awake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_resources, "quota_cores", lambda: None)
+    monkeypatch.setattr(process_resources, "cpu_quota_cores", lambda: None)
     monkeypatch.setattr(__main__, "switches", lambda: 0)  # nobody else computes on its core
     read, write = os.pipe()
     times: list[int] = []

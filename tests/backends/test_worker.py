@@ -229,10 +229,10 @@ def test_it_dies_with_its_parent_also_while_it_computes(busy: bool) -> None:
         "import os, subprocess, sys, time\n"
         "from tests.backends.worker_pipe import *\n"
         "from tests.backends.test_worker import whole, PROMPT\n"
-        "from backends.hidden_state_codec import ids_to_wire\n"
+        "from backends.hidden_state_codec import encode_ids\n"
         "with worker() as pipe:\n"
         f"    whole(pipe, 'hang_at=1')\n"
-        f"    if {busy}: pipe.send(step(1, (Segment(0, 5, 0),), ids_to_wire(PROMPT)))\n"
+        f"    if {busy}: pipe.send(step(1, (Segment(0, 5, 0),), encode_ids(PROMPT)))\n"
         "    print(pipe.process.pid, flush=True)\n"
         "    time.sleep(60)\n"
     )
@@ -386,7 +386,7 @@ def test_of_the_binding_a_worker_has_what_it_needs_and_no_flawed_disk_cache() ->
         "binding.load()\n"
         "import backends.worker.service, backends.__main__\n"
         "assert not {'diskcache', 'llama_cpp.llama', 'jinja2'} & {*sys.modules}\n"
-        "assert binding.whole_model() is sys.modules['llama_cpp.llama'].Llama\n"
+        "assert binding.llama_class() is sys.modules['llama_cpp.llama'].Llama\n"
         "assert not hasattr(sys.modules['diskcache'], '__file__')\n"
         "assert not [name for name in sys.modules if name.startswith('diskcache.')]\n"
     )

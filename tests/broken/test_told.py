@@ -79,7 +79,7 @@ def test_a_broken_file_is_named_and_no_machine(label: str, home: Household) -> N
     make(home.path)
     result = asyncio.run(home.tell(Told(1, label), alone=alone, meanwhile=meanwhile or (lambda _: None)))
     assert (result.end, result.wrong) == (end, [])
-    assert re.search("other file|Put it back|import it again", result.sentence)
+    assert re.search("different model file|Put it back|import it again", result.sentence)
 
 
 @pytest.mark.many(keep=2)

@@ -217,7 +217,7 @@ async def test_what_the_engine_does_not_survive_is_told_in_its_words(workers: Wo
         without=[f"{QWEN}.ssm.inner_size"], more=[u32_entry(f"{QWEN}.ssm.inner_size", 1)],
     )  # fmt: skip
     text = await _refused(workers, path, tmp_path, StageLost)
-    assert re.search(r"and stopped\. ggml\.c:\d+: GGML_ASSERT\(.*\) failed\. Use another file", text)
+    assert re.search(r"and stopped\. ggml\.c:\d+: GGML_ASSERT\(.*\) failed\. Use a different model file", text)
 
 
 async def _refused(workers: Workers, path: Path, folder: Path, kind: type[AppError] = BadInput) -> str:

@@ -77,7 +77,7 @@ async def test_fewer_dimensions_are_the_first_ones_at_length_one(client: openai.
     whole = (await client.embeddings.create(model=bert, input=IDS)).data[0].embedding
     less = (await client.embeddings.create(model=bert, input=IDS, dimensions=8)).data[0].embedding
     assert np.allclose(less, normalized(whole[:8]), atol=1e-6)
-    with pytest.raises(openai.BadRequestError, match="have 32 values"):
+    with pytest.raises(openai.BadRequestError, match="have 32 dimensions"):
         await client.embeddings.create(model=bert, input=IDS, dimensions=33)
 
 

@@ -30,7 +30,7 @@ async def limited(api: Open, *words: str) -> str:
 
 async def test_tokens_a_minute(api: Open, slow: str) -> None:
     said = await limited(api, "--tokens-a-minute", "5")
-    assert "slow may use 32 requests at once and 5 tokens per minute." in said
+    assert "slow may have 32 requests open at once and use 5 tokens per minute." in said
     async with aiohttp.ClientSession(api.base, headers={"X-Api-Key": slow}) as session:
         async with session.post(CHAT, json=ASK) as answer:
             assert answer.status == 200  # its prompt alone is more
@@ -66,7 +66,7 @@ async def test_who_leaves_early_has_had_the_prompt_read(api: Open, slow: str) ->
 
 
 async def test_requests_at_once(api: Open, slow: str) -> None:
-    assert "slow may use 1 request at once" in await limited(api, "--at-once", "1")
+    assert "slow may have 1 request open at once" in await limited(api, "--at-once", "1")
     long: Json = ASK | {"max_tokens": 2000, "stream": True, "logit_bias": {"2": -100}}
     async with (
         aiohttp.ClientSession(api.base, headers={"X-Api-Key": slow}) as session,

@@ -109,7 +109,7 @@ def test_who_asks_nothing_has_the_model_loaded(client: Any) -> None:
     assert loaded.model == "guide"
     assert loaded.context_length >= 1024
     for never in (0, "0s"):
-        with pytest.raises(ollama.ResponseError, match="guide stays loaded: others may be"):
+        with pytest.raises(ollama.ResponseError, match="guide stays loaded because others may be"):
             client.generate(model="guide", keep_alive=never)
         assert chat(client, keep_alive=never).done  # its owner loaded it, for whomever
     assert [model.model for model in client.ps().models] == ["guide"]

@@ -285,10 +285,10 @@ def test_the_models(client: OpenAI) -> None:
 
 
 PARAMS: dict[str, tuple[Json, str | None, str]] = {
-    "a token beyond the vocabulary": ({"logit_bias": {"99999": 1}}, "logit_bias", "a bias for token 99999"),
-    "a call without tools": ({"tool_choice": "required"}, "tool_choice", "it contains none"),
+    "a token beyond the vocabulary": ({"logit_bias": {"99999": 1}}, "logit_bias", "The bias for token 99999"),
+    "a call without tools": ({"tool_choice": "required"}, "tool_choice", "but defines no tools"),
     "a call of one without any": (
-        {"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice", "it contains none",
+        {"tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice", "but defines no tools",
     ),
     "a part without its text": (
         {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, None, "has the type text",

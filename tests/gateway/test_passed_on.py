@@ -191,7 +191,7 @@ async def test_what_ollama_s_tools_answered_names_its_call_there(http: aiohttp.C
     ("path", "body", "words"),
     [
         (CHAT, {"messages": [HELLO], "logit_bias": {"5": 1}}, "leave out logit_bias"),
-        (CHAT, {"messages": [HELLO], "tool_choice": "required"}, "it contains none"),
+        (CHAT, {"messages": [HELLO], "tool_choice": "required"}, "but defines no tools"),
         ("/v1/completions", {"prompt": [1, 2]}, "Send text"),
         ("/api/generate", {"prompt": "x", "raw": True, "format": "json"}, "Leave out `raw` or `format`"),
     ],

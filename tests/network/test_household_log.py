@@ -75,7 +75,7 @@ async def test_only_an_admin_names_others_and_gives_roles(nodes: Nodes) -> None:
     with pytest.raises(Refused) as raised:
         await den.network.set_roles(attic.network.id, [Role.LENDER])
     assert raised.value.reason.code == "admin_stays"
-    assert "Give --admin as well" in said(raised.value)
+    assert "Add --admin" in said(raised.value)
     with pytest.raises(Refused) as raised:
         await den.network.rename("0" * 64, "x")  # type: ignore[arg-type]
     assert raised.value.reason.code == "machine_unknown"

@@ -265,7 +265,7 @@ def _executables(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def with_figures(why: Reason, readings: Readings) -> Reason:
-    """Return the reason with the current reading that caused it, or unchanged if there is none."""
+    """Add the reading that caused the reason to its facts. Return the reason unchanged if there is no such reading."""
     match why.code:
         case "pause_battery" if readings.battery is not None:
             return Reason("pause_battery_at", {"percent": round(readings.battery.percent)})

@@ -112,7 +112,7 @@ class Field(QPlainTextEdit):
         return int(n_lines * self.fontMetrics().lineSpacing() + 2 * self._theme.px(sizes.S))
 
     def _show_scroll_bar(self) -> None:
-        """Show the scroll bar only if needed, because its width makes lines wrap earlier and so the text taller."""
+        """Show the scroll bar only if needed: it takes up width, so lines wrap sooner and the text gets taller."""
         policy = Qt.ScrollBarPolicy
         scrolls = self._height_of(inf) > self.height()
         self.setVerticalScrollBarPolicy(policy.ScrollBarAsNeeded if scrolls else policy.ScrollBarAlwaysOff)

@@ -127,7 +127,7 @@ class UnreachableMachines(QWidget):
         if len(machines) < 2:
             self._box.addWidget(layout_widget(Flow(wrapping(self.tr("Join a household…"), self._join))))
         elif not away:
-            words = self.tr("All machines of your household are connected.")
+            words = self.tr("All machines in your household are connected.")
             self._box.addWidget(paragraph(words, "muted"))
         for machine in machines:
             if machine.name in away and not machine.this:

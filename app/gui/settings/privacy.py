@@ -154,7 +154,7 @@ class Privacy(SettingsGroup):
 
     def _add_connections(self) -> None:
         self._machines = Setting(
-            self.tr("Machines of your household"),
+            self.tr("Machines in your household"),
             self.tr("Encrypted, and only with machines that were paired with a code."),
             self.machines,
         )

@@ -79,7 +79,7 @@ CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 
 
 class Updates(SettingsGroup):
-    """The Updates settings. They never download an update, but only open its web page."""
+    """The Updates settings. They never download an update; they only open its web page."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Updates"))

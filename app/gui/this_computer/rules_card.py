@@ -179,7 +179,7 @@ class RulesCard(QFrame):
         self.show_state()
 
     def _idle_row(self) -> QWidget:
-        title = self.tr("While I use this computer")
+        title = self.tr("While I am using this computer")
         self.idle_minutes = DebouncedNumber(
             self.tr("Idle minutes before lending"),
             self.tr("min"),

@@ -5738,7 +5738,7 @@
         <translation>Zuletzt {time}</translation>
     </message>
     <message>
-        <source>Machines of your household</source>
+        <source>Machines in your household</source>
         <translation>Geräte Ihres Haushalts</translation>
     </message>
     <message>
@@ -6414,7 +6414,7 @@
         <translation>Wenn meine Programme den Arbeitsspeicher brauchen</translation>
     </message>
     <message>
-        <source>While I use this computer</source>
+        <source>While I am using this computer</source>
         <translation>Während ich diesen Computer benutze</translation>
     </message>
     <message>
@@ -7124,7 +7124,7 @@
 <context>
     <name>UnreachableMachines</name>
     <message>
-        <source>All machines of your household are connected.</source>
+        <source>All machines in your household are connected.</source>
         <translation>Alle Geräte Ihres Haushalts sind verbunden.</translation>
     </message>
     <message>

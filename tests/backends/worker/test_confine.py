@@ -32,9 +32,9 @@ def tried(name, deed):
 """
 TRY = """
 import json, os, socket, subprocess, sys
-from backends.worker import confine, process
+from backends.worker import confine, process_resources
 own, others, home, parent = sys.argv[1:]
-before = process.resident_bytes()
+before = process_resources.resident_bytes()
 told["level"] = confine.confine([own]).level
 
 tried("read its own", lambda: open(own, "rb").read())
@@ -50,7 +50,7 @@ for family in ("AF_INET", "AF_INET6", "AF_NETLINK", "AF_UNIX"):
 tried("signal its parent", lambda: os.kill(int(parent), 0))
 tried("look into its parent", lambda: open(f"/proc/{parent}/environ", "rb").read())
 import decimal, sqlite3, numpy  # code of Python's own and of libraries comes in as before
-assert process.resident_bytes() > before
+assert process_resources.resident_bytes() > before
 print(json.dumps(told))
 """
 has_all = pytest.mark.skipif(
@@ -141,7 +141,7 @@ def test_the_system_itself_says_no_far_beyond_a_limit(tmp_path: Path) -> None:
 
 BESIDE = """
 import ctypes, json, os, signal, sys, threading
-from backends.worker import confine, process
+from backends.worker import confine, process_resources
 parent = int(sys.argv[1])
 assert confine.start_nothing()
 
@@ -171,7 +171,7 @@ ran = []
 thread = threading.Thread(target=lambda: ran.append(1))
 thread.start()
 thread.join()
-with process.may_grow_by(1 << 30, mapped=True):
+with process_resources.limit_growth(1 << 30, mapped=True):
     import numpy
 assert ran and numpy.ones((300, 300)).dot(numpy.ones((300, 300)))[0, 0] == 300
 print(json.dumps(told), flush=True)

@@ -23,7 +23,7 @@ AWAKE_S, LATE_S = 1.0, 20.0  # long enough to be told from what a crowded machin
 @pytest.fixture(autouse=True)
 def free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever limits the tests themselves."""
-    monkeypatch.setattr(process_resources, "quota_cores", lambda: None)
+    monkeypatch.setattr(process_resources, "cpu_quota_cores", lambda: None)
     monkeypatch.setattr(__main__, "AWAKE_S", AWAKE_S)
     monkeypatch.setattr(__main__, "switches", lambda: 0)
 
@@ -75,7 +75,7 @@ def test_the_end_of_the_pipe_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_under_a_quota_it_sleeps(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_resources, "quota_cores", lambda: 0.5)
+    monkeypatch.setattr(process_resources, "cpu_quota_cores", lambda: 0.5)
     waits = FrameWait(pipe[0])
     waits.computed()
     assert taken(waits) < AWAKE_S / 2

@@ -51,7 +51,7 @@ async def test_an_answer_under_way_ends_with_its_key(api: Open, http: aiohttp.Cl
         await answer.content.readline()
         gone = asyncio.to_thread(api.control, how, where, named if how == "POST" else None)
         _, said = await asyncio.gather(gone, answer.text())
-    assert said.rstrip().splitlines()[-1].startswith('data: {"error":{"message":"The API key of')
+    assert said.rstrip().splitlines()[-1].startswith('data: {"error":{"message":"The API key was')
     if how == "POST":
         await asyncio.to_thread(api.control, "DELETE", f"{path}/leaked")
 

@@ -61,7 +61,7 @@ async def url(host: Host) -> AsyncIterator[str]:
     async def own(_: web.Request) -> web.StreamResponse:
         raise AssertionError
 
-    guesting: Any = SimpleNamespace(passes=lambda _: True, host_for=host_for)
+    guesting: Any = SimpleNamespace(is_forwarded=lambda _: True, host_for=host_for)
     app = web.Application(middlewares=[gate, forward_to_host(guesting)])
     app.add_routes([web.post("/v1/embeddings", own)])
     runner = web.AppRunner(app)

@@ -109,7 +109,7 @@ async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
     async def host_for(_: str) -> Host:
         return host
 
-    guesting = cast("Any", SimpleNamespace(passes=lambda _: True, host_for=host_for))
+    guesting = cast("Any", SimpleNamespace(is_forwarded=lambda _: True, host_for=host_for))
 
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -74,10 +74,10 @@ def test_the_sum_of_a_plan() -> None:
     assert a == Memory("a", 2 * GIB, 0, GIB, 8 * GIB)
     assert (b.needs, b.left) == (3 * GIB, GIB)
     assert whole_sum(convert(plan, plans.Plan)) == (
-        "Weights 4.0 GiB + KV cache 1.0 GiB for 8,192 tokens + work memory 1.0 GiB = 6.0 GiB "
+        "Weights 4.0 GiB + KV cache 1.0 GiB for 8,192 tokens + working memory 1.0 GiB = 6.0 GiB "
         "of the 12.0 GiB free for models now."
     )
-    assert of_machine(b) == "weights 2.0 GiB + KV 1.0 GiB + work 0 KiB, 1.0 GiB left"
+    assert of_machine(b) == "weights 2.0 GiB + KV cache 1.0 GiB + working memory 0 KiB, 1.0 GiB left"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_strangers_without_a_name_are_told_apart_without_their_ids(qtbot: QtBot)
     labels = [label for label in nearby.findChildren(QLabel) if label.text() == "Linux, AMD EPYC"]
     assert len(labels) == 1
     shown = next(button for button in nearby.findChildren(QPushButton) if button.text().startswith("den"))
-    assert shown.accessibleDescription() == "Linux, AMD EPYC (as that machine reports)"
+    assert shown.accessibleDescription() == "Linux, AMD EPYC (reported by that machine)"
     nearby.show_strangers(strangers)
     nearby.findChildren(QPushButton)[-3].click()
     assert chosen == [strangers[1]]

@@ -97,7 +97,7 @@ MACHINE: Json = {
 
 def test_what_the_machine_has() -> None:
     entries = dict(hardware_lines(convert(MACHINE, Computer)))
-    assert entries["Processor"] == "Xeon, 4 core(s), of which 2 compute"
+    assert entries["Processor"] == "Xeon, 4 core(s), 2 of them used for models"
     assert "Temperature" not in entries  # this system does not tell
     assert dict(hardware_lines(convert({**MACHINE, "hottest_c": 61.4}, Computer)))["Temperature"] == "61 °C"
     assert entries["Memory"] == "4.0 GiB free of 8.0 GiB"
@@ -133,6 +133,9 @@ def test_speed_is_made_of_measured_layers_only() -> None:
         head_row_s=0,
     )
     speeds = Speeds("guide", n_layers=20, batch_rows=402, speeds={"a": speed})
-    assert speed_words(speeds, "a") == "Guide: 4.0 ms per layer. Alone about 10.0 tok/s, prompts about 200 tok/s."
+    assert speed_words(speeds, "a") == (
+        "Guide: 4.0 ms per layer. Alone, this machine would write at about 10.0 tok/s and read prompts at about "
+        "200 tok/s."
+    )
     assert speed_words(speeds, "b") is None
     assert speed_words(Speeds("guide", speeds={"a": None}), "a") is None

@@ -14,7 +14,7 @@ from app.gui.widgets.fields import MachineName
         ("attic", ""),
         ("x" * 64, ""),
         ("  ", "Enter a name of up to 64 characters."),
-        ("x" * 70, "A name can have up to 64 characters. This file has 70."),
+        ("x" * 70, "A name can have up to 64 characters. This one has 70."),
     ],
 )
 def test_what_is_wrong_with_a_name(qtbot: QtBot, typed: str, problem: str) -> None:

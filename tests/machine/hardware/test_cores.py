@@ -77,9 +77,9 @@ def test_here_at_least_one_and_no_more_than_allowed() -> None:
 
 def test_a_worker_begins_with_whole_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "fast_cores", lambda: Cores(8, 4))
-    monkeypatch.setattr(cores, "quota_cores", lambda: None)
+    monkeypatch.setattr(cores, "cpu_quota_cores", lambda: None)
     assert cores.worker_threads() == Threads(8, 4)
-    monkeypatch.setattr(cores, "quota_cores", lambda: 2.0)
+    monkeypatch.setattr(cores, "cpu_quota_cores", lambda: 2.0)
     assert cores.worker_threads() == Threads(2, 2)
 
 

@@ -47,12 +47,12 @@ def test_a_forecast_and_an_estimate_have_their_names(view: ForecastView) -> None
     view.show_estimate(plan("plan_sketched", forecast=KNOWN | {"estimated": True}), None)
     assert view.rate._caption.whole() == "estimate"
     view.show_plan(plan("plan_estimated", users=3, forecast=KNOWN | {"estimated": True}))
-    assert view.rate._caption.whole() == "estimate, 3 people together"
-    assert "An estimate from what is known about the model" in said(view)
+    assert view.rate._caption.whole() == "estimate for 3 people at once"
+    assert "an estimate, based on what is known about the model" in said(view)
     view.show_plan(plan(forecast=KNOWN | {"decode_tok_s": 338.0}))
     assert view.rate._caption.whole() == "rough forecast"
     view.show_plan(plan(users=3, forecast=KNOWN | {"together_tok_s": 338.0}))
-    assert view.rate._caption.whole() == "rough forecast, 3 people together"
+    assert view.rate._caption.whole() == "rough forecast for 3 people at once"
     assert view.measure.isHidden()
 
 
