@@ -171,7 +171,7 @@ ran = []
 thread = threading.Thread(target=lambda: ran.append(1))
 thread.start()
 thread.join()
-with process_resources.limit_growth(1 << 30, mapped=True):
+with process_resources.limited_growth(1 << 30, mapped=True):
     import numpy
 assert ran and numpy.ones((300, 300)).dot(numpy.ones((300, 300)))[0, 0] == 300
 print(json.dumps(told), flush=True)
