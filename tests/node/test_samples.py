@@ -18,7 +18,7 @@ Json = dict[str, Any]
 QUESTION = "How do I add a computer to my household, and what does it lend to the others?"
 ASK = {"prompt": QUESTION, "max_tokens": 3, "sampling": {"temperature": 0}, "ignore_end": True}
 HURRIED = """
-    from app.core.scheduler import verification_sample as sample
+    from app.core import verification as sample
     from app.node.placement import standby as ahead
     sample.CHANCE, sample.REST_S = 1.1, 0.0
     ahead.QUIET_S, ahead.LOOK_SECONDS, ahead.LEAST_BETWEEN_SECONDS = 0.3, 0.1, 0.5
