@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -21,7 +22,7 @@ GUEST = "import sys; sys.stdin.read()"
 
 async def run():
     guest = await asyncio.create_subprocess_exec(sys.executable, "-c", GUEST, stdin=subprocess.PIPE)
-    node = DemoNode("den", Path(), guest, {})
+    node = DemoNode("den", Path(sys.argv[1]), guest, {})
     return await used(node, node, [sys.executable, "-c", WINDOW])
 
 asyncio.run(until_ended(run()))
@@ -31,9 +32,9 @@ ENDS_S = 60
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends processes without asking")
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_nothing_is_left_of_a_run_that_is_interrupted(sign: signal.Signals) -> None:
+def test_nothing_is_left_of_a_run_that_is_interrupted(sign: signal.Signals, tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", SCRIPT, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as run:
         assert run.stdout is not None
         assert int(run.stdout.readline())
