@@ -40,15 +40,15 @@ def test_the_best_variant_comes_first_and_none_that_does_not_run() -> None:
 
 @pytest.mark.usefixtures("scores")
 @pytest.mark.parametrize(
-    ("wanted", "order"),
+    ("preferred", "order"),
     [
         ("", ["haswell", "skylakex", "x64"]),
         ("skylakex", ["skylakex", "haswell", "x64"]),
         ("unheard of", ["haswell", "skylakex", "x64"]),
     ],
 )
-def test_the_common_variant_is_used_unless_another_is_wanted(wanted: str, order: list[str]) -> None:
-    assert list(in_order(VARIANTS, wanted)) == order
+def test_the_common_variant_is_used_unless_another_is_wanted(preferred: str, order: list[str]) -> None:
+    assert list(in_order(VARIANTS, preferred)) == order
 
 
 def test_a_file_that_is_no_library_does_not_run(tmp_path: Path) -> None:

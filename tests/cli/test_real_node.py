@@ -399,5 +399,5 @@ def test_the_docs_and_their_picture_show_what_the_demo_prints(tmp_path: Path) ->
 
 
 def without_figures(text: str) -> str:
-    """Nor white space, which is broken elsewhere."""
-    return re.sub(r"[\d.,\s]+", "", text)
+    """Return the text without figures, their units of time, and white space, which is broken elsewhere."""
+    return re.sub(r"[\d.,]+\s+m?s\b|[\d.,\s]+", "", text)
