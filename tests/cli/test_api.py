@@ -31,7 +31,7 @@ def test_it_is_turned_on_and_off_and_says_where(den: TestNode) -> None:
     assert f"`poolhouse api on --home {den.root} --lan` allows it" in said(den, "certificate")
     on = said(den, "on", "--port", str(port), "--may-load", "--ollama-without-key")
     assert f"http://127.0.0.1:{port}/v1" in on
-    assert "may change the loaded model" in on
+    assert "Programs may load another model" in on
     assert "without a key" in on
     data = json.loads(said(den, "status", "--json"))
     assert (data["listens_at"], data["may_load"], data["keys"]) == (port, True, ["default"])

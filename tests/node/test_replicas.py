@@ -135,7 +135,7 @@ async def test_a_chat_returns_to_its_machine_and_a_lender_that_pauses_is_left(no
         assert [replica["state"] for replica in status["loaded"]["replicas"]] == ["ready", "lost"]
         output = (await asyncio.to_thread(den.run, "status")).stdout
         assert [len(status["loaded"][name]) for name in ("stages", "holders")] == [2, 1]
-        assert "Ready. This machine holds guide." in output
+        assert "Ready. guide is loaded on this machine." in output
         assert "attic" in output
         assert "lost" in output
         await asyncio.to_thread(attic.run, "lend", "--resume")

@@ -317,7 +317,7 @@ async def test_no_link_is_measured_while_an_answer_is_made(tmp_path: Path) -> No
                 async for line in lines:
                     if "delta" in line:
                         break
-                assert "while this machine is idle" in str(await _reason(host))
+                assert "only while this machine is not answering" in str(await _reason(host))
                 assert await _reason(lender) is not None
 
 
@@ -339,8 +339,8 @@ def test_nodes_measure_their_links_and_show_them(tmp_path: Path) -> None:
         assert json.loads(by_hand.stdout)["links"][0]["jitter_seconds"] >= 0
         table = den.run("measure").stdout
         assert "attic" in table
-        assert "b/s" in table
-        assert "b/s" in den.run("status").stdout
+        assert "bit/s" in table
+        assert "bit/s" in den.run("status").stdout
 
 
 def _measured_link(den: TestNode, attic: TestNode) -> dict[str, Any]:
