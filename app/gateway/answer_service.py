@@ -506,7 +506,6 @@ class AnswerService:
 
 def _note(request: str, done: Answer, queued_s: float) -> None:
     """Log the sizes and durations of an answer, but none of its text."""
-    facts = {name: getattr(done, name) for name in ("prompt_tokens", "reused_tokens", "ttft_s", "decode_tok_s")}
     tokens = len(done.token_ids)
     log.info(
         "%s: %d tokens after %.3f s in the queue, %d of prompt (%d reused), %.1f tok/s",
@@ -516,7 +515,15 @@ def _note(request: str, done: Answer, queued_s: float) -> None:
         done.prompt_tokens,
         done.reused_tokens,
         done.decode_tok_s,
-        extra=log_extra(request, tokens=tokens, queued_s=queued_s, **facts),
+        extra=log_extra(
+            request,
+            tokens=tokens,
+            queued_s=queued_s,
+            prompt_tokens=done.prompt_tokens,
+            reused_tokens=done.reused_tokens,
+            ttft_s=done.ttft_s,
+            decode_tok_s=done.decode_tok_s,
+        ),
     )
 
 

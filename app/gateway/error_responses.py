@@ -14,8 +14,8 @@ from app.network.peer.listener import GUEST_PATH
 
 Json = dict[str, Any]
 
-# A wrong or ambiguous model name is a 404, as in the APIs of OpenAI, Anthropic and Ollama.
 NO_FAULT_OF_THE_CLIENT = frozenset(("last_load_failed",))  # retrying is useless, too
+# A wrong or ambiguous model name is a 404, as in the APIs of OpenAI, Anthropic and Ollama.
 NOT_FOUND = frozenset(
     {
         "model_unknown",

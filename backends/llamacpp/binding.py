@@ -6,7 +6,6 @@ This is the only module that imports llama_cpp, which has no type annotations.
 from __future__ import annotations
 
 import ctypes
-import os
 import re
 import sys
 import types
@@ -17,9 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.contract import PROVED_ENGINES, StageError, UnprovedEngine, is_proved
-from backends.llamacpp import backend_libraries
 
-CPU_VARIANT = "POOLHOUSE_CPU_VARIANT"  # the variant of the engine to use in place of the common one
 SWITCH_SECONDS = 1e-4  # with Python's default, a thread that waits for the GIL delays a step by 40 ms
 
 
@@ -33,31 +30,8 @@ def load() -> Any:
         raise StageError(f"llama.cpp cannot be loaded: {error}", "llama_missing", error=str(error)) from None
     sys.setswitchinterval(SWITCH_SECONDS)
     llama_cpp.llama_log_set(_callback, ctypes.c_void_p(0))
-    _load_processor(llama_cpp)
     llama_cpp.llama_backend_init()
     return llama_cpp
-
-
-def libraries_folder(llama: Any) -> Path:
-    """Return the folder of the engine's shared libraries."""
-    return Path(llama.__file__).resolve().parent / "lib"
-
-
-def _load_processor(llama: Any) -> None:
-    """Load the code for this processor. Raises StageError if none of the engine's variants runs on it.
-
-    This must be the first call. With nothing registered, llama.cpp itself looks for libraries next to the Python
-    executable and in the current directory, and runs whatever code it finds there.
-    """
-    if _function(llama, "ggml_backend_dev_count", ctypes.c_size_t)():
-        return  # this engine was built for one kind of processor
-    folder = libraries_folder(llama)
-    load_library = _function(llama, "ggml_backend_load", ctypes.c_void_p, ctypes.c_char_p)
-    variants = backend_libraries.cpu_variants(folder)
-    for name in backend_libraries.in_order(variants, os.environ.get(CPU_VARIANT, "")):
-        if load_library(str(variants[name]).encode()):
-            return
-    raise StageError(f"llama.cpp has no code that runs on this processor in {folder}", "llama_no_processor")
 
 
 def _leave_out_the_rest() -> None:
@@ -127,17 +101,12 @@ def take_log() -> str:
 
 
 def ggml(name: str, result: Any, *arguments: Any) -> Any:
-    """Return a ggml function that the binding does not expose, by its C name."""
-    return _function(load(), name, result, *arguments)
+    """Return a ggml function by its C name, for functions that the binding does not expose.
 
-
-def _function(llama: Any, name: str, result: Any, *arguments: Any) -> Any:
-    """Return a C function from the libraries that libllama uses.
-
-    `llama_cpp._ggml` must not be used for this. In a wheel, where links become copies, it loads a second libggml with
-    a registry of its own, so back ends loaded there do not exist for libllama.
+    Raises AttributeError if there is none. The function comes from the library that libllama uses, and not from
+    `llama_cpp._ggml`: in a wheel, where links become copies, that one loads a second libggml with its own registry.
     """
-    for library in _ggml_libraries(llama):
+    for library in _ggml_libraries(load()):
         with suppress(AttributeError):
             function = library[name]  # a new object each time, unlike an attribute
             function.restype, function.argtypes = result, arguments
@@ -146,10 +115,12 @@ def _function(llama: Any, name: str, result: Any, *arguments: Any) -> Any:
 
 
 def _ggml_libraries(llama: Any) -> tuple[ctypes.CDLL, ...]:
-    """Return the libraries in which a ggml function may be. Outside Windows, a library's symbols include those of the
-    libraries that it depends on."""
+    """Return the libraries to search for ggml functions.
+
+    Outside Windows, a search in libllama includes the libraries that it depends on.
+    """
     if sys.platform == "win32":
-        folder = libraries_folder(llama)
+        folder = Path(llama.__file__).resolve().parent / "lib"
         return tuple(ctypes.CDLL(str(folder / name)) for name in ("ggml-base.dll", "ggml.dll"))
     return (llama._lib,)
 

@@ -86,15 +86,6 @@ class _Unclear(Exception):
 
 
 @dataclass(frozen=True)
-class _Written:
-    """A template's output for some calls."""
-
-    text: str
-    begins: int  # where the first call may begin
-    content_tail: str
-
-
-@dataclass(frozen=True)
 class _Item:
     """The offsets of one call and its parts in the output."""
 
@@ -196,7 +187,7 @@ class _Look:
             mid = _slots(text[items[0].end : items[1].begin])
             lead = _common_end(pre, mid)
             left = mid[: len(mid) - len(lead)]
-            trail = _commonbegins(left, tail)
+            trail = _common_prefix(left, tail)
             between, section_end = left[len(trail) :], tail[len(trail) :]
         section = pre[: len(pre) - len(lead)].lstrip()
         if not section:  # whitespace before the first call does not belong to it
@@ -423,7 +414,7 @@ def _common_end(text: str, other: str) -> str:
     return "".join(a[len(a) - n :])
 
 
-def _commonbegins(text: str, other: str) -> str:
+def _common_prefix(text: str, other: str) -> str:
     """Return the leading markers that both texts share."""
     common = ""
     for a, b in zip(SIGNS.findall(text), SIGNS.findall(other), strict=False):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,3 +50,24 @@ def test_what_cannot_be_loaded_has_one_cause(words: str, cause: str) -> None:
 )
 def test_weights_stay_as_they_lie_where_the_engine_has_avx_512(engine: str, rearranged: bool) -> None:
     assert binding.should_repack(engine) is rearranged
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/maps")
+def test_there_is_one_libggml_in_a_process() -> None:
+    """A wheel holds copies of it under several names. Each copy would have a registry of its own."""
+    program = (
+        "import ctypes\n"
+        "from backends.llamacpp import binding\n"
+        "assert binding.ggml('ggml_backend_dev_count', ctypes.c_size_t)() > 0\n"
+        "binding.ggml('ggml_nbytes', ctypes.c_size_t, ctypes.c_void_p)\n"
+        "print(open('/proc/self/maps').read())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    files = {line.split()[-1] for line in done.stdout.splitlines() if ".so" in line}
+    names = sorted(Path(file).name.partition(".")[0] for file in files)
+    assert [name for name in names if name in ("libggml", "libggml-base")] == ["libggml", "libggml-base"]
+
+
+def test_a_function_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_function"):
+        binding.ggml("no_such_function", ctypes.c_int)

@@ -21,7 +21,7 @@ from app.gateway.model_cards import ListModels
 from app.gateway.streaming import read
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.network.peer.listener import MEMBER
-from app.node.control.answer_conversion import AnswerPart, answer_lines, generation_request, substitution_notice
+from app.node.control.answer_conversion import AnswerPart, answer_lines, generation_request
 from app.node.control.guard import COMPRESSED, FOREIGN_ORIGIN
 from app.node.control.json_bodies import stream
 from app.node.models.model_manager import ModelManager
@@ -177,7 +177,7 @@ class GuestRoutes:
             )
             async with answering.turn(caller.key, order.model or "") as model:
                 self._budget.check(caller.key)
-                if words := substitution_notice(order.model, model):
+                if words := self._hosting.notice(order.model, model):
                     yield AnsweredBy(model, words)
 
                 async def ask(running: Placement) -> GenerationRequest:

@@ -55,7 +55,7 @@ GARBLED = "The body is not as its headers say. Send it again, with its own lengt
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def error_json(error: AppError) -> SentError:
+def sent_error(error: AppError) -> SentError:
     """Return an error for the body of a response or the last line of a stream."""
     reason = error.reason
     return SentError(type(error).__name__, reason.code, reason.facts, said(error))
@@ -143,7 +143,7 @@ def guard(
             raise
         except Exception as error:  # the outermost handler of a request
             log.exception("%s %s failed", request.method, request.path)
-            return web.json_response(msgspec.to_builtins(ErrorResponse(error_json(bug(error)))), status=500)
+            return web.json_response(msgspec.to_builtins(ErrorResponse(sent_error(bug(error)))), status=500)
         finally:
             n_open -= 1
 
@@ -165,5 +165,5 @@ def retry_s(error: AppError) -> int:
 
 def _refusal(error: AppError) -> web.Response:
     retry = {"Retry-After": str(retry_s(error))} if isinstance(error, Busy) else {}
-    body = msgspec.to_builtins(ErrorResponse(error_json(error)))
+    body = msgspec.to_builtins(ErrorResponse(sent_error(error)))
     return web.json_response(body, status=STATUS.get(type(error), 500), headers=retry)

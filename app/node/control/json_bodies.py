@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
@@ -20,7 +20,7 @@ from app.core import wire_json
 from app.core.errors import AppError, BadInput, bug
 from app.decoding import decode
 from app.network.traffic_limits import whole_body
-from app.node.control.guard import MAX_BODY_BYTES, error_json
+from app.node.control.guard import MAX_BODY_BYTES, sent_error
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ def hashing_progress(done: int, total: int) -> Progress:
     return Progress("hashing", None, done, total, "bytes")
 
 
-async def lines(request: web.Request, work: AsyncGenerator[Any, None]) -> web.StreamResponse:
+async def lines(request: web.Request, work: AsyncGenerator[msgspec.Struct, None]) -> web.StreamResponse:
     """Send each value of `work` as a line of JSON. An AppError becomes the last line."""
     answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     await answer.prepare(request)
@@ -107,10 +107,10 @@ async def lines(request: web.Request, work: AsyncGenerator[Any, None]) -> web.St
         async for line in work:
             await _write(request, answer, line)
     except AppError as error:
-        await _write(request, answer, ErrorResponse(error_json(error)))
+        await _write(request, answer, ErrorResponse(sent_error(error)))
     except Exception as error:  # the outermost handler of a request whose response has begun
         log.exception("%s failed", request.path)
-        await _write(request, answer, ErrorResponse(error_json(bug(error))))
+        await _write(request, answer, ErrorResponse(sent_error(bug(error))))
     await answer.write_eof()
     return answer
 
@@ -168,7 +168,7 @@ async def _settled(work: Awaitable[T], news: asyncio.Queue[ProgressLine | None])
         news.put_nowait(None)
 
 
-async def stream(request: web.Request, work: AsyncGenerator[Any, None]) -> web.StreamResponse:
+async def stream(request: web.Request, work: AsyncGenerator[msgspec.Struct, None]) -> web.StreamResponse:
     """Send the values of `work` as lines of JSON, and close `work` in any case."""
     async with aclosing(work) as closing:
         return await lines(request, closing)

@@ -255,7 +255,7 @@ class ModelManager:
                 running, announced = self._ready_placement(name, use), ""
                 if running is None and may_load:
                     announced = await self._name_to_load(name)
-                    if announced and (words := self._notice(name, announced)):
+                    if announced and (words := self.notice(name, announced)):
                         yield AnsweredBy(announced, words)
                 if running is None:
                     work = partial(self._placement_for, name, may_load, use)
@@ -268,7 +268,7 @@ class ModelManager:
                 if running is None:
                     there = ", ".join(self.loaded.names) or Reason("none")
                     raise BadInput("api_model_not_loaded", name=name or GUIDE, loaded=there)
-                words = self._notice(name, running.entry.name)
+                words = self.notice(name, running.entry.name)
                 if words and running.entry.name != announced:
                     yield AnsweredBy(running.entry.name, words)
                 async with aclosing(self._answer(await ask(running), running)) as answer:
@@ -279,12 +279,15 @@ class ModelManager:
             self.on_answer_over()
             self._changed()
 
-    def _notice(self, named: str | None, model: str) -> str:
-        """Return the notice that another model than the expected one answers. A Guide that was loaded on purpose is
-        expected."""
-        loaded = self.loaded.named(named)
-        is_chosen = loaded is not None and not loaded.loaded_by_request
-        return "" if is_chosen and not named else substitution_notice(named, model)
+    def notice(self, named: str | None, model: str) -> str:
+        """Return a notice if another model answers than the user expects, or an empty string.
+
+        Without a name, the user expects the model that was loaded on purpose, if there is one.
+        """
+        first = self.loaded.first
+        if not named and first is not None and not first.loaded_by_request:
+            return ""
+        return substitution_notice(named, model)
 
     def describe_loaded(self) -> tuple[plans.LoadedModel | None, list[plans.LoadedModel]]:
         """Return the descriptions of the first loaded model and of the others, with the memory that each machine lends

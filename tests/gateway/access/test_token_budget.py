@@ -107,7 +107,7 @@ async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
             question.read(8)
 
     answering = cast("Any", SimpleNamespace(turn=turn, needs_load=lambda _: False))
-    hosting = cast("Any", SimpleNamespace(answer=answered))
+    hosting = cast("Any", SimpleNamespace(answer=answered, notice=lambda named, model: ""))
     nobody = cast("Any", None)
     routes = GuestRoutes(answering, budget, hosting, nobody, nobody)
     async with aclosing(routes._answer(Ask(prompt="x"), Caller("a", "r"))) as lines:

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from app.api.plans import Progress
-from app.api.responses import DoneLine, ProgressLine
+from app.api.responses import AnsweredBy, DoneLine, ProgressLine
 from app.core.errors import BadInput
 from app.node.control import json_bodies
 from app.node.control.json_bodies import Report, stream, with_progress
@@ -73,10 +73,10 @@ class Flood:
     def __init__(self) -> None:
         self.closed = asyncio.Event()
 
-    async def lines(self) -> AsyncGenerator[Json, None]:
+    async def lines(self) -> AsyncGenerator[AnsweredBy, None]:
         try:
             while True:
-                yield {"delta": "x" * 65536}
+                yield AnsweredBy("x" * 65536)
         finally:
             self.closed.set()
 
