@@ -12,7 +12,7 @@ from pathlib import Path
 from app.core.errors import AppError, BadInput, Busy, Refused
 from app.gui.chat.history import history_file
 from app.gui.chat.history.history_cipher import Cipher
-from app.gui.chat.history.history_encryption import Conversion, conversion_connection, convert
+from app.gui.chat.history.history_conversion import Conversion, conversion_connection, convert
 from app.machine.paths import Home
 
 FILE = Path("window") / history_file.FILE  # relative to the home

@@ -62,7 +62,7 @@ def encrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Encrypt all text of the chats. Close the window first."""
     from app.cli.chats_file import check_key, find_file, read_chats, rewrite
     from app.gui.chat.history.history_cipher import Cipher
-    from app.gui.chat.history.history_encryption import Conversion
+    from app.gui.chat.history.history_conversion import Conversion
 
     node_home, out = _home(home), Output(as_json)
     file = find_file(node_home)
@@ -86,7 +86,7 @@ def decrypt(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Decrypt the chats. Close the window first."""
     from app.cli.chats_file import check_key, find_file, read_chats, rewrite
     from app.gui.chat.history.history_cipher import Cipher
-    from app.gui.chat.history.history_encryption import Conversion
+    from app.gui.chat.history.history_conversion import Conversion
 
     node_home, out = _home(home), Output(as_json)
     file = find_file(node_home)

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Chat, Message, Role, add
 from app.core.errors import AppError
 from app.gui.chat.history.history import History
-from app.gui.chat.history.history_encryption import Conversion
+from app.gui.chat.history.history_conversion import Conversion
 from tests.gui.chat.talk import history, talked
 
 KEY, OTHER = bytes(range(32)), bytes(32)

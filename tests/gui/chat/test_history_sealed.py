@@ -16,10 +16,10 @@ from app.core.chat import path
 from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.chat.export.import_export import JSON, export, read_chats, rescue
-from app.gui.chat.history import history_encryption, history_store
+from app.gui.chat.history import history_conversion, history_store
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_cipher import Cipher, PlainCodec, damage_error
-from app.gui.chat.history.history_encryption import Conversion
+from app.gui.chat.history.history_conversion import Conversion
 from app.gui.chat.history.history_file import FILE, is_sealed
 from tests.gui.chat.sealed import (
     KEY,
@@ -133,13 +133,13 @@ def test_a_crash_in_the_middle_leaves_one_or_the_other(
 
     crashes.mkdir()
     monkeypatch.setattr(history_store.Converter, "_report", crash)
-    sweep = history_encryption._sweep
+    sweep = history_conversion._sweep
 
     def sweep_after_a_crash(db: sqlite3.Connection) -> None:
         crash()
         sweep(db)
 
-    monkeypatch.setattr(history_encryption, "_sweep", sweep_after_a_crash)
+    monkeypatch.setattr(history_conversion, "_sweep", sweep_after_a_crash)
     assert turned(qtbot, kept, turn) is None
     crash()
     kept.close()
@@ -169,7 +169,7 @@ def test_a_full_disk_leaves_it_as_it_was(qtbot: QtBot, tmp_path: Path, monkeypat
         raise error
 
     with monkeypatch.context() as broken_disk:
-        broken_disk.setattr(history_encryption, "_recode_message", full)
+        broken_disk.setattr(history_conversion, "_recode_message", full)
         error = turned(qtbot, kept, Conversion.SEAL)
     assert error is not None
     assert "full" in said(error)
@@ -188,7 +188,7 @@ def test_what_could_not_be_swept_is_said(qtbot: QtBot, tmp_path: Path, monkeypat
         raise sqlite3.OperationalError("the file is in use")
 
     with monkeypatch.context() as busy:
-        busy.setattr(history_encryption, "_sweep", in_use)
+        busy.setattr(history_conversion, "_sweep", in_use)
         error = turned(qtbot, kept, Conversion.SEAL)
     assert error is not None
     assert "next time Poolhouse starts" in said(error)

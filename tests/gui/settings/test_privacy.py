@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.api import chat_api, computer
 from app.decoding import convert
 from app.gui.api.node_client import Json
-from app.gui.chat.history import history_encryption
+from app.gui.chat.history import history_conversion
 from app.gui.chat.history.history_file import FILE
 from app.gui.pool.machine_words import moment
 from app.gui.settings import privacy as privacy_page
@@ -126,13 +126,13 @@ def test_what_was_kept_aside_earlier_is_named(qtbot: QtBot, privacy: Privacy) ->
 
 def test_what_takes_long_shows_how_far_it_is(qtbot: QtBot, privacy: Privacy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(privacy_page, "SOON_MS", 0)
-    go_on, sweep = threading.Event(), history_encryption._sweep
+    go_on, sweep = threading.Event(), history_conversion._sweep
 
     def slow(db: sqlite3.Connection) -> None:
         assert go_on.wait(10)
         sweep(db)
 
-    monkeypatch.setattr(history_encryption, "_sweep", slow)
+    monkeypatch.setattr(history_conversion, "_sweep", slow)
     lock = privacy.services.lock
     with qtbot.waitSignal(lock.encryption_changed, timeout=WITHIN_MS):
         press(privacy)

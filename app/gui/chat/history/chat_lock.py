@@ -14,7 +14,7 @@ from app.gui.api.node_state import NodeState
 from app.gui.app.preferences import Preferences
 from app.gui.chat.history.history import History
 from app.gui.chat.history.history_cipher import Cipher, PlainCodec
-from app.gui.chat.history.history_encryption import Conversion
+from app.gui.chat.history.history_conversion import Conversion
 from app.gui.chat.history.history_file import FILE, is_sealed
 
 ENCRYPTED_KEY = "chats/encrypted"  # preferences key: whether a new history file is encrypted

@@ -18,7 +18,7 @@ from app.core.chat import Chat, ChatId, Heading, MessageId, Sampling, clone
 from app.core.errors import AppError
 from app.gui.chat.history import history_file, history_rows, history_search
 from app.gui.chat.history.history_cipher import Cipher, Codec
-from app.gui.chat.history.history_encryption import Conversion
+from app.gui.chat.history.history_conversion import Conversion
 from app.gui.chat.history.history_rows import normalized_name
 from app.gui.chat.history.history_search import Hit
 from app.gui.chat.history.history_store import Converter, HistoryStore, Purge

@@ -19,7 +19,7 @@ from app.core.errors import AppError, Refused, bug
 from app.core.reasons import os_cause
 from app.gui.chat.history import history_file
 from app.gui.chat.history.history_cipher import Cipher, Codec
-from app.gui.chat.history.history_encryption import Conversion, conversion_connection, convert
+from app.gui.chat.history.history_conversion import Conversion, conversion_connection, convert
 from app.gui.chat.history.history_file import transaction
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Message, Role, add
 from app.gui.chat.history import history_file
 from app.gui.chat.history.history import History
-from app.gui.chat.history.history_encryption import Conversion
+from app.gui.chat.history.history_conversion import Conversion
 from app.gui.chat.history.history_search import excerpt
 from tests.gui.chat.sealed import turned
 from tests.gui.chat.talk import history, talked
