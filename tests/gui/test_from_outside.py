@@ -89,7 +89,7 @@ def pair_by_code(evening: Evening) -> None:
     screen.press("Pool")
     for newcomer in evening.lenders:
         screen.press("Add a machine")
-        screen.read("Address", within=20)
+        screen.read("enter this address", within=20)
         code = "".join(re.findall(r"^label: '(\d)' ", "\n".join(screen.tree()), re.MULTILINE))
         newcomer.run("pair", "--code", code)
         screen.read(f"Paired with {newcomer.name}", within=20)
@@ -151,7 +151,7 @@ def use_the_tray(evening: Evening) -> None:
     screen.tray("Pause lending", "For 1 h")
     screen.read("Paused until")
     screen.tray("Resume lending")
-    screen.read("Others may use")
+    screen.read("Others can use")
 
 
 def stop(screen: Outside) -> None:
