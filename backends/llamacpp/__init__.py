@@ -1,1 +1,2 @@
-"""The llama.cpp engine, which uses the unmodified Python binding and loads layers and vocabularies of any GGUF file."""
+"""The llama.cpp engine, which uses the unmodified Python binding and can load layers and vocabularies from any GGUF
+file."""

@@ -1,6 +1,6 @@
-"""The llama.cpp binding: its functions, its log and its defaults.
+"""The llama.cpp binding: functions, log and default parameters.
 
-This is the only module that imports llama_cpp, which has no type annotations.
+Only this module imports llama_cpp, which has no type annotations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SWITCH_SECONDS = 1e-4  # with Python's default, a thread that waits for the GIL 
 
 @cache
 def load() -> Any:
-    """Import the binding's C functions, once, and send their log to stderr. Raises StageError."""
+    """Import the binding's C functions and redirect its log to stderr, once per process. Raises StageError."""
     _leave_out_the_rest()
     try:
         from llama_cpp import llama_cpp
@@ -35,14 +35,15 @@ def load() -> Any:
 
 
 def _leave_out_the_rest() -> None:
-    """Make the package importable without running its __init__, whose templates and caches cost each worker 0.12 s."""
+    """Make the package importable without running its `__init__`, which would add 0.12 s to the start of each worker.
+    """
     if "llama_cpp" not in sys.modules and (spec := util.find_spec("llama_cpp")):
         sys.modules["llama_cpp"] = util.module_from_spec(spec)
 
 
 @cache
 def llama_class() -> Any:
-    """Return the package's own model class, with which our results are compared."""
+    """Return the binding's own `Llama` class, used as a reference for our results."""
     llama = load()
     # diskcache unpickles whatever it finds on disk and has no pinned version. We use no disk cache.
     sys.modules.setdefault("diskcache", types.ModuleType("diskcache"))
@@ -53,14 +54,14 @@ def llama_class() -> Any:
 
 
 def version() -> str:
-    """Return the version of the binding, by which we also identify the engine."""
+    """Return the version of the binding, which also serves as the version of the engine."""
     from importlib import metadata  # takes an eighth of a worker's startup time and is rarely needed
 
     return metadata.version("llama-cpp-python")
 
 
 def require_proved() -> None:
-    """Raise UnprovedEngine unless this engine version has been proved to compute parts of models correctly."""
+    """Raise UnprovedEngine unless this engine version is known to compute parts of models correctly."""
     if not is_proved(version()):
         proved = " or ".join(PROVED_ENGINES)
         words = f"this is llama-cpp-python {version()}, and proved is {proved}"
@@ -73,7 +74,7 @@ _last_level = 0
 
 
 def _log(level: int, text: bytes, _user_data: int | None) -> None:
-    """Write only warnings and errors to stderr, because its last lines must explain why a worker died."""
+    """Write warnings and errors to stderr and drop all other messages, so the last lines explain why a worker died."""
     global _last_level
     if level != _CONTINUED:
         _last_level = level
@@ -103,8 +104,9 @@ def take_log() -> str:
 def ggml(name: str, result: Any, *arguments: Any) -> Any:
     """Return a ggml function by its C name, for functions that the binding does not expose.
 
-    Raises AttributeError if there is none. The function comes from the library that libllama uses, and not from
-    `llama_cpp._ggml`: in a wheel, where links become copies, that one loads a second libggml with its own registry.
+    Raises AttributeError if the function does not exist. The function comes from the library that libllama uses,
+    not from `llama_cpp._ggml`: a wheel contains copies of libraries instead of symbolic links, so `_ggml` would
+    load a second libggml with a registry of its own.
     """
     for library in _ggml_libraries(load()):
         with suppress(AttributeError):
@@ -117,7 +119,7 @@ def ggml(name: str, result: Any, *arguments: Any) -> Any:
 def _ggml_libraries(llama: Any) -> tuple[ctypes.CDLL, ...]:
     """Return the libraries to search for ggml functions.
 
-    Outside Windows, a search in libllama includes the libraries that it depends on.
+    Except on Windows, looking up a symbol in libllama also searches the libraries that it depends on.
     """
     if sys.platform == "win32":
         folder = Path(llama.__file__).resolve().parent / "lib"
@@ -145,18 +147,17 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
 
 
 def should_repack(engine: str) -> bool:
-    """Return whether llama.cpp should repack weights for computing several rows together, given its system info.
+    """Return whether llama.cpp should repack weights to compute several rows faster. engine: llama.cpp's system info.
 
-    Repacking does not pay off with AVX-512: it raises the time of a prompt from 4.3 to 6.7 ms a row and lowers that
-    of a step of eight rows only from 128 to 115 ms. Without AVX-512 it does: it lowers the time of such a step from
-    29 to 20 ms a row and raises that of a prompt from 9.1 to 11.3 ms a row (one core of a Zen 5, a model of 0.75 B
-    parameters).
+    With AVX-512, repacking is not worthwhile: prompts slow down from 4.3 to 6.7 ms per row, and a step of eight
+    rows only speeds up from 128 to 115 ms. Without AVX-512, it is: such a step speeds up from 29 to 20 ms per row,
+    and prompts slow down from 9.1 to 11.3 ms per row (one Zen 5 core, a model with 0.75 B parameters).
     """
     return "AVX512 = 1" not in engine
 
 
 def why_not(words: str) -> str:
-    """Extract the cause from llama.cpp's output after a failure to load a model, and omit the rest."""
+    """Extract the reason for a failed model load from llama.cpp's output."""
     for line in words.splitlines():
         _, library, cause = line.rpartition(LOADING)
         if library:
@@ -165,16 +166,16 @@ def why_not(words: str) -> str:
 
 
 def position_planes(model: Any) -> int:
-    """Return how many positions llama.cpp reads for each incoming hidden state (llama_hparams::n_pos_per_embd)."""
+    """Return how many positions llama.cpp expects per input hidden state (llama_hparams::n_pos_per_embd)."""
     llama = load()
     several = (llama.LLAMA_ROPE_TYPE_MROPE, llama.LLAMA_ROPE_TYPE_IMROPE)
     return 4 if llama.llama_model_rope_type(model) in several else 1
 
 
 def text_of(function: Any, *arguments: Any) -> str:
-    """Call a C function that fills a buffer with a string and takes the buffer and its size as its last arguments.
+    """Call a C function that writes a string to a buffer and takes the buffer and its size as its last arguments.
 
-    Return the string, or an empty one if the call fails.
+    Return the string, or an empty string if the call fails.
     """
     size = function(*arguments, None, 0)
     if size < 0:

@@ -1,4 +1,5 @@
-"""A stage on unmodified llama.cpp, fed with hidden states as embeddings and read through the eval callback."""
+"""A stage on unmodified llama.cpp. It passes hidden states in as embeddings and reads them through the eval callback.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +34,10 @@ UNCUT_POSITIONS = 256  # llama.cpp reads cells in blocks of 256 and splits keys 
 
 
 class Batch:
-    """A llama_batch on arrays that we own. They are refilled for each step and never reallocated."""
+    """A llama_batch whose arrays we own. They are allocated once and refilled for each step."""
 
     def __init__(self, llama: Any, n_rows: int, n_slots: int, planes: int = 1) -> None:
-        """Allocate the arrays. planes: how many positions llama.cpp reads for each incoming hidden state."""
+        """Allocate the arrays. planes: the number of positions that llama.cpp expects per input hidden state."""
         self._slots = np.arange(n_slots, dtype=np.int32)
         self._first_slot = self._slots.ctypes.data
         self._n_rows, self._planes = n_rows, planes
@@ -53,7 +54,8 @@ class Batch:
         self.struct.logits = self._pointer("logits", self._outputs)
 
     def place(self, segments: tuple[Segment, ...]) -> int:
-        """Write the slots and positions of a step. Return the number of rows. Raises StageError if they do not fit."""
+        """Write the slots and positions of a step and return its number of rows. Raises StageError if the step does
+        not fit."""
         start = 0
         for segment in segments:
             end = start + segment.n_tokens
@@ -68,9 +70,9 @@ class Batch:
         return start
 
     def _copy_planes(self, n_rows: int) -> None:
-        """Copy the positions to all planes except the last, which llama.cpp requires to be 0.
+        """Copy the positions to all planes except the last, which must be 0.
 
-        The planes are equal because they differ only for images.
+        The planes would differ only for images.
         """
         planes = self._pos[: n_rows * self._planes].reshape(self._planes, n_rows)
         planes[1:-1] = planes[0]
@@ -102,18 +104,19 @@ class Batch:
 
 
 class Boundary:
-    """The eval callback of a context, which copies the last layer's output and stops the computation there.
+    """The eval callback of a context, which copies the output of the last layer and then stops the computation.
 
-    llama.cpp calls it for each node of the graph, about 36 per layer. Comparing a name costs 0.35 µs per node,
-    comparing an address 0.13 µs. A graph is usually reused or rebuilt at the same address, so a node is found by
-    name only at first and then by address. Its name is still checked each time it is read.
+    llama.cpp calls it for each node of the graph, about 36 times per layer. Comparing a node's name takes 0.35 µs
+    and comparing its address 0.13 µs. Because a graph is usually reused or rebuilt at the same address, the node is
+    searched by name only at first and by address afterwards. Its name is still verified each time its output is
+    read.
     """
 
     def __init__(self, name: str, layer: int, *, by_name: bool = False) -> None:
         """Create the callback for the node `name` of `layer`.
 
-        by_name: always search by name. Recurrent models need this because a step that misses a moved node cannot be
-        undone and repeated.
+        by_name: always search by name. Recurrent models need this, because if a step misses a node that has moved,
+        it cannot be undone and repeated.
         """
         self._name, self._by_name = f"{name}-{layer}".encode(), by_name
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
@@ -129,11 +132,11 @@ class Boundary:
         self.callback = binding.load().ggml_backend_sched_eval_callback(self._on_node)
 
     def expect(self, rows: Rows) -> None:
-        """Copy the output of the next step to `rows`."""
+        """Copy the output to `rows` during the next step."""
         self._rows, self._goal, self.reached = rows, (rows.ctypes.data, rows.nbytes), False
 
     def came(self) -> None:
-        """Check that the output was copied. Raises StageError if it was not."""
+        """Raise StageError if the output was not copied."""
         self._rows = None
         if not self.reached:
             raise StageError(f"the model's graph has no {self._name.decode()} of {self._goal[1]} bytes")
@@ -141,7 +144,7 @@ class Boundary:
             self._wanted = self._known
 
     def search(self) -> None:
-        """Find the node by name in the next step, because its address has changed."""
+        """Search for the node by name in the next step, because its address has changed."""
         self._wanted = self._named
 
     def _on_node(self, tensor: int, ask: bool, _user_data: int | None) -> bool:
@@ -158,7 +161,7 @@ class Boundary:
 
 
 class _Named:
-    """The set of all nodes with a given name."""
+    """The addresses of all nodes with a given name, as a container."""
 
     def __init__(self, name: bytes, name_of: Callable[[int], bytes]) -> None:
         self._name, self._name_of = name, name_of
@@ -169,11 +172,10 @@ class _Named:
 
 
 def neighbors(segments: Sequence[Segment]) -> list[list[int]]:
-    """Group the indexes of segments that one pass can compute.
+    """Return groups of segment indexes, each of which llama.cpp can compute in a single pass.
 
-    When each slot has its own KV cells, one pass of llama.cpp covers only adjacent slots with equal row counts
-    (llama_batch_allocr::split_equal with `sequential`). It would split any other step itself and reorder the rows,
-    which grouping them here avoids.
+    When each slot has its own KV cells, a pass covers only adjacent slots with equal row counts
+    (llama_batch_allocr::split_equal with `sequential`). llama.cpp would split any other step and reorder its rows.
     """
     order = sorted(range(len(segments)), key=lambda i: (segments[i].n_tokens, segments[i].slot))
     groups = [order[:1]]
@@ -198,16 +200,13 @@ def prompts_alone(groups: Sequence[list[int]], segments: Sequence[Segment]) -> l
 
 
 def by_length(segments: Sequence[Segment]) -> list[list[int]]:
-    """Group the indexes of segments.
-
-    All single-row segments form one group, and each longer segment forms a group of its own.
-    """
+    """Group the indexes of segments: one group for all single-row segments, and one group for each longer segment."""
     single = [i for i, segment in enumerate(segments) if segment.n_tokens == 1]
     return [group for group in (single, *([i] for i in range(len(segments)) if i not in single)) if group]
 
 
 class Parts:
-    """One step that is split into several passes, whose outputs are reassembled."""
+    """A step that is split into several passes, and their combined output."""
 
     def __init__(self, batch: Tokens | Hidden, due: Sequence[int], width: int) -> None:
         self._batch, self._due, self._width = batch, due, width
@@ -217,7 +216,7 @@ class Parts:
         self._is_hidden = True
 
     def take(self, group: Sequence[int]) -> tuple[Tokens | Hidden, list[int]]:
-        """Return the step that consists of these segments, with the indexes in it of the due ones."""
+        """Return a step that consists of these segments, and the indexes of its segments that need logits."""
         segments = tuple(self._batch.segments[index] for index in group)
         due = [place for place, index in enumerate(group) if index in self._due]
         rows = np.concatenate([self._rows[index] for index in group])
@@ -227,7 +226,7 @@ class Parts:
         return Hidden(segments, bytes_of(values[rows])), due
 
     def give(self, group: Sequence[int], out: Hidden | Logits) -> None:
-        """Copy the output of a pass, because the next pass overwrites it."""
+        """Copy the output of a pass before the next pass overwrites it."""
         self._is_hidden = isinstance(out, Hidden)
         if isinstance(out, Hidden):
             rows = np.concatenate([self._rows[index] for index in group])
@@ -243,7 +242,7 @@ class Parts:
         self._out[rows] = values
 
     def whole(self) -> Hidden | Logits:
-        """Return the output as a single pass over the whole step would have produced it."""
+        """Return the combined output, as if the step had been computed in a single pass."""
         rows = memoryview(b"") if self._out is None else bytes_of(self._out)
         if self._is_hidden:
             return Hidden(self._batch.segments, rows)
@@ -251,7 +250,7 @@ class Parts:
 
 
 class States:
-    """The saved recurrent states of all slots of a context. See SlotCheckpoints for when a state is saved."""
+    """The saved recurrent states of all slots of a context. SlotCheckpoints decides when a state is saved."""
 
     def __init__(self, llama: Any, context: Any, rule: CheckpointRule) -> None:
         self._llama, self._context = llama, context
@@ -261,7 +260,7 @@ class States:
         self._states: dict[tuple[int, int], State] = {}  # by slot and position
 
     def before(self, segments: Sequence[Segment]) -> None:
-        """Save the states that will be needed later but that computing these segments would overwrite."""
+        """Save each state that may be needed later, before computing these segments overwrites it."""
         for segment in segments:
             slot = self._slots.get(segment.slot, self._empty)
             if slot.keeps(segment):
@@ -298,7 +297,7 @@ class States:
 
 
 class LlamaStage:
-    """A Stage on llama.cpp. The rows that it returns are valid until the next `forward`."""
+    """A Stage that runs on llama.cpp. The rows that it returns are valid until the next `forward`."""
 
     def __init__(self, config: StageConfig) -> None:
         """Load the layers. Raises StageError with llama.cpp's message."""
@@ -347,12 +346,12 @@ class LlamaStage:
 
     @property
     def n_vocab(self) -> int:
-        """Return the number of scores in a row of logits."""
+        """Return the number of logits per row."""
         return int(self._llama.llama_vocab_n_tokens(self._llama.llama_model_get_vocab(self._model)))
 
     @property
     def vocabulary(self) -> str:
-        """Return the path of the file that contains the vocabulary for grammars, or "" if it is unknown.
+        """Return the path of the file with the vocabulary for grammars, or "" if it is unknown.
 
         This is the whole model's file, because stage files contain no vocabulary.
         """
@@ -381,7 +380,7 @@ class LlamaStage:
     def _pass(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
         """Run the layers once.
 
-        If slots have their own cells, the segments' slots must be adjacent and their row counts equal.
+        If each slot has its own KV cells, the segments must be in adjacent slots and have equal row counts.
         """
         segments, n_rows = batch.segments, self.place(batch)
         if self._boundary is None:
@@ -398,7 +397,7 @@ class LlamaStage:
         return Hidden(segments, bytes_of(rows))
 
     def place(self, batch: Tokens | Hidden) -> int:
-        """Write the rows of a step into the batch without computing it. Return their number. Raises StageError."""
+        """Write the rows of a step into the batch without computing it, and return their number. Raises StageError."""
         n_rows = self._batch.place(batch.segments)
         self._furthest = max(segment.end for segment in batch.segments)
         self._ends |= {segment.slot: segment.end for segment in batch.segments}
@@ -457,7 +456,7 @@ class LlamaStage:
         return Logits(due_segments, self._seen(ctypes.addressof(start.contents), len(due_segments)))
 
     def _seen(self, address: int, n_rows: int) -> memoryview:
-        """Return a view of the scores at `address`. The view is cached because the address rarely changes."""
+        """Return a view of the scores at `address`. It is cached because the address rarely changes."""
         if (address, n_rows) != self._scores_at:
             count = n_rows * self.n_vocab
             self._view = memoryview((ctypes.c_float * count).from_address(address)).cast("B")
@@ -481,8 +480,8 @@ class LlamaStage:
     def _is_tied(self, n_rows: int) -> bool:
         """Return whether flash attention may split the keys of this step among threads (thread_choice.py).
 
-        Attention reads all cells up to the last one in use. Because free cells are filled from the first, this is
-        at most the largest number of cells that were ever in use at the same time.
+        Attention reads all cells up to the last one in use. Because the first free cells are always used first,
+        their number never exceeds the largest number of cells in use at any time.
         """
         config = self._config
         if n_rows != 1 or not config.flash_attention or config.kv is not KvType.F16:

@@ -1,4 +1,4 @@
-"""A whole embedding model or reranker on llama.cpp, which turns token ids into one pooled vector or one score."""
+"""Embedding models and rerankers on llama.cpp, which turn token ids into one pooled vector or one score."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAIR_TEMPLATE = b"rerank"  # the template's name in rerankers derived from gener
 class LlamaEmbedder:
     """An embedding model or reranker on llama.cpp.
 
-    The model's file determines whether it pools to a vector or to a score (`ranks`).
+    The model file determines whether the output is a vector or a score (`ranks`).
     """
 
     def __init__(self, path: str, context: int, threads: int) -> None:
@@ -55,7 +55,7 @@ class LlamaEmbedder:
         return self._pooled(ids)
 
     def pair(self, query: str, text: str) -> list[int]:
-        """Return the tokens of a query and a text for the reranker, combined in the format of llama.cpp's server."""
+        """Return the tokens of a query and a text, combined for the reranker in the format of llama.cpp's server."""
         llama, vocab = self._llama, self._vocab
         template = llama.llama_model_chat_template(self._model, PAIR_TEMPLATE)
         if template is not None:
@@ -75,7 +75,7 @@ class LlamaEmbedder:
         return [int(token) for token in ids if token != NO_TOKEN]
 
     def score(self, ids: Sequence[int]) -> float:
-        """Score how well the text of a tokenized pair answers its query. Raises StageError."""
+        """Score how well the text answers the query, given the tokens of the pair. Raises StageError."""
         if not self.ranks:
             raise StageError("this model gives vectors and no scores")
         return float(self._pooled(ids)[0])
@@ -133,7 +133,7 @@ class LlamaEmbedder:
 
 
 def _finite(values: Rows) -> Rows:
-    """Return the values unchanged. Raises NotFinite if any of them is not finite."""
+    """Return the values unchanged. Raises NotFinite if any value is not finite."""
     if not np.isfinite(values).all():
         raise NotFinite("what it computes of a text are no numbers")
     return values

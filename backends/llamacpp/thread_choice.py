@@ -1,17 +1,16 @@
-"""The choice of the number of threads for a stage's steps, made by experiment during normal computation.
+"""The choice of a stage's thread count, made by experiment during normal computation.
 
-The best number is not known in advance. Other programs, slow cores, hyperthreads and quotas determine whether
-another thread helps or hurts, and they change over time. So a few steps are occasionally computed with another
-number, and the faster number is adopted. Such trials may take only a fixed share of the computing time. They start
-earlier if steps suddenly take longer: another program is then probably using the cores, and fewer threads spend
-less time waiting for each other.
+The best count cannot be known in advance. Other programs, slow cores, hyperthreads and quotas determine whether
+another thread helps or hurts, and they change over time. A few steps are therefore computed occasionally with
+another count, and the faster one is adopted. Such trials may take only a fixed share of the computing time. They
+start earlier if steps suddenly become slower: other programs are then probably using the cores, and fewer threads
+spend less time waiting for each other.
 
-The result of some steps depends on the number of threads. From 512 cells on, llama.cpp's flash attention splits the
-keys of a single row among threads, and logits then differ by up to 1.1, about as much as from the engine's own
-rounding. Such a step is `tied`. To keep answers reproducible, it uses the number found so far, and a trial starts
-only
-if steps have really slowed down. A number adopted in this way is dropped as soon as the earlier one is faster again:
-after a computer has stalled for a few steps, any other number looks better.
+The results of some steps depend on the thread count. From 512 cells on, llama.cpp's flash attention splits the keys
+of a single row among threads. Logits then differ by up to 1.1, about as much as the engine's own rounding errors.
+Such a step is called `tied`. To keep answers reproducible, tied steps use the best count known, and a trial starts
+only if they have clearly slowed down. A count adopted in this way is dropped as soon as the previous one is faster
+again, because any other count looks better after the computer has stalled for a few steps.
 
 This module does no I/O and uses only the standard library.
 """
@@ -37,7 +36,7 @@ EXACT_ROWS = 16  # up to here the weights dominate a step's time, so only steps 
 
 @dataclass(slots=True)
 class _Kind:
-    """The record of steps with similar row counts, whose times are comparable."""
+    """The timing record of steps with similar row counts, whose durations are comparable."""
 
     threads: int
     direction: int
@@ -71,13 +70,13 @@ class _Kind:
 
 
 class ThreadChoice:
-    """A chooser of the number of threads for each step.
+    """The choice of a thread count for each step.
 
     Call `next`, compute the step, then report its duration with `took`.
     """
 
     def __init__(self, most: int, start: int = 0) -> None:
-        """Start with `start` threads. If `start` is 0, always use `most` and try no other number."""
+        """Start with `start` threads. If `start` is 0, always use `most` threads and run no trials."""
         self._fixed = start <= 0
         self._limit = self._most = max(1, most)
         self._start = min(max(1, start), self._most)
@@ -88,13 +87,13 @@ class ThreadChoice:
 
     @property
     def used(self) -> int:
-        """Return the best number found for the latest kind of step, or the initial number before the first step."""
+        """Return the best thread count for the latest kind of step, or the initial count before the first step."""
         if self._fixed:
             return self._limit
         return self._kind.threads if self._kind else min(self._start, self._limit)
 
     def limit(self, most: int) -> None:
-        """Use at most `most` threads from now on, but never more than the initial maximum."""
+        """Use at most `most` threads from now on, within the maximum set at the start."""
         before, self._limit = self._limit, min(max(1, most), self._most)
         for kind in self._kinds.values():
             if max(kind.threads, kind.tried) > self._limit:
@@ -105,7 +104,7 @@ class ThreadChoice:
                 kind.direction, kind.granted_steps, kind.costs_s = 1, GRANT_STEPS, {}
 
     def next(self, n_rows: int, *, tied: bool = False) -> int:
-        """Return the number of threads for a step of `n_rows` rows. tied: whether the result depends on that number."""
+        """Return the thread count for a step of `n_rows` rows. tied: whether the step's result depends on the count."""
         if self._fixed:
             return self._limit
         key = n_rows if n_rows <= EXACT_ROWS else EXACT_ROWS + n_rows.bit_length()
@@ -119,7 +118,7 @@ class ThreadChoice:
         return self._kind.now()
 
     def took(self, seconds: float) -> None:
-        """Record the duration of the step for which `next` was called."""
+        """Record the duration of the step for which `next` was last called."""
         kind, self_s = self._kind, seconds * self._scale
         if kind is None or self._fixed or self._most == 1:
             return
@@ -129,9 +128,10 @@ class ThreadChoice:
             self._computed(kind, self_s, is_long=seconds >= LONG_S)
 
     def _new(self, key: int) -> _Kind:
-        """Return a new kind, initialized from the kind with the most similar row count.
+        """Return a new record, initialized from the existing one with the most similar row count.
 
-        The first kind with few rows and the first with many have no such model and may start a trial at once.
+        The first record for few rows and the first for many have no such predecessor. They may start a trial
+        immediately.
         """
         near = [known for known in self._kinds if (known > EXACT_ROWS) == (key > EXACT_ROWS)]
         if near:
@@ -169,7 +169,7 @@ class ThreadChoice:
             kind.tried, kind.urgent = candidate, self._tied
 
     def _candidate(self, kind: _Kind) -> int:
-        """Return the number to try next, or 0 if there is no other. Reverses the direction at either limit."""
+        """Return the thread count to try next, or 0 if there is no other. Reverses the direction at either limit."""
         for _ in range(2):
             away = max(1, kind.threads >> kind.halvings)
             threads = min(max(1, kind.threads + kind.direction * away), self._limit)
@@ -193,7 +193,7 @@ class ThreadChoice:
         self._judge(kind, _mean(counted), usual_s)
 
     def _judge(self, kind: _Kind, found_s: float, usual_s: float) -> None:
-        """Adopt the tried number if it is faster. Otherwise reverse the direction of the search."""
+        """Adopt the tried count if it was faster. Otherwise reverse the direction of the search."""
         tried, cost_s = kind.tried, kind.spent_s - len(kind.trial) * usual_s
         is_disturbed = kind.urgent and tried != kind.home
         kind.stop_trying()
@@ -214,9 +214,6 @@ class ThreadChoice:
 
 
 def _mean(seconds: Sequence[float] | deque[float]) -> float:
-    """Return the mean duration.
-
-    If there are enough values, it excludes the longest, which may be a hiccup of the system.
-    """
+    """Return the mean duration, without the longest one if there are enough values, because that may be a hiccup."""
     most = sorted(seconds)[: len(seconds) - (len(seconds) > LEAST_STEPS - 1)]
     return sum(most) / len(most)

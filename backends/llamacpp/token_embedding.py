@@ -1,4 +1,4 @@
-"""The token embedding of a GGUF file, whose rows are read individually. The host feeds them to its first stage."""
+"""The token embedding of a GGUF file. The host reads single rows of it and feeds them to the first stage."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ U32 = 4
 
 
 class TokenEmbedding:
-    """An embedding matrix that stays in its file. Only the requested rows are read and converted to float32."""
+    """A token embedding matrix that stays on disk. Only the requested rows are read and converted to float32."""
 
     def __init__(self, path: str, width: int) -> None:
-        """Open the file. Raises StageError if it has no embedding of this width."""
+        """Open the file. Raises StageError if it contains no embedding of this width."""
         try:
             self._data, place = _opened(path)
             self._type = gguf.GGMLQuantizationType(place.kind)
@@ -64,7 +64,7 @@ class TokenEmbedding:
         return values
 
     def _plain(self, raw: NDArray[np.uint8]) -> Rows:
-        """Convert rows of a type for which ggml exports no conversion function."""
+        """Convert rows of a number type for which ggml exports no conversion function."""
         match self._type:
             case gguf.GGMLQuantizationType.F32:
                 return raw.view(np.float32)
@@ -74,7 +74,7 @@ class TokenEmbedding:
 
 
 def unpacked(raw: NDArray[np.uint8], kind: gguf.GGMLQuantizationType) -> Rows:
-    """Convert quantized rows to float32 with exactly llama.cpp's results. Raises StageError."""
+    """Convert quantized rows to float32, with the same results as llama.cpp. Raises StageError."""
     try:
         values: Rows = gguf.quants.dequantize(raw, kind)
     except NotImplementedError:
@@ -83,7 +83,8 @@ def unpacked(raw: NDArray[np.uint8], kind: gguf.GGMLQuantizationType) -> Rows:
 
 
 def native(kind: gguf.GGMLQuantizationType) -> Callable[[int, int, int], None] | None:
-    """Return ggml's own function for converting one row, or None if ggml exports none. It takes 3 µs instead of 50 µs.
+    """Return ggml's own function for converting a row, which takes 3 µs instead of 50 µs, or None if ggml exports
+    none.
 
     Its arguments are the address of the row, the address of the float32 output, and the number of values.
     """
@@ -104,7 +105,7 @@ class _Place:
 
 
 def _opened(path: str) -> tuple[mmap.mmap, _Place]:
-    """Return the mapped file that contains a model's embedding, and the embedding's location in it.
+    """Return the memory map of the file that contains a model's embedding, and the embedding's location in it.
 
     A model may be split into several files (`-00001-of-00003.gguf`).
     """
@@ -121,7 +122,8 @@ def _opened(path: str) -> tuple[mmap.mmap, _Place]:
 
 
 def _find(data: mmap.mmap) -> _Place | None:
-    """Find the embedding's entry in a file's header. gguf's own reader takes seconds with a large vocabulary."""
+    """Find the embedding's entry in a file's header. The gguf package's reader would take seconds with a large
+    vocabulary."""
     magic, version, n_tensors, n_entries = struct.unpack_from("<4sIQQ", data)
     if magic != b"GGUF" or version not in (2, 3):
         raise ValueError("it is no GGUF")
@@ -157,7 +159,7 @@ def _string(data: mmap.mmap, offset: int) -> tuple[str, int]:
 
 
 def _skip(data: mmap.mmap, offset: int, kind: int) -> int:
-    """Return the offset just past a metadata value."""
+    """Return the offset of the byte after a metadata value."""
     if kind == STRING:
         (size,) = struct.unpack_from("<Q", data, offset)
         return int(offset + 8 + size)
