@@ -1,5 +1,4 @@
-"""A stage on unmodified llama.cpp. It passes hidden states in as embeddings and reads them through the eval callback.
-"""
+"""A stage on unmodified llama.cpp. It feeds hidden states in as embeddings and reads them through the eval callback."""
 
 from __future__ import annotations
 
