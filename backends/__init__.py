@@ -1,1 +1,1 @@
-"""Inference engines behind one contract, independent of the app. Run as `python -m backends`."""
+"""Inference engines with a common interface, independent of the app. Run with `python -m backends`."""

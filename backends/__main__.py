@@ -34,7 +34,7 @@ ASLEEP_S = 1.0  # how long not to poll after that
 def main(arguments: list[str]) -> int:
     """Serve frames until standard input ends, or run a subcommand.
 
-    `probe` reports on the engines named after it, or on all of them. `walls` confines this process and reports which
+    `probe` reports on the engines named after it, or on all engines. `walls` confines this process and reports which
     restrictions took effect.
     """
     if arguments[:1] == ["probe"]:
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def leave_signals_to_the_node() -> None:
-    """Ignore the signals that a terminal sends to every process on Ctrl-C, hangup or logout.
+    """Ignore the signals that a terminal sends to all its processes on Ctrl-C, hangup or logout.
 
     The node ends this process when it exits.
     """
@@ -90,15 +90,15 @@ else:
 class FrameWait:
     """A wait for input on a pipe that polls for a short time after each step.
 
-    It never polls if the system has no poll() for pipes (Windows) or if a control group limits this process's CPU
+    It never polls on Windows, where poll() does not support pipes, or if a control group limits this process's CPU
     time, because polling would use up that time.
     """
 
     def __init__(self, fd: int, rehearse: Callable[[], None] = lambda: None) -> None:
         """Prepare to wait on the pipe `fd`.
 
-        rehearse: runs as much of the code that handles a frame as is possible without one. Streaming the weights
-        evicts this code from the processor's caches, and without a rehearsal the next frame would wait until it is
+        rehearse: runs the part of the frame-handling code that needs no new frame, which keeps it in the
+        processor's caches. Streaming the weights evicts it, and the next frame would have to wait until it is
         loaded again.
         """
         self._rehearse = rehearse
@@ -109,13 +109,13 @@ class FrameWait:
         self._awake_until = self._asleep_until = 0.0
 
     def computed(self) -> None:
-        """Record that a step has just been answered, so that the next wait polls."""
+        """Record that a step was just answered, so the next wait starts by polling."""
         self._awake_until = time.monotonic() + AWAKE_S
 
     def wait(self) -> None:
         """Poll until input arrives or polling is no longer worthwhile.
 
-        In the latter case the caller's read() blocks.
+        If there is no input yet, the caller's read() blocks.
         """
         if self._poll is None:
             return
@@ -134,7 +134,8 @@ class FrameWait:
 
 
 def serve(frames_in: int, frames_out: int) -> int:
-    """Answer each frame before reading the next. The process has only this thread, which also runs the engine."""
+    """Answer each frame before reading the next. This thread is the only one in the process and also runs the engine.
+    """
     from backends.worker.service import Service  # heavy, so only after the restart for huge pages
 
     service = Service(alone=True)
@@ -159,7 +160,7 @@ def serve(frames_in: int, frames_out: int) -> int:
 
 
 def frames(pipe: io.FileIO, waiting: FrameWait) -> Iterator[Frame]:
-    """Yield frames until the pipe ends, allocating a new buffer for each. Raises BadFrame."""
+    """Yield frames until the pipe ends. Each frame gets a new buffer. Raises BadFrame."""
     start = bytearray(HEADER.size)
     while True:
         waiting.wait()
@@ -185,7 +186,7 @@ def read_whole(pipe: io.FileIO, room: memoryview) -> bool:
 def write(fd: int, *frames: Frame) -> None:
     """Write frames without copying their payloads.
 
-    A single call writes all of them, so that the reader does not wake up between two frames.
+    A single call writes all of them, so the reader does not wake up between two frames.
     """
     parts = [memoryview(part) for frame in frames for part in (encode_header(frame), frame.payload)]
     while parts:

@@ -1,4 +1,4 @@
-"""The contract between the inference engines and the app: stages, their configuration, inputs, outputs and errors.
+"""The interface between the app and the inference engines: stages, their configuration, inputs, outputs and errors.
 
 A stage is a contiguous range of a model's layers, loaded by one worker. This module uses only the standard library.
 """
@@ -29,7 +29,7 @@ KV_CELL_ALIGNMENT = 256  # llama.cpp rounds the cells of a slot up to a multiple
 
 
 def is_proved(version: str) -> bool:
-    """Return whether this engine version has been proved to compute parts of models correctly.
+    """Return whether this engine version is known to compute parts of models correctly.
 
     A suffix after a plus sign describes the build and is ignored.
     """
@@ -38,7 +38,7 @@ def is_proved(version: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Layers:
-    """A contiguous, non-empty range of layers from `first` (included) to `last` (excluded)."""
+    """A non-empty range of consecutive layers, from `first` up to but not including `last`."""
 
     first: int
     last: int
@@ -52,7 +52,7 @@ class Layers:
 
 
 class Role(StrEnum):
-    """The position of a stage in its pipeline, which determines the stage's inputs and outputs."""
+    """The position of a stage in its pipeline, which determines its inputs and outputs."""
 
     FIRST = "first"  # token ids in, hidden states out
     MIDDLE = "middle"  # hidden states in and out
@@ -61,17 +61,17 @@ class Role(StrEnum):
 
 
 def n_blocks(width: int) -> int:
-    """Return the number of blocks in an 8-bit row. The last block may be shorter than the others."""
+    """Return the number of blocks in an 8-bit row. The last block may be shorter."""
     return -(-width // BLOCK_VALUES)
 
 
 def n_outliers(width: int) -> int:
-    """Return how many values of an 8-bit row are sent without quantization."""
+    """Return how many values of an 8-bit row are sent unquantized."""
     return max(1, width // VALUES_PER_OUTLIER)
 
 
 class NumberFormat(IntEnum):
-    """The encoding of hidden-state values on the wire. The enum value is the number byte of the frame."""
+    """The encoding of hidden-state values on the wire. Each enum value is the number byte in the frame header."""
 
     F32 = 0
     F16 = 1  # an int16 exponent for each row, then a half-precision number for each value
@@ -130,9 +130,9 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """Scores for the next token: float32 `[len(segments), n_vocab]`, valid until the stage's next step.
+    """The scores for the next token: float32 `[len(segments), n_vocab]`, valid until the stage's next step.
 
-    Each segment for which logits were requested has one row, which belongs to its last position.
+    There is one row for the last position of each segment for which logits were requested.
     """
 
     segments: tuple[Segment, ...]
@@ -141,7 +141,7 @@ class Logits:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """The sampling parameters, with llama.cpp's names and meanings. Temperature 0 is greedy."""
+    """The sampling parameters, with the names and meanings that llama.cpp gives them. Temperature 0 is greedy."""
 
     temperature: float = 0.8
     top_k: int = 40
@@ -179,15 +179,15 @@ class KvType(StrEnum):
     Q8_0 = "q8_0"  # a 16-bit scale for every 32 signed bytes
 
     def bytes_of(self, f16_bytes: int) -> int:
-        """Return the size in this type of values that take `f16_bytes` in f16."""
+        """Return how many bytes the values occupy in this type, given their size in f16."""
         return f16_bytes if self is KvType.F16 else -(-f16_bytes * 34 // 64)
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyTraits:
-    """The peculiarities of a model's family that an engine must handle.
+    """The peculiarities of a model family that an engine must handle.
 
-    They are stated as facts so that engines need not know the families.
+    They are described by properties, so engines do not need to know the families.
     """
 
     input_scale: float = 1.0  # factor for each incoming value
@@ -203,7 +203,8 @@ DEFAULT_TRAITS = FamilyTraits()
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRule:
-    """The rule that decides which recurrent states of a slot are kept (see Kept). All stages apply the same rule."""
+    """The rule that decides which recurrent states of a slot are saved (see SlotCheckpoints). It is the same for all
+    stages."""
 
     marks: int = MAX_CHECKPOINTS  # at most
     least_rows: int = 1  # minimum length of a prompt whose state is saved; shorter prompts are computed again
@@ -214,7 +215,7 @@ DEFAULT_CHECKPOINTS = CheckpointRule()
 
 @dataclass(frozen=True, slots=True)
 class StageConfig:
-    """Everything that an engine needs to load one stage. Sizes are fixed for the lifetime of the stage."""
+    """Everything that an engine needs to load one stage. Sizes stay fixed until the stage is closed."""
 
     engine: str  # LLAMACPP or "fake"
     path: str  # the stage file, or the whole model for Role.WHOLE
@@ -237,23 +238,23 @@ class StageConfig:
 
 
 def can_separate_slots(slots: int, kv_cells: int, context: int) -> bool:
-    """Return whether there are enough cells to give every slot its own, in whole multiples of CELLS_STEP.
+    """Return whether every slot can have its own cells, in multiples of KV_CELL_ALIGNMENT.
 
-    When slots share cells, attention visits all cells and masks those of other slots. With 8 answers of 500 tokens,
-    this made a decode step 1.4 times as long (measured on one core).
+    When slots share cells, attention visits all of them and masks those of other slots. This made a decode step of
+    8 answers with 500 tokens each take 1.4 times as long (measured on one core).
     """
     return slots > 1 and kv_cells >= slots * context and kv_cells % (slots * KV_CELL_ALIGNMENT) == 0
 
 
 class Stage(Protocol):
-    """A range of layers loaded by an engine. It is called from one thread only, and its calls may block."""
+    """A range of layers loaded by an engine. Only one thread may call it, and calls may block."""
 
     def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
         """Compute one step and append its keys and values to the KV cache.
 
-        due: indexes of the segments whose last position needs logits; only the last stage uses it. The last stage
-        returns Logits (one row for each due segment, in order), the others return Hidden. Raises StageError if the
-        step cannot be computed.
+        due: indexes of the segments whose last position needs logits; only the last stage uses them. The last stage
+        returns Logits, with one row for each of these segments in order. The others return Hidden. Raises
+        StageError if the step cannot be computed.
         """
         ...
 
@@ -286,13 +287,13 @@ class OutOfMemory(StageError):
 
 
 class NotFinite(StageError):
-    """Non-finite results of a model, whose file is probably damaged or was converted incorrectly."""
+    """A model result that is not finite, probably because the model file is damaged or was converted incorrectly."""
 
 
 class BadSlots(StageError):
     """A step that failed because of the contents of the given slots.
 
-    The stage and its other slots are intact. `code` is a reason code of the app.
+    The stage and its other slots are intact. `code` is one of the app's reason codes.
     """
 
     def __init__(self, code: str, slots: Sequence[int], words: str) -> None:
@@ -301,7 +302,7 @@ class BadSlots(StageError):
 
 
 class UnprovedEngine(StageError):
-    """An engine version that was never tested with parts of a model and might therefore compute wrong results."""
+    """An engine version that was never tested on parts of a model, so its results might be wrong."""
 
 
 class TemplateFailed(CodedError):
@@ -309,11 +310,11 @@ class TemplateFailed(CodedError):
 
 
 class ChatNotSupported(TemplateFailed):
-    """A failure to apply a chat template to this particular chat. It may accept the chat in another form."""
+    """A chat that a template cannot render in this form. Another form of the same chat may work."""
 
 
 class ChatRejected(ChatNotSupported):
-    """A chat that the template itself rejects. The message was written by the template's author."""
+    """A chat that the template itself rejects, with a message written by the template's author."""
 
 
 CALL_ID_PLACEHOLDER = "\ue000"  # within markers, stands for the id of a call, which the model chooses
@@ -334,7 +335,7 @@ class CallSyntax(StrEnum):
 
 
 class CallIdKind(StrEnum):
-    """A kind of call ids that a chat template accepts."""
+    """The kind of call ids that a chat template accepts."""
 
     ANY = "any"
     SHORT = "short"  # nine letters and digits
@@ -343,7 +344,7 @@ class CallIdKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PastCalls:
-    """The form in which a chat template accepts the tool calls made earlier in a conversation."""
+    """The form in which a chat template accepts earlier tool calls of a conversation."""
 
     ids: CallIdKind = CallIdKind.ANY
     is_single: bool = False  # the template writes at most one call per message
@@ -355,9 +356,8 @@ class PastCalls:
 class CallFormat:
     """The markers around tool calls, exactly as the template writes them, including whitespace.
 
-    Several calls are written as `section lead … trail between lead … trail section_end`. Each call between `lead`
-    and
-    `trail` is written as `head NAME named ARGUMENTS rest`.
+    Several calls are written as `section lead … trail between lead … trail section_end`. Each call is written as
+    `head NAME named ARGUMENTS rest` in place of the ellipsis.
     """
 
     payload: CallSyntax
@@ -385,7 +385,7 @@ class CallFormat:
 
 @dataclass(frozen=True, slots=True)
 class MessageMarkers:
-    """The markers of a model that writes several messages, each with a header that names its recipient.
+    """The message markers of a model that writes several messages, each with a header that names its recipient.
 
     gpt-oss and Muse are such models.
     """
@@ -398,7 +398,7 @@ class MessageMarkers:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningFormat:
-    """The format in which a model writes its reasoning, and the template variables that control it."""
+    """The format of a model's reasoning, and the template variables that control it."""
 
     begin: str
     end: tuple[str, ...]
@@ -418,15 +418,15 @@ DEFAULT_REASONING = ReasoningFormat("<think>", ("</think>",), is_habit=True)
 
 @dataclass(frozen=True, slots=True)
 class SlotCheckpoints:
-    """The length of one slot of a recurrent model, and the positions after which its state was kept.
+    """The length of a slot of a recurrent model, and the positions at which its state was saved.
 
-    A recurrent state cannot be cut back to an arbitrary position as a KV cache can. A copy is therefore kept when a
-    single-row segment follows a longer one, which means at the end of a prompt, before its answer. The next turn
-    continues from the end of the slot or, if the client sends the answer back with changes, from the end of the
-    prompt before it. If that prompt added fewer than Keep.least_rows positions since the last kept state, no copy
-    is kept and the prompt is computed again.
+    Unlike a KV cache, a recurrent state cannot be cut back to an arbitrary position. The state is therefore saved
+    at the end of each prompt, when a single-row segment follows a longer one. The next turn continues from the end
+    of the slot or, if the client sends the answer back with changes, from the end of the last prompt. If that
+    prompt added fewer than CheckpointRule.least_rows positions since the last saved state, its state is not saved
+    and the prompt is computed again.
 
-    The engine and the scheduler each derive this record from the sequence of steps alone.
+    The engine and the scheduler each derive this record from the sequence of steps, without exchanging it.
     """
 
     marks: tuple[int, ...] = ()
@@ -435,13 +435,13 @@ class SlotCheckpoints:
     rule: CheckpointRule = DEFAULT_CHECKPOINTS
 
     def keeps(self, segment: Segment) -> bool:
-        """Return whether a copy of the state must be kept before this segment is computed."""
+        """Return whether the state must be saved before this segment is computed."""
         ends = self.of_prompt and segment.n_tokens == 1 and segment.pos == self.end
         new = self.end - max(self.marks, default=0)
         return ends and self.rule.marks > 0 and (not new or new >= self.rule.least_rows)
 
     def after(self, segment: Segment) -> SlotCheckpoints:
-        """Return the slot as it is after computing the segment."""
+        """Return the record after the segment has been computed."""
         marks = self.marks
         if self.keeps(segment) and self.end not in marks:
             marks = (*marks, self.end)[-self.rule.marks :]
@@ -454,7 +454,7 @@ class SlotCheckpoints:
         return max((mark for mark in self.marks if mark <= most), default=0)
 
     def cut_back(self, keep: int) -> SlotCheckpoints:
-        """Return the slot cut back to a position that `reach` returned."""
+        """Return the record cut back to a position that `reach` returned."""
         if keep >= self.end:
             return self
         return SlotCheckpoints(tuple(mark for mark in self.marks if mark <= keep), keep, rule=self.rule)

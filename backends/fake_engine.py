@@ -1,4 +1,4 @@
-"""An engine without weights, for tests. Each layer adds 1, so the sampled tokens reveal whether every layer ran."""
+"""An engine without weights, for tests. Each layer adds 1, so the sampled tokens show whether every layer ran."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def options(path: str) -> Options:
 
 
 class FakeStage:
-    """A Stage that computes nothing but additions.
+    """A Stage whose layers only add 1.
 
-    Its greedy tokens depend on the entire history of a slot, and on every layer having added 1 at every position.
+    Its greedy tokens depend on the entire history of a slot and reveal any layer that was skipped at any position.
     """
 
     vocabulary = ""  # the fake engine has no vocabulary for grammars
@@ -102,7 +102,7 @@ class FakeStage:
         return Logits(due_segments, bytes_of(scores))
 
     def place(self, batch: Tokens | Hidden) -> int:
-        """Return the number of rows in a step. Raises StageError if the step does not fit, as the real engine does."""
+        """Return the number of rows in a step. Like the real engine, raise StageError if the step does not fit."""
         return len(self._rows_of(batch))
 
     def forget(self, slot: int, keep: int = 0) -> None:
@@ -136,9 +136,9 @@ class FakeStage:
         return np.rint(rows)  # remove the error of an 8-bit wire
 
     def _remember(self, segment: Segment, rows: Rows) -> None:
-        """Add the rows of a segment to the slot's history.
+        """Append the rows of a segment to the slot's history.
 
-        A lost or repeated position corrupts the history, as it would corrupt a real KV cache.
+        A lost or repeated position corrupts the history, just as it would corrupt a real KV cache.
         """
         marks = self._marks[segment.slot]
         if segment.pos != len(marks):
@@ -153,7 +153,7 @@ class FakeStage:
             marks.append(_mix(before, int(token * DIGIT), pos))
 
     def _score(self, segment: Segment) -> Rows:
-        """Return scores that favor one printable token, determined by the entire history of the slot."""
+        """Return scores that favor one printable token, which depends on the entire history of the slot."""
         if 0 < self.options.nan_from < segment.end:
             return np.full(self.n_vocab, np.nan, dtype=VALUE)
         mark = self._marks[segment.slot][-1]
@@ -192,7 +192,7 @@ def _split(segments: tuple[Segment, ...], rows: Rows) -> list[tuple[Segment, Row
 
 
 def _mix(before: int, token: int, pos: int) -> int:
-    """Return a 64-bit hash of the history and this token (splitmix64's finalizer)."""
+    """Return a 64-bit hash of the history so far and the new token (splitmix64's finalizer)."""
     mark = (before * 0x9E3779B97F4A7C15 + (token & MASK) * 0xBF58476D1CE4E5B9 + pos + 1) & MASK
     mark = ((mark ^ (mark >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     mark = ((mark ^ (mark >> 27)) * 0x94D049BB133111EB) & MASK

@@ -1,7 +1,7 @@
-"""Frames, which carry all messages between nodes and workers, and their codec.
+"""The frames that carry all messages between nodes and workers, and their encoding.
 
-A frame is a big-endian header of 40 bytes, 8 bytes for each segment, and a payload (SAFETY.md 5). Sizes are checked
-before anything is allocated. This module does no I/O.
+A frame consists of a 40-byte big-endian header, 8 bytes for each segment, and a payload (SAFETY.md 5). Sizes are
+checked before memory is allocated. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ NO_PIPELINE = bytes(16)
 class FrameKind(IntEnum):
     """The kind of a frame.
 
-    STEP, FORGET, BEGIN and their answers cross the network. TEXT and FOLLOW stay on the local pipe.
+    STEP, FORGET and BEGIN frames and their answers cross the network. TEXT and FOLLOW frames stay on the local
+    pipe.
     """
 
     STEP = 1  # input rows: token ids or hidden states
@@ -45,12 +46,12 @@ class FrameKind(IntEnum):
 
 
 class BadFrame(Exception):
-    """Bytes that are not a valid frame. The connection they came from must be dropped."""
+    """Bytes that are not a valid frame. The connection that sent them must be closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One message. `pipeline` is the id of the pipeline whose stage receives or sent it."""
+    """One message. `pipeline` is the id of the pipeline to which the sending or receiving stage belongs."""
 
     kind: FrameKind
     pipeline: bytes = NO_PIPELINE
@@ -67,7 +68,7 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def encode_header(frame: Frame) -> bytes:
-    """Return only the header and segments of a frame, for callers that send the payload without copying it."""
+    """Return only the header and segments of a frame. The caller sends the payload without copying it."""
     if len(frame.payload) > MAX_PAYLOAD or len(frame.segments) > MAX_SEGMENTS:
         raise BadFrame(f"a frame of {len(frame.payload)} bytes is too large")
     try:
@@ -98,7 +99,7 @@ class Header:
 
 
 def decode_header(data: bytes | bytearray | memoryview) -> Header:
-    """Parse and validate the first 40 bytes of a frame without allocating memory for the rest. Raises BadFrame."""
+    """Parse and validate the 40-byte header before memory for the rest of the frame is allocated. Raises BadFrame."""
     if len(data) < HEADER.size:
         raise BadFrame("a frame shorter than its header")
     magic, version, kind, pipeline, epoch, seq, n_segments, number, flags, n_payload = HEADER.unpack_from(data)
@@ -113,7 +114,7 @@ def decode_header(data: bytes | bytearray | memoryview) -> Header:
 
 
 def decode_frame(data: bytes | bytearray | memoryview) -> Frame:
-    """Decode `data`, which must be exactly one frame. Raises BadFrame."""
+    """Decode `data`, which must contain exactly one frame. Raises BadFrame."""
     top = decode_header(data)
     if len(data) != HEADER.size + top.n_rest:
         raise BadFrame(f"{len(data)} bytes for a frame of {HEADER.size + top.n_rest}")
@@ -127,13 +128,13 @@ def decode_frame(data: bytes | bytearray | memoryview) -> Frame:
 
 
 class FrameDecoder:
-    """An incremental decoder that splits a byte stream into frames."""
+    """An incremental decoder that extracts frames from a byte stream."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Append `data` and yield the frames that it completes. Raises BadFrame at the first invalid header."""
+        """Append `data` and yield each completed frame. Raises BadFrame at the first invalid header."""
         self._buffer += data
         while len(self._buffer) >= HEADER.size:
             end = HEADER.size + decode_header(self._buffer).n_rest
@@ -146,7 +147,7 @@ class FrameDecoder:
 
 @dataclass(frozen=True, slots=True)
 class PipelineParameters:
-    """The parameters on which both ends agreed when they opened the pipeline. Each STEP is checked against them."""
+    """The parameters that both ends agreed on when they opened the pipeline. Each STEP is checked against them."""
 
     pipeline: bytes
     width: int
@@ -156,7 +157,7 @@ class PipelineParameters:
 
 
 def check_step(frame: Frame, agreed: PipelineParameters) -> None:
-    """Raise BadFrame unless a STEP or OUTPUT conforms to the agreed parameters."""
+    """Raise BadFrame unless a STEP or OUTPUT frame conforms to the agreed parameters."""
     if frame.pipeline != agreed.pipeline or frame.number != agreed.number:
         raise BadFrame("a step for another pipeline or of another number type")
     slots = [segment.slot for segment in frame.segments]

@@ -1,4 +1,4 @@
-"""Grammars that answers must match. Each is evaluated in a separate process (grammar_process.py)."""
+"""Grammars that answers must match. Each grammar is evaluated in a separate process (grammar_process.py)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GrammarRefused(StageError):
 
 
 class GrammarTooHeavy(StageError):
-    """A grammar that took too much time or memory to evaluate, so its process was ended."""
+    """A grammar that took too much time or memory, so its evaluator was ended."""
 
 
 class EvaluatorConnection(Protocol):
@@ -35,7 +35,7 @@ class EvaluatorConnection(Protocol):
     def ask(self, question: Ask, payload: bytes = b"") -> bytes:
         """Send a request and return the reply.
 
-        Raises GrammarRefused, or GrammarTooHeavy, after which the connection is unusable.
+        Raises GrammarRefused or GrammarTooHeavy. After GrammarTooHeavy the connection is unusable.
         """
         ...
 
@@ -110,7 +110,7 @@ def _opened(way: EvaluatorConnection, vocabulary: str, n_vocab: int) -> int:
 
 
 class Grammar:
-    """A grammar and the position in it that one sequence has reached."""
+    """A grammar, and the position that one sequence has reached in it."""
 
     def __init__(self, vocabulary: str, n_vocab: int, text: str) -> None:
         """Compile the grammar. vocabulary: the path of the model file. Raises GrammarRefused."""
@@ -144,16 +144,16 @@ class Grammar:
         return self._request(Ask.ALLOWS, TOKEN.pack(token)) != b"\0"
 
     def takes(self, token: int) -> bool:
-        """Advance past the token if the grammar allows it next. Return whether it did."""
+        """Advance past the token if it may come next. Return whether it was allowed."""
         return self._request(Ask.TAKE, TOKEN.pack(token)) != b"\0"
 
     def allowed(self) -> NDArray[np.bool_]:
-        """Return a mask of the tokens that may come next, indexed by token id."""
+        """Return a mask, indexed by token id, of the tokens that may come next."""
         bits = np.frombuffer(self._request(Ask.ALLOWED), np.uint8)
         return np.unpackbits(bits, count=self._place[1]).astype(bool)
 
     def close(self) -> None:
-        """Release the evaluator, which is kept for another grammar if possible."""
+        """Release the evaluator, so another grammar can use it if possible."""
         way, self._way = self._way, None
         if way is None:
             return
@@ -177,7 +177,7 @@ _idle: dict[tuple[str, int], list[EvaluatorConnection]] = {}  # by vocabulary pa
 
 
 def forget_all() -> None:
-    """Close the idle evaluators, because their vocabulary is being closed."""
+    """Close the idle evaluators, for use when their vocabulary is being closed."""
     for waiting in _idle.values():
         for way in waiting:
             way.close()

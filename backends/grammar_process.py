@@ -1,8 +1,8 @@
-"""Processes that evaluate grammars, so that no request's grammar can hang, exhaust or crash the worker.
+"""Processes that evaluate grammars, so that a grammar in a request cannot hang, exhaust or crash the worker.
 
-A grammar of a hundred bytes can take unlimited time and memory at any token. Each one is therefore evaluated in a
-separate process with limits on both, per token and in total. A process loads the vocabulary once and can then
-evaluate one grammar after another.
+A grammar of a hundred bytes can use unlimited time and memory at any token. Each grammar is therefore evaluated in
+a separate process that limits both, per token and in total. A process loads the vocabulary once and then evaluates
+one grammar after another.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class Ask(IntEnum):
 
 
 def array_of(llama: Any, candidates: np.ndarray[Any, np.dtype[np.void]]) -> Any:
-    """Return a llama.cpp array that refers to the memory of the candidates, which must outlive it."""
+    """Return a llama.cpp array that points to the memory of `candidates`, which must outlive it."""
     data = ctypes.cast(candidates.ctypes.data, llama.llama_token_data_p)
     return llama.llama_token_data_array(data, len(candidates), -1, False)
 
 
 class GrammarEvaluator:
-    """An evaluator with one vocabulary and at most one grammar."""
+    """An evaluator for one vocabulary, with at most one grammar loaded."""
 
     def __init__(self) -> None:
         self._llama: Any = None
@@ -91,7 +91,7 @@ class GrammarEvaluator:
                 return None
 
     def bounds(self, question: Ask) -> tuple[float, float]:
-        """Return the limits on CPU time and on elapsed time for a request, in seconds."""
+        """Return the limits on CPU time and elapsed time for a request, in seconds."""
         if question is Ask.OPEN:
             return OPEN_SECONDS, OPEN_WALL_SECONDS
         most = IN_ALL_SECONDS + EACH_SECONDS * self._n_tokens
@@ -154,7 +154,7 @@ def send(to: socket.socket, kind: int, payload: bytes = b"") -> None:
 
 
 def receive(come_from: socket.socket) -> tuple[int, bytes]:
-    """Return the next message. Raises OSError if it is too long, and EOFError if the connection was closed."""
+    """Return the next message. Raises OSError if the message is too long, or EOFError if the connection was closed."""
     kind, size = HEAD.unpack(_read(come_from, HEAD.size))
     if size > MAX_MESSAGE_BYTES:
         raise OSError(f"a message of {size} bytes, and {MAX_MESSAGE_BYTES} are the most")
@@ -174,7 +174,7 @@ def _read(come_from: socket.socket, size: int) -> bytes:
 def serve(asks: socket.socket, address_bytes: int) -> None:
     """Answer requests until the worker closes the connection.
 
-    address_bytes: the size of the address space when the process started.
+    address_bytes: the size of this process's address space at its start.
     """
     follower, began_bytes = GrammarEvaluator(), process_resources.peak_bytes()
     opened_bytes = began_bytes

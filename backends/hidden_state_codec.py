@@ -1,13 +1,14 @@
-"""The encoding of hidden states in a frame, for each number type. All numbers are little-endian.
+"""The encoding of hidden states in a frame, for each number format. All numbers are little-endian.
 
-Trained transformers have a few massive activations: values thousands of times larger than typical ones, mostly at
-the first token of a text. They reach 100,975 in Gemma 3 270M, while the maximum of f16 is 65,504. Two formats
-preserve them:
+Trained transformers produce a few massive activations, which are thousands of times larger than typical values and
+occur mostly at the first token of a text. They reach 100,975 in Gemma 3 270M, but the maximum of f16 is 65,504. Two
+formats preserve them:
 
-- F16 writes a signed 16-bit exponent for each row, then a half-precision number for each value, scaled by that power
+- F16 writes a signed 16-bit exponent for each row, then the row's values in half precision, scaled down by that
+power
   of two. If the row fits into f16, the exponent is 0 and the values are exactly those of plain f16.
 - Q8 writes the positions of the `n_outliers` largest values of each row, then these values as float32. A bfloat16
-  scale for each block of 32 values and one signed byte for each value follow. Outliers are 0 in their blocks.
+  scale for each block of 32 values and one signed byte for each value follow. In their blocks, outliers are 0.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BF16_BITS = 16  # low bits of a float32 that bfloat16 drops
 
 
 def encode_hidden(rows: Rows, number: NumberFormat) -> memoryview:
-    """Encode float32 `rows` [n, width] as a payload. For F32 this is a view, not a copy.
+    """Encode float32 `rows` [n, width] as a payload. For F32, the payload is a view, not a copy.
 
     Raises StageError if a value is not finite.
     """
@@ -49,7 +50,7 @@ def encode_hidden(rows: Rows, number: NumberFormat) -> memoryview:
 
 
 def decode_hidden(payload: bytes | bytearray | memoryview, width: int, number: NumberFormat) -> Rows:
-    """Decode a payload to float32 rows [n, width]. For F32 this is a view, not a copy.
+    """Decode a payload to float32 rows [n, width]. For F32, the result is a view, not a copy.
 
     Raises StageError if the length is wrong or a value is not finite.
     """
@@ -81,12 +82,12 @@ def encode_ids(ids: list[int] | tuple[int, ...]) -> bytes:
 
 
 def decode_ids(payload: bytes | bytearray | memoryview) -> NDArray[np.int32]:
-    """Return a view of the token ids in a payload."""
+    """Return the token ids in a payload, as a view."""
     return np.frombuffer(payload, dtype="<i4")
 
 
 def _squares(rows: Rows) -> float:
-    """Return the sum of all squares in a single pass. It is not finite if any value is not."""
+    """Return the sum of the squares of all values. It is not finite if any value is not finite."""
     flat = rows.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         return float(flat.dot(flat))
@@ -128,7 +129,7 @@ def _from_f16(payload: bytes | bytearray | memoryview, width: int) -> Rows:
 
 
 def _powers_of_two(exponents: NDArray[np.int32]) -> Rows:
-    """Return a column of factors, one for each row.
+    """Return a column of powers of two, one for each row.
 
     Multiplying by them is as exact as ldexp and ten times as fast.
     """
@@ -182,5 +183,5 @@ def _from_q8(payload: bytes | bytearray | memoryview, width: int) -> Rows:
 
 
 def _scales(wire: NDArray[np.void]) -> NDArray[np.float32]:
-    """Return the scales of the blocks as float32. A bfloat16 is the upper half of a float32."""
+    """Return the block scales as float32. A bfloat16 is the upper half of a float32."""
     return (wire["scales"].astype(np.uint32) << np.uint32(BF16_BITS)).view(np.float32)

@@ -1,4 +1,4 @@
-"""A probe for the versions, devices and features of the engines on this machine."""
+"""The detection of engine versions, devices and processor features on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEVICE_KINDS = ("cpu", "gpu", "igpu", "accelerator")  # ggml_backend_dev_type
 
 
 def probe(engines: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a JSON-compatible report on the given engines or, by default, on all of them."""
+    """Return a JSON-compatible report on the given engines, or on all engines by default."""
     results = [ENGINES[name]() for name in engines or ENGINES if name in ENGINES]
     return {"python": platform.python_version(), "engines": results}
 
@@ -22,8 +22,8 @@ def probe(engines: Sequence[str] = ()) -> dict[str, Any]:
 def features(system: str) -> list[str]:
     """Return the processor features that llama.cpp uses.
 
-    system: llama.cpp's system info, such as `CPU : AVX2 = 1 | FMA = 1 | … |`. Other backends of the build have
-    their own sections in it, each of which starts with a name and a colon.
+    system: llama.cpp's system info, such as `CPU : AVX2 = 1 | FMA = 1 | … |`. It may also contain sections for
+    other backends, each starting with a name and a colon.
     """
     names, section = [], ""
     for part in system.split("|"):

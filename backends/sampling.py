@@ -1,4 +1,4 @@
-"""Samplers that pick a token from logits, with llama.cpp's sampler chain for every engine."""
+"""The sampling of tokens from logits. All engines use llama.cpp's sampler chain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_SEED = (1 << 32) - 2  # 2^32 - 1 makes llama.cpp choose a seed
 class Greedy:
     """A sampler that picks the token with the highest score.
 
-    Of several equal scores it picks the first, as llama.cpp does.
+    If several tokens share the highest score, it picks the first, like llama.cpp.
     """
 
     def pick(self, logits: Rows) -> int:
@@ -35,12 +35,13 @@ class Greedy:
 
 
 class Sampler:
-    """A llama.cpp sampler chain for one sequence. It draws one random number per token and remembers its choices."""
+    """A llama.cpp sampler chain for one sequence. It draws one random number per token and remembers each token it
+    picks."""
 
     def __init__(self, sampling: Sampling, n_vocab: int, vocabulary: str, history: Sequence[int], drawn: int) -> None:
         """Create a sampler in the state that it would have after `history`.
 
-        history: the token ids before the next one, of which this sequence's sampler picked the last `drawn`.
+        history: the token ids before the next one. The last `drawn` of them were sampled for this sequence.
         vocabulary: the path of the model file, which a grammar needs.
 
         Raises GrammarRefused, or StageError if the grammar does not allow the history.
@@ -59,7 +60,7 @@ class Sampler:
         self._remember(history, drawn)
 
     def pick(self, logits: Rows) -> int:
-        """Pick the next token and remember it. Raises the same errors as Greedy.pick, and GrammarTooHeavy."""
+        """Pick the next token and remember it. Raises GrammarTooHeavy and the errors of Greedy.pick."""
         if self._grammar is None:
             token = self._choose(logits, self._chance)
         else:
@@ -75,7 +76,7 @@ class Sampler:
             grammar.close()
 
     def _new_chain(self, sampling: Sampling, n_vocab: int) -> Any:
-        """Build the chain with the same samplers in the same order as llama.cpp's common/sampling.cpp."""
+        """Build the chain from the same samplers, in the same order, as llama.cpp's common/sampling.cpp."""
         llama = self._llama
         chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
         links = [self._bias(sampling, n_vocab)] if sampling.logit_bias else []
@@ -107,7 +108,7 @@ class Sampler:
         return self._llama.llama_sampler_init_logit_bias(n_vocab, len(biases), biases)
 
     def _remember(self, history: Sequence[int], drawn: int) -> None:
-        """Advance penalties, grammar and random numbers to their state after `history`."""
+        """Advance the penalties, the grammar and the random number generator past `history`."""
         for token in history:
             self._llama.llama_sampler_accept(self._chain, token)
         if self._chance is not None:
@@ -121,9 +122,9 @@ class Sampler:
     def _choose_by_grammar(self, logits: Rows, grammar: Grammar) -> int:
         """Pick a token that the grammar allows.
 
-        The first attempt ignores the grammar, because checking one token is far cheaper than checking the whole
-        vocabulary. It draws from a copy of the random number generator, so each token consumes one random number
-        either way.
+        First pick a token without the grammar, because checking one token is far cheaper than checking the whole
+        vocabulary. This attempt uses a copy of the random number generator, so each token consumes exactly one
+        random number.
         """
         spare = self._chance and self._llama.llama_sampler_clone(self._chance)
         token = self._choose(logits, spare)

@@ -1,4 +1,4 @@
-"""Conversion between text and token ids, for which only a model's vocabulary is loaded."""
+"""Conversion between text and token ids, which needs only a model's vocabulary."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Vocabulary(Protocol):
     tools_template: str  # the template for chats with tools, which differs in some models
 
     def piece(self, token: int) -> bytes:
-        """Return the bytes that a token stands for, which are empty for control tokens."""
+        """Return the bytes that a token stands for. Control tokens have none."""
         ...
 
     def name(self, token: int) -> str:
-        """Return the text by which templates refer to a control token, or an empty string for -1."""
+        """Return the text that templates use for a control token, or an empty string for -1."""
         ...
 
     def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]: ...
@@ -149,4 +149,4 @@ class FakeVocabulary:
         return ids
 
     def close(self) -> None:
-        """Do nothing, because there is nothing to release."""
+        """Do nothing: no memory needs to be released."""

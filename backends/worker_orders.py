@@ -1,4 +1,4 @@
-"""Orders from a node to its worker, other than steps, and the answers to them, encoded as JSON in TEXT frames.
+"""Orders from a node to its worker, other than steps, and their answers, encoded as JSON in TEXT frames.
 
 Each order has a `request` number, which its answers repeat. Unknown fields are rejected.
 """
@@ -29,7 +29,7 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
 
 class OpenStage(Order, frozen=True, tag="open"):
-    """An order to load a stage under the id of its pipeline. Answer: Opened or Failed."""
+    """An order to load a stage under the id of its pipeline. Answer: StageOpened or Failed."""
 
     pipeline: str  # 32 hex digits, the id in each frame
     epoch: int
@@ -40,7 +40,7 @@ class OpenStage(Order, frozen=True, tag="open"):
 
 
 class CloseStage(Order, frozen=True, tag="close"):
-    """An order to close a stage and release its memory. Answer: Closed."""
+    """An order to close a stage and release its memory. Answer: StageClosed."""
 
     pipeline: str
 
@@ -49,10 +49,10 @@ class BeginSequence(Order, frozen=True, tag="begin"):
     """An order to start a sequence in a slot of the last stage.
 
     A token is sampled after each segment with `end >= due_from`. `history` contains the token ids before `due_from`
-    that penalties take into account. If an answer is being continued, the last `drawn` of these tokens were sampled
-    earlier, here or on another machine, and the grammar and the random numbers resume after them.
+    that penalties take into account. When an answer is continued, the last `drawn` of these tokens were sampled
+    earlier, here or on another machine. The grammar and the random numbers continue after them.
 
-    Answer: Begun, or Failed if, for example, the grammar does not compile.
+    Answer: SequenceBegun, or Failed if, for example, the grammar does not compile.
     """
 
     pipeline: str
@@ -65,13 +65,13 @@ class BeginSequence(Order, frozen=True, tag="begin"):
 
 
 class LimitThreads(Order, frozen=True, tag="share"):
-    """An order to use at most `most` threads for the steps of every stage. Answer: Shared."""
+    """An order to use at most `most` threads for the steps of every stage. Answer: ThreadsLimited."""
 
     most: int
 
 
 class OpenVocabulary(Order, frozen=True, tag="vocabulary"):
-    """An order to load only the vocabulary of a GGUF file. Answer: Vocabulary, then several Pieces, or Failed."""
+    """An order to load only the vocabulary of a GGUF file. Answer: VocabularyOpened, then several Pieces, or Failed."""
 
     path: str
 
@@ -79,7 +79,7 @@ class OpenVocabulary(Order, frozen=True, tag="vocabulary"):
 class Tokenize(Order, frozen=True, tag="tokenize"):
     """An order to tokenize a text. Answer: Tokenized or Failed.
 
-    special: parse the names of control tokens as control tokens.
+    special: whether to parse the names of control tokens as control tokens.
     """
 
     text: str
@@ -92,10 +92,12 @@ class Render(Order, frozen=True, tag="render"):
 
     Answer: Rendered or Failed. A Rendered that is not `last` is followed by Tokenized or Failed.
 
-    now: the time at which the chat began, or None for the present. It keeps the beginning of the prompt the same in
-    later turns if the template writes the date. options: additional template variables, such as `enable_thinking`.
-    ids: also return the token ids of the text, with the names of control tokens parsed. continues: the last message
-    is an answer to be continued.
+    now: the time at which the chat began, or None for the current time. If the template writes the date, a fixed
+    time
+    keeps the beginning of the prompt the same in later turns. options: additional template variables, such as
+    `enable_thinking`. ids: whether to also return the token ids of the text, with the names of control tokens
+    parsed.
+    continues: whether the last message is an answer to be continued.
     """
 
     messages: tuple[dict[str, Any], ...]
@@ -117,9 +119,9 @@ class OpenEmbedder(Order, frozen=True, tag="embedder"):
 
 
 class Embed(Order, frozen=True, tag="embed"):
-    """An order to embed a text, given as such or as token ids. Answer: Embedded or Failed.
+    """An order to embed a text, given as a string or as token ids. Answer: Embedded or Failed.
 
-    cut: truncate a text that is too long.
+    cut: whether to truncate a text that is too long.
     """
 
     text: str = ""
@@ -128,7 +130,7 @@ class Embed(Order, frozen=True, tag="embed"):
 
 
 class Rank(Order, frozen=True, tag="rank"):
-    """An order to score how well a text answers a query, with a reranker. Answer: Ranked or Failed."""
+    """An order to score with a reranker how well a text answers a query. Answer: Ranked or Failed."""
 
     query: str
     text: str
@@ -147,7 +149,7 @@ class Embedded(Order, frozen=True, tag="embedded"):
 
 
 class Ranked(Order, frozen=True, tag="ranked"):
-    """The reranker's raw score, or None if query and text together have more than `context` tokens."""
+    """The reranker's raw score, or None if the query and the text together have more than `context` tokens."""
 
     score: float | None
     n_tokens: int
@@ -163,11 +165,11 @@ class ThreadsLimited(Order, frozen=True, tag="shared"):
 
 
 class StageClosed(Order, frozen=True, tag="closed"):
-    """The answer after a stage was closed."""
+    """The answer that confirms the closing of a stage."""
 
 
 class SequenceBegun(Order, frozen=True, tag="begun"):
-    """The answer after a sequence was started."""
+    """The answer that confirms the start of a sequence."""
 
 
 class VocabularyOpened(Order, frozen=True, tag="vocabulary_opened"):
@@ -181,7 +183,7 @@ class VocabularyOpened(Order, frozen=True, tag="vocabulary_opened"):
 
 
 class Pieces(Order, frozen=True, tag="pieces"):
-    """The bytes of consecutive tokens, starting with the token `first`, as part of a Vocabulary.
+    """The bytes of consecutive tokens, beginning with the token `first`. Several such answers follow VocabularyOpened.
 
     Control tokens have no bytes. `last` marks the final message.
     """
@@ -198,7 +200,7 @@ class Tokenized(Order, frozen=True, tag="tokenized"):
 class Rendered(Order, frozen=True, tag="rendered"):
     """The rendered chat.
 
-    `folded` lists the parts of the chat that the template does not accept and that were therefore rewritten.
+    `folded` lists the parts of the chat that were rewritten because the template does not support them.
     """
 
     text: str
@@ -208,9 +210,9 @@ class Rendered(Order, frozen=True, tag="rendered"):
 
 
 class Failed(Order, frozen=True, tag="failed"):
-    """A failed order. `code` is a reason code of the app, and `text` is the engine's message.
+    """The answer to a failed order. `code` is one of the app's reason codes, and `text` is the engine's message.
 
-    If that message has a translatable sentence, `cause` is the sentence's code and `facts` are its parameters.
+    If that message has a translatable sentence, `cause` is its code and `facts` are its parameters.
     """
 
     code: str

@@ -1,9 +1,9 @@
-"""A model's chat template, and the adaptation of chats to the features that it supports.
+"""A model's chat template, and the conversion of chats to a form that the template supports.
 
-Templates differ in what they accept. Some reject a system message or silently omit it. Some require content in
-parts, arguments of calls as JSON text, or thoughts in a different field. Features are never inferred from a model's
-name: each is probed by rendering a short chat with marker words, and the output shows whether the template supports
-it. Unsupported parts of a chat are rewritten in a supported form.
+Templates differ in what they accept. Some reject a system message or silently omit it. Some require the content as
+a list of parts, the arguments of calls as JSON text, or thoughts in a different field. Features are never inferred
+from a model's name. Each is probed by rendering a short chat with marker words: the output shows whether the
+template supports it. Unsupported parts of a chat are rewritten in a supported form.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ TRIAL_TOOL = {
 
 @dataclass(frozen=True, slots=True)
 class RenderedChat:
-    """A chat in the form that the model reads.
+    """A chat as the text that the model reads.
 
-    `folded` lists the parts that the template does not accept and that were therefore rewritten.
+    `folded` lists the parts that were rewritten because the template does not support them.
     """
 
     text: str
@@ -59,7 +59,7 @@ class RenderedChat:
 
 
 class ChatTemplate:
-    """A template and the features that probing found it to support.
+    """A chat template and the features that it supports according to probes.
 
     Each probe runs once, when its result is first needed.
     """
@@ -81,11 +81,10 @@ class ChatTemplate:
         add_generation_prompt: bool = True,
         continues: bool = False,
     ) -> RenderedChat:
-        """Render the messages within limits on time, memory and length. Raises TemplateFailed.
+        """Render the messages with limits on time, memory and length. Raises TemplateFailed.
 
-        now: the time at which the chat began, or None for the present. options: additional template variables.
-        continues:
-        the last message is an unfinished answer.
+        now: the time at which the chat began, or None for the current time. options: additional template variables.
+        continues: whether the last message is an unfinished answer.
         """
         begun = messages[-1] if continues and messages else None
         with bounded(TRIAL_SECONDS):
@@ -111,7 +110,7 @@ class ChatTemplate:
     # Adapting a chat to the template
 
     def _adapted(self, messages: Sequence[Message]) -> tuple[list[Message], tuple[str, ...]]:
-        """Return the messages in a form that the template accepts, and the names of the parts that were rewritten."""
+        """Return the messages in a form that the template supports, and the names of the parts that were rewritten."""
         folded = list[str]()
         adapted = list(messages)
         if adapted and adapted[0]["role"] == "system" and not self.takes_system:
@@ -129,7 +128,7 @@ class ChatTemplate:
         return self._formed(adapted), tuple(folded)
 
     def _other_ways(self, messages: list[Message]) -> list[tuple[str, list[Message]]]:
-        """Return other forms to try if the template rejects this chat although it accepts each part."""
+        """Return other forms to try if the template rejects this chat even though it supports each part."""
         variants = list[tuple[str, list[Message]]]()
         if self.wants_parts:
             return variants
@@ -147,7 +146,7 @@ class ChatTemplate:
     def _with_thought(self, message: Message) -> Message:
         """Return the message with its thought in the field that the template reads.
 
-        If the template reads no thoughts, omit the thought.
+        If the template reads no such field, remove the thought.
         """
         thought = message.get("reasoning_content")
         if thought is None:
@@ -168,7 +167,7 @@ class ChatTemplate:
     def _with_words_thought(self, message: Message) -> Message:
         """Return the message with the text before its calls appended to its thought.
 
-        gpt-oss accepts only one of them.
+        gpt-oss accepts only one of the two.
         """
         thought = self._thought_of_call(message)
         if not thought or not message.get("tool_calls"):
@@ -177,7 +176,7 @@ class ChatTemplate:
         return {**message, "content": "", self.thought_name_of_calls: text}
 
     def _with_arguments(self, message: Message) -> Message:
-        """Return the message with the arguments of its calls as objects or JSON text, whichever the template reads."""
+        """Return the message with the arguments of its calls as objects or as JSON text, depending on the template."""
         if not message.get("tool_calls"):
             return message
         form = as_object if self.takes_objects else as_text
@@ -190,9 +189,9 @@ class ChatTemplate:
     def _continued(self, rendering: _Rendering, before: list[Message], begun: Message) -> str:
         """Return the prompt for continuing an answer, up to the end of its existing text.
 
-        The answer is rendered with a marker word in its place, which shows what the template writes around an
-        answer or strips from its ends. If no thought was sent, the answer begins after an empty thought, as in
-        llama.cpp.
+        A rendering with a marker word in place of the answer shows what the template writes around an answer and
+        whether it strips whitespace from its ends. If no thought was sent, the answer follows an empty thought, as
+        in llama.cpp.
         """
         content, thought = str(begun["content"]), str(begun.get("reasoning_content") or "")
         _, closes = THOUGHT_SIGNS
@@ -235,7 +234,7 @@ class ChatTemplate:
     def _find_out(self, messages: Sequence[Message], *, continues: bool) -> None:
         """Run the probes that this chat needs and that have not run yet.
 
-        They run before the rendering because they may take longer than its time limit allows.
+        They run before the chat is rendered because they may exceed the time limit for rendering.
         """
         lookups = [self.thought_name, self.can_switch_thinking, self.takes_system]
         if any(message["role"] == "tool" or message.get("tool_calls") for message in messages):
@@ -247,26 +246,28 @@ class ChatTemplate:
 
     @cached_property
     def wants_parts(self) -> bool:
-        """Return whether content must be a list of parts because plain text fails or is omitted."""
+        """Return whether content must be a list of parts because plain text would fail or be omitted."""
         user = {"role": "user", "content": SAID}
         return SAID not in self._tried([user]) and SAID in self._tried([in_parts(user)])
 
     @cached_property
     def takes_system(self) -> bool:
-        """Return whether a system message reaches the model."""
+        """Return whether the template passes a system message on to the model."""
         chat = [{"role": "system", "content": SAID}, {"role": "user", "content": ANSWERED}]
         return SAID in self._tried(self._formed(chat))
 
     @cached_property
     def takes_results(self) -> bool:
-        """Return whether the results of tool calls reach the model. Some templates omit the call itself."""
+        """Return whether the template passes the results of tool calls on to the model. Some templates omit the call
+        itself."""
         arguments = {"marked_key": SAID}
         shown = self._tried_call(arguments) or self._tried_call(json.dumps(arguments))
         return ANSWERED in shown
 
     @cached_property
     def takes_objects(self) -> bool:
-        """Return whether the arguments of calls should be objects, which the template writes as JSON or one by one."""
+        """Return whether the arguments of calls should be objects. The template then writes them as JSON or one by
+        one."""
         arguments = {"marked_key": SAID}
         shown, of_text = self._tried_call(arguments), self._tried_call(json.dumps(arguments))
         is_told = SAID in shown and f"{{'marked_key': '{SAID}'" not in shown
@@ -274,7 +275,7 @@ class ChatTemplate:
 
     @cached_property
     def takes_answered_calls(self) -> bool:
-        """Return whether a message with calls may also contain their results, as in Gemma 4's training."""
+        """Return whether a message with calls may also contain their results, the form in which Gemma 4 was trained."""
         call = self._trial_call({"marked_key": SAID})
         response = {"name": "marked_tool", "response": THOUGHT}
         user = {"role": "user", "content": "Marked"}
@@ -285,7 +286,7 @@ class ChatTemplate:
 
     @cached_property
     def thought_name(self) -> str:
-        """The name of the message field from which the template writes thoughts, or "" if it writes none."""
+        """The name of the message field that holds thoughts in this template, or "" if it writes no thoughts."""
         user: dict[str, Any] = {"role": "user", "content": SAID}
         answer: dict[str, Any] = {"role": "assistant", "content": ANSWERED}
         for name in THOUGHT_NAMES:
@@ -303,7 +304,7 @@ class ChatTemplate:
 
     @cached_property
     def thought_name_of_calls(self) -> str:
-        """The same as `thought_name`, for messages with tool calls.
+        """The name of the message field that holds thoughts in messages with tool calls.
 
         Some templates write only the thoughts of such messages (Command R7B, Gemma 4).
         """
@@ -325,7 +326,7 @@ class ChatTemplate:
 
     @cached_property
     def _thoughtless(self) -> str:
-        """Return the text that the template adds at the beginning of an answer when thinking is off."""
+        """Return the text that the template adds to the beginning of an answer when thinking is off."""
         user = self._formed([{"role": "user", "content": SAID}])
         ends = self._tried(user, ends=False).rpartition(SAID)[2]
         begins = self._tried(user, enable_thinking=False).rpartition(SAID)[2]
@@ -366,7 +367,7 @@ class ChatTemplate:
 
 @dataclass(frozen=True, slots=True)
 class _Rendering:
-    """The inputs that are the same for all forms in which one chat is rendered."""
+    """The inputs that stay the same for every form in which a chat is rendered."""
 
     template: ChatTemplate
     options: Mapping[str, JsonScalar]
@@ -404,7 +405,7 @@ def fold_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def fold_tools(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with calls rewritten as text of the assistant and their results as text of the user."""
+    """Return the messages with calls rewritten as assistant text and their results as user text."""
     adapted = list[Message]()
     for message in messages:
         if calls := message.get("tool_calls"):
@@ -418,10 +419,8 @@ def fold_tools(messages: Sequence[Message]) -> list[Message]:
 
 
 def with_responses(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with the results of calls moved into the calling message.
-
-    The answer that follows the results moves too.
-    """
+    """Return the messages with the results of calls, and the answer after them, merged into the message with the
+    calls."""
     adapted = list[Message]()
     for message in messages:
         last = adapted[-1] if adapted else {}

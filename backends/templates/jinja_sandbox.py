@@ -1,7 +1,7 @@
 """The Jinja sandbox in which chat templates run.
 
-It is a separate module so that only workers that render templates import it, which takes a fifth of a worker's
-startup time.
+It is a separate module because importing it takes a fifth of a worker's startup time, and only some workers render
+templates.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OF_LISTS = frozenset(("append", "pop"))
 class _Sandbox(ImmutableSandboxedEnvironment):
     """A sandbox without `**`, the only operator that can compute for hours in a single call.
 
-    Lists may be modified, because Kimi K2's templates collect the ids of calls in them. This is safe because a
+    Templates may modify lists, because those of Kimi K2 collect the ids of calls in them. This is safe because a
     template receives a copy of its input and creates its own lists for each prompt.
     """
 
@@ -44,7 +44,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 class _Nothing(Undefined):
-    """An undefined variable that leaves a text unchanged when added to it, as in llama.cpp.
+    """An undefined variable that adds nothing when concatenated with text, as in llama.cpp.
 
     Fireworks' template uses two undefined variables.
     """
@@ -56,7 +56,8 @@ class _Nothing(Undefined):
 
 
 class _Generation(Extension):
-    """The tag {% generation %}, which marks the model's text for training. Here it renders only its content."""
+    """The tag {% generation %}, which marks text written by the model for training. Here it only renders its content.
+    """
 
     tags: set[str] = {"generation"}  # noqa: RUF012 (the base class has it so)
 
@@ -67,12 +68,13 @@ class _Generation(Extension):
 
 @lru_cache(maxsize=2)  # a worker has one vocabulary, and few models have a separate template for tools
 def compiled(template: str) -> Template:
-    """Compile a template and cache the result, because compiling takes longer than the rest of rendering a prompt."""
+    """Compile a template and cache the result, because compiling takes longer than everything else in rendering a
+    prompt."""
     return _environment().from_string(template)
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
-    """Return an environment like that of transformers, for which most templates are written."""
+    """Return an environment like the one in transformers, for which most templates are written."""
     environment = _Sandbox(
         trim_blocks=True, lstrip_blocks=True, undefined=_Nothing, extensions=["jinja2.ext.loopcontrols", _Generation]
     )
@@ -88,7 +90,7 @@ def _unchanged(value: object) -> object:
 
 
 def _listed(value: object) -> object:
-    """Convert the iterator that a filter such as `map` returns to a list."""
+    """Return the value, converted to a list if it is an iterator from a filter such as `map`."""
     if isinstance(value, Iterator):
         return list(value)
     if isinstance(value, Undefined):
@@ -107,7 +109,7 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Encode JSON with the arguments and the spacing of transformers' filter.
+    """Encode JSON with the arguments and the spacing of the filter in transformers.
 
     Models were trained on that spacing.
     """

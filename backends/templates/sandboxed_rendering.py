@@ -1,4 +1,4 @@
-"""Rendering of chat templates in Jinja's sandbox, with limits on time, memory and output.
+"""The rendering of chat templates in Jinja's sandbox, with limits on time, memory and output.
 
 Chat templates are programs from untrusted sources.
 """
@@ -37,10 +37,10 @@ def render(
     options: Mapping[str, JsonScalar] | None = None,
     seconds: float = MAX_SECONDS,
 ) -> str:
-    """Render the messages, which are not modified, as a prompt. Raises TemplateFailed.
+    """Render the messages as a prompt without modifying them. Raises TemplateFailed.
 
-    tokens: `bos_token` and `eos_token`. now: the time at which the chat began, or None for the present. options:
-    additional template variables, which cannot replace ours.
+    tokens: `bos_token` and `eos_token`. now: the time at which the chat began, or None for the current time.
+    options: additional template variables, which cannot replace ours.
     """
     values = {**(options or {}), **(tokens or {})}
     with bounded(seconds):
@@ -58,7 +58,7 @@ def rendered(
     at: datetime,
     values: Mapping[str, object],
 ) -> str:
-    """Render as `render` does, but without setting limits. The caller must have entered `bounded`."""
+    """Render like `render`, but without setting limits. The caller must have entered `bounded`."""
     from backends.templates import jinja_sandbox  # heavy, and most workers only compute layers
 
     variables = {
@@ -78,7 +78,7 @@ def rendered(
 
 
 def moment(now: LocalTime | None) -> datetime:
-    """Return the moment as a datetime with its own UTC offset, or the present for None.
+    """Return `now` as a datetime with its UTC offset, or the current time if `now` is None.
 
     Raises TemplateFailed if the time is out of range.
     """
@@ -108,8 +108,8 @@ def _joined(parts: Iterator[str]) -> str:
 def bounded(seconds: float = MAX_SECONDS) -> Iterator[None]:
     """Limit CPU time and memory inside the context. Raises TemplateFailed if a limit is exceeded.
 
-    Time is limited only in the main thread on Linux and macOS. On other systems, and for loops in native code, the
-    caller's deadline is the only limit.
+    CPU time is limited only in the main thread on Linux and macOS. On other systems, and for loops in native code,
+    only the caller's deadline limits it.
     """
     try:
         with _limited(seconds):

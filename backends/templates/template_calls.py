@@ -1,7 +1,7 @@
 """The format of tool calls in a chat template, found by rendering calls with known names and values.
 
-Nothing is inferred from names in the template's source. In the output, the texts around the known values are the
-markers. If the template renders no calls, its instructions to the model are examined instead.
+Nothing is inferred from names in the template's source. The text around the known values in the output shows the
+markers. If the template renders no calls, its instructions to the model are searched for the format.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Json = dict[str, Any]
 def call_format(template: str, tokens: Mapping[str, str] | None = None, ends: Sequence[str] = ()) -> CallFormat | None:
     """Return the format in which a model with this template writes tool calls, or None if no known format matches.
 
-    ends: the control tokens that end an answer, in the form in which templates write them.
+    ends: the control tokens that end an answer, as templates write them.
     """
     if not template:
         return None
@@ -73,7 +73,7 @@ def call_format(template: str, tokens: Mapping[str, str] | None = None, ends: Se
 def written_behind(text: str, plain: str, answer: str) -> str:
     """Return the model's turn in `text`.
 
-    plain: the same chat rendered with only `answer` as the model's turn.
+    plain: the same chat, rendered with `answer` as the model's turn.
     """
     at = plain.rfind(answer)
     before, behind = plain[:at], plain[at + len(answer) :]
@@ -82,7 +82,7 @@ def written_behind(text: str, plain: str, answer: str) -> str:
 
 
 class _Unclear(Exception):
-    """Rendered calls that match none of the known formats."""
+    """Rendered calls that match no known format."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,9 @@ class _Look:
         )
 
     def _first(self, takes_text: bool) -> tuple[str, tuple[str, str]]:
-        """Render a single call. Return the text, and the call ids with which it contains the tool's name.
+        """Render a single call. Return the text and the call ids that were used.
 
-        Some templates write the name only as part of the id.
+        Some templates write the tool's name only as part of the call id, so ids that contain it are tried second.
         """
         for ids in (IDS, (f"functions.{FIRST}:0", f"functions.{SECOND}:1")):
             text = self._render(_called(1, ids, takes_text))
@@ -165,7 +165,7 @@ class _Look:
             return ""
 
     def _compared(self, with_one: str, two: str, plain: str, with_text: str) -> CallFormat:
-        """Find the markers by comparing the texts around the known values. Raises _Unclear."""
+        """Find the markers by comparing the text around the known values. Raises _Unclear."""
         at = plain.rfind(TEXT)
         before, behind = (plain[:at], plain[at + len(TEXT) :]) if at >= 0 else (plain, "")
         text = two or with_one
@@ -229,7 +229,7 @@ class _Look:
         return CallIdKind.ANY
 
     def _keyed(self, call_format: CallFormat, takes_text: bool) -> tuple[tuple[str, str], ...]:
-        """Return the text between key and value for each type of value that is recognized in the output."""
+        """Return the text between a key and its value for each type of value that is recognized in the output."""
         signs: dict[str, str] = {}
         for kind, value in KINDS.items():
             call = _call(FIRST, {A_KEY: value}, IDS[0], takes_text)
@@ -246,9 +246,9 @@ class _Look:
         return tuple(signs.items())
 
     def _of_words(self) -> CallFormat | None:
-        """Return the format in which the template instructs the model to write calls.
+        """Return the format that the template's instructions describe to the model.
 
-        This is for templates that do not render earlier calls.
+        Used for templates that do not render earlier calls.
         """
         try:
             instructions = _own(self._render(prompt=True), self._render(prompt=True, tools=False))
@@ -306,7 +306,7 @@ def _called(n: int, ids: Sequence[str], takes_text: bool) -> Message:
 
 
 def _own(text: str, other: str) -> str:
-    """Return the part of the text that follows its common prefix with another text."""
+    """Return the part of the text that follows the prefix shared with `other`."""
     n = _same(text, other)
     return text[n:]
 
@@ -319,8 +319,8 @@ def _same(text: str, other: str) -> int:
 def begins(text: str, before: str) -> int:
     """Return the offset at which the calls begin.
 
-    This is the end of `before`, the text that precedes an answer. If the text differs from `before` earlier, it is
-    the start of the marker in which they first differ.
+    This is the end of `before`, the text that precedes an answer. If the text differs earlier, it is the start of
+    the marker that contains the first difference.
     """
     n = _same(text, before)
     if n == len(before):
@@ -393,7 +393,7 @@ def _item(text: str, at: int, name: str, arguments: Json) -> tuple[CallSyntax, _
 
 
 def _objects(text: str, at: int) -> Iterator[tuple[int, int, Any]]:
-    """Yield the JSON objects that begin at or after an offset, including nested ones."""
+    """Yield the JSON objects that begin at or after an offset, including nested objects."""
     decoder = json.JSONDecoder()
     while (at := text.find("{", at)) >= 0:
         try:
@@ -439,7 +439,7 @@ def _parts(text: str, item: _Item) -> tuple[str, str, str]:
 
 
 def _counted(parts: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
-    """Return the parts of the first call. Numbers in which they differ from the second are replaced by NUMBER."""
+    """Return the parts of the first call, replacing the numbers in each part that differs in the second call."""
     if len(parts) < 2:
         return parts[0]
     signs = [
@@ -450,7 +450,7 @@ def _counted(parts: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
 
 
 def _keys(call_format: CallFormat, text: str, item: _Item) -> CallFormat:
-    """Find the JSON keys of the name and the arguments. Raises _Unclear."""
+    """Find the JSON keys for the name and the arguments. Raises _Unclear."""
     value = json.loads(text[item.begin : item.end])
     inner = value
     while isinstance(inner, dict) and len(inner) and FIRST not in inner.values():
@@ -511,5 +511,5 @@ def _nested(text: str, item: _Item) -> CallFormat:
 
 
 def _spelled(value: object) -> tuple[str, ...]:
-    """Return the spellings with which templates write a value that is not a string."""
+    """Return the ways in which templates write a value that is not a string."""
     return json.dumps(value), str(value)

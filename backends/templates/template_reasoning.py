@@ -1,7 +1,7 @@
 """The format of a model's thoughts, found by applying its chat template to made-up chats.
 
-Nothing is looked up by a model's name. A template that writes earlier thoughts reveals the markers around them. A
-template that only strips earlier thoughts names the markers in its source. To find out whether thinking can be
+Nothing is inferred from a model's name. A template that writes earlier thoughts reveals the markers around them. A
+template that only removes earlier thoughts names the markers in its source. To find out whether thinking can be
 turned off, the beginning of an answer is rendered with each known switch.
 """
 
@@ -72,7 +72,7 @@ COMMON_EFFORTS = ("low", "medium", "high")  # accepted even if the template does
 def reasoning_format(source: str, render: Render) -> ReasoningFormat:
     """Return the format in which a model with this template writes its thoughts.
 
-    If none is found, return HABIT. An unusable template raises no error.
+    If no format is found, or if the template is unusable, return HABIT.
     """
     probe = _Probe(render)
     reasoning = _shown(probe) or _named(source)
@@ -94,7 +94,7 @@ def reasoning_format(source: str, render: Render) -> ReasoningFormat:
 
 
 def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
-    """Return the `reasoning_format` of a template, given its source. tokens: see `render`."""
+    """Return the `reasoning_format` of a template's source. tokens: see `render`."""
     if not source:
         return DEFAULT_REASONING
     from backends.templates import jinja_sandbox  # heavy, and most workers only compute layers
@@ -111,7 +111,7 @@ def of_template(source: str, tokens: Mapping[str, str]) -> ReasoningFormat:
 class _Probe:
     """A callable that applies the template.
 
-    It returns None if the template fails or the time for all probes is over.
+    It returns None if the template fails or the time for all probes is used up.
     """
 
     def __init__(self, render: Render) -> None:
@@ -129,7 +129,7 @@ class _Probe:
 
 
 def thinking(message: Mapping[str, Any], thought: str, field: str) -> dict[str, Any]:
-    """Return an answer of the model with its thought in the given field."""
+    """Return an assistant message with its thought in the given field."""
     if field == PARTS:
         parts = [{"type": "thinking", "thinking": thought}]
         if message.get("content"):
@@ -139,7 +139,7 @@ def thinking(message: Mapping[str, Any], thought: str, field: str) -> dict[str, 
 
 
 def _shown(probe: _Probe) -> ReasoningFormat | None:
-    """Find the format by rendering chats in which the last answer has a thought, in one field after another."""
+    """Find the format by rendering chats whose last answer has a thought, trying one message field after another."""
     for switch in ({}, {"enable_thinking": True, "thinking": True, "add_thoughts": True}):
         plain = probe([ASKED, ANSWERED], switch) or ""
         # some templates write only the thoughts before a call
@@ -152,7 +152,7 @@ def _shown(probe: _Probe) -> ReasoningFormat | None:
 
 
 def _around(rendered: str, plain: str) -> ReasoningFormat | None:
-    """Return the format if the texts around the thought are markers."""
+    """Return the format if the text around the thought consists of markers."""
     before, _, behind = rendered.partition(THOUGHT)
     before, behind = before.rstrip(), behind.lstrip()
     if before.endswith("<|channel|>analysis<|message|>"):
@@ -183,7 +183,7 @@ def _around(rendered: str, plain: str) -> ReasoningFormat | None:
 
 
 def _with_answer(begin: str, end: str, behind: str) -> ReasoningFormat:
-    """Return the format, including the markers around the answer if there are any."""
+    """Return the format, including any markers around the answer."""
     between, answer, after = behind.removeprefix(end).partition(ANSWER)
     between = between.strip()
     if not answer or not MARK.match(between) or len(between) > MOST_SIGN_CHARS:
@@ -192,7 +192,7 @@ def _with_answer(begin: str, end: str, behind: str) -> ReasoningFormat:
 
 
 def _run_of_marks(text: str) -> tuple[str, ...]:
-    """Return the markers at the beginning of the text, which end an answer."""
+    """Return the markers at the beginning of the text. They end an answer."""
     mark = MARK.match(text.lstrip())
     if mark is None:
         return ()
@@ -203,9 +203,9 @@ def _run_of_marks(text: str) -> tuple[str, ...]:
 
 
 def _named(source: str) -> ReasoningFormat | None:
-    """Find the format by known markers in the template's source.
+    """Find the format by searching the template's source for known markers.
 
-    This is for templates that mention thoughts but write none.
+    Used for templates that mention thoughts but write none.
     """
     for begin, end in PAIRS:
         if end in source:
@@ -219,7 +219,7 @@ def _named(source: str) -> ReasoningFormat | None:
 def _switch(
     source: str, probe: _Probe, reasoning: ReasoningFormat
 ) -> tuple[dict[str, JsonScalar], dict[str, JsonScalar] | None]:
-    """Return the settings of a template variable that turn thinking on and off.
+    """Return the values of a template variable that turn thinking on and off.
 
     The template must read the variable, and its output must depend on it.
     """
@@ -234,7 +234,7 @@ def _switch(
 
 
 def _efforts(source: str, probe: _Probe, on: Mapping[str, JsonScalar]) -> tuple[str, tuple[str, ...]]:
-    """Return the variable that sets the reasoning effort, and the values that change the output."""
+    """Return the template variable for the reasoning effort, and those of its values that change the output."""
     for name in EFFORT_OPTIONS:
         if name not in source:
             continue

@@ -1,1 +1,1 @@
-"""The worker process: the stages that it computes, its answers to frames and orders, and its confinement."""
+"""The worker process: its stages, its answers to frames and orders, and its confinement."""

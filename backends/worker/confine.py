@@ -1,8 +1,8 @@
-"""The confinement of a serving worker, which denies it other files, the network and other programs (SAFETY.md 7).
+"""The confinement of a worker, which denies it access to other files, the network and other programs (SAFETY.md 7).
 
-Model files come from strangers, and native parsers have flaws. Malicious code that takes over a worker through such
-a flaw must find nothing of value. Confinement works only on Linux, through Landlock (files, TCP, signals) and
-seccomp (sockets). On other systems a worker has all the rights of its user.
+Model files come from strangers, and native parsers have vulnerabilities. Malicious code that takes over a worker
+must find nothing of value. Confinement works only on Linux, through Landlock (files, TCP, signals) and seccomp
+(sockets). On other systems, a worker has all the rights of its user.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Program(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Restrictions:
-    """The restrictions that apply to a process. A true field means that access of this kind is restricted."""
+    """The restrictions on a process. A true field means that this kind of access is restricted."""
 
     files: bool = False  # only allowed files are readable
     network: bool = False
@@ -93,14 +93,14 @@ class Restrictions:
 
 @dataclass(frozen=True, slots=True)
 class Mechanisms:
-    """The kernel's mechanisms for confining a process."""
+    """The kernel mechanisms that can confine a process."""
 
     landlock: int  # version; 0: unavailable
     seccomp: bool
 
     @property
     def walls(self) -> Restrictions:
-        """Return the restrictions that these mechanisms can impose, without imposing them."""
+        """Return the restrictions that these mechanisms can impose."""
         return Restrictions(bool(self.landlock), self.seccomp)
 
 
@@ -114,7 +114,7 @@ def supported_mechanisms() -> Mechanisms:
 
 
 def confine_as_told() -> None:
-    """Confine this process as specified by the environment variable READS. If it is not set, do nothing."""
+    """Confine this process as specified by the environment variable READS. If it is unset, do nothing."""
     if READS in os.environ:
         walls = confine([str(path) for path in json.loads(os.environ[READS])])
         if walls != supported_mechanisms().walls:
@@ -125,7 +125,7 @@ def confine(reads: Sequence[str]) -> Restrictions:
     """Confine this process and its children permanently. Return the restrictions that took effect.
 
     The process must not have started a second thread yet. reads: readable files and folders in addition to those of
-    the system and of Python, which still has to load code.
+    the system and of Python, which may still need to load code.
     """
     if sys.platform != "linux":
         return Restrictions()
@@ -140,7 +140,7 @@ def confine(reads: Sequence[str]) -> Restrictions:
 def start_nothing() -> bool:
     """Prevent this process from starting, signaling or inspecting other processes. It may still start threads.
 
-    Linux only. Return whether it took effect.
+    Linux only. Return whether this took effect.
     """
     if sys.platform != "linux" or not supported_mechanisms().seccomp or _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
         return False
@@ -175,7 +175,7 @@ def _refused(number: int, how: int) -> list[tuple[int, int, int, int]]:
 def _own_code() -> list[str]:
     """Return the folders from which Python modules and native libraries are loaded.
 
-    Folders that contain the user's home are excluded. Our own package is always included.
+    Folders that contain the user's home folder are excluded. Our own package is always included.
     """
     home = Path.home()
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
@@ -206,7 +206,7 @@ def _confine_files(version: int, reads: Iterable[str]) -> bool:
 def _allow(ruleset: int, path: str, rights: int) -> None:
     """Add a rule that allows access to a path.
 
-    A path that does not exist needs no rule. Any other failure is reported, because the path is then unreadable.
+    A path that does not exist needs no rule. Any other failure is reported, because it makes the path unreadable.
     """
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -224,7 +224,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 
 
 def _tell(path: str, why: int | None) -> None:
-    """Report a failed rule on stderr, whose last lines the node keeps."""
+    """Report a failed rule on stderr. The node keeps the last lines of stderr."""
     sys.stderr.write(f"this worker cannot be allowed to read {path}: {os.strerror(why or 0)}\n")
 
 

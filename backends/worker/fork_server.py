@@ -1,7 +1,7 @@
-"""A server that forks processes for a worker that is not allowed to start processes itself.
+"""A server that forks processes on behalf of a worker that may not start processes itself.
 
-An intruder in the worker can thus start only a limited number of processes. The server is forked before the worker
-is confined, opens no user files, and reads only one byte with each socket that it receives.
+Malicious code in the worker can therefore start only a limited number of processes. The server is forked before the
+worker is confined, opens no user files, and reads only one byte with each socket that it receives.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def of_grammars() -> Starter:
 
 
 def end() -> None:
-    """Stop this worker's fork server if it runs."""
+    """Stop this worker's fork server if it is running."""
     if of_grammars.cache_info().currsize:
         of_grammars().close()
         of_grammars.cache_clear()
@@ -116,9 +116,9 @@ def _reap(living: set[int]) -> None:
 
 
 def _alone(fd: int) -> socket.socket:
-    """Isolate a new process, and return its connection.
+    """Isolate a new process and return its connection.
 
-    All descriptors except the given one are closed. Standard output and error are discarded.
+    This closes all other file descriptors and discards standard output and error.
     """
     process_resources.forget_statm()
     gc.disable()  # garbage collection could close files that the parent has open

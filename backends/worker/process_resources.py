@@ -1,4 +1,4 @@
-"""The worker's interface to the operating system: pipes, huge pages, exit with the parent, and memory limits."""
+"""The worker's use of the operating system: pipes, huge pages, exit with the parent, and memory limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALLOCATOR = {TUNABLES: "glibc.malloc.hugetlb=1"}  # has no effect outside glibc
 
 
 def cpu_quota_cores(groups: Path = GROUPS, own: Path = OWN) -> float | None:
-    """Return the CPU quota, in cores, of this process's control group and its ancestors, or None if there is none."""
+    """Return the CPU quota, in cores, set by this process's control groups, or None if there is none."""
     try:
         lines = own.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -58,9 +58,9 @@ def _limits(line: str, groups: Path) -> Iterator[float]:
 def use_huge_pages() -> None:
     """Restart this process with an allocator setting that makes glibc request huge pages from Linux.
 
-    Each decoded token reads all weights once. With 4 KiB pages, up to a quarter of that time goes to address
-    translation. glibc reads the setting only at startup. The restart takes 30 ms and preserves the process id and
-    the pipes. A node avoids it by setting the variable before it starts the worker.
+    Each decoded token reads all weights once. With 4 KiB pages, address translation takes up to a quarter of that
+    time. glibc reads the setting only at startup. The restart takes 30 ms and preserves the process id and the
+    pipes. It is skipped if the node has already set the variable.
     """
     if sys.platform != "linux" or TUNABLES in os.environ:
         return
@@ -72,7 +72,7 @@ def use_huge_pages() -> None:
 def take_pipes() -> tuple[int, int]:
     """Return the file descriptors for reading and writing frames.
 
-    From then on, all other output to stdout goes to stderr, including that of native code.
+    From then on, everything else that is written to stdout goes to stderr, including output from native code.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -112,7 +112,7 @@ def end_with_parent() -> None:
 def _watch(parent: int) -> None:
     """Exit when the parent does.
 
-    On Windows the parent's id never changes, and the node's Job Object ends this process.
+    On Windows the parent id never changes. There, the node's Job Object ends this process.
     """
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
@@ -140,8 +140,8 @@ def resident_bytes() -> int:
 def limited_growth(n_bytes: int, *, mapped: bool) -> Iterator[None]:
     """Limit the growth of this process's memory inside the context, so that larger allocations fail. Linux only.
 
-    mapped: limit the whole address space. Otherwise limit only private memory, because mapped files can be evicted
-    on demand.
+    mapped: limit the whole address space. Otherwise, only private memory is limited, because mapped files can be
+    evicted on demand.
     """
     if sys.platform != "linux":
         yield
@@ -174,12 +174,12 @@ def peak_bytes() -> int:
 
 
 def forget_statm() -> None:
-    """Discard the open statm file after a fork, because it describes the memory of the parent."""
+    """Discard the statm file that was opened before a fork, because it describes the parent's memory."""
     _statm_file.cache_clear()
 
 
 def address_at_most(most: int) -> None:
-    """Limit the address space from now on. Later calls may change the limit. Linux only."""
+    """Limit the size of the address space. Later calls may change the limit. Linux only."""
     if sys.platform == "linux":
         import resource
 
@@ -188,12 +188,12 @@ def address_at_most(most: int) -> None:
 
 
 def memory_allowance(limit_bytes: int, threads: int) -> int:
-    """Return how much memory a worker with this limit may allocate beyond what it used before loading."""
+    """Return how much memory a worker with this limit may allocate in addition to its memory before loading."""
     return int(limit_bytes * ROOM_TO_LOAD) + SPARE_BYTES + threads * THREAD_BYTES
 
 
 def keep_below(n_bytes: int) -> None:
-    """Limit private memory from now on, so that larger allocations fail. Linux only.
+    """Limit private memory, so that larger allocations fail. Linux only.
 
     Later calls may change the limit.
     """
@@ -206,14 +206,17 @@ def keep_below(n_bytes: int) -> None:
 
 
 def private_bytes() -> int:
-    """Return the size of this process's private writable memory, used or not, or 0 on systems other than Linux."""
+    """Return the size of this process's private writable memory, or 0 on systems other than Linux.
+
+    Unused pages are included.
+    """
     return _statm(5) if sys.platform == "linux" else 0
 
 
 def _statm(index: int) -> int:
     """Return a field of /proc/self/statm in bytes (see proc(5)). Linux only.
 
-    The indexes are 0 for the address space, 1 for resident memory and 5 for private writable memory.
+    Field 0 is the address space, 1 is resident memory, and 5 is private writable memory.
     """
     return int(os.pread(_statm_file(), 200, 0).split()[index]) * os.sysconf("SC_PAGESIZE")
 

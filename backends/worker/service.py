@@ -1,4 +1,4 @@
-"""The service of one worker, which answers each incoming frame: an order, a step, a forget or a beginning.
+"""The service that answers each frame that a worker receives: an order, a step, a FORGET or a BEGIN.
 
 This module does no I/O.
 """
@@ -42,7 +42,7 @@ REHEARSED_BYTES = 64 << 10  # enough for steps of a few answers; long prompts ta
 
 
 class Vectors:
-    """The embedding model or reranker of a worker. At most one model is loaded."""
+    """A worker's embedding model or reranker. At most one model is loaded."""
 
     def __init__(self) -> None:
         self._model: LlamaEmbedder | None = None
@@ -91,9 +91,10 @@ class Vectors:
 
 
 class Service:
-    """All stages and the vocabulary of one worker process.
+    """All stages of a worker process, and its vocabulary.
 
-    alone: whether the service has the process to itself and may therefore limit the memory of the whole process.
+    alone: whether this service is the only one in its process and may therefore limit the memory of the whole
+    process.
     """
 
     def __init__(self, *, alone: bool = False) -> None:
@@ -105,7 +106,7 @@ class Service:
         self._last: Frame | None = None  # the last successful step, for rehearsal
 
     def answer(self, frame: Frame) -> Iterator[Frame]:
-        """Yield the answers to a frame, in order. Raises BadFrame if no node of this app would send the frame."""
+        """Yield the answers to a frame, in order. Raises BadFrame if the frame cannot come from a node of this app."""
         match frame.kind:
             case FrameKind.TEXT:
                 yield from self._obey(frame)
@@ -119,7 +120,7 @@ class Service:
     def rehearse(self) -> None:
         """Repeat the preparation of the last step.
 
-        This keeps its code and data in the processor's caches until the next step and has no other effect.
+        This keeps its code and data in the processor's caches until the next step. It has no other effect.
         """
         if self._last is None or len(self._last.payload) > REHEARSED_BYTES:
             return
@@ -157,7 +158,7 @@ class Service:
             return self._give_up(frame, error)
 
     def _follow(self, frame: Frame) -> tuple[Frame, ...]:
-        """Compute a step of the last stage, then a step of the first stage with the tokens that were sampled.
+        """Compute a step of the last stage, then a step of the first stage with the sampled tokens.
 
         Both answers are sent together, in a single round trip. The node can then process the tokens while this
         machine has nothing to compute.
@@ -178,7 +179,7 @@ class Service:
         return (*answers, *after)
 
     def _give_up(self, frame: Frame, error: Exception) -> tuple[Frame, ...]:
-        """Close a stage that failed, because it may be inconsistent. Its host will open it again."""
+        """Close a stage that failed, because its state may be inconsistent. Its host will open it again."""
         self._runs.pop(frame.pipeline).close()
         if _is_short(error):
             return (lost(frame, "worker_memory_short", str(error)),)
@@ -372,7 +373,7 @@ def _pipeline(text: str) -> bytes:
 
 
 def _code(order: worker_orders.WorkerOrder, error: Exception) -> str:
-    """Return the app's reason code for the failure of an order."""
+    """Return the app's reason code for a failed order."""
     if isinstance(error, OutOfMemory):
         return "memory_short"
     if isinstance(error, NotFinite):
@@ -393,13 +394,13 @@ def _code(order: worker_orders.WorkerOrder, error: Exception) -> str:
 
 
 class _Numbered(msgspec.Struct):
-    """The only field of an order that must be readable so that a refusal can name the order."""
+    """The request number of an order, which is all that a refusal must be able to read."""
 
     request: int
 
 
 def _refused(frame: Frame, why: Exception) -> Frame:
-    """Return the answer to an unreadable order. Raises BadFrame if its request number is unreadable too."""
+    """Return the answer to an unreadable order. Raises BadFrame if its request number is also unreadable."""
     try:
         request = msgspec.json.decode(frame.payload, type=_Numbered).request
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -413,20 +414,21 @@ def told(answer: worker_orders.WorkerAnswer) -> Frame:
 
 
 def _cause(error: Exception) -> str | dict[str, object]:
-    """Return the cause of an error: its text, or a reason code of the app with its facts."""
+    """Return the cause of an error as text, or as a reason code of the app with its facts."""
     if isinstance(error, StageError):
         return {"code": error.cause, "facts": error.facts} if error.cause else str(error)
     return f"{type(error).__name__}: {error}"
 
 
 def lost(to: Frame, code: str, cause: str | dict[str, object], slots: Sequence[int] = ()) -> Frame:
-    """Return the frame that reports a failed stage and the reason. slots: those that caused the failure, if known."""
+    """Return the frame that reports a failed stage and the reason. slots: the slots that caused the failure, if known.
+    """
     facts = {"cause": cause} | ({"slots": ",".join(map(str, slots))} if slots else {})
     payload = json.dumps({"code": code, "facts": facts}).encode()
     return Frame(FrameKind.LOST, to.pipeline, to.epoch, to.seq, payload=payload)
 
 
 def complain(error: Exception) -> None:
-    """Write the error to stderr, whose last lines the node keeps."""
+    """Write the error to stderr. The node keeps the last lines of stderr."""
     sys.stderr.write(f"{type(error).__name__}: {error}\n")
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""A stage loaded in a worker, which answers frames with frames. Pipes and orders are handled elsewhere."""
+"""A stage loaded in a worker, which receives frames and returns frames. Other modules handle pipes and orders."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ Likely = tuple[tuple[int, float], ...]  # token ids and natural logs of their pr
 class StepLog:
     """The positions of a stage's slots, and its latest answers, which make steps idempotent (SAFETY.md 5).
 
-    They determine whether a frame is computed, answered from memory or rejected. A frame takes effect completely or
-    not at all: `admit`, `admit_forget` and `admit_begin` change nothing, and `computed`, `forgotten` and `begun`
+    The log decides whether a frame is computed, answered from memory or rejected. A frame takes effect completely
+    or not at all: `admit`, `admit_forget` and `admit_begin` change nothing, and `computed`, `forgotten` and `begun`
     are called only after the engine has succeeded.
     """
 
@@ -100,14 +100,14 @@ class StepLog:
     def begun(self, frame: Frame) -> Answers:
         """Record that an admitted BEGIN was carried out. Return the answer.
 
-        The answer is stored, so a repeated frame does not restart the sequence and tokens are not sampled twice.
+        The answer is stored, so a repeated frame neither restarts the sequence nor samples a token twice.
         """
         done = (self._answer(FrameKind.DONE, frame, frame.segments),)
         self._forgets.append((frame.seq, done))
         return done
 
     def kept(self, segment: Segment) -> int:
-        """Return the number of positions of the slot that remain after an admitted FORGET."""
+        """Return how many positions of the slot remain after an admitted FORGET."""
         return min(segment.pos, self.next_pos[segment.slot])
 
     def forgotten(self, frame: Frame) -> Answers:
@@ -139,9 +139,9 @@ def _kept(answers: deque[tuple[int, Answers]], seq: int) -> Answers | None:
 
 
 def likeliest(logits: Rows, token: int, n: int) -> Likely:
-    """Return the sampled token, then the `n` likeliest tokens, with their log probabilities.
+    """Return the sampled token and the `n` likeliest tokens, in that order, with their log probabilities.
 
-    logits: the model's own scores [n_vocab], without temperature, bias, penalties or grammar.
+    logits: the model's own scores [n_vocab], before temperature, biases, penalties and grammar.
     """
     scores = logits.astype(np.float64)
     scores -= scores.max()
@@ -157,7 +157,7 @@ def likely_to_wire(likely: Likely) -> bytes:
 
 
 class Engine(Stage, Protocol):
-    """A Stage with the additional operations that a worker needs."""
+    """A Stage with additional operations that a worker needs."""
 
     def place(self, batch: Tokens | Hidden) -> int:
         """Write the rows of a step into the engine's input buffer without computing it. Return their number."""
@@ -172,7 +172,7 @@ class Engine(Stage, Protocol):
 
     @property
     def vocabulary(self) -> str:
-        """Return the path of the file that contains the vocabulary for grammars, or "" if it is unknown."""
+        """Return the path of the file with the vocabulary for grammars, or "" if it is unknown."""
         ...
 
 
@@ -201,7 +201,7 @@ class Sequence:
 
 
 class StageRunner:
-    """A stage with the record of its steps and, if it is the last stage, the samplers of its sequences."""
+    """A stage, the record of its steps and, if it is the last stage, the samplers of its sequences."""
 
     def __init__(self, order: OpenStage) -> None:
         """Load the stage. Raises StageError."""
@@ -219,14 +219,14 @@ class StageRunner:
         self.start(order.epoch)
 
     def start(self, epoch: int) -> None:
-        """Start an epoch. This clears all slots, stored answers and sequences."""
+        """Start a new epoch, which clears all slots, stored answers and sequences."""
         self._steps = StepLog(self._agreed, epoch)
         self._sequences: dict[int, Sequence] = {}
         for slot in range(self.config.slots):
             self._engine.forget(slot)
 
     def serves(self, order: OpenStage) -> bool:
-        """Return whether the order requests this same stage with a newer epoch."""
+        """Return whether the order requests this stage with a newer epoch."""
         same = self.config == order.config and self._number == order.number
         return same and self._agreed.context == order.context and order.epoch > self._steps.epoch
 
@@ -256,7 +256,7 @@ class StageRunner:
         return self._steps.begun(frame)
 
     def step(self, frame: Frame) -> Answers:
-        """Answer a STEP. Raises StageError, or BadFrame or BadSlots, which leave the stage intact."""
+        """Answer a STEP. Raises StageError, BadFrame or BadSlots. The last two leave the stage intact."""
         known = self._steps.admit(frame)
         if known is not None:
             return known
@@ -265,7 +265,7 @@ class StageRunner:
         return outputs
 
     def rehearse(self, frame: Frame) -> None:
-        """Repeat the part of `step` that precedes the computation, with a step that was already answered."""
+        """Repeat the part of `step` before the computation, using a step that was already answered."""
         self._steps.admit(frame)
         self._engine.place(self._batch(frame))
 
