@@ -134,8 +134,7 @@ class FrameWait:
 
 
 def serve(frames_in: int, frames_out: int) -> int:
-    """Answer each frame before reading the next. This thread is the only one in the process and also runs the engine.
-    """
+    """Answer each frame before reading the next. The process has only this thread, which also runs the engine."""
     from backends.worker.service import Service  # heavy, so only after the restart for huge pages
 
     service = Service(alone=True)

@@ -56,8 +56,8 @@ class _Nothing(Undefined):
 
 
 class _Generation(Extension):
-    """The tag {% generation %}, which marks text written by the model for training. Here it only renders its content.
-    """
+    """The tag {% generation %}, which marks text written by the model for training. This version only renders its
+    content."""
 
     tags: set[str] = {"generation"}  # noqa: RUF012 (the base class has it so)
 

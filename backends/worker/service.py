@@ -421,8 +421,7 @@ def _cause(error: Exception) -> str | dict[str, object]:
 
 
 def lost(to: Frame, code: str, cause: str | dict[str, object], slots: Sequence[int] = ()) -> Frame:
-    """Return the frame that reports a failed stage and the reason. slots: the slots that caused the failure, if known.
-    """
+    """Return the frame that reports a failed stage. slots: the slots that caused the failure, if known."""
     facts = {"cause": cause} | ({"slots": ",".join(map(str, slots))} if slots else {})
     payload = json.dumps({"code": code, "facts": facts}).encode()
     return Frame(FrameKind.LOST, to.pipeline, to.epoch, to.seq, payload=payload)
