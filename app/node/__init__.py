@@ -1,1 +1,1 @@
-"""The engine process of a machine, which owns all state and serves the loopback API."""
+"""The process that runs on each machine, owns all of its state and serves the loopback API."""

@@ -1,4 +1,4 @@
-"""Cancellation: stops a coroutine when an event is set, and a thread when the task that waits for it is canceled."""
+"""Cancellation of coroutines when an event is set, and of threads when the task that awaits them is canceled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Report = Callable[..., None]
 
 
 class Stopped(Exception):
-    """Raised in a thread by its next progress report after the waiting task was canceled."""
+    """Raised in a thread by its next progress report after the task that awaits the thread was canceled."""
 
 
 async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: AppError) -> T:
@@ -42,8 +42,8 @@ async def run_until(stop: asyncio.Event, work: Coroutine[Any, Any, T], instead: 
 async def in_thread(work: Callable[[Report], T], on_report: Report) -> T:
     """Run `work(report)` in a thread and return its result. Each report calls `on_report` on the event loop.
 
-    If canceled, make the next report raise `Stopped` in the thread and wait for the thread to end, so that the same
-    work can safely start again.
+    If this task is canceled, the next report raises `Stopped` in the thread. The cancellation waits for the thread
+    to end, so that the same work can safely be started again.
     """
     loop, gone = asyncio.get_running_loop(), threading.Event()
 
@@ -66,8 +66,8 @@ async def in_thread(work: Callable[[Report], T], on_report: Report) -> T:
 
 
 async def _all_over(*tasks: asyncio.Task[Any]) -> None:
-    """Wait for canceled tasks to end, even if this wait is canceled too: leaving early would make the task group
-    cancel them again."""
+    """Wait for canceled tasks to end, even if this wait is canceled too. If it ended early, the task group would
+    cancel the tasks a second time."""
     interrupted: asyncio.CancelledError | None = None
     while not all(task.done() for task in tasks):
         try:
@@ -79,7 +79,8 @@ async def _all_over(*tasks: asyncio.Task[Any]) -> None:
 
 
 async def _settled(work: Coroutine[Any, Any, T]) -> T | AppError:
-    """Run `work` and return its AppError instead of raising it, because a TaskGroup would wrap it in a group."""
+    """Run `work` and return an AppError instead of raising it, because a TaskGroup would wrap it in an exception
+    group."""
     try:
         return await work
     except AppError as error:

@@ -1,4 +1,4 @@
-"""Diagnostics of a running node, its household and its network. Each finding has a cause and a cure."""
+"""Diagnostics of a running node, its household and its network. Each problem found has a cause and a remedy."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class CheckedLink(Protocol):
 
 
 class CallBack(Protocol):
-    """Asks the other machine to connect back to this one, implemented by app/network/peer/peer_link.py."""
+    """Asks another machine to connect back to this one, implemented by app/network/peer/peer_link.py."""
 
     async def ask(self) -> Called | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class PeerReport:
-    """A connected machine's answers to the network checks, and whether its announcements arrive here. None means
+    """The results of a connected machine's network checks, and whether its announcements arrive here. None means
     unknown."""
 
     name: str
@@ -99,7 +99,7 @@ def protocol_checks(nearby: Iterable[int]) -> list[Check]:
 
 
 def network_location_checks(used: Sequence[Interface], away: dict[str, list[str]]) -> list[Check]:
-    """Return a finding for each unreachable machine whose last addresses are on none of this computer's networks."""
+    """Return a finding for each unreachable machine that was last seen in a network that this computer is not in."""
     own = [address for interface in used for address in interface.addresses]
     near = [*own, "127.0.0.1", "::1"]  # for nodes on the same computer
     return [
@@ -118,7 +118,7 @@ def network_location_checks(used: Sequence[Interface], away: dict[str, list[str]
 
 
 def known_inbound_check(dialed: Sequence[bool]) -> Check:
-    """Check whether another machine has connected by itself, which shows that this computer's firewall allows it."""
+    """Check whether another machine has ever connected to this one, which shows that the firewall allows it."""
     if not dialed:
         cause = Reason("check_nobody_to_call")
         return Check("Incoming connections", None, cause, None, "port_untested", tested=False)
@@ -144,8 +144,8 @@ async def _ask_machine(link: CheckedLink, hears: Callable[[MachineId], bool | No
 
 
 def inbound_check(dialed: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
-    """Return the `known_inbound_check`. If no machine has connected yet, use the reports of machines that were asked
-    to connect back."""
+    """Return the `known_inbound_check`. If no machine has connected yet, use the reports of the machines that tried to
+    connect back."""
     known = known_inbound_check(dialed)
     if known.ok:
         return known
@@ -160,8 +160,8 @@ def inbound_check(dialed: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
 
 
 def announcement_checks(heard: Iterable[PeerReport]) -> list[Check]:
-    """Check that announcements arrive in both directions. If not, one of the two machines finds the other only by
-    address."""
+    """Check that announcements arrive in both directions. If they do not, one of the two machines can reach the other
+    only by its address."""
     return [_announcement_check(peer) for peer in heard if peer.hears_us is not None and peer.is_heard is not None]
 
 
@@ -182,7 +182,7 @@ def _announcement_check(peer: PeerReport) -> Check:
 
 
 def vpn_check(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]:
-    """Check for an active VPN, which may divert packets for the home network."""
+    """Check for an active VPN, which may reroute packets for the home network."""
     up = [
         interface.name
         for interface in every
@@ -229,10 +229,11 @@ class LinkMeasurer(Protocol):
 
 
 async def link_checks(book: LinkMeasurer, linked: Iterable[tuple[MachineId, str]], busy: bool) -> list[Check]:
-    """Measure the links to some connected machines, given by ID and name, and return a check for each.
+    """Measure the links to these connected machines (ID and name), and return a check for each.
 
-    busy: whether an answer is running, which a measurement would slow down. The links are then reported as
-        untested.
+    busy: whether an answer is running, which a measurement would slow down. In that case, nothing is measured and
+    the
+        links are reported as untested.
     """
     return [await _measured_check(book, machine, name, busy) for machine, name in list(linked)[:MAX_TESTED]]
 
@@ -252,7 +253,7 @@ async def _measured_check(book: LinkMeasurer, machine: MachineId, name: str, bus
 
 
 def link_speed_check(machine: str, link: Link) -> Check:
-    """Return the check of a link: whether it is fast enough not to slow down answers."""
+    """Check whether a link is fast enough not to slow down answers."""
     mbit = min(link.out_bytes_per_s, link.in_bytes_per_s) * 8 / 1e6
     ms = link.round_trip_s * 1000
     facts: dict[str, Fact] = {
@@ -273,7 +274,7 @@ def link_speed_check(machine: str, link: Link) -> Check:
 class Doctor:
     """Runs the diagnostics of a node and its household.
 
-    busy: returns whether an answer is running, which has priority over measurements.
+    busy: returns whether an answer is running. Measurements are skipped in that case.
     """
 
     def __init__(
@@ -292,8 +293,8 @@ class Doctor:
         self._model_manager, self._busy = model_manager, busy
 
     async def checks(self, whole: bool = False) -> list[Finding]:
-        """Run all checks and return their findings, ordered from this computer's network to its models. `whole`
-        includes the checks of the computer itself."""
+        """Run all checks and return their findings, from this computer's network to its models. `whole` adds the
+        checks of the computer itself."""
         network, household = self._network, self._household.now
         results = [
             Check("Listening", True, Reason("check_listening", {"address": str(network.address)})),
@@ -332,7 +333,7 @@ def _finding(check: Check) -> Finding:
 
 
 def _model(loaded: LoadedModel) -> Check:
-    """Return the check of a loaded model. Any state other than ready or loading has a reason."""
+    """Check a loaded model. Any state other than ready or loading has a reason."""
     good = loaded.state != "lost"
     code = "check_model_ready" if loaded.state == "ready" else "check_model_loading"
     cause = loaded.reason_facts or Reason(code, {"model": loaded.model})
@@ -361,7 +362,7 @@ def _lending(lending: LendingPolicy) -> Check:
 
 
 def _reached(machine: Machine, failed: Reason | None) -> Check:
-    """Return the check of the connection to another machine. `failed`: why the last attempt to dial it failed."""
+    """Check the connection to another machine. `failed` is the reason why the last dial failed."""
     at = machine.address or ""
     if machine.online:
         cause = Reason("check_reached", {"address": at})

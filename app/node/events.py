@@ -1,6 +1,6 @@
 """The event stream: a full snapshot first, then numbered changes as JSON merge patches (RFC 7396).
 
-A listener that reconnects soon and names the last change it received gets only the changes since then.
+A listener that reconnects soon and names the last change it received gets only the later changes.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Event:
 
 
 class ChangeNotifier:
-    """A notifier. Calling it tells all subscribers that the snapshot or this machine's status may have changed. Calls
-    are cheap."""
+    """A callable that notifies all subscribers that the snapshot or this machine's status may have changed. Calls are
+    cheap."""
 
     def __init__(self) -> None:
         self._followers: list[Callable[[], None]] = []
@@ -51,7 +51,7 @@ class ChangeNotifier:
 class Events:
     """Turns change notifications into numbered changes for any number of listeners.
 
-    life: an ID of this run of the node, so that numbers from an earlier run are not mistaken for current ones.
+    life: the ID of this run of the node. It distinguishes numbers from those of an earlier run.
     """
 
     def __init__(self, build: Callable[[], Json], life: str = "") -> None:
@@ -107,8 +107,8 @@ class Events:
                 yield await queue.get()
 
     def _beginning(self, after: str) -> list[Event]:
-        """Return the first events for a listener whose last change was `after`: the changes since then if all of them
-        are still stored, otherwise a snapshot."""
+        """Return the first events for a listener that last received the change `after`: all later changes if they are
+        still stored, otherwise a snapshot."""
         known = [self._id(self._number - len(self._kept)), *(event.id for event in self._kept)]
         if after not in known:
             return [self._snapshot()]

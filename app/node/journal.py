@@ -1,4 +1,4 @@
-"""The journal of the latest answers, with their figures, and of the latest events. It never contains chat text."""
+"""The journal of recent answers and events, without any chat text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Amount = Annotated[float, Meta(ge=0)]
 
 
 class SavedStage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The work of one stage on one answer."""
+    """The work that one stage did for one answer."""
 
     machine: str
     first: int
@@ -92,7 +92,7 @@ class SavedEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SavedTotals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The totals of this machine's work for other hosts."""
+    """The total work that this machine has done for other hosts."""
 
     since: float = 0.0  # Unix time
     seconds: Amount = 0.0  # time during which other hosts had layers here
@@ -128,7 +128,7 @@ class RunningAnswer:
             self.first = time.monotonic()
 
     def done(self, answer: Answer, alone: bool) -> None:
-        """Record the last line, as the client receives it."""
+        """Record the final line of the answer, as the client receives it."""
         self.ended, self.alone = answer, alone
 
     def describe(self) -> computer.AnswerInProgress:
@@ -146,9 +146,10 @@ class RunningAnswer:
 
 
 class Journal:
-    """The journal, saved in one small file. An unreadable file is set aside, and the first entry reports that.
+    """The journal, saved in one small file. An unreadable file is set aside, and an entry reports that.
 
-    grown: called after each new event. Finished answers need no call, because clients learn of their end anyway.
+    on_event: called after each new event. It is not called for finished answers, because clients see their end
+    anyway.
     """
 
     def __init__(
@@ -177,12 +178,11 @@ class Journal:
 
     @property
     def number(self) -> int:
-        """The number of the newest entry. It is part of the snapshot, so that clients know when to read the journal."""
+        """The number of the newest entry. The snapshot includes it to tell clients when to read the journal."""
         return self._number
 
     def read(self, since: int = 0) -> computer.Journal:
-        """Return the entries after number `since`, the answers in progress, and the totals of the work for other
-        hosts."""
+        """Return the entries after number `since`, the answers in progress, and the total work for other hosts."""
         self._count()
         return computer.Journal(
             self._number,
@@ -199,7 +199,7 @@ class Journal:
 
     @contextmanager
     def answering(self, model: str, request: str = "", requester: Requester = OWNER) -> Iterator[RunningAnswer]:
-        """Record the answer that is generated inside the block, however it ends."""
+        """Record the answer that is generated in the block, no matter how it ends."""
         answer = RunningAnswer(self._next(), model, request, requester)
         self._under_way[answer.number] = answer
         end = "stopped"
@@ -219,8 +219,7 @@ class Journal:
         self._changed.set()
 
     def _note_loss(self, answer: RunningAnswer, reason: Reason) -> None:
-        """Record the loss of a machine only once. Every interrupted answer reports the loss, and the first answer to
-        end records it."""
+        """Record the loss of a machine only once, although every interrupted answer reports it."""
         machine = str(reason.facts["machine"])
         if machine in answer.reported_losses:
             return
@@ -230,8 +229,8 @@ class Journal:
         self.note(reason)
 
     async def run(self, passed: Callable[[], RelayedWork]) -> None:
-        """Compare successive snapshots and record the events between them, until canceled. `passed` returns the totals
-        of the work for other hosts since the start."""
+        """Compare successive snapshots and record the events between them, until canceled. `passed` returns the total
+        work for other hosts since the start."""
         self._seen, self._passed = self._snapshot(), passed
         self.note(Reason("log_node_started", {"version": self._seen.node.version}))
         self._counted, self._counted_at = passed(), time.monotonic()
@@ -264,7 +263,7 @@ class Journal:
         self._seen = now
 
     def _timed(self, reason: Reason) -> Reason:
-        """Return the reason. If it says that a model answers again, add the length of the interruption."""
+        """Return the reason. If it reports that a model answers again, add the duration of the interruption."""
         model = str(reason.facts.get("model"))
         if reason.code == INTERRUPTED:
             self._interrupted_at[model] = time.monotonic()
@@ -273,7 +272,7 @@ class Journal:
         return reason
 
     def _count(self) -> None:
-        """Add the work done for other hosts since the last count to the totals."""
+        """Add the work done for other hosts since the last call to the totals."""
         if self._passed is None:
             return
         seconds, self._counted_at = time.monotonic() - self._counted_at, time.monotonic()
@@ -360,7 +359,7 @@ def _after(entries: Iterable[E], since: int) -> list[E]:
 
 
 def _entry(event: SavedEvent) -> computer.EventEntry:
-    """Return an event with its kind and sentence."""
+    """Return the API form of an event, with its kind and sentence."""
     sentence = said(Reason(event.code, event.facts))
     return computer.EventEntry(event.number, event.at, event.code, event.facts, kind_of(event.code), sentence)
 

@@ -1,7 +1,7 @@
 """Derives journal events from two successive snapshots of a node.
 
 Several services determine the state of a model, a machine or a lending rule, and none of them sees every change.
-Comparing snapshots reports each change exactly once.
+Comparing snapshots finds each change exactly once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IMMEDIATE_S = 0.05  # a loss detected within this time was not preceded by silen
 
 
 def events_between(before: Snapshot, now: Snapshot) -> list[Reason]:
-    """Return the events between two snapshots of one node, in reporting order."""
+    """Return the events between two snapshots of a node, in the order to report them."""
     return [
         *_machines(before, now),
         *_models(before, now),
@@ -44,7 +44,7 @@ def _recovery_event(model: str, recovery: AnswerRecovery) -> Reason:
 
 
 def answers_again_after(model: str, seconds: float) -> Reason:
-    """Return the event that a model answers again after an interruption of this length."""
+    """Return the event for a model that answers again after an interruption of this duration."""
     return _reason("log_model_goes_on_after", model=model, seconds=round(seconds, 1))
 
 
@@ -74,7 +74,7 @@ def _machines(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
 
 
 def _models(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
-    """Yield the events of chat models. The unloading of a replaced model is not reported separately."""
+    """Yield the events of chat models. If a new model replaces another, only the new one is reported."""
     old, new = ({model.model: model for model in snapshot.models} for snapshot in (before, now))
     came = [name for name in new if name not in old]
     for name in old:
@@ -86,8 +86,7 @@ def _models(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
 
 
 def _model(old: LoadedModel | LoadedEmbedder | None, new: LoadedModel | LoadedEmbedder | None) -> Iterator[Reason]:
-    """Yield the event of one model if its state has changed. A failed load is not included; it is reported where it
-    fails."""
+    """Yield an event if the state of the model has changed. Failed loads are reported elsewhere."""
     if new is None:
         if old is not None and old.state == "ready":
             yield _reason("log_model_unloaded", model=old.model)
@@ -149,12 +148,12 @@ def _lending(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
 
 
 def _why(lending: Lending) -> str | None:
-    """Return the code of the reason. Its facts are left out because their figures may change every minute."""
+    """Return the reason code for comparisons. Facts are left out, because their figures may change every minute."""
     return lending.code or lending.reason
 
 
 def _reason_of(described: Machine | LoadedModel | LoadedEmbedder | Download | Lending) -> Fact:
-    """Return the reason of a state, or an empty string if none is known."""
+    """Return the reason for a state, or "" if none is known."""
     if isinstance(described, LoadedEmbedder):  # it is either loading or ready, neither of which has a reason
         return ""
     return described.reason_facts or described.reason or ""

@@ -29,8 +29,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LastSeen:
-    """The times when members were last seen. A new connection counts too, because a node that is killed cannot record
-    the end of its connections."""
+    """The times when members were last seen. Opening a connection counts too, because a node that is killed cannot
+    record when its connections end."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
@@ -38,7 +38,7 @@ class LastSeen:
         self._turn = threading.Lock()  # keeps writes in the order of the changes
 
     def record(self, event: Event) -> Event:
-        """Record the time of a link event. Return the event, with the last-seen time added to a `Member` event."""
+        """Record the time of a link event. Return the event; a `Member` event gets the last-seen time added."""
         match event:
             case Member(id):
                 return replace(event, seen_at=self._seen.get(id))
@@ -74,23 +74,23 @@ class Rights:
         self._network = network
 
     def may_lend(self) -> bool:
-        """Return whether this machine may lend. Outside a household there is no member to lend to anyway."""
+        """Return whether this machine may lend. Without a household, there is no member to lend to anyway."""
         me = self._member()
         return me is None or Role.LENDER in me.roles
 
     def is_guest(self) -> bool:
-        """Return whether this machine is a guest: hosts answer its requests, and its own models use only its own
+        """Return whether this machine is a guest. Hosts answer a guest's requests, and its own models use only its own
         memory."""
         me = self._member()
         return me is not None and me.is_guest
 
     def name(self) -> str:
-        """Return this machine's name in the household, or "" outside one."""
+        """Return this machine's name in the household, or "" without a household."""
         me = self._member()
         return me.name if me is not None else ""
 
     def may_answer_for(self, machine: MachineId) -> bool:
-        """Return whether the other machine is a guest and this one a host that may answer its requests."""
+        """Return whether this machine is a host and `machine` is a guest whose requests it may answer."""
         guest, me = self._network.members.get(machine), self._member()
         return guest is not None and me is not None and guest.is_guest and Role.HOST in me.roles
 
@@ -115,5 +115,5 @@ class KnownHousehold:
         return pairing_actions.find_machine(ref, self.now.machines)
 
     def name(self, machine: MachineId) -> str:
-        """Return the name of a machine, or the beginning of its ID if no name is known."""
+        """Return the name of a machine, or the start of its ID if the name is unknown."""
         return self.now.machines.get(machine, Machine(machine, machine[:8])).name

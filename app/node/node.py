@@ -66,7 +66,7 @@ log = logging.getLogger(__name__)
 
 
 class Node:
-    """The services of one machine, created in the order of their dependencies, and the handlers of network events."""
+    """All services of one machine, created in dependency order, and the handlers of network events."""
 
     def __init__(
         self,
@@ -77,7 +77,8 @@ class Node:
         sock: socket.socket,
         group: asyncio.TaskGroup,
     ) -> None:
-        """Take ownership of `sock`. `group` runs the tasks of the services and is entered before any of them start."""
+        """Take ownership of `sock`. `group` runs the tasks of the services and must be entered before any of them
+        start."""
         self.home, self.options, self.choices = home, options, choices
         self.changed = ChangeNotifier()
         self.events = Events(lambda: msgspec.to_builtins(self.snapshot()))
@@ -157,7 +158,7 @@ class Node:
         return self.choices.now
 
     def snapshot(self) -> api.Snapshot:
-        """Return the full state of this node, as shown in the window and on the command line."""
+        """Return the full state of this node, as displayed in the window and on the command line."""
         dismissed = Reason("removed_needs_reset") if self.network.dismissed else None
         household = self.household.now
         window = self.network.window
@@ -302,8 +303,8 @@ class Node:
         return [*self.model_manager.loaded.ids, *([held.entry.model.id] if held else [])]
 
     def _candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
-        """Return this machine and the connected lenders as candidates for a plan. `released`: the bytes of this host's
-        models that each machine is freeing now."""
+        """Return this machine and the connected lenders as candidates for a plan. `released` is the number of bytes
+        that each machine is freeing now."""
         me, guest = self.network.id, self.household.rights.is_guest()
         memory, uses, hardware = self.lending_policy.memory, self._uses(), self.hardware.announced
         gives = max(0, memory.own_bytes(*uses) - self.model_manager.loaded.kept_bytes(me, released))
@@ -319,7 +320,7 @@ class Node:
 
     def _uses(self) -> tuple[int, int, int]:
         """Return how many bytes of this machine's memory are promised to other hosts, are reserved but not loaded yet,
-        and hold its own models."""
+        and are used by its own models."""
         own, comes = own_uses(self.model_manager, self.network.id)
         return self.lending_service.used_bytes, self.lending_service.unloaded_bytes + comes, own
 

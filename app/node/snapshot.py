@@ -1,4 +1,4 @@
-"""Conversion of this node's own values (machines, plans, replicas) to the types of app/api."""
+"""Conversion of this node's values (machines, plans, replicas) to the types of app/api."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONG_PROMPT_TOKENS = 1_000  # length of the prompt for which every plan forecast
 
 
 def describe_machines(household: Household, me: MachineId) -> dict[str, api.Machine]:
-    """Return the description of every machine by ID."""
+    """Return descriptions of all machines, by ID."""
     return {key: _machine(machine, household, key == me) for key, machine in household.machines.items()}
 
 
@@ -61,7 +61,7 @@ def _machine(machine: Machine, household: Household, this: bool) -> api.Machine:
 
 
 def with_current_names(described: T, household: Household) -> T:
-    """Return a described plan or loaded model with the current names of its machines."""
+    """Update the machine names in a described plan or loaded model."""
     renamed: Any = described
     match described:
         case list():
@@ -88,7 +88,7 @@ def _with_current_names(described: msgspec.Struct, household: Household) -> msgs
 
 
 def with_limits(described: P, host: Candidate, lenders: Iterable[Candidate] = ()) -> P:
-    """Return a described plan with the memory that each connected machine lends now."""
+    """Update the lent memory of each connected machine in a described plan."""
     lends = {candidate.id: candidate.lends_bytes for candidate in (host, *lenders)}
     machines = [
         msgspec.structs.replace(need, lends_bytes=lends.get(MachineId(need.id), need.lends_bytes))
@@ -111,7 +111,8 @@ def describe_stage(stage: PlannedStage) -> plans.Stage:
 
 
 def describe_plan(plan: Plan, model: Model, lends: dict[MachineId, int], advice: Sequence[Reason] = ()) -> plans.Plan:
-    """Return a description of a plan and the figures that it is based on. `lends`: bytes that each machine lends."""
+    """Return a description of a plan and the figures that it is based on. `lends` is the number of bytes that each
+    machine lends."""
     needs: dict[MachineId, int] = {}
     for stage in plan.stages:
         needs[stage.machine] = needs.get(stage.machine, 0) + stage.total_bytes
@@ -168,7 +169,7 @@ def describe_forecast(known: Forecast) -> plans.Forecast:
 
 
 def _first_token(plan: Plan, model: Model) -> plans.FirstToken | None:
-    """Return the forecast time to first token of a long prompt, or None if a part of the plan was not measured."""
+    """Return the forecast time to first token for a long prompt, or None if a part of the plan was not measured."""
     prompt = min(LONG_PROMPT_TOKENS, plan.workload.context - 1)
     known = forecast_alone(plan, model, prompt, plan.workload.output)
     return plans.FirstToken(prompt, known.ttft_s) if known else None

@@ -45,8 +45,8 @@ from app.node.verification.verifier import delete_check_files
 
 
 class JsonLines(logging.Formatter):
-    """Formats each log record as a JSON object on one line: time, level, logger and message, and, if present, request,
-    facts and traceback."""
+    """Formats each log record as a line of JSON with time, level, logger and message and, if present, request, facts
+    and traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -66,14 +66,14 @@ class JsonLines(logging.Formatter):
 
 
 class _Sentence(str):
-    """A string that `%s` and `%r` format identically."""
+    """A string that `%r` formats like `%s`."""
 
     __slots__ = ()
     __repr__ = str.__str__
 
 
 def _message(record: logging.LogRecord) -> str:
-    """Return the message with reasons and AppErrors replaced by their sentences."""
+    """Return the message of a record, with reasons and AppErrors replaced by their sentences."""
     args = record.args
     if not args:
         return record.getMessage()
@@ -83,8 +83,8 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _plain_value(value: object) -> object:
-    """Return the sentence of a reason or AppError. A reason without a sentence here, such as one from a newer machine,
-    is returned unchanged so that its log line is not lost."""
+    """Return the sentence of a reason or AppError. A reason without a known sentence, such as one from a newer
+    machine, is returned unchanged; its log line must not be lost."""
     reason = value.reason if isinstance(value, AppError) else value
     if not isinstance(reason, Reason) or reason.code not in SENTENCES:
         return value
@@ -103,13 +103,13 @@ END_SECONDS = 8.0  # time limit of a shutdown; an operating system that shuts do
 
 
 def print_ready(facts: dict[str, Any]) -> None:
-    """Print the facts as one line of JSON for the process that started this one."""
+    """Print the facts as one line of JSON for the parent process."""
     sys.stdout.write(json.dumps(facts) + "\n")
     sys.stdout.flush()
 
 
 def run(options: NodeOptions, ready: Callable[[dict[str, Any]], None] = print_ready) -> None:
-    """Run the node until a signal stops it. Raises AppError if the node cannot start."""
+    """Run the node until a signal stops it. Raises AppError if it cannot start."""
     home = Home.at(options.home).create()
     late = threading.Timer(END_SECONDS, _kill_node)
     late.daemon = True
@@ -189,16 +189,16 @@ async def _serve(
 
 
 def _stop_signals() -> list[int]:
-    """Return the signals that stop the node: SIGINT, SIGTERM and SIGHUP, unless SIGHUP is ignored as under nohup. A
-    closed terminal sends SIGHUP, and a session that ends sends SIGTERM and SIGHUP together."""
+    """Return the signals that stop the node: SIGINT, SIGTERM and SIGHUP, unless SIGHUP is ignored (nohup). Closing a
+    terminal sends SIGHUP, and ending a session sends both SIGTERM and SIGHUP."""
     hangup = getattr(signal, "SIGHUP", None)
     heard = hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([hangup] if heard else ())]
 
 
 def _kill_node() -> None:
-    """Kill this process and its workers. Called if a disk, a driver or a bug blocks a thread, so that the shutdown
-    takes too long."""
+    """Kill this process and its workers. Called when the shutdown takes too long because a disk, a driver or a bug
+    blocks a thread."""
     log.error("the node did not stop in time and is killed with all its workers")
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -207,7 +207,7 @@ def _kill_node() -> None:
 
 
 def _settings(options: NodeOptions, home: Home) -> settings.Settings:
-    """Return the saved settings, overridden by this start's options. A name given as an option is saved."""
+    """Return the saved settings with this start's options applied. A name given as an option is saved."""
     saved = settings.load(home.settings_file)
     # the same option as at an earlier start does not undo a later renaming
     if options.name and options.name != saved.given_name:
@@ -229,8 +229,8 @@ def _check(options: NodeOptions) -> None:
 
 
 def warn_missing_interfaces(options: NodeOptions) -> None:
-    """Warn about chosen interfaces that do not exist. The node waits for them because a VPN may come up later; the
-    warning helps to notice a typo."""
+    """Warn about chosen interfaces that do not exist, in case of a typo. The node waits for them, because a VPN may
+    come up later."""
     there = [interface.name for interface in interfaces()] if options.interfaces else []
     for name in options.interfaces:
         if name not in there:
@@ -241,8 +241,8 @@ def warn_missing_interfaces(options: NodeOptions) -> None:
 
 
 async def _acquire_home(home: Home, lock: HomeLock) -> None:
-    """Acquire the lock of the home, and wait for it while another node starts or stops there. Raises Refused if a node
-    is running or the wait takes too long."""
+    """Acquire the lock of the home, waiting while another node starts or stops there. Raises Refused if a node is
+    running or the wait takes too long."""
     waited_until = asyncio.get_running_loop().time() + END_SECONDS + ALIVE_SECONDS
     while True:
         await _refuse_if_running(home)
@@ -258,7 +258,7 @@ async def _acquire_home(home: Home, lock: HomeLock) -> None:
 
 
 async def _refuse_if_running(home: Home) -> None:
-    """Raise Refused if a node of this home is running. Two nodes would have the same identity."""
+    """Raise Refused if a node already runs in this home. Two nodes would share the same identity."""
     running = running_node.read(home.runtime_file)
     if running is None:
         return
@@ -274,7 +274,7 @@ async def _refuse_if_running(home: Home) -> None:
 
 
 def _log_to(home: Home) -> None:
-    """Write records of level INFO and above to a rotating file as JSON. No record ever contains the text of a chat."""
+    """Write log records of level INFO and above to a rotating file as JSON. Records never contain chat text."""
     handler = logging.handlers.RotatingFileHandler(
         home.logs / "node.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
     )
@@ -287,7 +287,7 @@ def _log_to(home: Home) -> None:
 
 
 def shorten_network_error(record: logging.LogRecord) -> bool:
-    """Reduce the record of a network error to one line without a traceback."""
+    """Shorten the log record of a network error to one line without a traceback."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, OSError):
         text = " ".join(f"{record.getMessage()}: {error}".split())
@@ -296,7 +296,7 @@ def shorten_network_error(record: logging.LogRecord) -> bool:
 
 
 def remove_http_bytes(record: logging.LogRecord) -> bool:
-    """Remove the bytes of an invalid HTTP message from a record, because they may contain a key or chat text."""
+    """Remove the bytes of an invalid HTTP message from a log record, because they may contain a key or chat text."""
     error = record.exc_info[1] if record.exc_info else None
     while error is not None:
         if isinstance(error, HttpProcessingError | web.RequestPayloadError):

@@ -1,4 +1,4 @@
-"""The status that this machine broadcasts whenever it changes, and the status received from other machines."""
+"""The status that this machine broadcasts on every change, and the statuses received from other machines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class StatusBroadcaster:
         self.gossip = LinkGossip()  # the other machines' measurements of the links between them
 
     def changed(self) -> None:
-        """Note that the status may have changed. Calls are cheap."""
+        """Note that the status may have changed. This is cheap."""
         self._news.set()
 
     async def begin(self, link: PeerLink) -> None:
@@ -66,8 +66,8 @@ class StatusBroadcaster:
             await asyncio.sleep(STATUS_SECONDS)
 
     async def _tell_lenders(self) -> None:
-        """Tell lenders when answers start or stop using their layers. Without this message, a lender that wants its
-        memory back could not distinguish a long wait for another machine from the end of the answer."""
+        """Tell lenders when answers start or stop using their layers. A lender that wants its memory back could not
+        otherwise tell whether an answer has ended or is just waiting for another machine."""
         network, machines_in_use = self._network, self._machines_in_use()
         links = set(network.links.values())
         in_use = {link for link in links if link.peer in machines_in_use}
@@ -97,20 +97,20 @@ def status_of(offer: MachineDescription, used_bytes: int, rules: LendingPolicy) 
 
 
 def self_description(status: messages.Status) -> SelfDescription:
-    """Return the part of a status that describes the machine rather than its memory, cleaned for display."""
+    """Return the part of a status that describes the machine itself rather than its memory, cleaned for display."""
     used_by = tuple(MachineId(machine) for machine in status.used_by)
     return SelfDescription(used_by, clean_text(status.engine), status.watts, status.link_mbit)
 
 
 def description_from_hello(link: PeerLink) -> Described:
-    """Return the description in the hello message of another machine, cleaned for display."""
+    """Return the description from another machine's hello message, cleaned for display."""
     hello = link.hello
     device = clean_text(hello.device)
     return Described(link.peer, link.name, device, hello.total_bytes, hello.lendable_bytes, 0)
 
 
 def description_from_status(link: PeerLink, status: messages.Status) -> Described:
-    """Return the description in the status of another machine, cleaned for display."""
+    """Return the description from another machine's status, cleaned for display."""
     return Described(
         link.peer,
         clean_name(status.name),
@@ -126,7 +126,7 @@ def description_from_status(link: PeerLink, status: messages.Status) -> Describe
 
 
 def clean_text(device: str) -> str:
-    """Return another machine's description of its hardware, cleaned for display."""
+    """Clean another machine's description of its hardware for display."""
     return clean_name(device) if device else ""
 
 

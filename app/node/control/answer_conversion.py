@@ -1,4 +1,4 @@
-"""Conversion of API requests to generation requests, and of the parts of an answer to lines."""
+"""Conversion of API requests to generation requests, and of answer parts to the lines of a stream."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def generation_request(order: requests.Ask) -> GenerationRequest:
 
 
 def for_every_model(question: GenerationRequest) -> Callable[[object], Awaitable[GenerationRequest]]:
-    """Return a function that returns the same request for every model."""
+    """Return a function that ignores the model and returns this request."""
 
     async def known(_: object) -> GenerationRequest:
         return question
@@ -66,8 +66,8 @@ def for_every_model(question: GenerationRequest) -> Callable[[object], Awaitable
 
 
 def substitution_notice(named: str | None, model: str) -> str:
-    """Return a notice if the answering model is not the requested one, or if the Guide answers because none was
-    requested."""
+    """Return a notice if the answering model is not the requested one, or if no model was requested and the Guide
+    answers. Otherwise return ""."""
     if not named:
         return sentence_for("guide_answers") if model == GUIDE else ""
     return "" if named.casefold() == model.casefold() else sentence_for("name_means", name=named, model=model)
@@ -78,8 +78,8 @@ async def explain_upstream_only(
 ) -> AsyncGenerator[AnswerPart, None]:
     """Yield the parts of an answer. Raises the errors of `work`.
 
-    If only an upstream has the model, raise an error that says so: text entered in this app is never sent to an
-    upstream.
+    If only an upstream has the model, raise an error that explains that text entered in this app is never sent to
+    an upstream.
     """
     try:
         async with aclosing(work) as parts:
@@ -93,14 +93,15 @@ async def explain_upstream_only(
 
 
 async def answer_lines(work: AsyncGenerator[AnswerPart, None]) -> AsyncGenerator[AnswerLine, None]:
-    """Yield the line of each part of an answer."""
+    """Convert each part of an answer to a line of the stream."""
     async with aclosing(work) as parts:
         async for part in parts:
             yield line_of(part)
 
 
 def line_of(part: AnswerPart) -> AnswerLine:
-    """Return the line for a part. Log probabilities are left out, because only the gateway's APIs send them."""
+    """Convert an answer part to a line of the stream. Log probabilities are left out, because only the gateway's APIs
+    return them."""
     match part:
         case plans.Progress():
             return AnswerLine(progress=part)
@@ -116,7 +117,7 @@ def line_of(part: AnswerPart) -> AnswerLine:
 
 
 def part_of(line: AnswerLine) -> AnswerPart | None:
-    """Return the part that a line contains, or None."""
+    """Convert a line of the stream back to an answer part, or return None if it contains none."""
     if (delta := line.delta) is not None:
         return Delta(
             delta.text,
@@ -135,9 +136,9 @@ def describe_answer(
     expected: Forecast | None,
     doubted: Iterable[Reason] = (),
 ) -> Answer:
-    """Return the end of an answer, with its figures and the forecast for exactly its number of tokens.
+    """Return the final line of an answer: its text, its measured figures, and the forecast for the same token counts.
 
-    doubted: a reason for each machine that turned out to compute wrong results.
+    doubted: a reason for each machine that has been found to compute wrong results.
     """
     notes, doubts = [Reason(code) for code in summary.notes], list(doubted)
     return Answer(

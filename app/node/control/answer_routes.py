@@ -1,4 +1,4 @@
-"""Control API routes for answers, including answers that continue without their client, and for counting tokens."""
+"""Control API routes that generate answers, including detached ones, and count tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.node.models.model_manager import ModelManager
 
 
 class AnswerRoutes:
-    """Routes for answers. POST to a key starts an answer and streams it, GET streams it again, and DELETE stops it."""
+    """Routes for answers. POST to a key starts an answer and streams it, GET replays it, and DELETE stops it."""
 
     def __init__(
         self, models: ModelManager, guest_answers: GuestAnswers, upstreams: Upstreams, kept: DetachedAnswers

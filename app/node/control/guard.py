@@ -56,7 +56,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def sent_error(error: AppError) -> SentError:
-    """Return an error for the body of a response or the last line of a stream."""
+    """Convert an error for the body of a response or the last line of a stream."""
     reason = error.reason
     return SentError(type(error).__name__, reason.code, reason.facts, said(error))
 
@@ -67,18 +67,19 @@ def refuse(status: int, code: str, message: str) -> web.Response:
 
 
 def _parted(answer: web.Response) -> web.Response:
-    """Make a response close its connection. Used for clients without access."""
+    """Make the response close the connection. Used for clients without access."""
     answer.force_close()
     return answer
 
 
 def loopback_hosts(port: int) -> set[str]:
-    """Return the values of the Host header with which programs on this computer may call a loopback port."""
+    """Return the Host header values with which programs on this computer may address a loopback port."""
     return {f"127.0.0.1:{port}", f"[::1]:{port}", f"localhost:{port}"}
 
 
 def origin_problem(request: web.Request, names: Collection[str]) -> tuple[int, str] | None:
-    """Return the status and message that refuse a request with a foreign host name or from a web page, or None."""
+    """Return the status and message for refusing a request that has a foreign host name or comes from a web page, or
+    None."""
     if request.host not in names:
         return 421, FOREIGN_HOST
     if "Origin" in request.headers:
@@ -90,9 +91,9 @@ CODES = {421: "foreign_host", 403: "foreign_origin"}
 
 
 def refusal_of(request: web.Request, token: str, port: int) -> web.Response | None:
-    """Return the response that refuses a request, or None if the request may pass.
+    """Return the response that refuses a request, or None if the request is allowed.
 
-    SAFETY.md defines the order: the origin of a request is checked before its token.
+    The origin of a request is checked before its token, as SAFETY.md requires.
     """
     if problem := origin_problem(request, loopback_hosts(port)):
         status, words = problem
@@ -115,7 +116,7 @@ def guard(
 ) -> Callable[..., Awaitable[web.StreamResponse]]:
     """Return the middleware of the loopback API. It checks requests and turns errors into responses.
 
-    heard: called for each request as soon as its headers have arrived.
+    on_request: called for each request as soon as its headers have arrived.
     """
 
     n_open = 0
@@ -151,7 +152,7 @@ def guard(
 
 
 async def send_and_close(request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
-    """Send a response and close the connection, without waiting for the rest of a slow request body."""
+    """Send a response and close the connection without waiting for the remainder of a slow request body."""
     await answer.prepare(request)
     await answer.write_eof()
     request.protocol.force_close()

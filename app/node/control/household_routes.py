@@ -63,7 +63,7 @@ class HouseholdRoutes:
         return answer(msgspec.structs.replace(joined, called=called))
 
     async def machine(self, request: web.Request) -> web.Response:
-        """Respond with the machine that `ref` identifies."""
+        """Respond with the machine that the `ref` parameter identifies."""
         machine = self._household.machine(request.match_info["ref"])
         return answer(MachineResponse(MachineRef(machine.id, machine.name)))
 

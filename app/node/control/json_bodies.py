@@ -1,4 +1,4 @@
-"""JSON bodies of the loopback API: decodes requests, with errors that name the wrong field, and encodes responses."""
+"""JSON bodies of the loopback API: decodes requests, names the invalid field in errors, and encodes responses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ UNREAD_SECONDS = 30.0  # a client that reads nothing for this long is considered
 
 
 async def body(request: web.Request, kind: type[R]) -> R:
-    """Decode the body of `request` as a `kind`. Raises BadInput that names the wrong field, TooLong or TooSlow."""
+    """Decode the body of `request` as a `kind`. Raises BadInput with the name of the invalid field, TooLong or
+    TooSlow."""
     raw = await whole_body(request.content, request.content_length, MAX_BODY_BYTES)
     try:
         return decode(wire_json.replace_lone_surrogates(raw) or b"{}", kind)
@@ -39,12 +40,12 @@ async def body(request: web.Request, kind: type[R]) -> R:
 
 
 def answer(value: msgspec.Struct) -> web.Response:
-    """Return a value of app/api as a JSON response."""
+    """Return an API value as a JSON response."""
     return web.json_response(msgspec.to_builtins(value))
 
 
 def wrong_field(words: str) -> str:
-    """Return the field that a decoding error names, which may be missing or unknown, or "" if it names none."""
+    """Return the missing, unknown or invalid field that a decoding error names, or "" if it names none."""
     match = _MISSING.search(words) or _UNKNOWN.search(words)
     return _below(_where(words), match.group(1)) if match else _where(words)
 
@@ -55,7 +56,7 @@ def _where(words: str) -> str:
 
 
 def explain_decode_error(words: str) -> str:
-    """Return the message of a decoding error in plain English, or unchanged if it is not recognized."""
+    """Translate the message of a decoding error into plain English. An unrecognized message is returned unchanged."""
     field = wrong_field(words)
     named = field or "the body"
     if match := _BOUND.search(words):
@@ -159,7 +160,7 @@ async def with_progress(work: Callable[[Report], Awaitable[T]]) -> AsyncGenerato
 
 
 async def _settled(work: Awaitable[T], news: asyncio.Queue[ProgressLine | None]) -> T | AppError:
-    """Return the result, or the AppError as a value so that a TaskGroup does not wrap it."""
+    """Return the result of `work`, or its AppError as a value, because a TaskGroup would wrap the exception."""
     try:
         return await work
     except AppError as error:
@@ -169,7 +170,7 @@ async def _settled(work: Awaitable[T], news: asyncio.Queue[ProgressLine | None])
 
 
 async def stream(request: web.Request, work: AsyncGenerator[msgspec.Struct, None]) -> web.StreamResponse:
-    """Send the values of `work` as lines of JSON, and close `work` in any case."""
+    """Send the values of `work` as lines of JSON. Always close `work` afterward."""
     async with aclosing(work) as closing:
         return await lines(request, closing)
 

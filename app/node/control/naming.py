@@ -1,4 +1,4 @@
-"""Names and roles of machines. This machine can be renamed by its owner and by the household."""
+"""Names and roles of machines. A machine can be renamed by its owner or by an admin of the household."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.network.network import Network
 
 
 class Naming:
-    """The name of this machine. `changed` is called with each new name."""
+    """Keeps track of this machine's name. `changed` is called with each new name."""
 
     def __init__(self, choices: SettingsStore, changed: Callable[[str], None]) -> None:
         self._choices, self._changed = choices, changed
@@ -27,13 +27,14 @@ class Naming:
         self._wanted: tuple[OperationId, str] | None = None
 
     def members_changed(self, me: Member | None) -> None:
-        """Schedule the adoption of this machine's new name if the membership log has renamed it."""
+        """If the membership log has renamed this machine, schedule the change of its own name."""
         if me is not None and me.renamed and me.renamed != self._choices.now.renamed:
             self._wanted = (me.renamed, me.name)
             self._news.set()
 
     async def joined(self, me: Member | None) -> str | None:
-        """Adopt and return the name that the joined household gave this machine, or return None if it kept its own."""
+        """Adopt and return the name that the joined household gave this machine, or return None if the name is
+        unchanged."""
         if me is None or name_key(me.name) == name_key(self._choices.now.name):
             return None
         await self._take(me.name, None)
@@ -82,9 +83,10 @@ async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) ->
 async def remove(
     network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]
 ) -> RemoveMachineResponse:
-    """Remove `machine` from the household. `added` states whether to "keep" or "remove" the machines that it added.
+    """Remove `machine` from the household. `added` is "keep" or "remove" and applies to the machines that it has
+    added.
 
-    Raises Refused if it added some and `added` is None.
+    Raises Refused if it has added machines and `added` is None.
     """
     if machine.id == network.id:
         raise BadInput("remove_itself")

@@ -1,4 +1,4 @@
-"""The owner's settings of the node, the sandbox of its workers, and the folders that it uses."""
+"""The settings of the node, the sandbox of its workers, and the folders that it uses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.node.links.discovery_service import DiscoveryService, choice_of
 
 
 class OwnSettings:
-    """The owner's settings of the node. `options` are the command-line options of this start."""
+    """The settings of the node. `options` are the command-line options that it was started with."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class OwnSettings:
 
 
 async def worker_walls() -> Walls:
-    """Return how strictly the process that reads model files is sandboxed, what prevents a stricter level, and the
-    remedy."""
+    """Return how strictly the process that reads model files is sandboxed, and why and how the sandbox could be
+    stricter."""
     walls = await engines.probe_walls()
     check = confined(walls)
     level = walls.level if walls is not None else "unknown"
@@ -122,7 +122,7 @@ def _free(folder: Path) -> int:
 
 
 def used_bytes(files: Iterable[Path]) -> int:
-    """Return the size of these files on disk, without following links."""
+    """Return the disk space that these files use. Symbolic links are not followed."""
     total = 0
     for file in files:
         try:

@@ -74,8 +74,8 @@ async def _settled(window: PairingWindow) -> MachineId | Refused:
 async def join(
     network: Network, ref: str, code: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine]
 ) -> JoinResponse:
-    """Join the household of the member that shows `code`. `ref` is the member's address, or its name if it is in
-    `near`.
+    """Join the household of the member that shows `code`. `ref` is the member's address, or its name if the member is
+    in `near`.
 
     Raises Refused if `ref` is one of `machines`, which already belong to this household.
     """
@@ -95,10 +95,10 @@ def _joined(network: Network, member: Member) -> JoinResponse:
 
 
 def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:
-    """Return the addresses to try: those of the nearby machine that `ref` names, or of the only nearby one if `ref` is
-    empty, or else `ref` itself.
+    """Return the addresses to try: those of the nearby machine that `ref` names, those of the only nearby machine if
+    `ref` is empty, or else `ref` itself.
 
-    Raises BadInput, and Refused for a machine of this household.
+    Raises BadInput, or Refused for a machine of this household.
     """
     is_open = [seen for seen in near if seen.name and seen.pairing_port]
     nearby = [seen for seen in is_open if not ref or _is_called(seen, ref)]
@@ -133,14 +133,15 @@ def _door(seen: Announced) -> list[Address]:
 
 
 def open_pairing(window: PairingWindow | None) -> Pairing | None:
-    """Return the open pairing window without its code, which only the screen that opened the window shows."""
+    """Return the open pairing window without its code, because only the screen that opened the window shows the code.
+    """
     if window is None or window.ended:
         return None
     return Pairing(str(window.address), round(window.seconds_left), window.tries_left)
 
 
 def paired_machine(window: PairingWindow | None) -> MachineId | None:
-    """Return the machine that the last window paired, or None."""
+    """Return the machine that was paired through the last window, or None."""
     state = window.state if window is not None else None
     return state.machine if isinstance(state, Done) else None
 

@@ -106,7 +106,7 @@ def history_key_routes(key: ChatKey) -> list[web.RouteDef]:
 class ControlServer:
     """The server of the control API, which the window and the command line use.
 
-    It listens on a separate loopback port and requires a token on every route.
+    It listens on its own loopback port and requires a token on every route.
     """
 
     def __init__(self, answers: DetachedAnswers, routes: Iterable[web.RouteDef]) -> None:
@@ -121,7 +121,7 @@ class ControlServer:
 
     @property
     def routes(self) -> Collection[web.AbstractRoute]:
-        """All routes of the control API."""
+        """All routes of the API."""
         return self._runner.app.router.routes()
 
     async def start(self, group: asyncio.TaskGroup) -> None:
@@ -137,7 +137,7 @@ class ControlServer:
 
 
 class Servers:
-    """The servers of a node, which start and stop together. Each checks its own clients."""
+    """The servers of a node, which start and stop together. Each server authenticates its own clients."""
 
     def __init__(self, node: Node, stop: Callable[[], None]) -> None:
         """`stop` ends the node."""

@@ -31,20 +31,20 @@ from app.node.planning.verdicts import starter, verdicts
 
 
 class ModelOrigins(Protocol):
-    """Knows the origin of each file on the shelf."""
+    """The origins of the models on the shelf."""
 
     def with_origin(self, entry: Entry, described: ShelfModel) -> ShelfModel:
-        """Return a model on the shelf with its origin and whether its file still exists. Reads the disk."""
+        """Return the description of a model with its origin and whether its file still exists. Reads the disk."""
 
     async def forget(self, entry: Entry) -> int | None:
-        """Delete the file of a removed model if it was downloaded here, and return the bytes freed.
+        """Delete the file of a removed model if it was downloaded by this app, and return the bytes freed.
 
         Returns None if the file is kept. Raises AppError if it cannot be deleted.
         """
 
 
 class ShelfModels:
-    """The models on the shelf. All disk access runs in threads, because disks are slow."""
+    """The models on the shelf. All disk access runs in threads, because it can be slow."""
 
     def __init__(
         self,
@@ -85,8 +85,8 @@ class ShelfModels:
         return ModelResponse(await asyncio.to_thread(self._described, entry))
 
     async def _known_to_the_engine(self, path: Path) -> None:
-        """Check that the engine supports an unproven model family or a new tokenizer, before loading the model would
-        fail.
+        """Check early whether the engine supports an unproven model family or a new tokenizer. Otherwise loading the
+        model would fail later.
 
         Raises BadInput for these two problems only. Other problems are reported when the file is used.
         """
@@ -101,9 +101,9 @@ class ShelfModels:
                 raise
 
     async def remove(self, name: str) -> RemoveModelResponse:
-        """Remove a model and its stages from the shelf. Its file is deleted only if it was downloaded here.
+        """Remove a model and its stages from the shelf. Its file is deleted only if this app downloaded it.
 
-        Keeps the model if it raises AppError.
+        If this raises AppError, the model stays on the shelf.
         """
         entry = await asyncio.to_thread(self._shelf.get, name)
         if entry.model.id in self._in_use() and not entry.builtin:

@@ -74,8 +74,7 @@ class StateRoutes:
 
 
 async def with_heartbeat(events: AsyncGenerator[Event, None]) -> AsyncGenerator[bytes, None]:
-    """Encode events as server-sent events. A comment line is sent whenever no event has occurred for
-    HEARTBEAT_SECONDS."""
+    """Encode events as server-sent events, and send a comment line after every HEARTBEAT_SECONDS without an event."""
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(_next(events), name="next event")
         try:

@@ -1,1 +1,1 @@
-"""Downloads of models, copies between machines of the household, and the folder that contains the models."""
+"""Model downloads, copies between machines of the household, and the models folder."""

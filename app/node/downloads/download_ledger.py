@@ -1,4 +1,4 @@
-"""The list of downloads: their records on the disk, and their current activity."""
+"""The list of downloads: their records on disk, and their current activity."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ TELL_SECONDS = 0.25
 
 
 class DownloadProgress:
-    """The current activity of one download. It is not saved, because the file on the disk shows the progress."""
+    """The current activity of one download. It is not saved, because the size of the partial file shows the progress.
+    """
 
     def __init__(self, done_bytes: int) -> None:
         self.done_bytes = done_bytes
@@ -43,7 +44,7 @@ class DownloadProgress:
         self.done_bytes = done_bytes
 
     def checked(self, done: int, total: int) -> None:
-        """Record the progress of the final check, limited to the size of the file."""
+        """Record the progress of the final hash check, limited to the size of the file."""
         self.done_bytes = min(done, total)
         self._pace.mark(self.done_bytes)
 
@@ -56,12 +57,12 @@ class DownloadProgress:
         self.done_bytes = done_bytes
 
     def hold_up(self, why: Reason | None) -> bool:
-        """Record why no bytes arrive, or None if they do. Return whether the reason changed."""
+        """Record why the download is stalled, or None if bytes are arriving. Return whether the reason changed."""
         news, self.held_up = why != self.held_up, why
         return news
 
     def moved(self, done_bytes: int, is_flowing: bool) -> bool:
-        """Record the number of bytes on the disk. Return whether it is time to report progress."""
+        """Record the number of bytes on disk. Return whether a progress report is due."""
         now = time.monotonic()
         if is_flowing and self.doing != "running":
             self._set("running")
@@ -120,7 +121,7 @@ def _described(record: Record, live: DownloadProgress) -> Download:
 
 
 class DownloadLedger:
-    """The records of downloads by ID, oldest first. Each is also saved on the disk."""
+    """The records of downloads by ID, oldest first. All records are also saved on disk."""
 
     def __init__(self, places: DownloadFolders, disk: Disk) -> None:
         self.book, self._disk = DownloadRecords(places), disk
@@ -129,7 +130,7 @@ class DownloadLedger:
         self._writing = asyncio.Lock()
 
     async def load(self) -> None:
-        """Load the records of earlier starts."""
+        """Load the records saved by earlier runs."""
         for record in await asyncio.to_thread(lambda: list(self.book.all())):
             self._records[record.id] = record
             self._live[record.id] = DownloadProgress(self.book.done_bytes(record))
@@ -141,7 +142,7 @@ class DownloadLedger:
         return download_id in self._records
 
     def __getitem__(self, download_id: str) -> Record:
-        """Return the record of a download. Raises BadInput if there is none with this ID."""
+        """Return the record of a download. Raises BadInput if the ID is unknown."""
         if download_id not in self._records:
             raise BadInput("download_unknown")
         return self._records[download_id]
@@ -154,7 +155,7 @@ class DownloadLedger:
         return {key: self.described(key) for key in self._records}
 
     def described(self, download_id: str) -> Download:
-        """Return the state of a download. Raises BadInput if there is none with this ID."""
+        """Return the state of a download. Raises BadInput if the ID is unknown."""
         return _described(self[download_id], self._live[download_id])
 
     async def add(self, record: Record) -> None:
@@ -173,12 +174,12 @@ class DownloadLedger:
                 self._records[download_id] = changed
 
     def show(self, download_id: str, **fields: Any) -> None:
-        """Change the record in memory, without saving it."""
+        """Change a record in memory without saving it."""
         self._records[download_id] = structs.replace(self[download_id], **fields)
 
     async def drop(self, download_id: str) -> int:
-        """Delete a download's partial file and record, and return the bytes freed. Keeps the record if it raises
-        AppError."""
+        """Delete a download's partial file and record, and return the bytes freed. If this raises AppError, the record
+        is kept."""
         async with self._writing:
             freed = await run_to_completion(lambda: self.book.remove(download_id))
             self._records.pop(download_id, None)
@@ -200,8 +201,8 @@ class DownloadLedger:
             raise no_room(self.book.folder_of(record), needed, room)
 
     def room_bytes(self, record: Record) -> int:
-        """Return the disk space available to a download, without the space that other active downloads still need. A
-        download that is being checked needs none.
+        """Return the disk space available to a download, after subtracting the space that other active downloads still
+        need. A download that is being checked needs none.
 
         Raises Unreachable if the disk is not connected.
         """

@@ -1,4 +1,5 @@
-"""The source of a download (the hub or a machine of the household), and the expected size and hash of its files."""
+"""The source of a download (the hub or another machine of the household), and the expected sizes and hashes of its
+files."""
 
 from __future__ import annotations
 
@@ -96,8 +97,8 @@ class Fetch:
     # a model in several files
 
     async def _fetch_all_facts(self) -> None:
-        """Ask for the sizes and hashes of all files first, to show the overall progress and check the disk space only
-        once."""
+        """Request the sizes and hashes of all files first, so that progress covers the whole model and disk space is
+        checked only once."""
         names, parts = part_names(self._record.file), list(self._record.parts)
         for number, (name, known) in enumerate(zip(names, parts, strict=True)):
             if known.total_bytes and known.sha256:
@@ -118,7 +119,7 @@ class Fetch:
         self._ledger.check_room(self._record)
 
     async def _file_facts(self, file: FileRequest) -> FileFacts:
-        """Return size and hash of a file as reported by the source. Retries if the connection breaks."""
+        """Return the size and hash of a file as reported by the source. Retries if the connection breaks."""
         outage_watch = OutageWatch(self._services.files.place, self._held_up)
         self._live.starting()
         for tries, wait_s in enumerate((*self._services.waits, None), 1):
@@ -147,8 +148,8 @@ class Fetch:
         return PartFacts(total, known.sha256 or answer.sha256)
 
     async def _part(self, number: int, before: int) -> int:
-        """Fetch one of several files, unless it is already complete, and return its size. `before`: total bytes of the
-        preceding files."""
+        """Fetch one of several files, unless it is already complete, and return its size. `before` is the total size
+        of the preceding files."""
         record, book = self._record, self._ledger.book
         facts, final = record.parts[number], book.part_path(record, number)
         if facts.total_bytes and facts.sha256 and part_bytes(final) == facts.total_bytes:
@@ -166,7 +167,7 @@ class Fetch:
         return part.n_bytes
 
     async def _note(self, number: int, facts: PartFacts) -> None:
-        """Record the size and hash of one file, and the joint hash of the model once all are known."""
+        """Record the size and hash of one file. Once all files are known, record the joint hash of the model."""
         parts = list(self._record.parts)
         parts[number] = facts
         sha256 = joint_hash(part.sha256 for part in parts)
@@ -204,8 +205,7 @@ class Fetch:
 
 
 def new_parts(file: str, known: tuple[PartFacts, ...] = ()) -> tuple[PartFacts, ...]:
-    """Return the known sizes and hashes of a model's files before the source is asked, or () for a model in
-    one file."""
+    """Return the sizes and hashes that are known before the source is asked, or () for a model in one file."""
     names = part_names(file)
     if len(names) == 1:
         return ()
@@ -214,7 +214,7 @@ def new_parts(file: str, known: tuple[PartFacts, ...] = ()) -> tuple[PartFacts, 
 
 @dataclass(frozen=True, slots=True)
 class PeerCopy:
-    """A machine of the household that has the same file. The copied bytes are verified by their hash."""
+    """A copy of a file on another machine of the household. The copied bytes are verified by their hash."""
 
     machine: str  # ID of the machine
     name: str
@@ -222,7 +222,7 @@ class PeerCopy:
 
 
 def no_members(_: Record) -> FileClient:
-    """Raise the error for a copy while this machine has no household. Default of `member`."""
+    """Raise the error for copying while this machine has no household. Default of `member`."""
     raise Refused("copy_not_offered", name="")
 
 
@@ -252,8 +252,8 @@ class DownloadServices:
 
 @dataclass(frozen=True, slots=True)
 class DownloadRequest:
-    """The user's request, with validated names. If `revision` is None, the catalog's revision or else the newest is
-    meant."""
+    """The user's request, with validated names. If `revision` is None, use the revision in the catalog, or else the
+    newest."""
 
     repository: str
     file: str
@@ -263,7 +263,7 @@ class DownloadRequest:
 
 
 def new_record(request: DownloadRequest, services: DownloadServices, pin: Pin | None = None) -> Record:
-    """Return the record of a new download, with size and hash from the catalog or else from the household's pin.
+    """Return the record of a new download, with the size and hash from the catalog or else from the household's pin.
     Raises AppError."""
     known = catalog_entry(services.catalog(), request.repository, request.file, request.revision)
     of_parts = known[1].parts if known else ()
@@ -321,7 +321,7 @@ def may_be_pinned(request: DownloadRequest, services: DownloadServices) -> bool:
 def catalog_entry(
     catalog: Catalog, repository: str, file: str, revision: str | None
 ) -> tuple[OfferedModel, OfferedFile] | None:
-    """Return the catalog entry of a file, or None if the catalog does not list the file or lists another revision."""
+    """Return the catalog entry of a file, or None if the catalog does not list the file in this revision."""
     known = catalog.find(repository, file)
     if known and revision not in (None, MAIN, known[0].revision):
         return None

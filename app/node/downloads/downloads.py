@@ -1,4 +1,4 @@
-"""The downloads of this machine: starting, pausing, resuming and canceling. Two run at the same time, the rest wait."""
+"""Starting, pausing, resuming and canceling downloads. Two run at the same time; others wait."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Downloads:
         waits: tuple[float, ...] = WAITS,
         arrived: Callable[[int], Awaitable[None]] = without_limit,
     ) -> None:
-        """`arrived` is called with the size of each received chunk and returns when the next one may be read."""
+        """`arrived` is called with the size of each received chunk, and waits until the next chunk may be read."""
         self._disk, self._waits = disk or Disk(), waits
         self._ledger, self._shelf = DownloadLedger(places, self._disk), shelf
         self.book = self._ledger.book
@@ -71,7 +71,7 @@ class Downloads:
         self._is_held = False  # while set, no download may open its files
 
     async def run(self) -> None:
-        """Serve until canceled. Downloads that were active when the node ended continue."""
+        """Serve until canceled. Downloads that were active when the node last stopped are continued."""
         await self._ledger.load()
         async with new_session() as session, asyncio.TaskGroup() as group:
             self._session, self._group = session, group
@@ -94,7 +94,7 @@ class Downloads:
         return self._ledger.snapshot()
 
     def described(self, download_id: str) -> Download:
-        """Return the state of a download. Raises BadInput if there is none with this ID."""
+        """Return the state of a download. Raises BadInput if the ID is unknown."""
         return self._ledger.described(download_id)
 
     def id_of_file(self, repository: str, file: str) -> str | None:
@@ -105,7 +105,7 @@ class Downloads:
     async def start(
         self, repository: str, file: str, revision: str | None, name: str | None, copy: PeerCopy | None = None
     ) -> Download:
-        """Start a download, or continue the existing one. Any file of a model in several files identifies the model.
+        """Start a download, or continue the existing one. A model in several files is identified by any of them.
 
         copy: the machine of the household to copy from. Bytes that are already here are kept. Raises AppError.
         """
@@ -167,11 +167,11 @@ class Downloads:
         return self._ledger[download_id].name if download_id in self._ledger else ""
 
     def downloaded_hash(self, path: Path) -> str | None:
-        """Return the SHA-256 of a file that was downloaded here, or None for any other file."""
+        """Return the SHA-256 of a file that this app downloaded, or None for any other file."""
         return self._ledger.book.sha256_of(path)
 
     async def forget(self, path: Path) -> int:
-        """Delete a downloaded file that is no longer needed and its record, and return the bytes freed. Raises
+        """Delete a downloaded file that is no longer needed, together with its record. Return the bytes freed. Raises
         AppError."""
         sha256 = self.downloaded_hash(path)
         freed = await asyncio.to_thread(delete_model, path) if sha256 else 0
@@ -182,7 +182,7 @@ class Downloads:
 
     @asynccontextmanager
     async def suspended(self) -> AsyncIterator[None]:
-        """Suspend active downloads while the block runs, so that their files can be moved."""
+        """Suspend active downloads while the block runs, because their files are being moved."""
         await self._ready.wait()
         async with self._request_lock:
             self._is_held = True
@@ -199,8 +199,8 @@ class Downloads:
                     self._go(record.id)
 
     async def try_again(self, codes: Collection[str], folders: Collection[str] | None = None) -> None:
-        """Retry the downloads that failed for one of these reasons, only in `folders` if given. A download that fails
-        again reports its new error."""
+        """Retry the downloads that failed for one of these reasons, optionally only those in `folders`. A download
+        that fails again reports its new error."""
         for record in self._ledger:
             where = folders is None or record.facts.get("folder") in folders
             if record.standing == "failed" and record.code in codes and where:
@@ -210,7 +210,7 @@ class Downloads:
                     await self._fail(record.id, error)
 
     async def _resume_copies(self) -> None:
-        """Resume the copies that failed because the source machine was away and is connected again."""
+        """Resume failed copies whose source machine is connected again."""
         for record in () if self._is_held else self._ledger:
             waits = record.standing == "failed" and record.code in AWAY and record.machine
             if waits and self._services.is_near(waits):
@@ -220,7 +220,7 @@ class Downloads:
                     await self._fail(record.id, error)
 
     async def _switch_source(self, there: Record, request: DownloadRequest) -> None:
-        """Switch a download to the source that is now requested, and keep its partial file. Raises AppError."""
+        """Switch a download to the newly requested source, and keep its partial file. Raises AppError."""
         if there.standing == "done" or there.machine == (request.copy.machine if request.copy else None):
             return
         now = new_record(request, self._services)
@@ -274,7 +274,7 @@ class Downloads:
             self._changed()
 
     async def _download(self, download_id: str) -> None:
-        """Run a download to its end. Any error is stored as the reason of its failure."""
+        """Run a download to its end. If it fails, save the error as the reason."""
         try:
             async with self._turns:
                 await self._fetch_and_shelve(download_id)
@@ -312,7 +312,7 @@ class Downloads:
         await self._pin(self._ledger[download_id], entry.model.file_bytes)
 
     async def _pin(self, record: Record, n_bytes: int) -> None:
-        """Pin the size and hash of a file whose hash the catalog does not list, so that later downloads must match."""
+        """Pin the size and hash of a file whose hash the catalog does not list. Later downloads must then match."""
         listed = self._services.catalog().find(record.repository, record.file)
         if record.machine is None and listed is not None and listed[1].whole_hash is None:
             pin = pin_of(record, n_bytes, time.time())
@@ -320,7 +320,7 @@ class Downloads:
                 await self._services.keep_pin(pin)
 
     def _pin_error(self, download_id: str, error: AppError) -> AppError:
-        """Return the error to report. If the file differs from the one that the household downloaded first, say so."""
+        """Return the error to report, which says so if the file differs from the household's first download."""
         record = self._ledger[download_id]
         codes = ("download_other_file", "download_other_size")
         if record.hash_from != "household" or error.reason.code not in codes:
@@ -352,7 +352,8 @@ class Downloads:
         self._ledger.stopped(download_id)
 
     def _name_on_shelf(self, record: Record) -> str | None:
-        """Return the name under which the downloaded file is on the shelf, preferably its original name, or None."""
+        """Return the name of the downloaded file on the shelf, preferably its original name, or None if it is not
+        there."""
         path = self._ledger.book.final_path(record).absolute()
         if not whole_bytes(path):
             return None

@@ -1,7 +1,7 @@
 """Copies of whole models between machines of a household, if the owner allows them.
 
 A model is requested by the SHA-256 of its file, so that no machine can list the models of another. A file is sent
-only if its hash was verified or computed when it was downloaded, copied or imported. The receiver verifies it
+only if this machine verified or computed its hash during a download, copy or import. The receiver verifies the hash
 again.
 """
 
@@ -62,7 +62,7 @@ FilesByHash = Callable[[Sequence[str]], dict[str, tuple[Path, ...]]]
 
 @dataclass(slots=True)
 class OutgoingModel:
-    """A model that is being sent, with the progress over all of its files."""
+    """A model that is being sent, and the progress over all of its files."""
 
     machine: str  # name of the receiving machine
     model: str
@@ -73,8 +73,7 @@ class OutgoingModel:
 class ModelServer:
     """The routes that send models. The listener has already checked that the requester is a member and a host.
 
-    called: returns the name of the model with this first file.
-    changed: called when the progress changes.
+    name_of: returns the name of the model that starts with this file. changed: called when the progress changes.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class ModelServer:
         self._now: OutgoingModel | None = None
 
     def snapshot(self) -> OutgoingCopy | None:
-        """Return the copy in progress."""
+        """Return the copy that is being sent."""
         return OutgoingCopy(**asdict(self._now)) if self._now else None
 
     @property
@@ -108,15 +107,15 @@ class ModelServer:
         return made
 
     async def _held(self, request: web.Request) -> web.Response:
-        """Respond with the file sizes of the requested models that this machine has."""
+        """Respond with the file sizes of those requested models that this machine has."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
         hashes = decode(raw, RequestedHashes)
         sizes = await asyncio.to_thread(self._sizes, hashes) if self._choices.now.share_models else {}
         return web.json_response({"held": sizes})
 
     async def _pinned(self, request: web.Request) -> web.Response:
-        """Respond with the pin of this machine's first download of a file, or `null`. Works even if models are not
-        shared."""
+        """Respond with the pin that this machine saved when it first downloaded a file, or `null`. Works even if
+        models are not shared."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
         repository, file = decode(raw, tuple[str, str])
         pin = await asyncio.to_thread(self._pin, repository, file)
@@ -150,7 +149,7 @@ class ModelServer:
                 self._changed()
 
     def _progress_at(self, member: Member, paths: Sequence[Path], number: str) -> OutgoingModel:
-        """Return the progress at the start of a file, when the preceding files have been sent."""
+        """Return the progress at the start of this file, counting the preceding files as sent."""
         sizes = [_size(path) for path in paths]
         before = sum(sizes[: int(number)])
         return OutgoingModel(member.name, self._name_of(paths[0]), before, sum(sizes))
@@ -184,8 +183,8 @@ class ModelServer:
             file.close()
 
     async def _chunks(self, file: BinaryIO, start: int, total: int) -> AsyncGenerator[bytes, None]:
-        """Yield the content of the file. Raises ConnectionError, which closes the connection, if sharing is turned off
-        or the file has become shorter."""
+        """Yield the content of the file. If sharing is turned off or the file has become shorter, raise
+        ConnectionError, which closes the connection."""
         file.seek(start)
         while start < total:
             chunk = await run_to_completion(lambda: file.read(CHUNK_BYTES))
@@ -196,7 +195,7 @@ class ModelServer:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file, or 0 if it has just disappeared. Opening the file then reports that."""
+    """Return the size of a file, or 0 if it has just disappeared. Opening it then reports the error."""
     with suppress(OSError):
         return path.stat().st_size
     return 0
@@ -211,19 +210,19 @@ async def _taken(answer: web.StreamResponse, chunk: bytes) -> None:
 
 
 class HeldFiles(msgspec.Struct, frozen=True):
-    """The requested models that a machine has: the sizes of their files by SHA-256."""
+    """The requested models that a machine has: maps each SHA-256 to file sizes."""
 
     held: Annotated[dict[str, Annotated[list[Size], Meta(max_length=4096)]], Meta(max_length=256)]
 
 
 class PinReply(msgspec.Struct, frozen=True):
-    """The pin of a file's first download on another machine."""
+    """The pin that another machine saved when it first downloaded a file."""
 
     pin: Pin | None
 
 
 class PeerCopies:
-    """Asks the connected machines for copies and pins."""
+    """Asks the connected machines for copies of models and for pins."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -254,7 +253,7 @@ class PeerCopies:
         return [(link, _client(member, link)) for member, link in there if member]
 
     def is_near(self, machine: str) -> bool:
-        """Return whether there is a link to the machine."""
+        """Return whether this machine has a link to `machine`."""
         return machine in self._network.links
 
     def files_of(self, record: Record) -> MemberFiles:
@@ -264,7 +263,7 @@ class PeerCopies:
 
 @dataclass(frozen=True, slots=True)
 class MemberPlace:
-    """The machine that a copy comes from, with the reason codes for its absence."""
+    """The machine that a copy comes from, and the reason codes to report while it is unreachable."""
 
     host: str
 
@@ -282,7 +281,7 @@ class MemberFiles:
 
     @asynccontextmanager
     async def opened(self, file: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
-        """Open a file at position `start`. The token is not sent to members."""
+        """Open a file at position `start`. The token is ignored, because it is never sent to members."""
         machine = self._machine()
         number = part_names(self._record.file).index(file.file)
         headers = {"Range": f"bytes={start}-"} if start else {}
@@ -325,7 +324,7 @@ def _client(member: Member, link: PeerLink) -> GuestClient:
 
 
 def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[FileFacts, int]:
-    """Return the size of the file and the position at which the response begins. Raises Refused."""
+    """Return the total size of the file and the position at which the response starts. Raises Refused."""
     begins, total = 0, answer.content_length
     if answer.status == 206:
         match = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))

@@ -56,11 +56,12 @@ MAX_QUERY = 200
 
 
 class HouseholdPins:
-    """The pins of models whose hash the catalog does not list, from the first download on any machine of the
-    household.
+    """The pins of models whose hash the catalog does not list. The first machine of the household to download a model
+    pins it.
 
     ask_others: asks the other machines.
-    note: reports a damaged list of this machine once. The damaged file stays until the user restores or deletes it.
+    note: reports once that this machine's list of pins is damaged. The damaged file stays until the user restores or
+        deletes it.
     """
 
     def __init__(
@@ -70,12 +71,12 @@ class HouseholdPins:
         self._is_told = False
 
     async def report_damage(self) -> None:
-        """Report a damaged list early, before a download needs it."""
+        """Report a damaged list before a download needs it."""
         await asyncio.to_thread(self.own_pin, "", "")
 
     async def of(self, repository: str, file: str) -> Pin | None:
-        """Return the pin from this machine's first download of a file, or else another machine's. Raises Damaged if
-        this machine's list is damaged and no other machine has a pin."""
+        """Return this machine's pin of a file, or else another machine's. Raises Damaged if this machine's list is
+        damaged and no other machine has a pin."""
         try:
             mine = await asyncio.to_thread(self._pins.of, repository, file)
         except Damaged as error:
@@ -86,7 +87,7 @@ class HouseholdPins:
         return mine or await self._others(repository, file)
 
     def own_pin(self, repository: str, file: str) -> Pin | None:
-        """Return the pin from this machine's first download of a file, to answer another machine. Reads the disk."""
+        """Return this machine's pin of a file, as the reply to another machine. Reads the disk."""
         try:
             return self._pins.of(repository, file)
         except Damaged as error:
@@ -109,7 +110,7 @@ class HouseholdPins:
 
 
 class ModelSources:
-    """The services that find and obtain models."""
+    """The services that find, download and copy models."""
 
     def __init__(
         self,
@@ -154,7 +155,7 @@ class ModelSources:
             group.create_task(self.folder.run(), name="watch the models folder")
 
     async def catalog(self) -> Catalog:
-        """Return the catalog that ships with the app. No server is asked."""
+        """Return the catalog that ships with the app. Uses no network."""
         known = await asyncio.to_thread(load_catalog)
         on_shelf = await asyncio.to_thread(self._by_hash)
         return Catalog(known.made, [self._catalog_model(offer, on_shelf) for offer in known.models])
@@ -170,7 +171,7 @@ class ModelSources:
         return HubSearch(hub.host, [models.HubModel(**_hub_facts(match, hub)) for match in matches])
 
     async def files(self, repository: str) -> HubListing:
-        """Return the GGUF files of one repository. Raises AppError."""
+        """Return the GGUF files of a repository on the hub. Raises AppError."""
         hub, token = Hub.of(), await self._tokens.get()
         self._contacted()
         listing = await online.list_files(hub, repository, token)
@@ -196,7 +197,7 @@ class ModelSources:
         return [MachineRef(holder.machine, holder.name) for holder in holders]
 
     def complete_files(self, hashes: Collection[str]) -> dict[str, tuple[Path, ...]]:
-        """Return the files of those downloaded or imported models that have these hashes. Reads the disk."""
+        """Return the files of the downloaded or imported models with these hashes. Reads the disk."""
         files: dict[str, tuple[Path, ...]] = {}
         for entry in self.shelf.entries():
             path = Path(entry.path)
@@ -236,7 +237,7 @@ class ModelSources:
     # origins of the models on the shelf
 
     def with_origin(self, entry: Entry, described: ShelfModel) -> ShelfModel:
-        """Return a model on the shelf with its origin and whether its file still exists. Reads the disk."""
+        """Return the description of a model with its origin and whether its file still exists. Reads the disk."""
         path = Path(entry.path)
         is_own = self.downloads.downloaded_hash(path) is not None
         sha256 = self._hash_of(entry)
@@ -254,8 +255,8 @@ class ModelSources:
         )
 
     async def forget(self, entry: Entry) -> int | None:
-        """Delete the file of a model that is removed from the shelf, if it was downloaded here. Return the bytes
-        freed, or None if the file stays."""
+        """Delete the file of a removed model if it was downloaded by this app. Return the bytes freed, or None if the
+        file is kept."""
         path = Path(entry.path)
         if not self.downloads.downloaded_hash(path) or self.shelf.why_away(path):
             return None
@@ -273,13 +274,13 @@ class ModelSources:
         self.last_contact = time.time()
 
     def _by_hash(self) -> dict[str, str]:
-        """Return the names of downloaded and imported models on the shelf by the SHA-256 of their files."""
+        """Return the names of downloaded and imported models on the shelf, by the SHA-256 of their files."""
         names = ((self._hash_of(entry), entry.name) for entry in self.shelf.entries())
         return {sha256: name for sha256, name in names if sha256}
 
     def _hash_of(self, entry: Entry) -> str | None:
-        """Return the hash by which the catalog and all machines identify the model, or None if it is unknown. Reads
-        the disk."""
+        """Return the hash that identifies the model in the catalog and on all machines, or None if unknown. Reads the
+        disk."""
         return self.downloads.downloaded_hash(Path(entry.path)) or self.shelf.whole_hash(entry)
 
     def _catalog_model(self, offer: OfferedModel, on_shelf: dict[str, str]) -> CatalogModel:

@@ -1,4 +1,4 @@
-"""The models folder: its location, whether it is reachable, and moves to another folder."""
+"""The models folder: its location, its availability, and its move to another folder."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class FolderServices:
 
 
 class Move:
-    """One move of the models folder. Models that have not been moved yet remain usable in their old folder."""
+    """A move of the models folder. Models that have not been moved yet remain usable in the old folder."""
 
     def __init__(self, services: FolderServices, *, whole: bool) -> None:
-        """Prepare a move. `whole` moves complete models too, otherwise only unfinished downloads move."""
+        """Prepare a move. If `whole` is set, complete models move too; otherwise only unfinished downloads move."""
         self._services, self._whole = services, whole
         self.name, self.waits_for = "", ""
         self.given_up: set[Path] = set()  # former folders that are empty now
@@ -79,7 +79,7 @@ class Move:
         )
 
     async def run(self) -> None:
-        """Move everything. If canceled, stop at once without losing a model. Raises AppError."""
+        """Move everything. If canceled, stop immediately without losing a model. Raises AppError."""
         every = await asyncio.to_thread(self._services.downloads.book.in_other_folders)
         parts = [item for item in every if item.is_part]
         whole = [item for item in every if not item.is_part] if self._whole else []
@@ -131,14 +131,14 @@ class Move:
         self._services.changed()
 
     def _check_room(self, held: StoredModel) -> None:
-        """Check the free space before moving an item, because the disk may have filled up. Raises AppError."""
+        """Check the free space before moving a model, because the disk may have filled up. Raises AppError."""
         services, folder = self._services, self._services.folders.now
         services.downloads.book.ensure(folder)
         if not same_disk(held.path, folder):
             check_room(folder, held.n_bytes, services.disk)
 
     async def _until_unloaded(self, path: Path) -> None:
-        """Wait until the model with this file is unloaded."""
+        """Wait until the model that uses this file is unloaded."""
         try:
             while name := await asyncio.to_thread(self._user_of, path):
                 self.waits_for = name
@@ -148,7 +148,7 @@ class Move:
             self.waits_for = ""
 
     def _user_of(self, path: Path) -> str | None:
-        """Return the name of a loaded model that may read this file, or None."""
+        """Return the name of a loaded model that may use this file, or None."""
         used = self._services.in_use()
         entries = self._services.shelf.entries() if used else ()
         mine = (entry for entry in entries if entry.model.id in used and self._is_of(entry, path))
@@ -168,7 +168,7 @@ class Move:
             raise BadInput("models_move_left", path=str(path), why=os_cause(error)) from error
 
     def _tidy(self) -> None:
-        """Stop using the former folders that are empty."""
+        """Remove empty former folders from the list."""
         folders = self._services.folders
         for folder in folders.all:
             if folder not in (folders.now, folders.own):
@@ -189,7 +189,7 @@ def check_room(folder: Path, n_bytes: int, disk: Disk) -> None:
 
 
 def same_disk(first: Path, other: Path) -> bool:
-    """Return whether renaming is enough to move files, according to the operating system."""
+    """Return whether files can be moved between these folders by renaming, according to the operating system."""
     try:
         return first.stat().st_dev == nearest_existing(other).stat().st_dev
     except OSError:
@@ -202,7 +202,7 @@ def nearest_existing(folder: Path) -> Path:
 
 
 class ModelsFolder:
-    """The models folder of a node. `run` checks which folders are reachable and continues an unfinished move."""
+    """The models folder of a node. `run` monitors which folders are reachable and continues an unfinished move."""
 
     def __init__(self, services: FolderServices, choices: SettingsStore, root: Path) -> None:
         self._services, self._choices, self._root = services, choices, root
@@ -230,7 +230,7 @@ class ModelsFolder:
                 await self._look()
 
     def snapshot(self) -> ModelsFolderState:
-        """Return the folder, and the models in former folders, without reading a disk."""
+        """Return the folder and the models in former folders, without reading the disk."""
         folders, away = self._folders, self._folders.unreachable
         reason = away.get(folders.now)
         return ModelsFolderState(
@@ -259,15 +259,15 @@ class ModelsFolder:
         return ModelsFolderRoom(**known, free_bytes=free, room_bytes=room_bytes(free))
 
     async def preview(self, path: str) -> FolderChoice:
-        """Return the effect of choosing this folder, without changing anything. Raises AppError."""
+        """Return what choosing this folder would do, without changing anything. Raises AppError."""
         return await asyncio.to_thread(self._judge, path)
 
     async def choose(self, path: str, *, move: bool, new: bool = False) -> ModelsFolderRoom:
         """Use this folder ("" for the default folder) for new files, and move unfinished downloads there. Raises
         AppError.
 
-        move: also move the complete models, which otherwise remain usable in their old folder.
-        new: create the folder if it does not exist.
+        move: also move complete models. Otherwise they remain usable in their old folder. new: create the folder if
+        it does not exist.
         """
         await self._begun.wait()
         async with self._request_lock:
@@ -303,8 +303,8 @@ class ModelsFolder:
             return await self.state()
 
     async def stop(self) -> ModelsFolderRoom:
-        """Stop the move. Models that were moved stay in the new folder, the others in the old one. A partial copy is
-        deleted."""
+        """Stop the move. Models that were moved stay in the new folder, and the others in the old one. A partial copy
+        is deleted."""
         async with self._request_lock:
             if self._move is not None and self._task is not None:
                 self._task.cancel()
@@ -344,7 +344,7 @@ class ModelsFolder:
         await self._ended(why)
 
     async def _ended(self, why: Reason | None = None) -> None:
-        """Record that the move has ended. `why` is reported if the move can be continued."""
+        """Record that the move has ended. `why` is the reason to report if the move can be continued."""
         given_up = self._move.given_up if self._move else set[Path]()
         held = await asyncio.to_thread(self._former_in_use, given_up)
         try:
@@ -399,12 +399,12 @@ class ModelsFolder:
             check_room(folder, copied, self._services.disk)
 
     def _held(self, folder: Path) -> list[StoredModel]:
-        """Return the models that a move to that folder would transfer."""
+        """Return the models that would be moved to this folder."""
         near = (near_folder for near_folder in self._folders.all if near_folder not in self._folders.unreachable)
         return [held for former_folder in near if former_folder != folder for held in stored_models(former_folder)]
 
     async def _look(self) -> None:
-        """Check which folders are reachable, report changes, and resume downloads that waited for a folder."""
+        """Check which folders are reachable, report changes, and resume downloads that were waiting for a folder."""
         async with self._look_lock:  # concurrent checks would mistake each other's thread for a hung one
             await self._look_at_all()
 
@@ -426,8 +426,8 @@ class ModelsFolder:
             self._services.changed()
 
     async def _look_at(self, folder: Path) -> tuple[Reason | None, tuple[int, int]]:
-        """Return why a folder is unreachable, and the number and total size of its models. Uses a separate thread,
-        which may hang with the disk."""
+        """Return the reason if a folder is unreachable, and the number and total size of its models. Uses a separate
+        thread, which hangs if the disk hangs."""
         away = Reason("models_folder_away", {"folder": str(folder)})
         known = self._elsewhere.get(folder, (0, 0))
         if (before := self._looks.get(folder)) and not before.is_set():
@@ -460,7 +460,7 @@ class ModelsFolder:
                 sweep_unfinished(folder)
 
     def _repair_shelf(self) -> None:
-        """Update the shelf after a move that was interrupted between moving a file and recording its new path."""
+        """Update the paths on the shelf if a move was interrupted before it could record the new path of a file."""
         folders, shelf = self._folders, self._services.shelf
         for entry in shelf.entries():
             path = Path(entry.path)
@@ -475,12 +475,12 @@ class ModelsFolder:
 
 
 def room_bytes(free: int | None) -> int | None:
-    """Return the bytes of free space that a download may use, or None if unknown."""
+    """Return how much of the free space a download may use, in bytes, or None if the free space is unknown."""
     return None if free is None else max(0, free - LEFT_FREE_BYTES)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], result: object) -> None:
-    """Set the result unless nothing waits for it anymore. Called from a thread."""
+    """Set the result unless nothing awaits it anymore. Called from a thread."""
 
     def told() -> None:
         if not done.done():

@@ -25,7 +25,7 @@ class TransferRate:
             self._marks.popleft()
 
     def clear(self) -> None:
-        """Forget the byte counts, because the transfer has stopped or starts over."""
+        """Forget the byte counts, because the transfer has stopped or restarted."""
         self._marks.clear()
 
     def bytes_per_s(self) -> int | None:
@@ -39,6 +39,6 @@ class TransferRate:
         return int(max(0, last - first) / max(now - began, LEAST_SECONDS))
 
     def seconds_left(self, rest_bytes: int) -> int | None:
-        """Return the expected time for the remaining bytes in seconds, or None if it is unknown."""
+        """Return the expected number of seconds until the remaining bytes have arrived, or None if unknown."""
         speed = self.bytes_per_s()
         return round(max(0, rest_bytes) / speed) if speed else None

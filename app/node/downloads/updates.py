@@ -1,4 +1,4 @@
-"""The check for a newer release, on request or, if the owner chose that, once a day.
+"""The check for a newer release, which runs on request or, if the owner enables that, once a day.
 
 Only the server named in the build is contacted, never a machine of the household. Nothing is downloaded.
 """
@@ -48,7 +48,7 @@ _ADDRESS = re.compile(r"https://github\.com/([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRepository:
-    """The repository of the releases, and the addresses of the service that hosts it. Tests use other addresses."""
+    """The repository of the releases, and the URLs of the service that hosts it. Tests use other URLs."""
 
     repository: str  # OWNER/NAME
     api: str = "https://api.github.com"
@@ -56,12 +56,12 @@ class ReleaseRepository:
 
     @property
     def latest(self) -> str:
-        """Return the API address of the newest release."""
+        """The API URL of the newest release."""
         return f"{self.api}/repos/{self.repository}/releases/latest"
 
     @property
     def page(self) -> str:
-        """Return the address of the web page that lists all releases."""
+        """The URL of the web page that lists all releases."""
         return f"{self.web}/{self.repository}/releases"
 
     @property
@@ -71,7 +71,7 @@ class ReleaseRepository:
 
 
 def find_release_repository(urls: Iterable[str]) -> ReleaseRepository | None:
-    """Find the release repository in the project's URLs. Each is a line of the package metadata such as `Repository,
+    """Find the release repository among the project URLs in the package metadata, which have the form `Repository,
     https://…`."""
     for line in urls:
         label, _, address = line.partition(",")
@@ -82,7 +82,7 @@ def find_release_repository(urls: Iterable[str]) -> ReleaseRepository | None:
 
 
 def release_repository() -> ReleaseRepository | None:
-    """Return the release repository of this build, or None if the build names none."""
+    """Return the release repository of this build, or None if the build does not name one."""
     try:
         return find_release_repository(metadata.metadata("poolhouse").get_all("Project-URL") or ())
     except metadata.PackageNotFoundError:
@@ -90,7 +90,7 @@ def release_repository() -> ReleaseRepository | None:
 
 
 class Release(msgspec.Struct, frozen=True):
-    """The newest release as described by the service. Other fields are ignored."""
+    """The newest release as described by the hosting service. Unknown fields are ignored."""
 
     tag_name: Annotated[str, Meta(min_length=1, max_length=100)]
     html_url: Annotated[str, Meta(max_length=500)] = ""
@@ -106,7 +106,7 @@ class SavedCheck(msgspec.Struct, frozen=True):
 
 
 class Updates:
-    """Checks `place` for a newer release. `place` is None if the build names no release repository."""
+    """Checks `place` for a newer release. `place` is None if the build does not name a release repository."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Updates:
         self._asking = asyncio.Lock()
 
     async def run(self) -> None:
-        """Check once a day until canceled, as long as the owner wants that."""
+        """Check once a day until canceled, while the owner has enabled it."""
         while True:
             if self.is_due():
                 try:
@@ -131,7 +131,7 @@ class Updates:
             await asyncio.sleep(LOOK_SECONDS)
 
     def is_due(self) -> bool:
-        """Return whether a daily check is due. After the clock has been set back, a check is always due."""
+        """Return whether a daily check is due. A check is always due if the clock was set back."""
         if self.place is None or not self._daily():
             return False
         return not 0 <= self._now() - self._kept.asked < DAY_SECONDS
@@ -175,7 +175,7 @@ class Updates:
         return [web.get("/updates", state), web.post("/updates", check)]
 
     async def _keep(self, kept: SavedCheck) -> None:
-        """Save the result. If writing fails, keep it in memory."""
+        """Save the result to disk. If that fails, keep it in memory only."""
         self._kept = kept
         try:
             content = msgspec.json.encode(kept)
@@ -211,7 +211,7 @@ async def _newest(place: ReleaseRepository) -> Release | None:
 
 
 def _version(release: Release | None, place: ReleaseRepository) -> str:
-    """Return the release's version in normalized form, or "" if there is no release. Raises Unreachable."""
+    """Return the release's version in normalized form, or "" if `release` is None. Raises Unreachable."""
     if release is None:
         return ""
     try:
@@ -221,7 +221,7 @@ def _version(release: Release | None, place: ReleaseRepository) -> str:
 
 
 def _page(release: Release | None, place: ReleaseRepository) -> str:
-    """Return the page of the release if it is on the expected site, otherwise the page of all releases."""
+    """Return the URL of the release if it is on the expected site, otherwise the page of all releases."""
     theirs = release.html_url if release else ""
     return theirs if theirs.startswith(f"{place.page}/") else place.page
 

@@ -1,1 +1,1 @@
-"""The lender's side: the owner's rules, requests to open stages, uploads of layers, and sleep."""
+"""Lending: the owner's rules, the requests of hosts to open stages, uploads of layers, and sleep."""

@@ -1,4 +1,4 @@
-"""The owner's control of lending: the rules, manual pauses, and the loop that enforces both."""
+"""The owner's control over lending: rules, manual pauses, and the loop that enforces them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class MemoryRules:
         self.chosen_bytes, self.limit_bytes = chosen_bytes, limit_bytes
 
     def check(self, chosen_bytes: int) -> None:
-        """Raise BadInput for a value that this machine can never provide or that is obviously a mistake."""
+        """Raise BadInput for a value that exceeds this machine's memory or is too small to be useful."""
         if 0 < chosen_bytes < LEAST_BYTES:
             raise BadInput("lend_too_little", asked_bytes=chosen_bytes, least_bytes=LEAST_BYTES)
         total = self._memory().total_bytes
@@ -99,10 +99,9 @@ class MemoryRules:
             raise BadInput("lend_more_than_there", asked_bytes=chosen_bytes, total_bytes=total)
 
     def room(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> LendableMemory:
-        """Return the current memory, from which the policy computes what other hosts may use.
+        """Return the state of the memory, from which the policy computes how much other hosts may use.
 
-        used_bytes: promised to other hosts.
-        unloaded_bytes: promised but still counted as free by the system.
+        used_bytes: promised to other hosts. unloaded_bytes: promised but still counted as free by the system.
         own_bytes: used by this machine's own models.
         """
         now = self._now()
@@ -113,10 +112,10 @@ class MemoryRules:
         )
 
     def own_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
-        """Return the total bytes that this machine's own models may use, including those that they use now.
+        """Return the total bytes that this machine's own models may use, including the bytes that they already use.
 
         The arguments are those of `room`. Memory used by other hosts is subtracted only once: from the limit if
-        there is one, otherwise the free memory already excludes it.
+        there is one; otherwise the free memory already excludes it.
         """
         if self.limit_bytes:  # the owner set the limit, so it applies regardless of the free memory
             limit = min(self.limit_bytes, self._memory().total_bytes)
@@ -124,8 +123,8 @@ class MemoryRules:
         return self._without_limit(unloaded_bytes, own_bytes)
 
     def past_limit_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int | None:
-        """Return by how much `own_bytes` would grow without the limit, or None if there is no limit below this
-        machine's memory.
+        """Return by how much `own_bytes` would grow without the limit, or None if no limit below this machine's total
+        memory is set.
 
         The arguments are those of `room`.
         """
@@ -135,8 +134,7 @@ class MemoryRules:
         return max(0, self._without_limit(unloaded_bytes, own_bytes) - limited)
 
     def spare_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
-        """Return the bytes that could still be loaded for this machine's own user. The arguments are those
-        of `room`."""
+        """Return how many more bytes could be loaded for this machine's own user. The arguments are those of `room`."""
         most = self.own_bytes(used_bytes, unloaded_bytes, own_bytes)
         return max(0, min(most - own_bytes, self._now().free_bytes - unloaded_bytes))
 
@@ -150,13 +148,14 @@ class MemoryRules:
 
 
 def own_uses(model_manager: ModelManager, me: MachineId) -> tuple[int, int]:
-    """Return how many bytes of this machine its own models use or will use, and how many of them are not loaded yet."""
+    """Return how many bytes of this machine its own models use or will use, and how many of these are not loaded yet.
+    """
     (own, comes), (vectors, vectors_come) = model_manager.loaded.uses(me), model_manager.embeddings.uses()
     return own + vectors, comes + vectors_come
 
 
 class LentStages(Protocol):
-    """The use of this machine by other hosts, implemented by app/node/lending/lending_service.py."""
+    """The stages that other hosts run on this machine, implemented by app/node/lending/lending_service.py."""
 
     def borrowers(self) -> Set[MachineId]: ...
     def quiet_s(self) -> float: ...
@@ -165,11 +164,10 @@ class LentStages(Protocol):
 
 
 class LendingPolicy:
-    """Decides how much may be lent now, and takes the rest back. Lending is off until `begin`.
+    """Decides how much memory may be lent now, and reclaims the excess. Lending is off until `begin`.
 
-    uses: returns the bytes promised to other hosts, those reserved but not loaded yet, and those of this machine's
-        own models.
-    pace: limits what this machine sends and receives.
+    uses: returns the bytes promised to other hosts, the bytes reserved but not loaded yet, and the bytes of this
+    machine's own models. pace: limits how fast this machine sends and receives.
     """
 
     def __init__(
@@ -201,7 +199,7 @@ class LendingPolicy:
         return self._choices.now.lending
 
     async def begin(self, borrowed: LentStages) -> None:
-        """Resume an earlier pause, and read the sensors for the first time."""
+        """Restore an earlier pause, and read the sensors for the first time."""
         self._borrowed = borrowed
         self._pace.limit(self.rules.link_mbit)
         pause, now_s = self._choices.now.pause, time.monotonic()
@@ -217,7 +215,7 @@ class LendingPolicy:
             tasks.create_task(self._keep_looking(), name="watch the lent layers")
 
     def lent_bytes(self) -> int:
-        """Return the total bytes that other hosts may use, given the current memory."""
+        """Return the total bytes that other hosts may currently use."""
         verdict = self._verdict_now()
         lends = isinstance(self.state, Ready | Working) and self._household.rights.may_lend()
         if lends and isinstance(verdict, Allowed) and verdict.has(PROCESSOR):
@@ -225,17 +223,17 @@ class LendingPolicy:
         return 0
 
     def threads(self) -> int:
-        """Return the number of processor threads for a run of another host's layers. 0 means all threads."""
+        """Return the number of processor threads that another host's layers may use. 0 means all threads."""
         return self.rules.threads
 
     def require(self) -> None:
-        """Raise Refused with the reason if nothing new may begin here."""
+        """Raise Refused with the reason if no new work may begin here."""
         why = self.reason()
         if why is not None:
             raise Refused(why.code, **why.facts)
 
     def reason(self) -> Reason | None:
-        """Return why nothing is lent now, or soon will not be, or None."""
+        """Return the reason why lending is stopped or is about to stop, or None."""
         return reason_of(self.state) or self._denial(self._verdict_now())
 
     def watts(self) -> int | None:
@@ -248,7 +246,7 @@ class LendingPolicy:
         return tuple(sorted(self._borrowed.borrowers()))
 
     def hottest_c(self) -> int | None:
-        """Return the processor's temperature in whole degrees Celsius, or None if the system does not report it."""
+        """Return the processor's temperature in whole degrees Celsius, or None if the system does not report one."""
         seen = self._senses.hottest_c
         return None if seen is None else round(seen)
 
@@ -259,7 +257,7 @@ class LendingPolicy:
     # requests of the owner
 
     async def change(self, order: requests.ChangeLending) -> LendingState:
-        """Change the rules with immediate effect. Raises BadInput, or DoesNotFit if they cannot be saved."""
+        """Change the rules, effective immediately. Raises BadInput, or DoesNotFit if they cannot be saved."""
         changes = {
             field: value for field in order.__struct_fields__ if (value := getattr(order, field)) is not msgspec.UNSET
         }
@@ -287,8 +285,8 @@ class LendingPolicy:
         return self.full_state()
 
     async def pause(self, seconds: float | None, at_once: bool) -> LendingState:
-        """Pause for some seconds, or until resumed if None. If `at_once`, kill the workers and wait until they have
-        ended."""
+        """Pause for `seconds`, or until resumed if None. If `at_once` is set, kill the workers and wait until they
+        have ended."""
         now_s = time.monotonic()
         until_s = None if seconds is None else now_s + seconds
         why, deadline_s = (STOPPED, now_s) if at_once else (OWNER, now_s + self.rules.drain_s)
@@ -304,18 +302,18 @@ class LendingPolicy:
         return self.full_state()
 
     async def resume(self) -> LendingState:
-        """End a manual pause. The rules then decide again."""
+        """End a manual pause. From then on, the rules decide."""
         self._step(Resume())
         await self._keep_pause(None)
         await self._afresh()
         return self.full_state()
 
     async def leave(self, why: Reason = QUIT) -> None:
-        """Announce to the hosts with layers here that this computer is about to sleep, or that it or the node is about
-        to stop. Return when no answer needs the layers anymore, or after a few seconds.
+        """Tell the hosts with layers here that this computer is about to sleep or stop, or that the node is about to
+        stop. Return when no answer needs the layers anymore, or after a few seconds.
 
-        A host that still needs the layers is then told that its run has ended. If it only lost the link, it would
-        wait for this machine to return.
+        Hosts that still need their layers are then told that their runs have ended. If a host only lost the link,
+        it would wait for this machine to return.
         """
         self._leaves = why
         self._judge()
@@ -330,14 +328,14 @@ class LendingPolicy:
                     await self._borrowed.stop_now(why)
 
     def _is_needed(self) -> bool:
-        """Return whether an answer still uses the layers here while this computer is leaving."""
+        """Return whether an answer still uses the layers here while this computer is about to stop."""
         if self._leaves is None:  # the sleep or shutdown was canceled
             return False
         lent = self._borrowed
         return bool(lent.borrowers()) and (lent.is_answering() or lent.quiet_s() < COMPUTED_SECONDS)
 
     def stay(self) -> None:
-        """Resume lending after a sleep or a canceled shutdown. A node that is stopping stops anyway."""
+        """Resume lending after a sleep or a canceled shutdown. Has no effect if the node is quitting."""
         if self._leaves == QUIT:
             return
         self._leaves = None
@@ -345,7 +343,7 @@ class LendingPolicy:
         self._news.set()
 
     def snapshot(self) -> LendingSnapshot:
-        """Return the state of lending and the memory that is lent now."""
+        """Return the state of lending and how much memory is lent now."""
         lent, (used, _, _), why = self.lent_bytes(), self._uses(), self.reason()
         reason = why and with_figures(why, self._senses)
         room, now_s = self.memory.room(*self._uses()), time.monotonic()
@@ -370,8 +368,8 @@ class LendingPolicy:
         )
 
     def state_word(self) -> StateWord:
-        """Return the state in one word, for the window and other machines. It is "working" only while lent layers
-        compute."""
+        """Return the state in one word, for the window and other machines. It is "working" only while lent layers are
+        computing."""
         if not isinstance(self.state, Ready | Working):
             return state_word(self.state)
         if not (isinstance(self.state, Working) or self._uses()[0]):
@@ -379,7 +377,7 @@ class LendingPolicy:
         return "working" if self._borrowed.quiet_s() < QUIET_SECONDS else "lending"
 
     def full_state(self) -> LendingState:
-        """Return the state, the rules and the readings that the rules depend on, for `poolhouse lend`."""
+        """Return the state, the rules and the sensor readings that the rules depend on, for `poolhouse lend`."""
         senses, rules = self._senses, msgspec.to_builtins(self.rules)
         return LendingState(
             lending=self.snapshot(),
@@ -434,7 +432,7 @@ class LendingPolicy:
                 self._changed()
 
     async def _afresh(self) -> None:
-        """Apply the rules without regard to the last verdict, because the owner has just made a decision."""
+        """Apply the rules without regard to the last verdict, because the owner has just changed something."""
         self._verdict = None
         await self._sense()
         self._news.set()

@@ -1,4 +1,4 @@
-"""The service that lends: accepts the layers of hosts and runs them within the owner's rules."""
+"""The service that lends this machine: accepts layers from hosts and runs them within the owner's rules."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Send = Callable[[messages.Message], Awaitable[None]]
 
 
 def stage_request(order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads) -> RunOrder:
-    """Return the request to the stage host that opens an offered stage. Reads the stage file. Raises BadInput if the
+    """Return the request that opens an offered stage on the stage host. Reads the stage file. Raises BadInput if the
     host's message does not match its offer."""
     header = read_header(path)
     model = model_of(header, order.model, manifest.model_id)
@@ -114,18 +114,18 @@ def _layers(order: messages.OpenStage) -> Layers:
 
 
 class SlowUploadBudget:
-    """The total time that the slow uploads of each member may take. Many short uploads count like one long upload."""
+    """The total time that each member may spend on slow uploads. Many short uploads count like one long upload."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._waited_s: dict[MachineId, float] = {}
 
     def is_used_up(self, member: MachineId) -> bool:
-        """Return whether a member's budget is used up. Fast uploads renew it."""
+        """Return whether a member's budget is used up. Fast uploads restore it."""
         return self._waited_s.get(member, 0.0) > MOST_WAITED_S
 
     def charge_offer(self, member: MachineId) -> None:
-        """Charge for an offer of layers, whose bytes may never arrive."""
+        """Charge a member for an offer of layers, because the bytes may never arrive."""
         self._count(member, OFFER_S)
 
     async def charge_chunks(
@@ -152,9 +152,9 @@ class SlowUploadBudget:
 
 @dataclass(slots=True)
 class _Run:
-    """The layers that a host has here, from its request until their memory is freed.
+    """A host's layers on this machine, from the request until their memory is freed.
 
-    The stage file is protected from eviction for exactly as long as this record exists.
+    The stage file is protected from eviction while this record exists.
     """
 
     member: MachineId
@@ -168,7 +168,7 @@ class _Run:
         return self.opening is None or not self.opening.done()
 
     def is_renewed_by(self, member: Member, order: messages.OpenStage) -> bool:
-        """Return whether the same host requests the same run with a newer epoch."""
+        """Return whether the message is from the same host and requests the same run with a newer epoch."""
         same = msgspec.structs.replace(order, epoch=self.order.epoch) == self.order
         newer = order.epoch > self.order.epoch
         return self.member == member.id and not self.is_opening and same and newer
@@ -185,12 +185,12 @@ class LendingTerms(Protocol):
         ...
 
     def require(self) -> None:
-        """Raise Refused with the reason if nothing new may begin here."""
+        """Raise Refused with the reason if no new work may begin here."""
         ...
 
 
 class LendingService:
-    """Serves the requests of hosts within the limits of the owner, with one worker per run."""
+    """Serves the requests of hosts within the owner's limits. Each run has its own worker."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class LendingService:
 
     @property
     def machine(self) -> str:
-        """The name of this machine in the sentences that hosts read."""
+        """The name of this machine in messages that users of the hosts read."""
         return self.stage_host.machine
 
     @machine.setter
@@ -235,16 +235,16 @@ class LendingService:
 
     @property
     def unloaded_bytes(self) -> int:
-        """The promised bytes that the operating system still counts as free."""
+        """The bytes that are promised but that the operating system still counts as free."""
         return self.stage_host.unloaded_bytes
 
     def work(self) -> tuple[int, float]:
-        """Return the number of steps answered since the start, and the seconds for which the current step has been
+        """Return the number of steps answered since the start, and for how many seconds the current step has been
         computing."""
         return self.stage_host.progress()
 
     def busy(self) -> bool:
-        """Return whether layers are loading here or are in use by an answer."""
+        """Return whether layers are loading here or an answer is using them."""
         loading = any(run.is_opening for run in self._runs.values())
         return loading or self.stage_host.computed_within(ANSWER_GAP_SECONDS)
 
@@ -273,7 +273,7 @@ class LendingService:
                 return await self._offers.pieces(member.id, pipeline, sent)
 
     async def open(self, member: Member, order: messages.OpenStage, send: Send) -> None:
-        """Start to load an offered stage. The reply is StageReady or StageFailed."""
+        """Start loading an offered stage. The reply is StageReady or StageFailed."""
         pipeline = pipeline_id(order.pipeline)
         held = self._runs.get(pipeline)
         if held is not None and held.is_renewed_by(member, order):
@@ -290,19 +290,19 @@ class LendingService:
         run.opening = self._group.create_task(work, name=f"load layers for {member.name}")
 
     def require_expected(self, member: Member, pipeline: PipelineId) -> None:
-        """Raise Refused unless this host has that run here."""
+        """Raise Refused unless this run exists here and belongs to this host."""
         run = self._runs.get(pipeline)
         if run is None or run.member != member.id:
             raise Refused("lend_not_open")
         self.stage_host.get_open(pipeline)
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
-        """Serve frames until the host's channel ends."""
+        """Serve frames on the channel until the host closes it."""
         self.require_expected(member, pipeline)
         await self.stage_host.serve(pipeline, channel)
 
     async def close(self, member: MachineId, pipeline: PipelineId) -> None:
-        """Free these layers, whether they are loaded or still loading.
+        """Free the layers of a run, even while they are still loading.
 
         Once started, this continues even if the link to the host breaks.
         """
@@ -312,13 +312,14 @@ class LendingService:
             await asyncio.wait({self._give_back_soon(pipeline, run)})
 
     def close_soon(self, member: MachineId) -> set[asyncio.Task[None]]:
-        """Free all layers of a member that was removed or has restarted. Return the tasks that do so."""
+        """Start freeing all layers of a member that was removed or has restarted. Return the tasks."""
         self._offers.forget(member)
         runs = [(key, run) for key, run in self._runs.items() if run.member == member]
         return {self._give_back_soon(pipeline, run) for pipeline, run in runs}
 
     def host_connected(self, member: MachineId, instance: str) -> set[asyncio.Task[None]]:
-        """Record a new link to a host. If the host has restarted, return the tasks that free its earlier layers."""
+        """Record a new link to a host. If the host has restarted, return the tasks that free the layers of its
+        previous run."""
         if (timer := self._unlinked.pop(member, None)) is not None:
             timer.cancel()
         before = self._instances.get(member, instance)
@@ -326,8 +327,8 @@ class LendingService:
         return self.close_soon(member) if before != instance else set()
 
     def host_disconnected(self, member: MachineId) -> None:
-        """Record that a host's link has closed, and free its layers after KEEP_S. The data connections of a hung host
-        can stay open forever, so they do not count."""
+        """Record that a host's link has closed, and free its layers after KEEP_S. Data connections are ignored,
+        because those of a hung host can stay open forever."""
         self._answering.discard(member)
         loop = asyncio.get_running_loop()
         if (timer := self._unlinked.pop(member, None)) is not None:
@@ -335,8 +336,8 @@ class LendingService:
         self._unlinked[member] = loop.call_later(KEEP_S, self.close_soon, member)
 
     def drop_former_hosts(self, members: Mapping[MachineId, Member]) -> None:
-        """Close the layers of members that are no longer hosts, and refuse their pending requests. Such members stay
-        connected and would otherwise wait until the requests time out."""
+        """Close the layers of members that are no longer hosts, and refuse their pending requests. These members stay
+        connected, so their requests would otherwise wait until they time out."""
         for member in members.values():
             if HouseholdRole.HOST in member.roles:
                 continue
@@ -352,22 +353,22 @@ class LendingService:
         return self.stage_host.quiet_s()
 
     def note_answering(self, member: MachineId, now: bool) -> None:
-        """Record whether a host has an answer in progress."""
+        """Record whether a host is generating an answer."""
         (self._answering.add if now else self._answering.discard)(member)
 
     def is_answering(self) -> bool:
-        """Return whether a connected host reports an answer in progress that uses the layers here."""
+        """Return whether a connected host reports that an answer in progress uses the layers here."""
         return not self._answering.isdisjoint(self.borrowers())
 
     async def stop_now(self, why: Reason) -> None:
-        """Kill all workers and tell each host why. Return when their memory is free."""
+        """Kill all workers and tell each host why. Return when the memory is free."""
         machine = self.stage_host.machine
         self._offers.close()
         reason = Reason("lend_taken_back", {"machine": machine, "why": why})
         await self.stage_host.stop_now(reason)
 
     def end(self) -> None:
-        """Abandon all loads and uploads, because the node is stopping."""
+        """Cancel all loads and uploads, because the node is stopping."""
         self._offers.close()
         for run in self._runs.values():
             if run.opening is not None:
@@ -377,7 +378,8 @@ class LendingService:
         self._executor.close()
 
     def _begin(self, member: Member, pipeline: PipelineId, order: messages.OpenStage, send: Send) -> _Run:
-        """Create the record of a new run. This function never awaits, so the next request already finds the record."""
+        """Create the record of a new run. This method never awaits, so the record exists before the next request is
+        handled."""
         _must_host(member)
         if pipeline in self._runs:
             raise Refused("lend_twice")
@@ -408,7 +410,7 @@ class LendingService:
         await _answer(send, answer)
 
     async def _renew(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
-        """Start a new epoch on loaded layers, for a host that replays its answers."""
+        """Start a new epoch on loaded layers, because the host replays its answers."""
         try:
             opened = await self.stage_host.renew(pipeline_id(order.pipeline), order.epoch)
             run.order = order
@@ -443,14 +445,14 @@ class LendingService:
         return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)
 
     def _require(self) -> None:
-        """Check that lending is allowed. The error names this machine, because the reply does not."""
+        """Raise Refused unless lending is allowed. The error names this machine, because the reply does not."""
         try:
             self._terms.require()
         except Refused as error:
             raise Refused("lender_said", machine=self.stage_host.machine, what=error.reason) from None
 
     def _disk_for(self, member: Member) -> AbstractAsyncContextManager[Callable[[], None]]:
-        """Pause this machine's own checks while a member uploads, unless the member's uploads have been too slow."""
+        """Pause this machine's sample checks while a member uploads, unless the member's uploads have been too slow."""
         if self._slow_budget.is_used_up(member.id):
             return nullcontext(lambda: None)
         return self._terms.spare_memory.reserve()
@@ -465,7 +467,7 @@ class LendingService:
         return self._group.create_task(self._give_back(pipeline, run), name="free layers")
 
     async def _give_back(self, pipeline: PipelineId, run: _Run) -> None:
-        """Stop loading the run, then close its worker, so that nothing uses its stage file anymore."""
+        """Stop loading the run and close its worker. After that, nothing uses its stage file."""
         try:
             if run.opening is not None:
                 run.opening.cancel()
@@ -478,13 +480,13 @@ class LendingService:
             self._drop(pipeline, run)
 
     def _ended(self, pipeline: bytes) -> None:
-        """Forget a run whose memory the stage host has freed for any reason."""
+        """Forget a run whose memory the stage host has freed, for whatever reason."""
         run = self._runs.get(PipelineId(pipeline))
         if run is not None:
             self._drop(PipelineId(pipeline), run)
 
     def _drop(self, pipeline: PipelineId, run: _Run) -> None:
-        """Forget a run that has no memory here anymore. Repeating this is harmless."""
+        """Forget a run that no longer occupies memory here. Repeating this is harmless."""
         if self._runs.get(pipeline) is run:
             del self._runs[pipeline]
             self._stages.release(run.offer.stage_id)

@@ -1,5 +1,4 @@
-"""Sleep: keeps this computer awake while it works, and warns the hosts with layers here before it sleeps or shuts
-down."""
+"""Keeps this computer awake while it works, and warns the hosts with layers here before it sleeps or shuts down."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ WHY = {PowerEvent.SLEEP: Reason("pause_sleep"), PowerEvent.SHUTDOWN: Reason("pau
 
 
 def is_needed(snapshot: Snapshot, battery: Battery | None) -> bool:
-    """Return whether sleep would interrupt work that someone is waiting for (UX.md TC6)."""
+    """Return whether going to sleep would interrupt work that someone is waiting for (UX.md TC6)."""
     if battery is not None and not battery.plugged:
         return False
     lending, answers, embedder = snapshot.node.lending.state, snapshot.answers, snapshot.embeds
@@ -57,14 +56,14 @@ class PowerPolicy(Protocol):
     """The part of the lending policy that reacts to power events, implemented by app/node/lending/lending_policy.py."""
 
     async def leave(self, why: Reason) -> None:
-        """Announce that this computer is about to stop, and wait a few seconds for the hosts that compute with it."""
+        """Announce that this computer is about to stop, and wait a few seconds for the hosts that use its layers."""
         ...
 
     def stay(self) -> None: ...
 
 
 async def handle_power_event(policy: PowerPolicy, event: PowerEvent) -> None:
-    """Act on a power event of the system."""
+    """Tell the policy about a power event of the operating system."""
     if event is PowerEvent.WAKE:
         policy.stay()
     else:

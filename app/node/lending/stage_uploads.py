@@ -1,4 +1,4 @@
-"""Uploads of layers to this machine: accepts the offers of hosts, reports missing pieces, and receives their bytes."""
+"""Uploads of layers to this machine: accepts offers from hosts, reports missing pieces, and receives them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\\/\s'\":]+){2,}")
 
 
 class BoundedExecutor:
-    """A thread pool for requests of other machines, so that they cannot occupy the threads that this node needs. At
-    most
-    `n_threads` calls run at the same time; further calls wait."""
+    """A thread pool for requests of other machines, which keeps them from blocking the threads that this node needs.
+    At most `n_threads` calls run at the same time; further calls wait."""
 
     def __init__(self, n_threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix=name)
@@ -48,7 +47,7 @@ class BoundedExecutor:
 
 @dataclass(slots=True)
 class StageOffer:
-    """Layers that a host has offered to place here."""
+    """Layers that a host has offered to upload."""
 
     member: MachineId
     manifest: Manifest
@@ -58,14 +57,14 @@ class StageOffer:
     idle: asyncio.TimerHandle | None = None
 
     def take_receiver(self) -> StageReceiver | None:
-        """Return the receiver, to write to it or close it, and stop the idle timer."""
+        """Remove and return the receiver, and stop the idle timer. The caller writes to the receiver or closes it."""
         if self.idle is not None:
             self.idle.cancel()
         taken, self.receiver, self.idle = self.receiver, None, None
         return taken
 
     def close(self) -> None:
-        """Stop waiting for pieces. Pieces that have arrived stay on the disk."""
+        """Stop waiting for pieces. Pieces that have arrived stay on disk."""
         receiver = self.take_receiver()
         if receiver is not None:
             receiver.close()
@@ -73,7 +72,7 @@ class StageOffer:
 
 @dataclass(slots=True)
 class _Turn:
-    """A lock for a member's offers and uploads, for which at most one call may wait."""
+    """A lock for the offers and uploads of one member. At most one call may wait for it."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: bool = False
@@ -120,7 +119,7 @@ class StageOffers:
             return msgspec.json.encode({"fetched_bytes": offer.fetched_bytes})
 
     def take(self, member: MachineId, pipeline: PipelineId, stage_id: str) -> StageOffer:
-        """Return the offer of a stage that is being opened, and forget it. Raises BadInput."""
+        """Remove and return the offer of a stage that is being opened. Raises BadInput."""
         offer = self._find(member, pipeline)
         if offer.stage_id != stage_id:
             raise BadInput("manifest_odd", what=Reason("manifest_mismatched"))
@@ -152,8 +151,8 @@ class StageOffers:
         return wants_to_json(receiver.wants)
 
     def _begin(self, manifest: Manifest) -> StageReceiver | None:
-        """Copy the pieces that other stages or the shelf contain. Return a receiver for the rest, or None if nothing
-        is missing. Runs in a thread."""
+        """Copy the pieces that other stages or the shelf contain. Return a receiver for the remaining pieces, or None
+        if none are missing. Runs in a thread."""
         donors = self._shelf.donors(frozenset(piece.sha256 for piece in manifest.pieces))
         receiver = self._stages.accept(manifest, donors)
         if receiver.wants:
@@ -168,7 +167,7 @@ class StageOffers:
         return offer
 
     def _make_way(self, member: MachineId, pipeline: PipelineId) -> None:
-        """Limit the number of a member's offers, because the member may never send or open them."""
+        """Drop old offers if a member has too many, because the member may never upload or open them."""
         there = self._offers.get(pipeline)
         if there is not None and there.member != member:
             raise Refused("lend_twice")
@@ -198,7 +197,7 @@ class StageOffers:
 
 
 def redacted_facts(reason: Reason, folder: Path) -> dict[str, Fact]:
-    """Return the facts of a reason for another machine, shortened and without paths of this machine."""
+    """Return the facts of a reason for another machine, shortened and without this machine's paths."""
     return reason.mapped(lambda name, fact: NEUTRAL.get(name) or _short(fact, folder)).facts
 
 

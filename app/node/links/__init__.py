@@ -1,1 +1,1 @@
-"""Links to other machines: how machines are discovered, and how links are measured, stored and reported."""
+"""Links to other machines: discovers machines, and measures, saves and reports the links."""

@@ -1,4 +1,4 @@
-"""Discovery of nearby machines: follows this computer's addresses, reports strangers, and describes problems."""
+"""Discovery of nearby machines: tracks this computer's addresses, reports strangers, and describes problems."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EVERY_IPV4, EVERY_ADDRESS = "0.0.0.0", "::"  # noqa: S104  compared, not bound
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryChoice:
-    """The owner's choices: whether discovery runs, the listening address, and additional interfaces to use."""
+    """The owner's choices: whether discovery runs, the address to listen at, and additional interfaces to use."""
 
     on: bool
     bind: str
@@ -48,15 +48,15 @@ class DiscoveryChoice:
 
 
 def choice_of(options: NodeOptions, saved: Settings) -> DiscoveryChoice:
-    """Combine the settings with the command-line options. Either can turn discovery off; the interfaces of both are
+    """Combine the settings with the command-line options. Either can turn discovery off. The interfaces from both are
     used."""
     extra = frozenset([*options.interfaces, *saved.interfaces])
     return DiscoveryChoice(options.discovery and saved.discovery, options.bind, extra)
 
 
 def open_listening_socket(options: NodeOptions, settings_file: Path) -> socket.socket:
-    """Open the listening socket for members, on the requested port or else on the port of the last start, which other
-    machines try first.
+    """Open the socket on which members connect. Without a requested port, try the last one first, because other
+    machines remember it.
 
     Raises Unreachable or BadInput.
     """
@@ -83,7 +83,7 @@ class DiscoveryService:
         self._discovery = Discovery(network.id[:ID_DIGITS], network.port, self._heard, self._is_member)
 
     async def run(self) -> None:
-        """Run discovery until canceled. If it is turned off, only follow this machine's own addresses."""
+        """Run discovery until canceled. If it is turned off, only track this machine's own addresses."""
         self._network.link_manager.hears = self.hears
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_always(self._watch), name="watch the network interfaces")
@@ -91,7 +91,7 @@ class DiscoveryService:
                 tasks.create_task(_always(self._discovery.run), name="discovery")
 
     def pairing_changed(self, device: str = "") -> None:
-        """Announce this machine's name only while the pairing window is open."""
+        """Update the announcements, which contain this machine's name only while the pairing window is open."""
         window = self._network.window
         if window is not None and not window.ended and window.seconds_left:
             name, port = clean_name(self._choices.now.name), window.address.port
@@ -100,17 +100,17 @@ class DiscoveryService:
             self._discovery.set_pairing_window(None, None)
 
     def members_changed(self) -> None:
-        """Report all nearby machines again, because some may have become members or strangers."""
+        """Report all nearby machines again, because a stranger may have become a member or vice versa."""
         for seen in self._near.values():
             self._tell(seen)
 
     @property
     def trouble(self) -> Reason | None:
-        """Return why discovery finds no machines or not all of them, or None if it has no problem."""
+        """Return why discovery finds only some machines or none, or None if there is no problem."""
         return self._discovery.trouble if self.choice.on and self._looked else None
 
     def hears(self, machine: MachineId) -> bool | None:
-        """Return whether announcements of a machine arrive here, or None if that cannot be known."""
+        """Return whether announcements from a machine arrive here, or None if this cannot be determined."""
         if not self.choice.on or not self._looked or not self._discovery.has_listened:
             return None
         return any(seen.is_of(machine) for seen in self._near.values())
@@ -120,7 +120,7 @@ class DiscoveryService:
         return DiscoveryState(self.choice.on, sentence(self.trouble), self.trouble)
 
     def check(self) -> Check:
-        """Return the check of discovery for the diagnostics."""
+        """Return the result of the discovery check for the diagnostics."""
         if not self.choice.on:
             cause = Reason("check_discovery_off")
             return Check("Discovery", None, cause, code="discovery_off")
@@ -150,7 +150,7 @@ class DiscoveryService:
         return any(machine.startswith(id16) for machine in self._network.members)
 
     async def _watch(self) -> None:
-        """Follow the addresses of this computer. The interfaces are read in full only if something has changed."""
+        """Track the addresses of this computer. The interfaces are read in full only after a change."""
         before: Glance | None = None
         while True:
             now = await asyncio.to_thread(_glance)
@@ -183,7 +183,7 @@ async def reach(network: Network, machine: Machine, address: str) -> DialAddress
 
 
 async def _always(work: Callable[[], Awaitable[None]]) -> None:
-    """Run a part of discovery, and restart it whenever it fails. The node works without it."""
+    """Run a part of discovery, and restart it whenever it fails. The node keeps working meanwhile."""
     while True:
         try:
             await work()
@@ -193,8 +193,7 @@ async def _always(work: Callable[[], Awaitable[None]]) -> None:
 
 
 def reachable_addresses(interfaces: Iterable[Interface], bind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the addresses at which a node that listens at `bind` can be reached, and one address per interface to
-    announce from."""
+    """Return the addresses of a node that listens at `bind`, and one address per interface to announce from."""
     if bind not in (EVERY_IPV4, EVERY_ADDRESS):
         return (bind,), (bind,)
     addresses: list[str] = []
@@ -216,7 +215,7 @@ def preferred_address(addresses: Sequence[str]) -> str | None:
 
 
 def describe_stranger(seen: Announced) -> Stranger:
-    """Return the description of a nearby Poolhouse for the API."""
+    """Return the API's description of a nearby Poolhouse node."""
     pairing = seen.pairing_port
     return Stranger(
         id=seen.id16,
@@ -230,8 +229,8 @@ def describe_stranger(seen: Announced) -> Stranger:
 
 
 def _hosts(seen: Glance) -> frozenset[str]:
-    """Return all addresses of interfaces that are up. Linux names a secondary address of eth0 by its label, such as
-    eth0:1, but reports only eth0 as up."""
+    """Return all addresses of interfaces that are up. On Linux, a secondary address of eth0 belongs to a label such as
+    eth0:1, but only eth0 itself is reported as up."""
     addresses, up = seen
     return frozenset(
         address.partition("%")[0] for name, address in addresses if name in up or name.partition(":")[0] in up
@@ -239,7 +238,8 @@ def _hosts(seen: Glance) -> frozenset[str]:
 
 
 def _glance() -> Glance:
-    """Return the addresses and the interfaces that are up. This is cheap, and is compared with the previous result."""
+    """Return the addresses and the interfaces that are up. This is cheap enough to compare the results every few
+    seconds."""
     addresses = psutil.net_if_addrs().items()
     stats = psutil.net_if_stats().items()
     return (

@@ -1,4 +1,4 @@
-"""The interface for connections to each machine: the owner's choice, and better interfaces found by probing."""
+"""The network interface to use for each machine: the owner's choice, or better interfaces found by probing."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ By = dict[MachineId, LocalInterface]
 
 class BetterInterfaces:
     """Finds better interfaces by sending a few kilobytes. An interface that did not reach a machine is not tried again
-    until
-    `forget`."""
+    until `forget` is called."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -43,7 +42,7 @@ class BetterInterfaces:
         self.found: dict[MachineId, tuple[LinkEnd, Reason]] = {}  # the interface to use, and why
 
     def forget(self) -> None:
-        """Forget all results, because the interfaces have changed."""
+        """Forget all results, because the network interfaces have changed."""
         self._tried.clear()
         self.found.clear()
 
@@ -55,7 +54,7 @@ class BetterInterfaces:
     async def check(
         self, machine: MachineId, link: Link, interfaces: Sequence[Interface], addresses: Iterable[Address]
     ) -> None:
-        """Check whether a link could use a better interface."""
+        """Check whether a better interface exists for a link."""
         used = LinkEnd(link.kind, link.interface, link.negotiated_bits_per_s)
         ends = [
             LinkEnd(interface.kind, interface.name, interface.negotiated_bits_per_s)
@@ -100,8 +99,8 @@ class BetterInterfaces:
 
 
 def with_choice(described: C, machine: MachineId, preferred: InterfaceChoice, better: BetterInterfaces) -> C:
-    """Return the description of a link with its chosen interface, why that is not in use, and a better one if there is
-    one."""
+    """Add to a description of a link the chosen interface, the reason if it is not in use, and a better interface if
+    there is one."""
     why, instead = preferred.unused_reasons.get(machine), better.found.get(machine)
     better_reason = instead[1] if instead else None
     return msgspec.structs.replace(
@@ -116,7 +115,7 @@ def with_choice(described: C, machine: MachineId, preferred: InterfaceChoice, be
 
 
 class InterfaceChoice:
-    """The interface that the owner chose for each machine, saved in `file`."""
+    """The interface that the owner chose for each machine. The choices are saved in `file`."""
 
     def __init__(self, file: Path, note: Callable[[Reason], None] = lambda _: None) -> None:
         self._file = file
@@ -125,7 +124,7 @@ class InterfaceChoice:
         self.unused_reasons: dict[MachineId, Reason] = {}  # why a chosen interface is not in use
 
     def of(self, machine: MachineId) -> str | None:
-        """Return the chosen interface, or None if the best one is to be used."""
+        """Return the chosen interface, or None if the best one should be used."""
         return self._chosen.get(machine)
 
     def choose(self, machine: MachineId, interface: str | None) -> None:
@@ -141,11 +140,12 @@ class InterfaceChoice:
         self._unreachable.discard(machine)
 
     def mark_unreachable(self, machine: MachineId) -> None:
-        """Record that the chosen interface does not reach the machine. It is ignored until `try_again`."""
+        """Record that the chosen interface does not reach the machine. The choice is ignored until `try_again` is
+        called."""
         self._unreachable.add(machine)
 
     def try_again(self, machine: MachineId | None = None) -> None:
-        """Try the chosen interfaces again, because interfaces or the machine's address have changed."""
+        """Try the chosen interface again, because the interfaces or the machine's address have changed."""
         if machine is None:
             self._unreachable.clear()
         else:
@@ -160,7 +160,8 @@ class InterfaceChoice:
                 log.warning("the interface chosen for a former member could not be deleted: %s", error.reason)
 
     def apply(self, by: By, interfaces: Iterable[Interface], members: Mapping[MachineId, Member]) -> None:
-        """Update `by`, the interface for dialing each machine, from the choices and the interfaces that exist now."""
+        """Update `by`, which maps each machine to the interface for dialing it, from the choices and the current
+        interfaces."""
         every = tuple(interfaces)
         self.unused_reasons.clear()
         for machine in by.keys() - self._chosen.keys():
@@ -178,7 +179,7 @@ class InterfaceChoice:
 
 
 def require_usable(interfaces: Iterable[Interface], name: str) -> None:
-    """Raise BadInput unless connections can use this interface now."""
+    """Raise BadInput unless this interface can be used for connections now."""
     every = tuple(interfaces)
     if name not in {interface.name for interface in every}:
         raise BadInput("interface_unknown", name=name)
@@ -187,7 +188,7 @@ def require_usable(interfaces: Iterable[Interface], name: str) -> None:
 
 
 def through_of(interfaces: Iterable[Interface], name: str) -> LocalInterface | None:
-    """Return the interface if connections can use it now, or None."""
+    """Return the interface if it can be used for connections now, or None."""
     match = next((interface for interface in interfaces if interface.name == name), None)
     if match is None or not match.is_up or not match.addresses:
         return None
@@ -195,7 +196,7 @@ def through_of(interfaces: Iterable[Interface], name: str) -> LocalInterface | N
 
 
 def load(file: Path, note: Callable[[Reason], None]) -> dict[MachineId, str]:
-    """Return the saved choices. If the file is damaged, the best interfaces are used, and the owner is asked to choose
+    """Return the saved choices. If the file is damaged, the best interfaces are used and the owner is asked to choose
     again."""
 
     def lost(aside: Path) -> None:

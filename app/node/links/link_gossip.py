@@ -1,4 +1,4 @@
-"""The link measurements that the machines of a household report to each other. They are shown but never used for
+"""The link measurements that the machines of a household report to each other. They are displayed but never used for
 planning.
 
 Each machine measures and reports only its own links. Together, the reports cover all links.
@@ -28,12 +28,13 @@ Key = tuple[tuple[MachineId, float], ...]
 
 
 def change_key(measured: Mapping[MachineId, LinkRecord]) -> Key:
-    """Return a key that changes when there is something new to report. Growing older does not count as new."""
+    """Return a key that changes when there is something new to report. The age of a measurement does not change it."""
     return tuple(sorted((key, known.measured_at) for key, known in measured.items()))
 
 
 def links_message(measured: Mapping[MachineId, LinkRecord], now: float) -> LinksMeasured:
-    """Return the message about this machine's links. `now` is the Unix time here; clocks of machines differ."""
+    """Return the message about this machine's links. It states ages relative to `now`, because the machines' clocks
+    differ."""
     chosen = sorted(measured.items())[:MAX_LISTED_MACHINES]
     return LinksMeasured(links=[_measured_link(key, known, now) for key, known in chosen])
 
@@ -46,15 +47,14 @@ class LinkGossip:
         self._measured_link: dict[MachineId, dict[MachineId, LinkRecord]] = {}
 
     def receive(self, teller: MachineId, message: LinksMeasured, members: Set[MachineId]) -> None:
-        """Store the links that `teller` reports. Links to machines outside the household are ignored."""
+        """Save the links that `teller` reports. Links to machines outside the household are ignored."""
         now = self._clock()
         by_machine = {MachineId(link.machine): _known(link, now) for link in message.links}
         self._measured_link = {key: links for key, links in self._measured_link.items() if key in members}
         self._measured_link[teller] = {key: known for key, known in by_machine.items() if key in members - {teller}}
 
     def snapshot(self, here: Collection[MachineId]) -> dict[str, dict[str, LinkMeasurement]]:
-        """Return the latest measurement of each link, by the machine that measured it and the machine at the other
-        end.
+        """Return the latest measurement of each link, by the measuring machine and the machine at the other end.
 
         here: the other machines that are online.
         """
@@ -90,8 +90,8 @@ def _measured_link(machine: MachineId, known: LinkRecord, now: float) -> Measure
 
 
 def _known(measured: MeasuredLink, now: float) -> LinkRecord:
-    """Return the link, with its time on this machine's clock rounded to seconds, so that a repeated report is
-    not new."""
+    """Convert a reported link. Its time, on this machine's clock, is rounded to seconds so that a repeated report is
+    not treated as new."""
     link = Link(
         round_trip_s=measured.round_trip_s,
         round_trip_p95_s=measured.round_trip_p95_s,

@@ -1,4 +1,4 @@
-"""The registry of links: measures them on a schedule, and stores the results across restarts."""
+"""The registry of links, which measures them on a schedule and saves the results across restarts."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ TRIES_BY_HAND, BY_HAND_SECONDS = 4, 0.7
 
 
 class LinkLimits:
-    """The speed limits of links. This machine's owner sets one limit, and the other machine reports its own."""
+    """The speed limits of links. The owners of both machines can each set one."""
 
     def __init__(self, ours: LinkPace, household: KnownHousehold) -> None:
         self._ours, self._household = ours, household
 
     def of(self, machine: MachineId) -> float | None:
-        """Return the lower of the two limits on the link to this machine, in bytes per second, or None if neither
-        owner has set one."""
+        """Return the lower of the two limits on the link to this machine, in bytes per second, or None if neither is
+        set."""
         there = self._household.now.machines.get(machine)
         theirs = there.about.link_mbit * BYTES_OF_MBIT if there else 0
         return min((float(limit) for limit in (self._ours.bytes_per_s, theirs) if limit), default=None)
 
 
 class LinkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A measured link, its address, and the Unix time of the measurement."""
+    """A measured link, the address that it uses, and the Unix time of the measurement."""
 
     link: Link
     address: str
@@ -70,7 +70,7 @@ class LinkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def link_of(path: measured_paths.Path, by: Interface | None) -> Link:
-    """Return the link for the planner, from a measured path and the interface that carries it."""
+    """Return the planner's description of a link, from a measured path and the interface that it uses."""
     figures = path.measured
     return Link(
         round_trip_s=figures.round_trips.median_s,
@@ -89,7 +89,7 @@ def link_of(path: measured_paths.Path, by: Interface | None) -> Link:
 
 
 def with_measurement(described: L, known: LinkRecord) -> L:
-    """Return the description of a link with its measured figures."""
+    """Return the description of a link with the measured values."""
     link = known.link
     return msgspec.structs.replace(
         described,
@@ -111,13 +111,13 @@ def with_measurement(described: L, known: LinkRecord) -> L:
 
 
 def load(file: Path) -> dict[MachineId, LinkRecord]:
-    """Return the saved links. If the file is damaged, they are measured again."""
+    """Return the saved links. If the file is damaged, all links are measured again."""
     read = read_json_or_default(file, dict[str, LinkRecord], "measured links")
     return {MachineId(machine): known for machine, known in read.items() if is_sound(known)}
 
 
 def save(file: Path, known: Mapping[MachineId, LinkRecord]) -> None:
-    """Save the links, so that the next start need not measure them again."""
+    """Save the links, which avoids measuring them again at the next start."""
     try:
         write_atomically(file, msgspec.json.encode(known))
     except OSError as error:
@@ -125,7 +125,7 @@ def save(file: Path, known: Mapping[MachineId, LinkRecord]) -> None:
 
 
 def is_sound(known: LinkRecord) -> bool:
-    """Return whether the figures of a saved link are plausible."""
+    """Return whether the values of a saved link are plausible."""
     link = known.link
     rates = link.out_bytes_per_s, link.in_bytes_per_s
     times = link.round_trip_s, link.round_trip_p95_s, link.jitter_s, known.measured_at
@@ -133,7 +133,7 @@ def is_sound(known: LinkRecord) -> bool:
 
 
 class LinkRegistry:
-    """Measures and stores the links of one node. `run` repeats the measurements on a schedule."""
+    """Measures and saves the links of one node. `run` repeats the measurements on a schedule."""
 
     def __init__(
         self,
@@ -163,12 +163,13 @@ class LinkRegistry:
         self._news = asyncio.Event()
 
     def link(self, machine: MachineId) -> Link | None:
-        """Return the measured link to `machine`, reduced to the current limit, or None before the first measurement."""
+        """Return the measured link to `machine`, lowered to the current speed limit, or None if it was never measured.
+        """
         known = self._known.get(machine)
         return known.link.limited_to(self._limit(machine)) if known else None
 
     async def measure_unknown(self, machines: Iterable[MachineId]) -> None:
-        """Measure the links to these machines that have never been measured. A link that cannot be measured stays
+        """Measure those links to these machines that were never measured. A link that cannot be measured stays
         unknown."""
         for machine in machines:
             if machine not in self._known and machine in self._network.links:
@@ -187,24 +188,24 @@ class LinkRegistry:
         }
 
     def _described(self, machine: MachineId, link: C) -> C:
-        """Return the description of a link with its figures, if it has been measured, and its interfaces."""
+        """Add a link's measured values, if there are any, and its interfaces to its description."""
         known = self._known.get(machine)
         measured = with_measurement(link, known) if known else link
         return with_choice(measured, machine, self._preferred, self._better)
 
     def interface_between(self, own: str, other: str) -> LinkEnd:
-        """Return this machine's interface behind a connection between these addresses."""
+        """Return this machine's interface for a connection between these two addresses."""
         carrier = interface_of_connection(self._interfaces, own, other)
         return LinkEnd(carrier.kind, carrier.name, carrier.negotiated_bits_per_s) if carrier else LinkEnd()
 
     # events
 
     def connected(self, machine: MachineId) -> None:
-        """Schedule the measurement of a new link. If its address was measured before, only its round trips are
-        measured at first.
+        """Schedule the measurement of a new link. If its address was measured before, measure only the round-trip time
+        at first.
 
-        If many links broke at a busy moment, this keeps all machines from measuring at the same time, which would
-        break more.
+        Otherwise, if many links broke at a busy moment, all machines would measure at the same time and break more
+        links.
         """
         self._preferred.try_again(machine)
         known, link = self._known.get(machine), self._network.links.get(machine)
@@ -214,7 +215,7 @@ class LinkRegistry:
             self._measure_soon(machine)
 
     def doubt(self, machine: MachineId) -> None:
-        """Schedule another measurement of this link, because a forecast based on it was wrong."""
+        """Schedule a new measurement of this link, because a forecast based on it was wrong."""
         now = time.monotonic()
         if now - self._doubted_at.get(machine, -math.inf) >= DOUBT_SECONDS:
             self._doubted_at[machine] = now
@@ -244,7 +245,7 @@ class LinkRegistry:
                     await self._news.wait()
 
     async def _round(self) -> float:
-        """Do the work that is due. Return the seconds until the next round."""
+        """Do the work that is due. Return the seconds until the next work is due."""
         await self._check_interfaces()
         await self._try_new_addresses()
         await self._try_better_interfaces()
@@ -256,8 +257,8 @@ class LinkRegistry:
         return max(0.0, min(waits, LOOK_SECONDS))
 
     async def measure_now(self, only: MachineId | None = None) -> LinkReports:
-        """Measure all connected links in full, or only the link to one machine, at the user's request. For a link that
-        could not be measured, the report says why.
+        """Measure all connected links in full, or only the link to one machine, at the user's request. The report says
+        why a link could not be measured.
 
         Raises BadInput if there are no links, and Unreachable if there is no link to the machine.
         """
@@ -281,8 +282,8 @@ class LinkRegistry:
     async def prefer(self, machine: MachineId, interface: str | None) -> LinkReport:
         """Dial the machine through this interface from now on, or through the best one if None.
 
-        Return the new measurement or why there is none. Raises BadInput if the interface does not exist, and
-        DoesNotFit if the choice cannot be saved.
+        Returns the new measurement or the reason why there is none. Raises BadInput if the interface does not
+        exist, and DoesNotFit if the choice cannot be saved.
         """
         await self._check_interfaces()
         if interface is not None:
@@ -344,7 +345,7 @@ class LinkRegistry:
             self._retry_later(machine, FAILED_SECONDS)
 
     async def _has_changed(self, machine: MachineId) -> bool:
-        """Return whether the round-trip time differs much from the last measurement. Raises AppError."""
+        """Return whether the round-trip time now differs significantly from the last measurement. Raises AppError."""
         known = self._known.get(machine)
         if known is None:
             return True
@@ -353,9 +354,9 @@ class LinkRegistry:
         return high > CHANGED_FACTOR * low and high - low > CHANGED_SECONDS
 
     async def _measure(self, machine: MachineId) -> None:
-        """Measure each address of the machine once, and use the best from now on. Raises AppError.
+        """Measure each address of the machine once, and use the best one from now on. Raises AppError.
 
-        If it raises Busy, the next call continues with the remaining addresses.
+        If this raises Busy, the next call continues with the remaining addresses.
         """
         present = self._network.link(machine).address
         addresses = [way for way in self._network.addresses(machine) if self._may_use(machine, way)]
@@ -393,8 +394,7 @@ class LinkRegistry:
         self._note(machine, best)
 
     def _may_use(self, machine: MachineId, way: Address) -> bool:
-        """Return whether an address is worth a try. An address behind an interface that is used only by choice
-        is not."""
+        """Return whether to try an address. Addresses behind an interface that is used only if chosen are not tried."""
         if not self._ways.get((machine, way), True):
             return False
         if through := self._network.link_manager.chosen_interfaces.get(machine):
@@ -415,10 +415,10 @@ class LinkRegistry:
         self._changed()
 
     async def _check_interfaces(self) -> None:
-        """Read the interfaces, and forget closed links. If interfaces appeared or disappeared, schedule the
-        measurement of all links.
+        """Read the interfaces, and forget closed links. If interfaces appeared or disappeared, schedule measurements
+        of all links.
 
-        Frequent changes do not count, such as the rate of a Wi-Fi interface or the virtual cables of a virtual
+        Frequent changes are ignored, such as the rate of a Wi-Fi interface or the virtual cables of a virtual
         machine.
         """
         before, self._interfaces = self._interfaces, await asyncio.to_thread(interfaces)
@@ -439,7 +439,7 @@ class LinkRegistry:
         }
 
     async def _try_new_addresses(self) -> None:
-        """Try newly announced addresses with a few kilobytes. If one works, schedule a full measurement."""
+        """Try newly announced addresses by sending a few kilobytes. If one works, schedule a full measurement."""
         if len(self._ways) > MOST_WAYS_KEPT:  # forged announcements may name many addresses
             self._ways.clear()
         for machine, link in list(self._network.links.items()):
@@ -492,8 +492,8 @@ class LinkRegistry:
         self._plan(machine, waits)
 
     def _plan(self, machine: MachineId, seconds: float) -> None:
-        """Schedule a measurement after these seconds plus a random delay: up to the same time for a short wait, and up
-        to a tenth for a long one."""
+        """Schedule a measurement after `seconds` plus a random delay, which may double a short wait and extends a long
+        one by at most about a tenth."""
         spread = min(seconds, 0.1 * seconds + 1.0) * self._chance.random()
         self._due[machine] = time.monotonic() + seconds + spread
         self._news.set()

@@ -1,1 +1,1 @@
-"""Loads and unloads the models of this host, generates answers, and forwards a guest's requests to hosts."""
+"""Loads and unloads the models of this host, generates answers, and forwards guests' requests to hosts."""

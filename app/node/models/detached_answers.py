@@ -1,4 +1,4 @@
-"""Answers that continue without their client, so that a restarted window can follow them again."""
+"""Detached answers, which continue without their client. A restarted window can follow them again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_OVER = 16  # ended answers that were not fetched
 
 @dataclass(eq=False)
 class _DetachedAnswer:
-    """The part of one answer that has been generated, in memory only."""
+    """The text of one answer that has been generated so far, kept in memory only."""
 
     pieces: list[str] = field(default_factory=list)  # pieces of the text
     thoughts: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class _DetachedAnswer:
 
 
 class DetachedAnswers:
-    """The detached answers by key. They continue even while no client follows them."""
+    """The detached answers by key. They continue even if no client follows them."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._kept: dict[str, _DetachedAnswer] = {}
@@ -69,17 +69,17 @@ class DetachedAnswers:
         self._group: asyncio.TaskGroup | None = None
 
     def open(self, group: asyncio.TaskGroup) -> None:
-        """Run answers in this group from now on."""
+        """Run the answers as tasks of this group."""
         self._group = group
 
     @property
     def keys(self) -> list[str]:
-        """The keys of the answers in progress, and of finished answers that were not fetched completely."""
+        """The keys of answers in progress, and of finished answers that were not fetched completely."""
         self._forget_old()
         return list(self._kept)
 
     async def begin(self, key: str, work: Parts) -> None:
-        """Start collecting an answer from `work`, stopping one with the same key first."""
+        """Start collecting an answer from `work`. An earlier answer with the same key is stopped first."""
         await self.stop(key)
         self._forget_old()
         assert self._group is not None
@@ -87,10 +87,10 @@ class DetachedAnswers:
         kept.task = self._group.create_task(self._written(kept, work), name="detached answer")
 
     async def follow(self, key: str) -> Parts:
-        """Yield the answer so far in one piece, then each new part. The answer is forgotten once it has been fetched
-        completely.
+        """Yield the text generated so far as one part, then each new part. Once fetched completely, the answer is
+        forgotten.
 
-        Raises BadInput if there is no such answer, and the error that ended it.
+        Raises BadInput if there is no such answer, or the error that ended it.
         """
         kept = self._kept.get(key)
         if kept is None:
@@ -114,7 +114,7 @@ class DetachedAnswers:
         self._forget(key, kept)
 
     async def stop(self, key: str) -> None:
-        """Stop the answer and forget it."""
+        """Stop and forget the answer."""
         kept = self._kept.pop(key, None)
         if kept is not None and kept.task is not None:
             kept.task.cancel()

@@ -1,4 +1,4 @@
-"""The embedding model or reranker, which is loaded on this machine beside the chat models and unloaded when idle."""
+"""The embedding model or reranker, which is loaded on this machine next to the chat models and unloaded when idle."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Ranked:
 
 @dataclass(slots=True, eq=False)
 class EmbedderPlacement:
-    """An embedding model that is loaded or loading. If `wished`, the user loaded it, and it is not unloaded
-    when idle."""
+    """An embedding model that is loaded or loading. If `wished` is set, the user loaded it, so it stays loaded when
+    idle."""
 
     entry: Entry
     plan: Plan
@@ -88,7 +88,7 @@ class EmbedderPlacement:
         return mine == (model.id, context) and not self.is_gone
 
     def describe(self, n_asks: int = 0) -> LoadedEmbedder:
-        """Return the description of the model for the API. `n_asks`: requests in progress."""
+        """Return the API's description of the model. `n_asks` is the number of requests in progress."""
         (machine,) = self.plan.machines
         return LoadedEmbedder(
             **structs.asdict(describe_plan(self.plan, self.entry.model, {machine.id: machine.lends_bytes})),
@@ -103,7 +103,7 @@ class EmbedderPlacement:
 class Embeddings:
     """The embedding model of this host. Loading another one replaces it.
 
-    here: returns this machine with the memory for its own models, and how much of it the chat models use, in bytes.
+    here: returns this machine with the memory for its own models, and how many bytes of it the chat models use.
     """
 
     def __init__(
@@ -126,18 +126,18 @@ class Embeddings:
 
     @property
     def held(self) -> EmbedderPlacement | None:
-        """The model that occupies memory now."""
+        """The model that currently occupies memory."""
         return None if self._held is None or self._held.is_gone else self._held
 
     def uses(self) -> tuple[int, int]:
-        """Return how many bytes the model uses or will use, and how many of them are not allocated yet."""
+        """Return how many bytes the model uses or will use, and how many of these are not allocated yet."""
         held = self.held
         if held is None:
             return 0, 0
         return held.total_bytes, 0 if held.embedder else held.total_bytes
 
     def describe(self) -> LoadedEmbedder | None:
-        """Return the description of the loaded model for the API, or None."""
+        """Return the API's description of the loaded model, or None."""
         if self.held is None:
             return None
         return with_limits(self.held.describe(self.n_asks), self._here()[0])
@@ -184,7 +184,7 @@ class Embeddings:
         return entry
 
     def plan(self, entry: Entry, order: requests.PlanModel) -> LoadedEmbedder:
-        """Return the description of the model as a load would place it. Raises BadInput or DoesNotFit."""
+        """Return a description of the model as it would be loaded. Raises BadInput or DoesNotFit."""
         return EmbedderPlacement(entry, self._planned(entry.model, order)).describe()
 
     async def load(self, entry: Entry, order: requests.PlanModel, report: Report) -> LoadEmbedderResponse:
@@ -208,7 +208,7 @@ class Embeddings:
         cut: bool,
         read: Callable[[int], None] = lambda _: None,
     ) -> Embedded:
-        """Return one vector per text. `read` is called with the token count of each. Raises BadInput, DoesNotFit,
+        """Return one vector per text. `read` is called with the token count of each text. Raises BadInput, DoesNotFit,
         Damaged or StageLost."""
         if size is not None and size > entry.model.width:
             raise BadInput("embedding_size", most=entry.model.width)
@@ -231,8 +231,8 @@ class Embeddings:
         return Ranked(entry.name, scores)
 
     async def unload(self, model_id: str | None = None) -> str | None:
-        """Unload this model, or any model if None, and end its load or requests immediately. Return the name of the
-        model."""
+        """Unload the model with this ID, or any model if None, and immediately end its load or requests. Return the
+        model's name."""
         was = self._coming or (self.held.entry if self.held else None)
         if was is None or model_id not in (None, was.model.id):
             return None
@@ -251,8 +251,8 @@ class Embeddings:
         self._end()
 
     async def make_room(self, own_bytes: int) -> None:
-        """Unload the model if a chat model of this size does not fit beside it. A load or the check of a sample is
-        stopped for that, but the text in progress is finished."""
+        """Unload the model if it does not fit next to a chat model of this size. This stops a load or the check of a
+        sample, but lets the text in progress finish."""
         async with self._spare_memory.reserve():
             await self._make_room(own_bytes)
 
@@ -274,8 +274,8 @@ class Embeddings:
         compute: Callable[[Embedder, T], Awaitable[R]],
         count: Callable[[R], None],
     ) -> tuple[R, ...]:
-        """Return the result of `compute` for each text. Requests take turns. `count` is called with each result as
-        soon as it is available."""
+        """Return the result of `compute` for each text. Concurrent requests take turns. `count` is called with each
+        result as it becomes available."""
         self._count(1)
         try:
             async with self._turn:
@@ -363,7 +363,7 @@ class Embeddings:
         return held
 
     def _planned(self, model: Model, order: requests.PlanModel) -> Plan:
-        """Plan the whole model on this machine beside the chat models. Raises BadInput or DoesNotFit."""
+        """Plan the whole model on this machine next to the chat models. Raises BadInput or DoesNotFit."""
         here, taken = self._here()
         if order.split is not None or order.shape not in (None, "one"):
             raise BadInput("embedding_only_whole", model=model.name)

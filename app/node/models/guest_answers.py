@@ -1,4 +1,4 @@
-"""The guest's side of guest answers: finds hosts and their models, and forwards requests to them."""
+"""Guest answers on the guest's side: finds hosts and their models, and forwards requests to them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class OfferedModel(msgspec.Struct, frozen=True):
 
 
 class HostOffers(msgspec.Struct, frozen=True):
-    """The models that a host offers to its guests. `loaded` and `beside` name those that are loaded."""
+    """The models that a host offers to its guests. `loaded` and `beside` name the loaded ones."""
 
     models: Annotated[list[OfferedModel], Meta(max_length=4096)]
     loaded: Text | None = None
@@ -58,14 +58,15 @@ class HostOffers(msgspec.Struct, frozen=True):
 
 
 class GuestAnswers:
-    """Forwards a guest's requests to its hosts. Requests for a model loaded on this machine stay here."""
+    """Forwards a guest's requests to its hosts. Requests for a model that is loaded on this machine are answered here.
+    """
 
     def __init__(self, network: Network, rights: Rights, model_manager: ModelManager) -> None:
         self._network, self._rights, self._model_manager = network, rights, model_manager
 
     def answering_hosts(self) -> list[str] | None:
-        """Return the names of the hosts that answer for this guest, or None if it answers its own requests or is not a
-        guest."""
+        """Return the names of the hosts that answer for this machine, or None if it answers its own requests or is not
+        a guest."""
         here = self._rights.is_guest() and not self._own()
         return [client.host.name for client in self.hosts()] if here else None
 
@@ -75,7 +76,7 @@ class GuestAnswers:
         return self._rights.is_guest() and (not own or model not in (*ANY_NAMES, *own))
 
     async def offered(self) -> list[api.OfferedModel]:
-        """Return the models that hosts offer to this machine, or nothing if it is not a guest."""
+        """Return the models that hosts offer to this machine. The list is empty if it is not a guest."""
         return await self.listed() if self._rights.is_guest() else []
 
     def require_single_machine(self, order: requests.PlanModel) -> None:
@@ -108,7 +109,7 @@ class GuestAnswers:
         return _best(model, await _all_offers(hosts)) or hosts[0]
 
     async def listed(self) -> list[api.OfferedModel]:
-        """Return the models of all hosts that reply, each with the host that would answer for it."""
+        """Return the models of all hosts that reply, each with the host that would answer."""
         models: dict[str, api.OfferedModel] = {}
         offers_by_host = await _all_offers(self.hosts())
         for host, offers in offers_by_host:
@@ -148,8 +149,8 @@ def _best(model: str, offers_by_host: Sequence[tuple[GuestClient, HostOffers]]) 
 
 
 async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, HostOffers]]:
-    """Return the offers of the hosts that reply. A host that does not reply gives a reason when a request is sent to
-    it."""
+    """Return the offers of the hosts that reply. The other hosts are skipped; a request sent to one of them reports
+    the reason."""
     async with asyncio.TaskGroup() as group:
         machines_in_use = [(host, group.create_task(_offers_soon(host), name="ask what a host has")) for host in hosts]
     return [(host, offers) for host, task in machines_in_use if (offers := task.result()) is not None]

@@ -1,4 +1,4 @@
-"""The memory of this host, which its loaded models share, and the reservation of each model."""
+"""The memory of this host, shared by its loaded models, and the reservations for them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class HostMemory:
         self.choosing, self._idle = asyncio.Lock(), idle
 
     def reservation_for(self, running: Placement, shrink_embeddings: Callable[[int], Awaitable[None]]) -> Reservation:
-        """Return the reservation for one placement. `shrink_embeddings` unloads the embedding model if these bytes do
-        not fit beside it."""
+        """Return the reservation for one placement. `shrink_embeddings` unloads the embedding model if that many bytes
+        do not fit next to it."""
         return Reservation(partial(self._make, running, shrink_embeddings), self.choosing, self._idle.transfer)
 
     async def _make(self, running: Placement, shrink_embeddings: Callable[[int], Awaitable[None]], plan: Plan) -> None:
-        """Free memory for a plan. Raises DoesNotFit if another model took the memory in the meantime."""
+        """Free memory for a plan. Raises DoesNotFit if another model has taken the memory in the meantime."""
         neighbors = alive(self._loaded.except_for(running))
         await shrink_embeddings(bytes_on(plan.host, plan.stages))
         if machines := _of_spares(plan, standby_bytes(neighbors)):
@@ -41,15 +41,14 @@ class HostMemory:
                 raise DoesNotFit("beside_no_room", model=running.entry.name)
 
     def here(self) -> tuple[Candidate, int]:
-        """Return this machine with the memory for all its own models, and how much of it the chat models use, in
-        bytes."""
+        """Return this machine with the memory for all its own models, and how many bytes of it the chat models use."""
         released = released_bytes(self._loaded)
         host, _ = self._planner_inputs.machines(released, {})
         return host, released.get(host.id, 0)
 
 
 def _of_spares(plan: Plan, there: Mapping[MachineId, int]) -> frozenset[MachineId]:
-    """Return the machines where a plan needs the memory of other placements' standby layers."""
+    """Return the machines on which a plan needs memory that standby layers of other placements occupy."""
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
     return frozenset(
         machine
@@ -59,8 +58,8 @@ def _of_spares(plan: Plan, there: Mapping[MachineId, int]) -> frozenset[MachineI
 
 
 def released_bytes(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -> dict[MachineId, int]:
-    """Return the bytes that each machine frees if these placements end, except those that it already reports as free.
-    On the host itself, ended placements free nothing more, because its own figures are always current.
+    """Return the bytes that each machine frees if these placements end, without the bytes that it already reports as
+    free. Ended placements free nothing on the host itself, because its own figures are always current.
 
     stays: placements that free only their standby layers.
     """
@@ -73,7 +72,7 @@ def released_bytes(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -
 
 
 def standby_bytes(some: Iterable[Placement]) -> dict[MachineId, int]:
-    """Return the bytes of standby layers on each machine, which any model may claim."""
+    """Return how many bytes of standby layers each machine holds. Any model may claim this memory."""
     n_bytes: dict[MachineId, int] = {}
     for stage in (stage for placement in alive(some) for stage in placement.claims.standby()):
         n_bytes[stage.machine] = n_bytes.get(stage.machine, 0) + stage.total_bytes

@@ -1,5 +1,4 @@
-"""The queue of a host's loads. One runs at a time; each can be stopped, and is retried without the machines that
-failed."""
+"""The queue of a host's loads. One load runs at a time, can be stopped, and is retried without machines that failed."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ T = TypeVar("T")
 
 
 class LoadLock(asyncio.Lock):
-    """The lock that a load holds. Requests for models that the load keeps need not wait for it."""
+    """The lock held while loading. Requests for models that stay loaded need not wait for it."""
 
     def __init__(self, loaded: LoadedModels) -> None:
         super().__init__()
@@ -45,14 +44,14 @@ class LoadLock(asyncio.Lock):
             self.spared, self._first_goes = before
 
     def may_replace(self, running: Placement, *, by_name: bool) -> bool:
-        """Return whether the load in progress may replace the placement that a request would use."""
+        """Return whether the load in progress may replace the placement that a request wants to use."""
         stays = running in self.spared and (by_name or not self._first_goes)
         return self.locked() and not stays
 
 
 @dataclass(slots=True, eq=False)
 class Load:
-    """A load that is waiting or running. `model` is the name as requested, and later the full name."""
+    """A load that is waiting or running. `model` is the requested name, and later the full name."""
 
     model: str
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -60,7 +59,7 @@ class Load:
 
 
 class LoadQueue:
-    """The loads of one host. The lock `lock` lets only one run at a time."""
+    """The loads of one host. `lock` ensures that only one runs at a time."""
 
     def __init__(self, loaded: LoadedModels, journal: Journal) -> None:
         self.lock, self._journal = LoadLock(loaded), journal
@@ -71,7 +70,7 @@ class LoadQueue:
         return len(self._under_way)
 
     async def run(self, load: Load, work: Coroutine[Any, Any, T]) -> T:
-        """Run a load and return its result. `stop` and `close` can end it while it waits, hashes files or opens
+        """Run a load and return its result. `stop` and `close` can end the load while it waits, hashes files or opens
         stages."""
         if self._closed:
             work.close()
@@ -90,7 +89,8 @@ class LoadQueue:
             load.over.set()
 
     def stop(self, name: str | None = None) -> list[asyncio.Event]:
-        """Stop the loads of this model, or all loads. Each of the returned events is set when one of them has ended."""
+        """Stop the loads of this model, or all loads. Return one event per load, which is set when the load has ended.
+        """
         ending = [load for load in self._under_way if name in (None, load.model)]
         for load in ending:
             load.stop.set()
@@ -103,7 +103,7 @@ class LoadQueue:
 
 
 class LoadRetries:
-    """Decides whether and how a failed load is retried, and which error explains the final failure."""
+    """Decides whether and how to retry a failed load, and which error explains the final failure."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -118,11 +118,11 @@ class LoadRetries:
         self._harmed: set[str] = set()  # other machines on which the model caused errors
 
     def begin(self, plan: Plan) -> None:
-        """Record the machines of the next try."""
+        """Record the machines that the next try uses."""
         self.lost, self._machines = None, list(dict.fromkeys(stage.name for stage in plan.stages))
 
     def should_retry(self, error: AppError) -> bool:
-        """Record the error of a try. Return whether another try may succeed."""
+        """Record the error of a try. Return whether another try might succeed."""
         self._n += 1
         before, self._error = self._error, error
         if isinstance(error, DoesNotFit):
@@ -136,15 +136,16 @@ class LoadRetries:
 
     @property
     def without(self) -> frozenset[MachineId]:
-        """The machines that failed. The next try avoids them."""
+        """The machines that failed, which the next try avoids."""
         return frozenset(self._failed)
 
     def explained(self, plan: Plan) -> Plan:
-        """Return the plan with the reasons why machines were left out."""
+        """Add to the plan the reasons why machines were left out."""
         return replace(plan, reasons=(*plan.reasons, *self._failed.values()))
 
     def events(self, plan: Plan) -> list[Reason]:
-        """Return the journal entries about machines that failed, once the model is loaded without them."""
+        """Return a journal entry for each machine that failed. Called once the model is loaded without these machines.
+        """
         used = {stage.machine for stage in plan.stages}
         return [
             Reason("log_machine_failed", {"model": self._model, **why.facts})
@@ -153,7 +154,7 @@ class LoadRetries:
         ]
 
     def check_may_repeat(self) -> None:
-        """Raise the last error again if the next try would use the machines that failed and fail in the same way."""
+        """Raise the last error again if the next try would use machines that failed and would fail the same way."""
         if self._error is not None and self.without and not self._may_repeat:
             self._n = MAX_RECOVERIES
             raise self._error
@@ -182,7 +183,7 @@ class LoadRetries:
         return lost if lost is not None and lost.machine and lost.why == error.reason else None
 
     def _goes_elsewhere(self, error: AppError) -> bool:
-        """Exclude the other machine that caused the error if this may help. Return whether it was excluded."""
+        """Exclude the other machine that caused the error, if this might help. Return whether it was excluded."""
         if (other := self._other(error)) is None:
             return False
         is_by_model = may_be_fault_of_model(error)
@@ -199,8 +200,8 @@ class LoadRetries:
         return False
 
     def _may_fit(self, error: DoesNotFit) -> bool:
-        """Return whether the next plan may fit, because it considers what another model has taken in the meantime, or
-        what a lender really has free."""
+        """Return whether the next plan might fit, because it uses more recent figures for the free memory of this host
+        or of a lender."""
         if error.reason.code == "beside_no_room":
             return True
         short = short_lender(error)
@@ -213,18 +214,18 @@ class LoadRetries:
 
 
 def blame_model(error: AppError, model: str) -> AppError:
-    """Return an error that blames the model if its file harmed the engine, otherwise the error itself."""
+    """Return an error that blames the model if its file made the engine fail, otherwise the original error."""
     code = OF_THE_FILE.get(fault_table.cause_code(error.reason))
     return StageFailed(code, model=model) if code else error
 
 
 def may_be_fault_of_model(error: AppError) -> bool:
-    """Return whether the model may have caused an error that occurred before its first request."""
+    """Return whether the model may have caused this error, which occurred before its first request."""
     return fault_table.classify(Reason(fault_table.cause_code(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
 
 
 def is_worth_retrying(error: AppError, before: AppError | None = None) -> bool:
-    """Return whether another load on the same machines may succeed. `before` is the error of the previous try."""
+    """Return whether loading again on the same machines might succeed. `before` is the error of the previous try."""
     if _may_be_chance(error):
         return before is None or not _may_be_chance(before)
     entry = fault_table.classify(error.reason)
@@ -232,14 +233,14 @@ def is_worth_retrying(error: AppError, before: AppError | None = None) -> bool:
 
 
 def _may_be_chance(error: AppError) -> bool:
-    """Return whether the error may be transient. This is assumed only once, because it takes minutes to notice
-    a hang."""
+    """Return whether the error may be transient. The caller assumes this only once, because detecting a hang takes
+    minutes."""
     is_hung = fault_table.cause_code(error.reason) == "worker_hung"
     return is_hung or fault_table.classify(error.reason).retry is Retry.ONCE
 
 
 def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
-    """Return the lender that had less memory than expected, and its free bytes, or 0 if it reported none."""
+    """Return the lender that had too little memory, and its free bytes (0 if unknown), or None for any other error."""
     facts = error.reason.facts
     machine = facts.get("machine_id")
     if error.reason.code != "lender_said" or machine is None:

@@ -1,4 +1,4 @@
-"""The models that are loaded or loading, each with its own placement."""
+"""The models that are loaded or loading. Each has its own placement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_MODELS = 4  # each has its own workers and queue; memory usually limits the
 
 
 def waiting_chats(loaded: LoadedModels) -> list[WaitingChat]:
-    """Return the requests waiting for a slot, with conversation, position and estimated seconds (None if unknown)."""
+    """Return the requests waiting for a slot: conversation, position, and estimated seconds (None if unknown)."""
     return [
         WaitingChat(waiter.conversation, waiter.place, None if waiter.seconds is None else round(waiter.seconds))
         for running in loaded
@@ -27,7 +27,7 @@ def waiting_chats(loaded: LoadedModels) -> list[WaitingChat]:
 
 
 class LoadedModels:
-    """The loaded models, in the order of their loads. No model is loaded twice."""
+    """The loaded models, in the order in which they were loaded. No model is loaded twice."""
 
     def __init__(self) -> None:
         self._held: list[Placement] = []
@@ -40,8 +40,8 @@ class LoadedModels:
 
     @property
     def first(self) -> Placement | None:
-        """The model for requests that name none: the last one loaded. A model that is loading beside others counts
-        once it can answer."""
+        """The model for requests that name none: the most recently loaded one. A model that is loading next to others
+        counts only once it can answer."""
         there = [placement for placement in self._held if placement.completer is not None or placement.ended.is_set()]
         line = there or self._held
         return line[-1] if line else None
@@ -69,8 +69,8 @@ class LoadedModels:
         return tuple(placement for placement in self._held if placement not in excluded)
 
     def add(self, running: Placement, first: bool = True) -> None:
-        """Add a placement. If `first`, it answers requests that name no model; otherwise only once the others are
-        gone."""
+        """Add a placement. If `first` is set, it answers requests that name no model; otherwise it does so only once
+        the others are gone."""
         self._held.insert(len(self._held) if first else 0, running)
 
     def drop(self, running: Placement) -> None:
@@ -78,7 +78,7 @@ class LoadedModels:
         self._held = [placement for placement in self._held if placement is not running]
 
     def restore_order(self, before: Sequence[str]) -> None:
-        """Restore the earlier order of the models. New models come last."""
+        """Restore the previous order of the models. New models come last."""
         places = {model_id: place for place, model_id in enumerate(before)}
         self._held.sort(key=lambda placement: places.get(placement.entry.model.id, len(places)))
 
@@ -93,18 +93,18 @@ class LoadedModels:
         return self.n_answering > 0
 
     def machines_in_use(self) -> frozenset[MachineId]:
-        """Return the machines that hold layers of a model that has requests."""
+        """Return the machines that hold layers of models with requests in progress."""
         in_use = (placement for placement in self._held if placement.n_requests)
         return frozenset(stage.machine for placement in in_use for stage in placement.plan.stages)
 
     def uses(self, me: MachineId) -> tuple[int, int]:
-        """Return how many bytes of this machine the models use or will use, and how many of them are not allocated
+        """Return how many bytes of this machine the models use or will use, and how many of these are not allocated
         yet."""
         own = [placement.local_bytes(me) for placement in self._held]
         return sum(n for n, _ in own), sum(comes for _, comes in own)
 
     def kept_bytes(self, me: MachineId, released: Mapping[MachineId, int]) -> int:
-        """Return the bytes of this machine that the models still use after freeing `released`."""
+        """Return how many bytes of this machine the models still use after `released` is freed."""
         return max(0, self.uses(me)[0] - released.get(me, 0))
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
@@ -116,25 +116,24 @@ class LoadedModels:
         return held
 
     def replaced(self) -> dict[MachineId, Reason]:
-        """Return the machines whose layers are moving to other machines, with the reasons."""
+        """Return the machines whose layers are being moved elsewhere, with the reasons."""
         return {machine: why for placement in self._held for machine, why in placement.state.replaced.items()}
 
 
 def entry_to_load(shelf: Shelf, order: requests.LoadModel, there: Sequence[str]) -> Entry:
-    """Return the shelf entry of the model to load. Only a full name may replace or reload a loaded model. Raises
-    BadInput."""
+    """Return the shelf entry of the model to load. Only a full name may replace or reload a model that is already
+    loaded. Raises BadInput."""
     entry = shelf.get(order.model, () if there and not order.beside else None)
     return shelf.get(order.model, ()) if entry.name in there else entry
 
 
 def alive(some: Iterable[Placement]) -> list[Placement]:
-    """Return the placements that have not ended. A placement that has ended stays listed until its model is loaded
-    again."""
+    """Return the placements that have not ended. Ended placements stay listed until their model is loaded again."""
     return [placement for placement in some if not placement.ended.is_set()]
 
 
 def with_neighbors(chosen: Plan, stays: Sequence[Placement]) -> Plan:
-    """Return the plan with a reason that names the models that stay loaded."""
+    """Add to the plan a reason that names the models that stay loaded."""
     names = ", ".join(placement.entry.name for placement in alive(stays))
     if not names:
         return chosen

@@ -49,14 +49,15 @@ STOPPED = frozenset({"load_stopped", "node_stops"})  # reasons of loads that wer
 
 
 class Replanner:
-    """Plans new machines for lost models and stages. Other models keep their memory except for standby layers, because
-    the lost model needs that memory more."""
+    """Finds new plans for lost models and stages. Other models keep their memory except for their standby layers,
+    because the lost model needs that memory more."""
 
     def __init__(self, planner: Planner, planner_inputs: PlannerInputs, loaded: LoadedModels) -> None:
         self._planner, self._planner_inputs, self._load_in_turn = planner, planner_inputs, loaded
 
     async def order_again(self, lost: Placement) -> requests.LoadModel:
-        """Return the request that loaded the lost model, without its split if the machines for that are gone."""
+        """Return the request that loaded the lost model. If its split is no longer possible, return the request
+        without the split."""
         try:
             back = released_bytes([lost], self._load_in_turn.except_for(lost))
             await self._planner.plan(lost.entry.model, lost.order, back, {})
@@ -67,8 +68,8 @@ class Replanner:
     async def options(
         self, running: Placement, without: frozenset[MachineId], part: Plan | None = None
     ) -> list[Option]:
-        """Return plans for the lost layers of a placement or of one of its parts: as requested if possible, otherwise
-        with any split. Raises AppError."""
+        """Return new plans for a placement that has lost layers, or for one of its parts: with the requested split if
+        possible, otherwise with any split. Raises AppError."""
         entry, was = running.entry, running.order
         shape = None if running.state.is_replicated else was.shape  # with several pipelines, only a split is replanned
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
@@ -89,20 +90,20 @@ class Replanner:
 
 
 class LenderChanges:
-    """Detects changes in the status of lenders that affect plans. Power and temperature are ignored because they
-    change constantly."""
+    """Detects status changes of lenders that affect plans. Power and temperature are ignored, because they change
+    constantly."""
 
     def __init__(self) -> None:
         self._known: dict[MachineId, Known] = {}
 
     def is_new(self, news: Described) -> bool:
-        """Return whether this status may change plans."""
+        """Record this status, and return whether it may change plans."""
         about = (news.name, news.lends_bytes, news.used_bytes, news.lending, news.about.engine)
         before, self._known[news.id] = self._known.get(news.id), about
         return about != before
 
     def forget(self, machine: MachineId) -> None:
-        """Forget a machine, so that its next status counts as new."""
+        """Forget a machine. Its next status will count as new."""
         self._known.pop(machine, None)
 
 
@@ -114,8 +115,8 @@ def memory_reclaimed(news: Described) -> StageLost | None:
 
 
 class ModelManager:
-    """Manages one loaded model, or several side by side. A load replaces the loaded models unless it was requested
-    beside them."""
+    """Manages the loaded models. A load replaces the loaded models unless the user asked to load the new one next to
+    them."""
 
     def __init__(
         self,
@@ -147,8 +148,8 @@ class ModelManager:
         self._n_measuring = 0  # plans and loads that are measuring
 
     def busy(self) -> bool:
-        """Return whether answers are running or pending, or a model is loading or unloading. A load that is still
-        measuring does not count, because it would prevent its own measurement."""
+        """Return whether answers are running or pending, or a model is loading or unloading. A load does not count
+        while it measures, because it would block its own measurement."""
         is_wanted = self.n_asks > 0 or self._loads.lock.locked() or self.embeddings.n_asks > 0
         return self.loaded.answering or (is_wanted and not self._n_measuring)
 
@@ -158,7 +159,7 @@ class ModelManager:
         return len(self._loads) > 0
 
     async def plan(self, order: requests.PlanModel, report: Report) -> plans.Plan:
-        """Return the plan that a load would choose now, with the changes that would help most. Raises DoesNotFit or
+        """Return the plan that a load would choose now, and advice on what would improve it most. Raises DoesNotFit or
         BadInput."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         if not entry.model.writes:
@@ -173,8 +174,8 @@ class ModelManager:
         return describe_plan(chosen, entry.model, lent_bytes_by_machine(chosen), helps)
 
     async def load(self, order: requests.LoadModel, report: Report) -> LoadResponse | LoadEmbedderResponse:
-        """Load a model and wait until it can answer. A canceled load leaves nothing loaded. Embedding models load
-        beside the chat models."""
+        """Load a model and wait until it can answer. A canceled load leaves nothing loaded. Embedding models are
+        loaded next to the chat models."""
         entry = await asyncio.to_thread(entry_to_load, self._shelf, order, self.loaded.names)
         if not entry.model.writes:
             return await self.embeddings.load(entry, order, report)
@@ -191,14 +192,13 @@ class ModelManager:
         return LoadResponse(running.describe())
 
     def forget_failed_load(self, name: str) -> None:
-        """Forget the failed load of a model that was removed."""
+        """Forget that loading this model failed, because the model was removed."""
         if self._load_failed is not None and self._load_failed.facts["model"] == name:
             self._load_failed = None
             self._changed()
 
     async def unload(self, name: str | None = None) -> list[str]:
-        """Unload this model, or all models, and end their loads and answers immediately. Return the names of the
-        models."""
+        """Unload this model, or all models, and immediately end loads and answers. Return the names of the models."""
         only = await asyncio.to_thread(self._shelf.get, name) if name else None
         self._load_failed = None
         vectors = await self.embeddings.unload(only.model.id if only else None)
@@ -215,8 +215,8 @@ class ModelManager:
                 running.give_up(why, machine)
 
     def lender_changed(self, news: Described) -> None:
-        """Handle a lender's status. If its owner wants the memory back, answers move to other machines, or the lender
-        waits until they end."""
+        """Handle a lender's status. If its owner wants the memory back, answers move to other machines; if they
+        cannot, the lender waits until they end."""
         is_new, why = self._lender_changes.is_new(news), memory_reclaimed(news)
         for running in self.loaded:
             if is_new:
@@ -237,7 +237,7 @@ class ModelManager:
         self._stop_placements()
 
     def ask(self, order: requests.Ask) -> AsyncGenerator[AnswerPart, None]:
-        """Yield the parts of one answer: progress if a model must load first, then deltas and a summary."""
+        """Yield the parts of one answer: progress if a model must be loaded first, then deltas and a summary."""
         return self.answer(order.model, for_every_model(generation_request(order)))
 
     async def answer(self, name: str | None, ask: Ask, *, may_load: bool = True) -> AsyncGenerator[AnswerPart, None]:
@@ -280,9 +280,9 @@ class ModelManager:
             self._changed()
 
     def notice(self, named: str | None, model: str) -> str:
-        """Return a notice if another model answers than the user expects, or an empty string.
+        """Return a notice if the answering model is not the one that the user expects, otherwise "".
 
-        Without a name, the user expects the model that was loaded on purpose, if there is one.
+        If no model is named, the user expects the model that was loaded on purpose, if there is one.
         """
         first = self.loaded.first
         if not named and first is not None and not first.loaded_by_request:
@@ -290,28 +290,28 @@ class ModelManager:
         return substitution_notice(named, model)
 
     def describe_loaded(self) -> tuple[plans.LoadedModel | None, list[plans.LoadedModel]]:
-        """Return the descriptions of the first loaded model and of the others, with the memory that each machine lends
-        now."""
+        """Return descriptions of the first loaded model and of the others, with the memory that each machine currently
+        lends."""
         here = self.planner_inputs.machines(self.released(), {})
         first = self.loaded.first
         further = [with_limits(placement.describe(), *here) for placement in self.loaded.except_for(first)]
         return with_limits(first.describe(), *here) if first else None, further
 
     def failed_load(self) -> FailedLoad | None:
-        """Return why the last load failed, unless a model is loaded."""
+        """Return why the last load failed, or None if a model is loaded."""
         failed = self._load_failed
         if failed is None or self.loaded.first is not None:
             return None
         return FailedLoad(failed.code, failed.facts, said(failed), str(failed.facts["model"]))
 
     def answers(self) -> AnswerCounts:
-        """Return the number of answers in progress, the number of waiting requests, and the requests that wait for a
-        slot."""
+        """Return the number of answers in progress, the number of waiting requests, and the requests that are waiting
+        for a slot."""
         running = min(self.n_asks, self.loaded.n_answering)
         return AnswerCounts(running, self.n_asks - running, waiting_chats(self.loaded))
 
     def state_word(self, lending_word: str) -> str:
-        """Return the state of this machine in one word. Answers for its own user count as work too."""
+        """Return the state of this machine in one word. Generating answers for its own user counts as "working" too."""
         own = self.answers().running or self.embeddings.n_asks
         return "working" if own and lending_word in ("off", "ready", "lending") else lending_word
 
@@ -339,8 +339,8 @@ class ModelManager:
                         yield ended
 
     def _ready_placement(self, name: str | None, use: ExitStack) -> Placement | None:
-        """Return the requested placement if it is ready and no load in progress may replace it. It then stays in use
-        until `use` is closed."""
+        """Return the requested placement if it is ready and no load in progress may replace it. It is marked as in use
+        until `use` closes."""
         running = self.loaded.named(name)
         if running is None or not running.is_ready:
             return None
@@ -352,8 +352,8 @@ class ModelManager:
     async def _placement_for(
         self, name: str | None, may_load: bool, use: ExitStack, report: Report
     ) -> Placement | None:
-        """Return the placement of the requested model, loading the model if allowed. It stays in use until `use` is
-        closed."""
+        """Return the placement of the requested model, loading the model if allowed. The placement is marked as in use
+        until `use` closes."""
         first = self.loaded.first
         load = Load(name or (first.entry.name if first else GUIDE))
         return await self._loads.run(load, self._load_if_needed(name, load, may_load, use, report))
@@ -382,7 +382,7 @@ class ModelManager:
             return running
 
     async def _name_to_load(self, name: str | None) -> str:
-        """Return the name of the model that will be loaded, to announce it, or "" if there is none."""
+        """Return the name of the model that is about to load, for an announcement, or "" if there is none."""
         if (running := self.loaded.named(name)) is not None:
             return running.entry.name
         with suppress(AppError):  # the load raises and logs the same error
@@ -390,8 +390,8 @@ class ModelManager:
         return ""
 
     async def _requested_entry(self, name: str | None) -> Entry:
-        """Return the shelf entry of the model to load for a request. Raises BadInput, also if the last load failed:
-        the Guide must not answer in place of the model that failed."""
+        """Return the shelf entry of the model to load for a request. If none is named and the last load failed, raise
+        BadInput, because the Guide must not answer instead of the model that failed."""
         if not name:
             self.require_load_not_failed()
         there = self.loaded.names or None
@@ -505,7 +505,7 @@ class ModelManager:
     async def _chosen(
         self, entry: Entry, order: requests.LoadModel, back: Mapping[MachineId, int], speeds: Speeds, tries: LoadRetries
     ) -> Plan:
-        """Choose the plan, if possible without machines that failed recently. Raises AppError."""
+        """Choose the plan, avoiding machines that failed recently if possible. Raises AppError."""
         often = self.planner_inputs.failures.left_out()
         for failed in dict.fromkeys((often | tries.without, tries.without)):
             if not (failed := failed - set(order.without)):
@@ -521,12 +521,12 @@ class ModelManager:
         return await self._planner.plan(entry.model, order, back, speeds, tries.limits)
 
     def give_back(self, running: Placement) -> None:
-        """Unload an unused placement in the background. It accepts no more requests."""
+        """Unload an unused placement in the background. It accepts no new requests."""
         running.stop()
         self._group.create_task(self._end([running]), name=f"unload {running.entry.name}")
 
     def _stop_placements(self, name: str | None = None) -> list[Placement]:
-        """Stop the placements of this name, or all, which ends their answers."""
+        """Stop the placements with this name, or all of them. This ends their answers."""
         ending = [placement for placement in self.loaded if name in (None, placement.entry.name)]
         for placement in ending:
             placement.stop()
@@ -543,13 +543,13 @@ class ModelManager:
             self._changed()
 
     def released(self, stays: Sequence[Placement] = ()) -> Mapping[MachineId, int]:
-        """Return the bytes that each machine frees if the loaded models end. Those in `stays` free only their standby
+        """Return the bytes that each machine frees if the loaded models end. Models in `stays` free only their standby
         layers."""
         return released_bytes(self.loaded.except_for(*stays), stays)
 
     async def _speeds(self, entry: Entry, order: requests.PlanModel, report: Report, *, measure: bool) -> Speeds:
-        """Return the speed of each machine. `measure` allows measuring unknown speeds, unless the request decides that
-        itself."""
+        """Return the speed of each machine. `measure` sets whether unknown speeds are measured, unless the request
+        itself does."""
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure
         try:

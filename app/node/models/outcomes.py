@@ -1,4 +1,4 @@
-"""The comparison of each answer with its forecast, which is reported with the answer and corrects later forecasts."""
+"""Comparison of each answer with its forecast. The result is reported with the answer and corrects later forecasts."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def _as_seen(machine: Candidate, now: Candidate | None) -> Candidate:
 
 
 async def remeasure(running: Placement, planner_inputs: PlannerInputs) -> bool:
-    """Measure the doubtful speeds again as soon as the model is idle, and refresh the forecast. Return whether all
-    were measured."""
+    """Repeat the doubtful measurements once the model is idle, and refresh the forecast. Return whether this succeeded
+    for all machines."""
     used = {stage.machine for stage in running.plan.stages}
     for _ in range(MOST_TRIES):
         await asyncio.sleep(REST_S)
@@ -75,7 +75,7 @@ class AnswerSpan:
 
 
 class ConcurrentAnswers:
-    """The answers in progress. Only an answer that never overlapped with another can be compared with its forecast."""
+    """The answers in progress. Only an answer that never overlaps with another can be compared with its forecast."""
 
     def __init__(self) -> None:
         self._spans: list[AnswerSpan] = []
@@ -126,7 +126,8 @@ class Outcomes:
         self.concurrent = ConcurrentAnswers()
 
     def finish(self, summary: Summary, running: Placement, alone: bool) -> Answer:
-        """Return the end of an answer. Its outcome is recorded if no other answer was in progress at the same time."""
+        """Return the final line of an answer. Its outcome is recorded only if no other answer was in progress at the
+        same time."""
         model, chosen = running.entry.model, running.plan.parts[summary.place]
         computed = summary.prompt_tokens - summary.reused_tokens
         forecasts = self._planner_inputs.forecasts

@@ -35,7 +35,7 @@ USUAL_BYTES_PER_SECOND = 200e6  # assumed speed of a disk until layers have been
 
 
 class Failover:
-    """The failover of one pipeline, number `place` of its placement."""
+    """The failover of one pipeline, whose index in the placement is `place`."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Failover:
     ) -> None:
         """Create the failover.
 
-        replan: returns the possible placements without the given machines.
-        failures: counts failures by machine; shared by all models of a host.
+        replan: returns the possible plans without the given machines. failures: counts failures by machine and is
+        shared by all models of a host.
         """
         self.stage_set, self._replan, self._state, self._place = stage_set, replan, state, place
         self.failures = failures or RecentFailures(time.monotonic)
@@ -59,8 +59,8 @@ class Failover:
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # speed at which layers were last loaded
 
     def is_needed(self) -> bool:
-        """Return whether a lost pipeline must recover: a single one if it has requests or is moving, one of several
-        only if a move is pending, because other pipelines take over its requests."""
+        """Return whether a lost pipeline must recover. A single pipeline must if it has requests or is moving. One of
+        several must only if a move is pending, because the others take over its requests."""
         if self._state.is_replicated:
             return self.intends
         return self._state.n_requests > 0 or self._state.is_moving
@@ -112,8 +112,8 @@ class Failover:
         return False
 
     async def options(self, without: frozenset[MachineId]) -> Sequence[Option]:
-        """Return the possible placements without these machines, the planner's choice first. Machines that failed
-        repeatedly are avoided as well, if possible."""
+        """Return the possible plans without these machines, the planner's choice first. Machines that failed
+        repeatedly are also avoided if possible."""
         failed = self.left_out() - without
         if failed:
             try:
@@ -123,12 +123,12 @@ class Failover:
         return await self._replan(without)
 
     async def soonest(self, without: frozenset[MachineId]) -> Option:
-        """Return the placement that can be ready first, among those without these machines."""
+        """Return the plan without these machines that can be ready first."""
         return self._first(await self.options(without))
 
     async def _soonest(self, without: frozenset[MachineId]) -> Option:
-        """Return the placement that can be ready first. Unlike `soonest`, also consider placements without the
-        machines that lost their layers."""
+        """Return the plan that can be ready first. Unlike `soonest`, also consider plans without the machines that
+        lost their layers."""
         options = list(await self.options(without))
         if lost := self.stage_set.lost() - without:
             with suppress(AppError):
@@ -140,10 +140,10 @@ class Failover:
         return options[soonest_plan(plans, [self._moving_s(plan) for plan in plans])]
 
     async def hand_over(self, without: frozenset[MachineId], say: Callable[[Sequence[str], float], None]) -> None:
-        """Prepare a placement without these machines, to be used at the next replan. The machines keep computing while
-        others load their layers. Raises AppError if no such placement exists.
+        """Prepare a plan without these machines, to be used at the next replan. The machines keep computing while
+        others load their layers. Raises AppError if no such plan exists.
 
-        say: receives the names of the machines that must load layers, and the expected seconds.
+        say: receives the names of the machines that must load layers, and the expected time in seconds.
         """
         option = await self.soonest(without)
         if taking := self.missing(option[0]):
@@ -157,11 +157,11 @@ class Failover:
 
     @property
     def intends(self) -> bool:
-        """Return whether a move to another placement is pending."""
+        """Return whether a move to another plan is pending."""
         return self._intended is not None
 
     def intend(self, option: Option) -> None:
-        """Use this placement at the next replan, unless one of its machines is lost by then."""
+        """Use this plan at the next replan, unless one of its machines is lost by then."""
         self._intended = option
 
     def missing(self, plan: Plan) -> list[PlannedStage]:
@@ -170,8 +170,8 @@ class Failover:
         return [stage for stage in self.stage_set.stages_to_load(plan) if stage.machine != here]
 
     async def prepare(self, plan: Plan, only: PlannedStage | None = None, *, load: bool = True) -> None:
-        """Make other machines store the missing layers of this plan, or only those of the stage `only`, on disk and,
-        if `load` is set, load them into memory. Raises AppError."""
+        """Make other machines store the missing layers of this plan on disk and, if `load` is set, load them into
+        memory. If `only` is given, prepare only this stage. Raises AppError."""
         for stage in [only] if only else self.missing(plan):
             if load or not self.stage_set.was_sent(stage):
                 await self.stage_set.prepare(stage, load=load)
@@ -206,6 +206,6 @@ class Failover:
 
 
 def describe_notice(notice: Notice) -> plans.Notice:
-    """Return a notice as it appears in a stream and in the snapshot."""
+    """Return the API's form of a notice, for streams and the snapshot."""
     reason = notice.reason
     return plans.Notice(notice.state, notice.machine, reason.code, said(reason), reason, notice.seconds)

@@ -1,5 +1,4 @@
-"""Communication with the lenders of a placement: uploads of layers, requests to open and close stages, and
-reconnection."""
+"""Communication with the lenders of a placement: uploading layers, opening and closing stages, and reconnecting."""
 
 from __future__ import annotations
 
@@ -44,10 +43,9 @@ SendProgress = Callable[[int, int, int], None]  # bytes of the chunk, bytes sent
 
 
 class PendingCloses:
-    """Tells lenders to close stages, and repeats the message on every new link because the old link may have lost it.
+    """Tells lenders to close stages, and repeats the message on every new link in case the old link lost it.
 
-    A lender closes the stages of a host by itself once the host has been gone for KEEP_S. The message is repeated
-    for that long.
+    The message is repeated for KEEP_S. After that, a lender closes the stages of a missing host by itself.
     """
 
     def __init__(self, link: Callable[[MachineId], LenderLink], clock: Callable[[], float] = time.monotonic) -> None:
@@ -55,14 +53,14 @@ class PendingCloses:
         self._closed: dict[MachineId, dict[PipelineId, float]] = {}  # time of each close
 
     async def close(self, machine: MachineId, pipeline: PipelineId) -> None:
-        """Make the lender free these layers, now or as soon as it can be reached."""
+        """Make the lender free these layers, either now or as soon as it can be reached."""
         self._recent(machine)[pipeline] = self._clock()
         with suppress(AppError, TimeoutError):
             async with asyncio.timeout(TELL_SECONDS):
                 await self._link(machine).send(_order(pipeline))
 
     async def linked(self, machine: MachineId, link: LenderLink) -> None:
-        """Send the pending closes over a new link, before any other message."""
+        """Send the pending close messages over a new link, before any other message."""
         with suppress(AppError):
             for pipeline in list(self._recent(machine)):
                 await link.send(_order(pipeline))
@@ -78,7 +76,7 @@ def _order(pipeline: PipelineId) -> messages.CloseStage:
 
 
 class StageAnswers:
-    """The lenders' pending replies to requests to open stages."""
+    """The pending replies of lenders to requests to open stages."""
 
     def __init__(self) -> None:
         self._waiting: dict[Key, asyncio.Future[messages.StageReady]] = {}
@@ -125,8 +123,8 @@ async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.Stag
 
 
 def _error(machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
-    """Return the lender's error with the lender's name, because lenders do not name themselves. A reason without a
-    sentence in this version is replaced by a general one."""
+    """Return the lender's error with the lender's name, because lenders do not name themselves. If this version has no
+    sentence for the reason, use a general one."""
     reason = fault_table.limited_to_sender(messages.received_reason(message), name)
     facts: dict[str, Fact] = {"machine": name, "what": reason}
     if fault_table.classify(reason).fault is not Fault.MEMORY:
@@ -147,23 +145,24 @@ class LenderLink(Protocol):
     ) -> bytes: ...
     async def open_data(self, pipeline: PipelineId) -> FrameChannel: ...
     async def inquire(self) -> None:
-        """Ask the peer about the progress of its workers, and wait for the reply."""
+        """Ask the lender about the progress of its workers, and wait for the reply."""
         ...
 
     def computes(self) -> bool:
-        """Return whether the peer recently reported that one of its workers is computing."""
+        """Return whether the lender recently reported that one of its workers is computing."""
         ...
 
 
 class Lenders(Protocol):
-    """The links to all lenders, and the lenders' replies."""
+    """The links to all lenders, and their replies."""
 
     def link(self, machine: MachineId) -> LenderLink:
-        """Return the live link. Raises Unreachable if there is none."""
+        """Return the open link. Raises Unreachable if there is none."""
         ...
 
     def is_down(self, machine: MachineId) -> bool:
-        """Return whether no node is running on that machine. An unreachable machine does not count as down."""
+        """Return whether no node is running on that machine. A machine that cannot be reached does not count as down.
+        """
         ...
 
     def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
@@ -197,13 +196,13 @@ class NetworkLenders:
 
 
 class LenderReconnector:
-    """Reopens the data channel to one run on one lender."""
+    """Reopens the data channel to a run on a lender."""
 
     def __init__(self, lenders: Lenders, machine: MachineId, pipeline: PipelineId) -> None:
         self._lenders, self._machine, self._pipeline = lenders, machine, pipeline
 
     async def reopen(self) -> FrameChannel:
-        """Retry until a new channel opens. Raises Refused if the run no longer exists, and Unreachable if no node is
+        """Retry until a new channel is open. Raises Refused if the run no longer exists, and Unreachable if no node is
         running on the lender."""
         n_stalled = 0
         while True:
@@ -228,7 +227,7 @@ class LenderReconnector:
 
 
 async def send_layers(link: LenderLink, pipeline: PipelineId, machine: str, cut: Cut, tell: SendProgress) -> None:
-    """Send the pieces of a stage that the lender lacks. An interrupted upload continues where it stopped.
+    """Send the pieces of a stage that the lender is missing. An interrupted upload continues where it stopped.
 
     Raises StageLost if the lender answers heartbeats but accepts no bytes.
     """
@@ -247,7 +246,7 @@ async def send_layers(link: LenderLink, pipeline: PipelineId, machine: str, cut:
 async def _chunks(
     cut: Cut, wants: tuple[WantedPiece, ...], limit: asyncio.Timeout, tell: SendProgress
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of the pieces. Each chunk that the lender accepts extends `limit`."""
+    """Yield the bytes of the pieces. `limit` is extended whenever the lender accepts a chunk."""
     clock = asyncio.get_running_loop().time
     sent, total, source = 0, wanted_bytes(wants, cut.manifest), read_pieces(cut, wants)
     while chunk := await asyncio.to_thread(next, source, b""):
@@ -283,7 +282,8 @@ async def send_or_explain(
 
 
 def _changed(cut: Cut, piece: object) -> bool:
-    """Return whether the bytes of a piece have changed since the import, although the file's size and time have not."""
+    """Return whether the bytes of a piece have changed since the import, even though the file's size and modification
+    time have not."""
     if not isinstance(piece, int) or not 0 <= piece < len(cut.manifest.pieces):
         return False
     digest = hashlib.sha256()

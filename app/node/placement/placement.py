@@ -62,7 +62,7 @@ NEWS_SECONDS = 10.0
 
 
 class Placement:
-    """A model that is placed on one or several machines, from the start of its load until its memory is freed."""
+    """A model that is placed on one or more machines. It exists from the start of loading until its memory is freed."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Placement:
 
     @property
     def entry(self) -> Entry:
-        """The model's entry on the shelf."""
+        """The model's shelf entry."""
         return self.state.entry
 
     @property
@@ -104,13 +104,13 @@ class Placement:
 
     @property
     def _replicas(self) -> ReplicaSet | None:
-        """The open pipelines, or None until the placement is ready. A model on one machine or split over several has
-        one pipeline."""
+        """The open pipelines, or None until the placement is ready. A model on a single machine or split over several
+        machines has one pipeline."""
         return self.state.pipelines if self._supervisor is not None else None
 
     @property
     def plan(self) -> Plan:
-        """The stages with their machines, and the facts that the plan is based on."""
+        """The stages, their machines, and the facts that the plan is based on."""
         return self.state.plan
 
     @property
@@ -119,7 +119,7 @@ class Placement:
         return serves and isinstance(self.life, Ready | Recovering) and not self._stop.is_set()
 
     async def ready(self) -> None:
-        """Wait until the placement can answer. Raises the error that prevents it."""
+        """Wait until the placement can answer. If it fails to load, raise the error."""
         await asyncio.shield(self._outcome)
 
     def stop(self) -> None:
@@ -131,8 +131,7 @@ class Placement:
         return any(stage.machine == machine for stage in self.plan.stages)
 
     def give_up(self, why: StageLost, machine: MachineId | None = None) -> None:
-        """Treat a machine as lost for this reason, which is known before the network notices the loss or is more
-        precise."""
+        """Treat a machine as lost. `why` is known before the network notices the loss, or is more precise."""
         match self.life:
             case Loading():
                 self._fail(why)
@@ -151,13 +150,13 @@ class Placement:
         return Loss(machine or "", name, why.reason, time.monotonic(), is_gone=True)
 
     def household_changed(self) -> None:
-        """Record that the household has changed. Layers that did not fit before may fit now."""
+        """Note that the household has changed, so layers that did not fit before may fit now."""
         self.state.household_changed()
 
     @property
     def last_request_s(self) -> float:
-        """The time of the last request for any model of the host (monotonic clock), or the current time during a
-        request."""
+        """The time of the last request for any model of the host (monotonic clock). During a request, this is the
+        current time."""
         return self.state.last_request_s
 
     async def leave(self, machine: MachineId, why: StageLost) -> None:
@@ -179,8 +178,8 @@ class Placement:
         self._give_up_unused()
 
     def give_up_when_unused(self, machine: MachineId, why: StageLost | None) -> None:
-        """Give up the placement as soon as no answer needs it, because this machine wants its memory back and `leave`
-        may fail. If `why` is None, the machine no longer wants it back."""
+        """Give up the placement once no answer needs it, because this machine wants its memory back and `leave` may
+        fail. If `why` is None, the machine no longer wants its memory back."""
         if self.state.is_replicated:
             return  # its replica leaves at once, and the others continue
         self._wanted_back.pop(machine, None)
@@ -190,14 +189,14 @@ class Placement:
             self._give_up_unused()
 
     def _give_up_unused(self) -> None:
-        """Give up the placement if it is unused and a machine still wants its memory back."""
+        """Give up the placement if no answer needs it and a machine still wants its memory back."""
         back = [machine for machine in self._wanted_back if self.uses(machine) and machine not in self._leaving]
         if back and not (self.n_requests or self.state.is_moving):
             self.give_up(self._wanted_back[back[0]])
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Count a request while the block runs. A request that needs to replace this model waits until then."""
+        """Count a request while the block runs. Requests that need to replace this model wait until the block ends."""
         try:
             with self.state.in_use():
                 yield
@@ -211,24 +210,24 @@ class Placement:
         return self.state.n_requests
 
     def released_bytes(self) -> dict[MachineId, int]:
-        """Return the bytes that each machine frees when the placement ends, except those that it already reports as
-        free."""
+        """Return the bytes that each machine frees when the placement ends, without the bytes that it already reports
+        as free."""
         if isinstance(self.life, Ended) and time.monotonic() - self.life.at_s > NEWS_SECONDS:
             return {}
         return self.claims.released(self._present(), over=self.ended.is_set())
 
     def local_bytes(self, me: MachineId) -> tuple[int, int]:
-        """Return how many bytes of this machine the placement uses or will use, and how many of them are not allocated
-        yet."""
+        """Return how many bytes of this machine the placement uses or will use, and how many of these are not
+        allocated yet."""
         return (0, 0) if self.ended.is_set() else self.claims.local_bytes(me)
 
     def _present(self) -> list[PlannedStage]:
-        """Return the stages of the plan without those of lost replicas."""
+        """Return the plan's stages, except those of lost replicas."""
         supervisor = self._supervisor if self.state.is_replicated else None
         return [stage for stage in self.plan.stages if not (supervisor and supervisor.is_lost(stage.machine))]
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
-        """Return the layers of this model on each machine, or nothing until the placement is ready."""
+        """Return the layers of this model on each machine. The result is empty until the placement is ready."""
         held: dict[MachineId, tuple[Layers, ...]] = {}
         for stage in self._present() if self.is_ready else ():
             held[stage.machine] = (*held.get(stage.machine, ()), stage.layers)
@@ -241,11 +240,11 @@ class Placement:
 
     @property
     def context(self) -> int:
-        """The maximum number of positions of one answer, including its prompt."""
+        """The maximum number of tokens of one answer, including its prompt."""
         return self._sizes.context
 
     def figures(self) -> tuple[StageFigures, ...]:
-        """Return the amount of work that each stage has done since it was loaded."""
+        """Return how much each stage has computed and transferred since it was loaded."""
         return self._replicas.figures() if self._replicas else ()
 
     @property
@@ -263,7 +262,8 @@ class Placement:
         return self.life.notice if isinstance(self.life, Recovering) and self.is_ready else None
 
     def describe(self) -> plans.LoadedModel:
-        """Return the description of the loaded model for the API, with the machine names at the time of placement."""
+        """Return the API's description of the loaded model. Machines have the names that they had when it was placed.
+        """
         recovery = self.notice
         notice = recovery or (self._replicas.leaves if self._replicas and self.is_ready else None)
         present, known = self._present(), self.state.described.forecast
@@ -306,8 +306,8 @@ class Placement:
         return self.life.why if isinstance(self.life, Lost | Ended) else None
 
     def _template_abilities(self) -> tuple[bool | None, bool | None]:
-        """Return whether the chat template supports tool calls and thinking. Both are None while the template is
-        unread or if there is none."""
+        """Return whether the chat template supports tool calls and whether it supports thinking. Both are None if
+        there is no template or it has not been read yet."""
         known = self.completer.vocabulary if self.completer else None
         if known is None or not known.has_template:
             return None, None
@@ -315,7 +315,7 @@ class Placement:
 
     @property
     def replicas(self) -> Sequence[Replica]:
-        """The replicas in the order of the plan, or () for a single machine or a split."""
+        """The replicas in plan order, or () for a model on a single machine or split over several."""
         return self._replicas.held if self._replicas and self.state.is_replicated else ()
 
     async def run(self, sources: PlacementServices, report: Report, replan: ReplanPlacement) -> None:
@@ -357,7 +357,7 @@ class Placement:
             self.state.changed()
 
     def _begin(self, text: TextWorker, replicas: ReplicaSet, supervisor: ReplicaSupervisor) -> None:
-        """Become ready to answer."""
+        """Start answering requests."""
         self.claims.is_loaded = True
         self._supervisor, self.completer = supervisor, Completer(text, replicas)
         self._progress.clear()

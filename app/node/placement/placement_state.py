@@ -19,7 +19,7 @@ from app.node.snapshot import describe_plan
 
 
 class IdleTracker:
-    """Tracks whether any model of this host is in use, and since when all of them have been idle."""
+    """Tracks whether any model of this host is in use, and how long all of them have been idle."""
 
     def __init__(self) -> None:
         self.busy = asyncio.Event()  # set while requests run or layers move
@@ -28,7 +28,7 @@ class IdleTracker:
 
     @property
     def last_request_s(self) -> float:
-        """The time of the last request (monotonic clock), or the current time while busy."""
+        """The time of the last request (monotonic clock). While a model is in use, this is the current time."""
         return time.monotonic() if self.busy.is_set() else self.since_s
 
     @contextmanager
@@ -63,8 +63,7 @@ class IdleTracker:
 class PlacementState:
     """The state of a placement: its model, the request that loaded it, its current plan, and its open pipelines.
 
-    described: the plan as a type of app/api.
-    changed: called when the snapshot may have changed.
+    described: the plan in the form of the API. changed: called when the snapshot may have changed.
     """
 
     def __init__(
@@ -91,7 +90,7 @@ class PlacementState:
 
     @property
     def is_replicated(self) -> bool:
-        """Return whether the placement consists of several pipelines, each of which can take a request."""
+        """Return whether the placement consists of several pipelines, each of which can handle requests."""
         return self.plan.topology is Topology.REPLICAS
 
     @property
@@ -114,7 +113,7 @@ class PlacementState:
         self.n_changes += 1
 
     def household_changed(self) -> None:
-        """Record that the household has changed. Layers that did not fit before may fit now."""
+        """Note that the household has changed, so layers that did not fit before may fit now."""
         self.n_changes += 1
         self.news.set()
 
@@ -125,8 +124,8 @@ class PlacementState:
 
     @property
     def last_request_s(self) -> float:
-        """The time of the last request for any model of the host (monotonic clock), or the current time during a
-        request or a move."""
+        """The time of the last request for any model of the host (monotonic clock). During a request or a move, this
+        is the current time."""
         return time.monotonic() if self.is_moving else max(self.made_s, self.idle.last_request_s)
 
     @contextmanager
@@ -143,8 +142,8 @@ class PlacementState:
                 self.unused.set()
 
     def replace_slow(self, machine: MachineId | None) -> None:
-        """Record that the layers of this machine move to others because it has become much slower. None means no
-        machine."""
+        """Record that this machine's layers are moving to other machines, because it has become much slower. None
+        clears the record."""
         now = {machine: Reason("machine_replaced")} if machine else {}
         if self.replaced != now:
             self.replaced = now

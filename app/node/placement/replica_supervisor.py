@@ -1,4 +1,4 @@
-"""The supervisor of a placement's pipelines, which opens them and reopens a replica when its machine comes back."""
+"""Supervision of a placement's pipelines: opens them, and reopens a replica when its machine comes back."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ LEAST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0  # pauses before a lost p
 
 
 class PipelineOpener:
-    """Opens the pipelines of one placement. The stage set of each pipeline stays in `stage_sets` until the stack given
-    to
+    """Opens the pipelines of one placement. Each pipeline's stage set stays in `stage_sets` until the stack given to
     `open` closes."""
 
     def __init__(
@@ -56,7 +55,7 @@ class PipelineOpener:
         self.failed: Loss | None = None  # the loss that made the last `open` fail
 
     async def open(self, place: int, stack: AsyncExitStack, replan: Replan) -> tuple[Pipeline, Failover]:
-        """Open pipeline number `place` of the placement, and create its failover. Raises AppError."""
+        """Open the pipeline with index `place` in the placement, and create its failover. Raises AppError."""
         began, sources, plan = time.monotonic(), self._sources, self._state.part(place)
         stage_set = StageSet(self._entry, sources, self._sizes, stack, self._report)
         self._stage_sets.append(stage_set)
@@ -75,7 +74,7 @@ class PipelineOpener:
     async def _open_verified(
         self, plan: Plan, stack: AsyncExitStack, stage_set: StageSet, failover: Failover
     ) -> Pipeline:
-        """Open the stages and verify the pipeline. A failure is counted for the machine that caused it."""
+        """Open the stages and verify the pipeline. If this fails, count a failure for the machine that caused it."""
         sources, sizes, model = self._sources, self._sizes, self._entry.model
         try:
             clients = await stage_set.open(plan)
@@ -100,8 +99,8 @@ class PipelineOpener:
         return pipeline
 
     async def _prove(self, plan: Plan, pipeline: Pipeline, shape: PipelineConfig) -> None:
-        """Check that the pipeline reproduces the model's known answer, if there is one. The known answer is generated
-        by running the model on this machine alone."""
+        """Check that the pipeline reproduces the model's known answer, if there is one. This machine generated the
+        known answer by running the model alone."""
         here = {stage.machine for stage in plan.stages} == {plan.host}
         known = None if here else self._known
         pipeline.is_trial = True
@@ -113,8 +112,8 @@ class PipelineOpener:
 
 
 class ReplanPlacement(Protocol):
-    """Returns the possible plans without these machines, for the whole placement or for the given part. The planner's
-    choice comes first, followed by plans that keep the current runs. Raises AppError."""
+    """Returns possible plans without these machines, for the whole placement or for one part. The planner's choice
+    comes first, then plans that keep the current runs. Raises AppError."""
 
     def __call__(self, without: frozenset[MachineId], part: Plan | None = None, /) -> Awaitable[Sequence[Option]]: ...
 
@@ -124,7 +123,7 @@ def _machines(part: Plan) -> frozenset[MachineId]:
 
 
 class ReplicaSupervisor:
-    """Runs one task for each pipeline of a placement. Canceling the tasks closes the pipelines.
+    """Runs one task per pipeline of a placement. Canceling a task closes its pipeline.
 
     changed: called whenever a replica opens or is lost.
     """
@@ -163,11 +162,11 @@ class ReplicaSupervisor:
 
     @property
     def only(self) -> Failover | None:
-        """The failover of the only pipeline, or None if there are several, which take over each other's answers."""
+        """The failover of the only pipeline. None if there are several, because they take over each other's answers."""
         return self._failover
 
     def is_lost(self, machine: MachineId) -> bool:
-        """Return whether this machine's replica is gone and its memory freed."""
+        """Return whether this machine's replica is lost and its memory is free."""
         return any(machine in _machines(self._state.part(place)) for place in self._lost)
 
     async def _run_pipeline(self, place: int, opened: asyncio.Future[None]) -> None:
@@ -211,8 +210,8 @@ class ReplicaSupervisor:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_SECONDS)
 
     async def _until_lost(self, place: int, pipeline: Pipeline, failover: Failover) -> StageLost:
-        """Wait until the pipeline is lost and return why. Meanwhile do standby work, except for a replica on a single
-        machine, which cannot move."""
+        """Wait until the pipeline is lost, and return why. Do standby work in the meantime, except for a replica on a
+        single machine, because it cannot move."""
         if self._state.is_replicated and place not in self._splits:
             return await pipeline.wait_lost()
         ahead = StandbyManager(self._state, place, pipeline, failover)
@@ -224,8 +223,8 @@ class ReplicaSupervisor:
                 looking.cancel()
 
     async def _pause(self, place: int, seconds: float) -> None:
-        """Wait before the next try. If other machines are involved, also wait for a change in the household, but only
-        briefly for a split, which may do without the lost machine."""
+        """Wait before the next try. If other machines are involved, also wait for a change in the household. For a
+        split, this wait is short, because it may not need the lost machine."""
         self._state.news.clear()
         is_split = place in self._splits
         await asyncio.sleep(LEAST_PAUSE_SECONDS if is_split else seconds)
@@ -236,7 +235,7 @@ class ReplicaSupervisor:
                     await self._state.news.wait()
 
     async def _place(self, place: int, *, again: bool) -> None:
-        """Choose new machines for a lost split. Other replicas stay on their machine. Raises AppError."""
+        """Choose new machines for a lost split. Other replicas stay on their machines. Raises AppError."""
         if again and place in self._splits:
             [(part, described), *_] = await self._elsewhere(place, frozenset())
             self._state.place(place, part, described)
@@ -256,8 +255,8 @@ class ReplicaSupervisor:
         part = self._state.part(place)
 
         async def same(without: frozenset[MachineId]) -> list[Option]:
-            """Return the current plan, so that a dead worker is restarted. Raises Unreachable if one of its machines
-            is lost."""
+            """Return the current plan, which restarts dead workers. Raises Unreachable if one of its machines is lost.
+            """
             for stage in part.stages:
                 if stage.machine in without:
                     raise Unreachable("peer_offline", name=stage.name)

@@ -1,4 +1,4 @@
-"""Opens the stages of a pipeline: cuts or sends their files, opens their runs and connects their channels."""
+"""Opens the stages of a pipeline: cuts or uploads their files, opens their runs and connects their channels."""
 
 from __future__ import annotations
 
@@ -40,9 +40,8 @@ MOST_STEP_SECONDS = 300.0  # time limit for one step of a sample; a machine that
 class Reservation:
     """The memory for a plan that is about to open.
 
-    make: frees memory for the plan before its stages open. Raises DoesNotFit.
-    choosing: a lock, held from reading the free memory until the plan has claimed it, so that the next plan
-        considers it.
+    make: frees memory for the plan before its stages open. Raises DoesNotFit. choosing: a lock that is held from
+    reading the free memory until the plan has claimed it, so that the next plan takes the claim into account.
     transfer: entered while stages open, to pause background work.
     """
 
@@ -52,8 +51,8 @@ class Reservation:
 
 
 async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
-    """Run all coroutines concurrently and return their results. The first AppError cancels the others and is raised
-    unwrapped."""
+    """Run all coroutines concurrently and return their results. The first AppError cancels the other coroutines and is
+    raised without an exception group."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work_item, name="open a stage") for work_item in work]
@@ -67,7 +66,7 @@ async def gather_first_error(*work: Coroutine[Any, Any, T]) -> list[T]:
 
 async def end_group(group: asyncio.TaskGroup, tasks: Iterable[asyncio.Task[None]], error: BaseException | None) -> None:
     """Exit a task group that was entered without `async with`. If `error` is set, cancel the tasks; the group does not
-    wrap that error."""
+    wrap the error."""
     if error is not None:
         for task in tasks:
             task.cancel()
@@ -86,8 +85,8 @@ def _first(errors: BaseExceptionGroup[AppError]) -> AppError:
 class PlacementServices:
     """The services that all placements share.
 
-    planner_inputs: provides the quarantine and the memory for checks of samples.
-    room: frees memory for a plan.
+    planner_inputs: provides the quarantine and the memory for checking samples. reservation: frees memory for a
+    plan.
     """
 
     shelf: Shelf
@@ -99,7 +98,7 @@ class PlacementServices:
 
 @dataclass(slots=True)
 class OpenRun:
-    """An open run of this placement, and the exit stack that closes it."""
+    """An open run of this placement, with the exit stack that closes it."""
 
     stage: PlannedStage
     run: Run
@@ -109,9 +108,9 @@ class OpenRun:
 
 
 class StageSet:
-    """Opens the stages of a plan, and later changes to another plan while loading as little as possible.
+    """Opens the stages of a plan. When the plan changes, loads as little as possible.
 
-    `stack` closes everything that was opened.
+    Closing `stack` closes everything that was opened.
     """
 
     def __init__(
@@ -136,8 +135,8 @@ class StageSet:
         self.failed: PlannedStage | None = None  # the stage that made the last `open` fail
 
     async def open(self, plan: Plan) -> list[StageClient]:
-        """Open all stages and return their clients in order. If this raises AppError, stages that are already open
-        stay open for the next plan, or until the stack closes."""
+        """Open all stages and return their clients in order. If this raises AppError, open stages are kept for the
+        next plan or until the stack closes."""
         self.claimed = plan
         try:
             with self.reservation.transfer():
@@ -166,7 +165,7 @@ class StageSet:
     async def prepare(self, stage: PlannedStage, *, load: bool = True) -> None:
         """Make another machine store layers that may be needed later and, if `load` is set, load them.
 
-        The pipeline keeps serving. Raises StageLost as soon as stages must open, and other AppErrors.
+        The pipeline keeps serving. Raises StageLost as soon as stages need to be opened, and other AppErrors.
         """
         async with self._turn:
             await run_until(self._hurry, self._prepare(stage, load), StageLost("pipeline_closed"))
@@ -187,7 +186,7 @@ class StageSet:
         return stage.machine == self._host
 
     def held(self) -> list[PlannedStage]:
-        """Return the loaded stages that can still serve."""
+        """Return the loaded stages that are still usable."""
         return [held.stage for held in self._held.values() if self._stays(held)]
 
     def standby(self, plan: Plan) -> list[PlannedStage]:
@@ -205,7 +204,7 @@ class StageSet:
 
     @asynccontextmanager
     async def _take_turn(self) -> AsyncGenerator[None, None]:
-        """Acquire the lock, and interrupt any standby work that holds it."""
+        """Acquire the lock, interrupting any standby work that holds it."""
         self._n_hurried += 1
         self._hurry.set()
         try:
@@ -221,10 +220,10 @@ class StageSet:
         return next((h.stage for h in self._held.values() if h.run.pipeline == run.pipeline), None)
 
     async def compute_elsewhere(self, like: PlannedStage, step: Step) -> tuple[PlannedStage, bytes] | None:
-        """Run a step on another machine that holds the same layers as standby. Return its stage and the result, or
-        None if there is no such machine.
+        """Run a step on another machine that holds the same layers as standby. Return the stage there and the result,
+        or None if no machine does.
 
-        Raises StageLost as soon as stages must open, and other AppErrors.
+        Raises StageLost as soon as stages need to be opened, and other AppErrors.
         """
         async with self._turn:
             computing = self._compute_on_standby(like, step)
@@ -242,7 +241,7 @@ class StageSet:
         return None
 
     def lost(self) -> frozenset[MachineId]:
-        """Return the other machines whose stage is lost."""
+        """Return the other machines whose stages are lost."""
         middle = [held for held in self._held.values() if held.stage.role is Role.MIDDLE]
         return frozenset(held.stage.machine for held in middle if not self._stays(held))
 
@@ -251,18 +250,18 @@ class StageSet:
         return _key(stage) in self._on_disk
 
     def stages_to_load(self, plan: Plan) -> list[PlannedStage]:
-        """Return the stages of a plan that would have to be loaded first."""
+        """Return the stages of a plan that are not loaded yet."""
         return [stage for stage in plan.stages if not self._stays(self._held.get(_key(stage)))]
 
     def _stays(self, held: OpenRun | None) -> bool:
-        """Return whether a run can keep serving."""
+        """Return whether a run is still usable."""
         if held is None or _is_lost(held.client):
             return False
         worker_died = self._worker is None or self._worker.died is not None
         return not (worker_died and held.stage.machine == self._host)
 
     async def _close_unused(self, plan: Plan) -> None:
-        """Close lost stages and stages that the plan does not use, before the plan needs their memory."""
+        """Close stages that are lost or that the plan does not use, before the plan needs their memory."""
         keys, machines = {_key(stage) for stage in plan.stages}, {s.machine for s in plan.stages}
         for key, held in list(self._held.items()):
             if key not in keys or not self._stays(held):
@@ -276,7 +275,7 @@ class StageSet:
         await self._wait_closed(machines)
 
     def _close_later(self, held: OpenRun) -> None:
-        """Close a stage in the background, because this takes seconds if its machine hangs."""
+        """Close a stage in the background, because closing takes seconds if its machine hangs."""
         name = f"free layers on {held.stage.name}"
         task = self._closing.create_task(self._close_run(held), name=name)
         self._closing_on[task] = held.stage.machine
@@ -358,9 +357,8 @@ class StageSet:
         return StageClient(run, link, name, machine=stage.name)
 
     async def _stage_file(self, stage: PlannedStage, closing: AsyncExitStack) -> str:
-        """Return the path of the stage's own file. It is cut from the model file if necessary, and protected from
-        eviction until
-        `closing`."""
+        """Return the path of the stage's own file, which is cut from the model file if necessary. It is protected from
+        eviction until `closing` closes."""
         cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
         stage_id, total, done = cut.manifest.id, cut.manifest.total_bytes, 0
 
@@ -389,7 +387,7 @@ class StageSet:
     async def _open_on_lender(
         self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack
     ) -> StageClient:
-        """Make the lender load the stage, or start a new epoch if it is loaded, and connect to it."""
+        """Make the lender load the stage, or start a new epoch if it is already loaded. Then connect to it."""
         pipeline = PipelineId(run.pipeline)
         link = self._sources.lenders.link(stage.machine)
         with self._sources.lenders.expect(stage.machine, pipeline) as ready:
@@ -402,7 +400,7 @@ class StageSet:
         return client
 
     async def _send(self, stage: PlannedStage, pipeline: PipelineId) -> Cut:
-        """Send the layers to the lender's disk."""
+        """Upload the layers to the lender's disk."""
         link = self._sources.lenders.link(stage.machine)
         cut = await asyncio.to_thread(self._sources.shelf.cut, self._entry, stage.layers, stage.role)
         pace = TransferRate()
@@ -438,7 +436,7 @@ def _key(stage: PlannedStage) -> Key:
 
 
 def _is_lost(client: StageClient) -> bool:
-    """Return whether the run itself is gone. It survives the end of its pipeline and a broken connection."""
+    """Return whether the run itself is lost. A run survives the end of its pipeline and a broken connection."""
     return client.lost is not None and client.lost.reason.code not in RUN_STAYS
 
 
@@ -450,7 +448,7 @@ async def _close_local(worker: Worker, run: Run) -> None:
 
 
 async def run_step(client: StageClient, step: Step) -> bytes:
-    """Run one step outside any pipeline and return the result. Raises StageLost, also after MOST_STEP_SECONDS."""
+    """Run one step outside any pipeline and return the result. Raises StageLost, including after MOST_STEP_SECONDS."""
     lost: AppError | None = None
     async with asyncio.TaskGroup() as group:
         listening = group.create_task(client.listen(), name=f"listen to {client.name}")
@@ -489,8 +487,8 @@ class MemoryClaims:
                 await stage_set.close_standby(self._state.plan, machines)
 
     def local_bytes(self, me: MachineId) -> tuple[int, int]:
-        """Return how many bytes of this machine the pipelines use or will use, and how many of them are not allocated
-        yet. A stage that is moving counts once."""
+        """Return how many bytes of this machine the pipelines use or will use, and how many of these are not allocated
+        yet. A stage that is moving counts only once."""
         if not self.is_loaded:
             planned = bytes_on(me, self._state.plan.stages)
             return planned, planned
@@ -502,15 +500,14 @@ class MemoryClaims:
         return own, comes
 
     def end(self) -> None:
-        """Keep the last list of stages, because lenders need a moment to free them and to report that."""
+        """Save the final list of stages, because lenders need a moment to free them and report it."""
         self.stage_sets = list(self.stage_sets)  # PipelineOpener removes its stage sets from the old list
 
     def released(self, present: Iterable[PlannedStage], *, over: bool) -> dict[MachineId, int]:
-        """Return the bytes that each machine frees when the placement ends, except those that it already reports as
-        free.
+        """Return the bytes that each machine frees when the placement ends, without the bytes that it already reports
+        as free.
 
-        present: the stages of the plan that are not lost.
-        over: whether the placement has ended.
+        present: the stages of the plan that are not lost. over: whether the placement has ended.
         """
         if over or not self.is_loaded:
             return _sums((*present, *self.standby()))
@@ -527,5 +524,5 @@ def _sums(stages: Iterable[PlannedStage]) -> dict[MachineId, int]:
 
 
 def bytes_on(machine: MachineId, stages: Iterable[PlannedStage]) -> int:
-    """Return the bytes that these stages need on this machine."""
+    """Return how many bytes these stages need on this machine."""
     return sum(stage.total_bytes for stage in stages if stage.machine == machine)

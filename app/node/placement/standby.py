@@ -31,8 +31,8 @@ from app.node.placement.placement_state import PlacementState
 
 
 class SlowMachines:
-    """Detects machines of one placement that have become slow. Moving layers resets the baseline but not the known
-    slow machines."""
+    """Detects machines of one placement that have become slow. Moving layers resets the baseline, but machines already
+    known to be slow are remembered."""
 
     def __init__(self) -> None:
         self._best: dict[MachineId, float] = {}
@@ -40,7 +40,7 @@ class SlowMachines:
         self._slow: dict[MachineId, tuple[float, float]] = {}  # time of detection, slowdown factor
 
     def update(self, steps: Mapping[MachineId, float], placed_s: float, now_s: float) -> None:
-        """Update the slow machines from the current seconds per token of each machine."""
+        """Detect slow machines from each machine's current seconds per token."""
         if placed_s != self._placed_s:
             self._placed_s, self._best = placed_s, {}
         self._best = best_steps(self._best, steps)
@@ -55,7 +55,7 @@ class SlowMachines:
 
     @property
     def slow(self) -> dict[MachineId, float]:
-        """The slowdown factor of each slow machine. No layers are placed on these."""
+        """The slowdown factor of each slow machine. No layers are placed on slow machines."""
         return {machine: times for machine, (_, times) in self._slow.items()}
 
 
@@ -67,7 +67,7 @@ LONGEST_BETWEEN_SECONDS = 240.0  # longest time between two looks, after repeate
 
 
 class StandbyManager:
-    """The standby work of pipeline number `place` of a placement. `run` does it until canceled."""
+    """The standby work of the pipeline with index `place`. `run` does it until canceled."""
 
     def __init__(
         self,
@@ -94,15 +94,15 @@ class StandbyManager:
         return self._placement.part(self._place)
 
     def _steps_s(self) -> dict[MachineId, float]:
-        """Return the seconds per token of each machine, or nothing if there are several pipelines, because a slow one
-        simply gets fewer requests."""
+        """Return the seconds per token of each machine. The result is empty if there are several pipelines, because a
+        slow one simply gets fewer requests."""
         if self._placement.is_replicated:
             return {}
         steps = self._pipeline.steps_s()
         return {MachineId(key or self._plan.host): step_s for key, step_s in steps.items()}
 
     def _move(self, option: Option) -> None:
-        """Move to a better placement while idle. A request that arrives during the move waits for its end."""
+        """Move to a better plan while idle. A request that arrives during the move waits until it is complete."""
         placement, now = self._placement, self._plan
         why = _why_moved(now, option[0])
         if slow := [stage.name for stage in now.stages if stage.machine in placement.replaced]:
@@ -113,7 +113,7 @@ class StandbyManager:
         placement.is_moving = is_taken and not placement.is_replicated
 
     async def run_due_work(self) -> None:
-        """Do the work that is due."""
+        """Run the standby work that is due."""
         placement = self._placement
         self._slow_machines.update(self._steps_s(), placement.placed_s, self._clock())
         if self._is_look_due():
@@ -123,8 +123,8 @@ class StandbyManager:
             await self._run_while_idle(self.check())
 
     def _schedule_next(self, is_done: bool) -> None:
-        """Schedule another look that does not wait for a change if a faulty machine still serves, a request
-        interrupted the work, or a refusal may be temporary. Each refusal doubles the pause."""
+        """Schedule a retry if a faulty machine still serves, a request interrupted the work, or a refusal may be
+        temporary. Each refusal doubles the pause."""
         was_refused = not is_done and self._placement.last_request_s <= self._looked_s
         longer_s = min(2 * self._pause_s, LONGEST_BETWEEN_SECONDS)
         self._pause_s = longer_s if was_refused and not self._doubted() else LEAST_BETWEEN_SECONDS
@@ -132,7 +132,7 @@ class StandbyManager:
         self._again_s = math.inf if settled else self._looked_s + self._pause_s
 
     async def _run_while_idle(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do the work until a request arrives. Return whether it was finished."""
+        """Run the work until a request arrives. Return whether it was finished."""
         try:
             await run_until(self._placement.busy, work, StageLost("pipeline_closed"))
         except AppError as error:
@@ -149,7 +149,7 @@ class StandbyManager:
             await self._failover.verifier.check_oldest(self._plan)
 
     async def improve(self) -> None:
-        """Look for a better placement, then prepare for the loss of each other machine."""
+        """Look for a better plan, then prepare for the loss of each other machine."""
         try:
             if (right := await self._without_doubted()) is not None:
                 await self._failover.prepare(right[0])
@@ -176,7 +176,7 @@ class StandbyManager:
             raise failed
 
     def _is_look_due(self) -> bool:
-        """Return whether the host is idle and either something changed since the last look or a retry is due."""
+        """Return whether the host is idle and either something has changed since the last look or a retry is due."""
         now, placement = self._clock(), self._placement
         if now - placement.last_request_s < QUIET_S or now - self._looked_s < LEAST_BETWEEN_SECONDS:
             return False
@@ -197,8 +197,7 @@ class StandbyManager:
         return frozenset(stage.machine for stage in stages if checks and stage.machine in checks.quarantine)
 
     async def _without_doubted(self) -> Option | None:
-        """Return a placement without the quarantined machines, or None if the pipeline uses none or nothing
-        else fits."""
+        """Return a plan without the quarantined machines, or None if the pipeline uses none or no such plan fits."""
         if not self._doubted():
             return None
         try:
@@ -210,7 +209,7 @@ class StandbyManager:
         return may_move(self._clock(), self._placement.last_request_s, self._placement.placed_s)
 
     async def _better(self) -> Option | None:
-        """Return the best possible placement if it is clearly better than the current one."""
+        """Return the best possible plan if it is clearly better than the current one."""
         if not self._may_move() or self._doubted():
             return None
         now = self._plan
@@ -226,7 +225,7 @@ class StandbyManager:
         return best_steps if is_clearly_better(same[0].forecast, best_steps[0].forecast) else None
 
     async def _without_slow(self) -> Option | None:
-        """Return a placement without a machine that has become much slower, if this is clearly better than keeping the
+        """Return a plan without a machine that has become much slower, if that is clearly better than keeping the
         machine."""
         if not self._may_move():
             return None
@@ -243,7 +242,7 @@ class StandbyManager:
         return None
 
     async def _cover_loss(self, machine: MachineId) -> None:
-        """Prepare for the loss of this machine by storing its layers where they would then be needed."""
+        """Prepare for the loss of this machine by storing its layers on the machines that would then need them."""
         plan = await self._soonest_without(machine)
         if plan is None:
             return
@@ -253,8 +252,8 @@ class StandbyManager:
             await self._failover.prepare(plan, only=stage, load=load)
 
     async def _soonest_without(self, machine: MachineId) -> Plan | None:
-        """Return the placement without this machine that can be ready first, or None if nothing fits. Slow machines
-        are used only if nothing else fits."""
+        """Return the plan without this machine that can be ready first, or None if nothing fits. Slow machines are
+        used only if necessary."""
         slow = frozenset({machine, *self._slow_machines.slow}) - {self._plan.host}
         for without in dict.fromkeys((slow, frozenset({machine}))):
             try:
@@ -270,7 +269,7 @@ def _sizes(plan: Plan) -> list[int]:
 
 
 def _why_moved(before: Plan, after: Plan) -> Reason:
-    """Return the reason to show to requests while the pipeline moves."""
+    """Return the reason to show to waiting requests while the pipeline moves."""
     held = {stage.machine for stage in before.stages}
     names = [stage.name for stage in after.stages if stage.machine not in held]
     facts: dict[str, Fact] = {"machine": " and ".join(dict.fromkeys(names))}

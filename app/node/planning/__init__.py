@@ -1,2 +1,2 @@
-"""Planning: how a model is placed on the machines, from their speeds, memory and links, and how forecasts
-turned out."""
+"""Planning: places a model on machines according to their speeds, memory and links, and compares forecasts with
+results."""

@@ -1,4 +1,4 @@
-"""The outcomes of forecasts, which are saved, shown to the user and used to correct later forecasts."""
+"""The outcomes of forecasts. They are saved, shown to the user and used to correct later forecasts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Seconds = Annotated[float, Meta(ge=0, le=1e7)]
 
 
 class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The forecast and the measured times of an answer that ran without other answers in progress."""
+    """The forecast and the measured times of an answer during which no other answer was in progress."""
 
     at: float  # Unix time
     model: str
@@ -55,18 +55,18 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @property
     def errors(self) -> tuple[float, float]:
-        """The relative errors of the forecast time to first token and of the forecast decoding speed."""
+        """The relative errors of the forecast time to first token and decoding speed."""
         first = self.forecast_ttft_s / self.ttft_s - 1 if self.ttft_s else 0.0
         return first, self.forecast_tok_s / self.tok_s - 1 if self.tok_s else 0.0
 
     @property
     def is_far_off(self) -> bool:
-        """Return whether the error is so large that the measurements behind the forecast must be outdated."""
+        """Return whether the forecast missed by so much that the measurements behind it must be outdated."""
         return far_off(self.forecast_ttft_s, self.ttft_s) or far_off(self.forecast_tok_s, self.tok_s)
 
 
 def far_off(forecast_s: float, measured_s: float) -> bool:
-    """Return whether a forecast missed by so much that the speeds behind it must be measured again."""
+    """Return whether a forecast missed by so much that the measurements behind it must be outdated."""
     low, high = sorted((forecast_s, measured_s))
     return high > FAR_OFF * low
 
@@ -79,8 +79,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ForecastHistory:
-    """The outcomes of forecasts and the corrections learned from them, in a small JSON file. An unreadable file counts
-    as empty."""
+    """The outcomes of forecasts and the corrections learned from them, saved in a small JSON file. An unreadable file
+    is treated as empty."""
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
@@ -90,17 +90,16 @@ class ForecastHistory:
         self._habits = dict(read.placements)
 
     def corrected(self, machine: Candidate) -> Candidate:
-        """Return the machine with its learned corrections."""
+        """Return the machine with the corrections learned for it."""
         return self._corrections.corrected(machine)
 
     def with_corrections(self, plan: Plan) -> Plan:
-        """Return the plan with the current corrections of its machines, which may have changed since the plan was
-        made."""
+        """Return the plan with the current corrections for its machines, which may have changed since it was made."""
         return replace(plan, machines=tuple(map(self.corrected, plan.machines)))
 
     def expected(self, plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
-        """Return the forecast for an answer with these token counts while no other answer is in progress. It is based
-        on earlier answers of this placement, or, if there are none, on the corrections of its machines."""
+        """Return the forecast for an answer with these token counts if no other answer is in progress. It is based on
+        earlier answers of this placement or, if there are none, on the corrections for its machines."""
         habit = self._habits.get(placement_key(plan, model))
         if habit is None:
             return forecast_alone(self.with_corrections(plan), model, prompt, output)
@@ -108,7 +107,7 @@ class ForecastHistory:
         return habit.corrected(plain) if plain else None
 
     def unlearn(self, machines: Container[MachineId]) -> None:
-        """Forget the corrections of these machines, because the measurements that they correct are outdated."""
+        """Forget the corrections for these machines, because the corrected measurements are outdated."""
         self._corrections = self._corrections.without(machines)
         self._habits = {
             key: habit
@@ -117,8 +116,8 @@ class ForecastHistory:
         }
 
     def learn(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
-        """Compare an answer, during which no other was in progress, with its forecast and learn from the difference.
-        Return None if there is no forecast, the answer is too short, or speculation changed its speed."""
+        """Compare an answer with its forecast and learn from the difference. No other answer may have been in
+        progress. Return None if there is no forecast, the answer is too short, or speculation changed its speed."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         known = forecast_alone(self.with_corrections(plan), model, computed, n_tokens)
         expected = self.expected(plan, model, computed, n_tokens)
@@ -153,7 +152,7 @@ class ForecastHistory:
         )
 
     def reading_ratio(self, model: str) -> float | None:
-        """Return the ratio of measured to forecast time for reading this model's prompts, or None if no prompt was
+        """Return the ratio of measured to forecast time for processing this model's prompts, or None if no prompt was
         long enough."""
         ratios = [
             outcome.ttft_s / outcome.forecast_ttft_s
@@ -187,7 +186,7 @@ class ForecastHistory:
         )
 
     def _correct(self, plan: Plan, known: Forecast, summary: Summary) -> None:
-        """Update the corrections of each machine and its link from the total time of the machine's stages."""
+        """Update the corrections for each machine and its link from the total time of the machine's stages."""
         measured: dict[MachineId, float] = {}
         for stage, figures in zip(plan.stages, summary.stages, strict=True):
             measured[stage.machine] = measured.get(stage.machine, 0.0) + figures.busy_s
@@ -198,7 +197,7 @@ class ForecastHistory:
             )
 
     def _learn_habit(self, plan: Plan, model: Model, computed: int, summary: Summary) -> None:
-        """Update the habit of this placement from its answer."""
+        """Update the correction for this placement from one of its answers."""
         plain, key = (forecast_alone(_plain(plan), model, computed, len(summary.token_ids)), placement_key(plan, model))
         if plain is not None:
             habit = self._habits.pop(key, PlacementCorrection())
@@ -207,7 +206,7 @@ class ForecastHistory:
             del self._habits[oldest]
 
     def content(self) -> bytes:
-        """Return the content for `save`."""
+        """Return the file content for `save`."""
         machines, links = self._corrections.machines, self._corrections.links
         return msgspec.json.encode(_File(list(self._outcomes), dict(machines), dict(links), self._habits))
 
@@ -220,8 +219,8 @@ class ForecastHistory:
 
 
 def forecast_alone(plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
-    """Return the forecast for an answer with these token counts while no other answer is in progress, or None if a
-    part of the plan was not measured."""
+    """Return the forecast for an answer with these token counts if no other answer is in progress, or None if a part
+    of the plan was not measured."""
     prompt, output = max(1, prompt), max(1, output)
     work = replace(
         plan.workload,
@@ -234,7 +233,7 @@ def forecast_alone(plan: Plan, model: Model, prompt: int, output: int) -> Foreca
 
 
 def load(file: Path) -> _File:
-    """Return the saved history. A damaged file counts as empty."""
+    """Return the saved history. A damaged file is treated as empty."""
     read = read_json_or_default(file, _File, "the forecast history")
     habits = {key: habit for key, habit in read.placements.items() if _is_sound(habit)}
     return _File(read.outcomes[-MOST_KEPT:], _sound(read.machines), _sound(read.links), habits)
@@ -250,7 +249,7 @@ def _machines_in(key: str) -> list[MachineId]:
 
 
 def _plain(plan: Plan) -> Plan:
-    """Return the plan with the measured speeds of its machines, without corrections."""
+    """Return the plan with the uncorrected, measured speeds of its machines."""
     return replace(plan, machines=tuple(map(Corrections().corrected, plan.machines)))
 
 

@@ -1,6 +1,6 @@
-"""The speed of this machine with a model: read from the cache or measured now, one trial at a time.
+"""The speed of this machine with a model, either cached or measured now. One trial runs at a time.
 
-A speed depends on the engine's build, the hardware and the shape of the model's layers.
+A speed depends on the engine's build, the hardware and the dimensions of the model's layers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SomeSeconds = Annotated[float, Meta(gt=0, le=1e4)]
 
 
 class _CachedSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A Speed with limits for each value."""
+    """A Speed whose values have limits."""
 
     measured_at: Annotated[float, Meta(ge=0)]  # seconds since 1970
     layer_s: SomeSeconds
@@ -90,13 +90,13 @@ class Setup:
 
 
 def measurement_key(setup: Setup, shape: ModelShape, *, head: bool) -> str:
-    """Return the key of a measurement: 64 hex digits that change with anything that the speed depends on."""
+    """Return the cache key of a measurement: 64 hex digits that change with anything that affects the speed."""
     facts = (FORMAT, setup.engine, setup.device, setup.threads, setup.batch_rows, head, shape)
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()
 
 
 class Hardware:
-    """The hardware and engines of this machine, described in one line and as the setup of a measurement."""
+    """The hardware and engines of this machine, as one line of text and as the setup of a measurement."""
 
     def __init__(self, threads: Threads, changed: Callable[[], None]) -> None:
         self.threads, self._changed = threads, changed
@@ -106,39 +106,40 @@ class Hardware:
 
     @property
     def device(self) -> str:
-        """The processor's name, and the devices of the engines once they have been probed."""
+        """The processor's name and, once the engines have been probed, their devices."""
         return engines.describe(self.processor, self._engines)[:MAX_DEVICE_TEXT]
 
     @property
     def announced(self) -> tuple[str, tuple[str, ...]]:
-        """The device and the engine that runs layers, as announced to other machines. The engine's version is included
+        """The device and the engine that runs layers, as announced to other machines. Includes the engine's version
         once it has been probed."""
         known = [engine for engine in self._engines if engine.name == LLAMACPP and not engine.missing]
         version = known[0].version[:40] if known else ""
         return self.device, (f"{LLAMACPP} {version}".strip(),)
 
     async def run(self) -> None:
-        """Probe the engines. If that fails, log it; the next caller of `engines` probes again."""
+        """Probe the engines. A failure is logged, and the next call of `engines` probes again."""
         for engine in await self.engines():
             if engine.missing:
                 log.warning("the engine %s cannot be used: %s", engine.name, engine.missing)
         self._changed()
 
     async def engines(self) -> list[Engine]:
-        """Return all engines. They are probed once for all callers."""
+        """Return all engines. They are probed only once, even if several callers wait."""
         async with self._asking:
             if not any(not engine.missing for engine in self._engines):
                 self._engines = await engines.probe_all()
             return self._engines
 
     async def setup(self, batch_rows: int) -> Setup:
-        """Return the setup for which a speed measured now is valid."""
+        """Return the setup that a speed measured now applies to."""
         build = "".join(engine.build for engine in await self.engines() if engine.name == LLAMACPP)
         return Setup(build, self.processor, self.threads.most, batch_rows)
 
 
 class SpeedCache:
-    """The measured speeds, in a small JSON file. Unreadable and old entries count as never measured."""
+    """The measured speeds, saved in a small JSON file. Unreadable and outdated entries are treated as never measured.
+    """
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         self._path, self._now = path, now
@@ -159,12 +160,12 @@ class SpeedCache:
         return key in self._entries and self._entries[key].disturbed
 
     def last(self, key: str) -> Speed | None:
-        """Return the last measured speed, even if it is old or doubtful."""
+        """Return the last measured speed, even if it is outdated or doubtful."""
         kept = self._entries.get(key)
         return kept.speed() if kept else None
 
     def keep(self, key: str, speed: Speed, *, disturbed: bool = False) -> None:
-        """Save a speed. If writing fails, the only cost is another measurement."""
+        """Save a speed. A write error is ignored, because the speed can be measured again."""
         self._entries.pop(key, None)
         names = set(_CachedSpeed.__struct_fields__) - {"measured_at", "disturbed"}
         fields = {name: getattr(speed, name) for name in names}
@@ -192,7 +193,7 @@ class SpeedCache:
 
 
 class Cooldown:
-    """Limits how often each action, identified by a key, is repeated."""
+    """Limits how often an action, identified by a key, is repeated."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -209,7 +210,7 @@ class Cooldown:
 
 
 class LentWork(Protocol):
-    """The use of this machine by other hosts."""
+    """The work of this machine for other hosts."""
 
     @property
     def used_bytes(self) -> int: ...
@@ -217,14 +218,14 @@ class LentWork(Protocol):
 
 
 class OwnAnswers(Protocol):
-    """The answers generated for the user of this machine."""
+    """The answers that are generated for this machine's own user."""
 
     @property
     def answering(self) -> bool: ...
 
 
 class TrialLimits(Protocol):
-    """The owner's limits for trials, which lend this machine's memory and threads to other hosts."""
+    """The owner's limits for trials that other hosts request, which use the lent memory and threads."""
 
     spare_memory: SpareMemory
 
@@ -235,7 +236,7 @@ class TrialLimits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalWork:
-    """The work on this machine that a trial could disturb. Each step of a trial checks it first."""
+    """The work on this machine that a trial could disturb. A trial checks it before each step."""
 
     hardware: Hardware
     borrowed: LentWork
@@ -251,13 +252,14 @@ class LocalWork:
         return self.hardware.threads.at_most(self.terms.threads())
 
     def lent_bytes(self) -> int:
-        """Return the bytes that a host may still use. Raises Refused if lending is stopped."""
+        """Return how many more bytes a host may use. Raises Refused if lending is stopped."""
         self.terms.require()
         return max(0, self.terms.lent_bytes() - self.borrowed.used_bytes)
 
 
 class LocalSpeed:
-    """Measures the speed of this machine. `root` contains the cache and, during a trial, a folder for its files."""
+    """Measures the speed of this machine. `root` contains the cache and, during a trial, a folder for the trial's
+    files."""
 
     def __init__(self, here: LocalWork, root: Path) -> None:
         self._here, self.root = here, root
@@ -267,12 +269,12 @@ class LocalSpeed:
         self._rested_at = 0.0
 
     async def known(self, shape: ModelShape, batch_rows: int) -> Speed | None:
-        """Return the last measured speed, even one so old that `for_user` would measure it again."""
+        """Return the last measured speed, even if `for_user` would measure it again because of its age."""
         setup = await self._here.hardware.setup(batch_rows)
         return self._cache.last(measurement_key(setup, shape, head=True))
 
     async def for_user(self, shape: ModelShape, batch_rows: int, report: Report = report_nothing) -> Speed:
-        """Return the speed including the output matrix, for this machine's own user. Waits for a trial under way.
+        """Return the speed including the output matrix, for this machine's own user. Waits for a running trial.
 
         Raises the errors of `measure`, including Busy.
         """
@@ -288,11 +290,11 @@ class LocalSpeed:
             return await self._trial(key, shape, gauge, self._here.busy, report)
 
     async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
-        """Return the speed without the output matrix, within the lent resources, for another host. Such trials take at
-        most half of the time.
+        """Return the speed without the output matrix, measured with the lent resources, for another host. After each
+        trial comes a pause of the same length.
 
-        again: the host doubts the known speed, which is then measured again unless that was done recently. Raises
-        the errors of `measure`, and Busy during a trial and the rest after it.
+        again: the host doubts the known speed, so measure it again unless this was done recently. Raises the errors
+        of `measure`, and Busy during a trial and the pause after it.
         """
         setup = await self._here.hardware.setup(batch_rows)
         threads = self._here.lent_threads()
@@ -316,7 +318,7 @@ class LocalSpeed:
                 self._rested_at = now + (now - began)
 
     async def doubt(self, shape: ModelShape, batch_rows: int) -> bool:
-        """Mark the known speed as outdated, so that the next request measures it again. Return False if it was doubted
+        """Mark the known speed as outdated; the next request will measure it again. Return False if it was doubted
         recently."""
         setup = await self._here.hardware.setup(batch_rows)
         key = measurement_key(setup, shape, head=True)
@@ -327,13 +329,13 @@ class LocalSpeed:
         return True
 
     def _may_doubt(self, key: str) -> bool:
-        """Return whether the speed may be doubted again. A repeated measurement counts as settled for a while, unless
-        other programs disturbed it."""
+        """Return whether the speed may be doubted again. A repeated measurement is trusted for a while, but only
+        briefly if other programs disturbed it."""
         return self._cooldown.is_over(key, SOON_S if self._cache.was_disturbed(key) else WHILE_S)
 
     def _must_stop(self) -> bool:
-        """Return whether a trial for another machine must stop because of other work. Raises Refused if lending has
-        stopped."""
+        """Return whether a trial for another machine must stop because other work needs this one. Raises Refused if
+        lending has stopped."""
         self._here.lent_bytes()
         return self._here.busy()
 

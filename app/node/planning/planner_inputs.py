@@ -1,4 +1,4 @@
-"""The inputs of a plan: the connected machines, their speeds with the model and the quality of their links."""
+"""The inputs of a plan: the connected machines, their speeds with the model, and the quality of their links."""
 
 from __future__ import annotations
 
@@ -41,12 +41,11 @@ class PlannerInputs:
     async def speeds(
         self, entry: Entry, batch_rows: int, report: Report, *, known_only: bool = False, without: Collection[str] = ()
     ) -> Speeds:
-        """Return the speed of each machine with a model, measuring unknown speeds now.
+        """Return the speed of each machine with a model, measuring speeds that are not known yet.
 
-        known_only: measure nothing.
-        without: machines to leave out.
+        known_only: measure nothing. without: machines to leave out.
 
-        A speed is None if the machine cannot provide it.
+        A speed is None if it could not be measured.
         """
         me, names, shared = await self._everybody(known_only=known_only, without=without)
         return await self.speed_measurer.speeds(
@@ -54,7 +53,7 @@ class PlannerInputs:
         )
 
     async def speeds_like(self, basis: SpeedBasis, batch_rows: int, report: Report, *, known_only: bool) -> Speeds:
-        """Return the speeds for a model that is not on this computer, derived from a plain layer as a stand-in."""
+        """Return the speeds for a model that is not on this computer, estimated from similar layers."""
         me, names, shared = await self._everybody(known_only=known_only)
         return await self.speed_measurer.speeds_like(
             basis, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
@@ -71,8 +70,7 @@ class PlannerInputs:
     async def _everybody(
         self, *, known_only: bool, without: Collection[str] = ()
     ) -> tuple[tuple[MachineId, str], dict[MachineId, str], bool]:
-        """Return this machine's ID and name, the names of the lenders by ID, and whether some of them run on this
-        computer."""
+        """Return this machine's ID and name, the lenders' names by ID, and whether any of them run on this computer."""
         host, everybody = self.candidates({})
         lenders = [lender for lender in everybody if lender.is_lending and lender.id not in without]
         if not known_only:
@@ -82,8 +80,8 @@ class PlannerInputs:
         return (host.id, host.name), {lender.id: lender.name for lender in lenders}, shared
 
     def machines(self, released: Released, speeds: Speeds) -> tuple[Candidate, list[Candidate]]:
-        """Return the host and the lenders with all their measurements. `released`: bytes that each machine is freeing
-        now."""
+        """Return the host and the lenders with all their measurements. `released` is the number of bytes that each
+        machine is freeing now."""
         host, lenders = self.candidates(released)
         seen = [
             self.forecasts.corrected(
@@ -99,7 +97,7 @@ class PlannerInputs:
         return self.forecasts.corrected(replace(host, speed=speeds.get(host.id))), seen
 
     async def doubt(self, entry: Entry, batch_rows: int, used: Collection[MachineId]) -> bool:
-        """Mark the measurements behind a forecast that was far off as doubtful, so that they are repeated soon.
+        """Mark the measurements behind an inaccurate forecast as doubtful, so that they are soon repeated.
 
         Return False if they were repeated recently and are still valid.
         """
@@ -112,7 +110,8 @@ class PlannerInputs:
 
 
 def connected_lenders(me: MachineId, household: Household, released: Released) -> list[Candidate]:
-    """Return the connected lenders as candidates for a plan. `released`: bytes that each of them is freeing now."""
+    """Return the connected lenders as candidates for a plan. `released` is the number of bytes that each of them is
+    freeing now."""
     lenders = [
         Candidate(
             key,

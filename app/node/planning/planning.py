@@ -43,7 +43,7 @@ MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes common to all stages of one placement."""
+    """The sizes that all stages of a placement share."""
 
     number: NumberFormat
     slots: int
@@ -55,7 +55,7 @@ class Sizes:
     keep: CheckpointRule = DEFAULT_CHECKPOINTS
 
     def config(self, stage: PlannedStage, entry: Entry, path: str) -> StageConfig:
-        """Return the config of a stage that runs in this machine's own worker."""
+        """Return the configuration of a stage that runs in this machine's own worker."""
         return StageConfig(
             engine=LLAMACPP,
             path=path,
@@ -99,24 +99,24 @@ class Sizes:
 
 
 class RecurrentStateRule:
-    """Decides which recurrent states a host keeps, by comparing the cost of copying a state with the cost of reading
-    the prompt again (app/core/planner/stage_memory.py).
+    """Decides which recurrent states a host saves. Copying a state is compared with processing the prompt again
+    (app/core/planner/stage_memory.py).
 
-    reading: returns the ratio of measured to forecast time for reading a model's prompts, or None if it is unknown.
+    reading: returns the ratio of measured to forecast time for processing a model's prompts, or None if unknown.
     """
 
     def __init__(self, reading: Callable[[str], float | None]) -> None:
         self._byte_s, self._reading = 0.0, reading
 
     async def with_reason(self, plan: Plan, model: Model) -> Plan:
-        """Return the plan with a reason that explains which states are kept, if the model has states."""
+        """If the model has recurrent states, add to the plan a reason that explains which of them are saved."""
         if not model.state_bytes:
             return plan
         self._byte_s = self._byte_s or await asyncio.to_thread(memory_copy_s_per_byte)
         return replace(plan, reasons=(*plan.reasons, _reason(self._costs(plan, model))))
 
     def keep(self, plan: Plan, model: Model) -> CheckpointRule:
-        """Return the rule for keeping states, which applies to all stages of the plan."""
+        """Return the rule for saving states, which applies to all stages of the plan."""
         return keep_rule(self._costs(plan, model)) if model.state_bytes else DEFAULT_CHECKPOINTS
 
     def _costs(self, plan: Plan, model: Model) -> StateCosts:
@@ -139,7 +139,7 @@ def _reason(costs: StateCosts) -> Reason:
 
 
 class Planner:
-    """The planner of one host. `threads` are the threads of its own worker."""
+    """The planner of one host. `threads` is the number of threads of its own worker."""
 
     def __init__(self, planner_inputs: PlannerInputs, threads: Threads) -> None:
         self._planner_inputs, self._threads = planner_inputs, threads
@@ -202,7 +202,7 @@ class Planner:
         return await self._states.with_reason(chosen, model)
 
     def sizes(self, chosen: Plan, order: requests.LoadModel, model: Model) -> Sizes:
-        """Return the sizes common to all stages of the plan."""
+        """Return the sizes that all stages of the plan share."""
         work = chosen.workload
         return Sizes(
             number=work.number,
@@ -217,7 +217,7 @@ class Planner:
 
 
 def with_forecast_basis(chosen: Plan, unforecast: Reason | None) -> Plan:
-    """Return the plan with a reason that states the basis of its forecast, or why there is no forecast."""
+    """Add to the plan a reason that states what its forecast is based on, or why there is no forecast."""
     if chosen.forecast is not None:
         return replace(chosen, reasons=(*chosen.reasons, Reason(_basis(chosen, chosen.forecast))))
     if unforecast is None:
@@ -233,7 +233,7 @@ def _basis(chosen: Plan, forecast: Forecast) -> str:
 
 
 def with_unmeasured_causes(chosen: Plan, why: Callable[[str], Reason | None]) -> Plan:
-    """Return the plan with the reason why each unmeasured machine could not be measured."""
+    """Add to the plan, for each unmeasured machine, the reason why it could not be measured."""
     reasons = []
     for reason in chosen.reasons:
         cause = why(str(reason.facts["machine"])) if reason.code == "plan_unmeasured" else None
@@ -243,5 +243,5 @@ def with_unmeasured_causes(chosen: Plan, why: Callable[[str], Reason | None]) ->
 
 
 def lent_bytes_by_machine(chosen: Plan) -> dict[MachineId, int]:
-    """Return the bytes lent by each machine that the plan considered."""
+    """Return how many bytes each machine lends, for all machines that the plan considered."""
     return {machine.id: machine.lends_bytes for machine in chosen.machines}

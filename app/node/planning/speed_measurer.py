@@ -1,5 +1,4 @@
-"""The measurement of each machine's speed with a model: on this machine, on lenders at this host's request, and for
-other hosts."""
+"""Measurement of each machine's speed with a model: on this machine, on lenders, and for other hosts."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ Answer = messages.SpeedMeasured | messages.SpeedRefused
 
 @dataclass(frozen=True, slots=True)
 class SpeedBasis:
-    """The layers to measure for a model. If `shape` is only a stand-in, `effort` describes the model's own layers."""
+    """The layers to measure for a model. If `shape` describes a stand-in, `effort` describes the model's own layers."""
 
     shape: ModelShape
     effort: Effort | None = None
@@ -63,7 +62,7 @@ class SpeedBasis:
         return self.effort is not None
 
     def speed(self, measured: Speed | None, batch_rows: int) -> Speed | None:
-        """Derive the model's speed from the measured speed."""
+        """Return the model's speed, derived from the measured speed."""
         if measured is not None and self.near is not None:
             return with_windowed_cost(measured, self.near)
         if measured is None or self.effort is None:
@@ -73,7 +72,8 @@ class SpeedBasis:
 
 
 def speed_basis(header: Header, model: Model) -> SpeedBasis:
-    """Return the model's own layers as the basis, or a plain layer if no machine could synthesize such large layers.
+    """Return the model's own layers as the basis, or a plain layer if the model's own layers are too large to
+    synthesize on any machine.
 
     Raises BadInput with the reason why the model's speed cannot be forecast.
     """
@@ -92,7 +92,7 @@ def speed_basis(header: Header, model: Model) -> SpeedBasis:
 
 
 def _plain_layer(header: Header, model: Model) -> SpeedBasis | BadInput:
-    """Return a plain layer as a stand-in for the model's layers, or the error that explains why there is none."""
+    """Return a plain layer as a stand-in for the model's layers, or an error that explains why there is none."""
     try:
         effort = effort_of(header, model)
     except BadInput as error:
@@ -101,8 +101,8 @@ def _plain_layer(header: Header, model: Model) -> SpeedBasis | BadInput:
 
 
 def with_windowed_cost(measured: Speed, effort: Effort) -> Speed:
-    """Divide the measured cost of earlier positions between full and windowed attention, which looks back only one
-    window. The measurement covered up to DEPTH positions on layers of both kinds."""
+    """Divide the measured cost of earlier positions between full attention and windowed attention, which covers only
+    the last window. Layers of both kinds were measured with up to DEPTH positions."""
     near = min(effort.window, DEPTH) / DEPTH
     looked = effort.position + near * effort.window_position
     if not looked:
@@ -119,14 +119,14 @@ def with_windowed_cost(measured: Speed, effort: Effort) -> Speed:
 
 
 class LenderLink(Protocol):
-    """The part of a link to a lender that measuring uses."""
+    """The part of a link to a lender that a measurement uses."""
 
     async def send(self, message: messages.Message) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class SpeedRequest:
-    """The layers to measure, and the callback that receives the progress."""
+    """The layers to measure, and the callback for progress."""
 
     shape: ModelShape
     batch_rows: int
@@ -137,7 +137,7 @@ class SpeedRequest:
 
 
 class SpeedMeasurer:
-    """Measures the speeds of all machines for the planner. A known speed is not measured again."""
+    """Measures the speeds of all machines for the planner. Known speeds are not measured again."""
 
     def __init__(
         self, own: LocalSpeed, shelf: Shelf, link: Callable[[MachineId], LenderLink], group: asyncio.TaskGroup
@@ -170,12 +170,11 @@ class SpeedMeasurer:
         """Return the speeds of this machine and of the lenders (names by ID) with this model. All machines measure at
         the same time.
 
-        within_s: time limit per machine.
-        one_by_one: measure one machine after another, for nodes on one computer that would slow each other down.
-        known_only: ask no lender and measure nothing.
+        within_s: time limit per machine. one_by_one: measure one machine at a time, because nodes on the same
+        computer would slow each other down. known_only: ask no lender and measure nothing.
 
-        A speed is None if the machine gave no answer in time, is busy, or cannot measure this model. Never raises
-        for such a machine or model.
+        A speed is None if the machine did not reply in time, is busy, or cannot measure this model. Such a machine
+        or model never raises an error.
         """
         try:
             basis = await asyncio.to_thread(self._basis, entry)
@@ -186,7 +185,7 @@ class SpeedMeasurer:
         return await self.speeds_like(basis, me, lenders, batch_rows, report, within_s, one_by_one, known_only)
 
     def why_not_forecast(self, model_id: str) -> Reason | None:
-        """Return why a model's speed cannot be forecast, or None if it can be or no forecast was requested."""
+        """Return why a model's speed cannot be forecast, or None if it can be or if no forecast was requested."""
         return self._unforecast.get(model_id)
 
     def why_not_measured(self, name: str) -> Reason | None:
@@ -204,7 +203,7 @@ class SpeedMeasurer:
         one_by_one: bool = False,
         known_only: bool = False,
     ) -> dict[MachineId, Speed | None]:
-        """Return the same as `speeds`, for any model with this basis."""
+        """Return the speeds as `speeds` does, for any model with this basis."""
         if known_only:
             everybody = (me[0], *lenders)
             return {key: await self._known(key, me[0], basis, batch_rows) for key in everybody}
@@ -233,7 +232,7 @@ class SpeedMeasurer:
     async def table(
         self, order: MeasureModel, batch_rows: int, household: Household, me: MachineId, report: Report
     ) -> Speeds:
-        """Return the measured speeds of all connected machines as requested through the control API."""
+        """Return the speeds of all connected machines for the control API."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         if not order.known_only:  # the user asked for this, so silent machines are asked again
             self._silent_until.clear()
@@ -262,8 +261,8 @@ class SpeedMeasurer:
         )
 
     async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]:
-        """Mark these speeds as doubtful after a forecast that was far off, so that the next request measures them
-        again. Return the machines concerned."""
+        """Mark these speeds as doubtful after an inaccurate forecast. The next request measures them again. Return the
+        machines that this applies to."""
         try:
             basis = await asyncio.to_thread(self._basis, entry)
         except AppError:
@@ -280,8 +279,7 @@ class SpeedMeasurer:
         return own | {machine for machine, _, _ in doubted}
 
     async def answer_request(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
-        """Answer a host's request for a measurement once the speed is known. Each member may have one request in
-        progress."""
+        """Answer a host's measurement request once the speed is known. Each member may have one request in progress."""
         if member.id in self._answering:
             reason = Reason("speed_busy")
         elif Role.HOST not in member.roles:
@@ -294,7 +292,7 @@ class SpeedMeasurer:
         await _send(send, self._refused(order, reason))
 
     def receive(self, machine: MachineId, answer: Answer) -> None:
-        """Accept a lender's answer. An answer that nothing waits for is ignored."""
+        """Accept a lender's answer. Ignore an answer that nothing is waiting for."""
         if self._unanswered.get(machine) == answer.request:
             del self._unanswered[machine]
             self._silent_until.pop(machine, None)
@@ -303,15 +301,15 @@ class SpeedMeasurer:
             future.set_result(answer)
 
     def link_lost(self, machine: MachineId, name: str) -> None:
-        """Fail the pending requests to this machine. It may come back with another build of the engine, so its speeds
-        are no longer valid."""
+        """Fail the pending requests to this machine, and forget its speeds, because it may come back with another
+        build of the engine."""
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))
         self._valid = {key for key in self._valid if key[0] != machine}
 
     async def _known(self, machine: MachineId, me: MachineId, basis: SpeedBasis, batch_rows: int) -> Speed | None:
-        """Return the last measured speed of a machine, without measuring."""
+        """Return a machine's last measured speed, without measuring it again."""
         shape = basis.shape
         if machine == me:
             speed = await self._own.known(shape, batch_rows)
@@ -425,8 +423,8 @@ def _measured(order: messages.MeasureSpeed, speed: Speed) -> messages.SpeedMeasu
 
 
 def _speed(answer: messages.SpeedMeasured) -> Speed:
-    """Return the speed in the message. The message type limits its values, and forecasts from them are compared with
-    measured times."""
+    """Return the speed from the message. A false speed does little harm: the message type limits its values, and
+    forecasts are compared with measured times."""
     return Speed(
         layer_s=answer.layer_s,
         layer_row_s=answer.layer_row_s,

@@ -1,5 +1,5 @@
-"""Verdicts on models that are not on this computer yet: whether they fit, how they would be placed, and how fast they
-would run."""
+"""Verdicts on models that are not on this computer yet: whether they fit, where they would be placed, and how fast
+they would run."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def _option(offer: OfferedModel, file: OfferedFile, verdict: Verdict) -> Starter
 async def verdicts(
     order: requests.JudgeModels, planner_inputs: PlannerInputs, released: Mapping[MachineId, int], report: Report
 ) -> Verdicts:
-    """Return a verdict for each sketch by its key. If `order.place` is set, each includes the plan and its estimated
-    speed."""
+    """Return the verdict on each sketched model, by key. If `order.place` is set, each verdict includes a plan and its
+    estimated speed."""
     by_key = {}
     for sketch in order.sketches:
         model = estimated_model(
@@ -128,7 +128,7 @@ async def verdicts(
 
 
 def _basis(sketch: requests.Sketch, model: Model) -> SpeedBasis | None:
-    """Return the basis to measure for a sketch, or None if its model family is unknown."""
+    """Return the basis to measure for a sketched model, or None if its model family is unknown."""
     if sketch.architecture not in FAMILIES:
         return None
     kind = kind_of(sketch.quantization)

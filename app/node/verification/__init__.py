@@ -1,1 +1,1 @@
-"""Verification of lenders: samples of their work are recomputed here, and faulty machines are quarantined."""
+"""Verification of lenders: recomputes samples of their work, and quarantines faulty machines."""

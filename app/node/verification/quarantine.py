@@ -1,4 +1,4 @@
-"""The quarantine: machines that computed wrong results run no part of a model until the user releases them."""
+"""The quarantine. Machines that computed wrong results run no part of a model until the user releases them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Quarantine:
         self._since = dict(self._read().since)
 
     def _read(self) -> _File:
-        """Return the saved quarantine. If the file is damaged, set it aside and report that its machines are used
+        """Return the saved quarantine. If the file is damaged, set it aside and report that its machines are in use
         again."""
         try:
             return read_json(self._file, _File)
@@ -63,7 +63,7 @@ class Quarantine:
     def reasons(
         self, names: Mapping[MachineId, Machine], other_reasons: Mapping[MachineId, Reason]
     ) -> dict[MachineId, Reason]:
-        """Return `other_reasons`, replaced by the quarantine for each quarantined machine that is online."""
+        """Return `other_reasons`, but with the quarantine as the reason for each quarantined machine that is online."""
         own = {
             key: Reason("machine_doubted", {"machine": names[key].name})
             for key in self._since
@@ -81,11 +81,11 @@ class Quarantine:
         await self._kept()
 
     def note_inconclusive(self, name: str) -> None:
-        """Record that a check was inconclusive: a third machine agreed with the lender or with neither of the two."""
+        """Record that a check was inconclusive, because a third machine agreed with the lender or with neither side."""
         self._note(Reason("log_machine_unclear", {"machine": name}))
 
     async def release(self, machine: Machine) -> UseAgainResponse:
-        """Release a machine at a person's request. Raises BadInput if it is not in quarantine."""
+        """Release a machine at the user's request. Raises BadInput if it is not in quarantine."""
         if machine.id not in self._since:
             raise BadInput("machine_not_doubted", machine=machine.name)
         del self._since[machine.id]
@@ -94,7 +94,7 @@ class Quarantine:
         return UseAgainResponse(MachineRef(machine.id, machine.name))
 
     def keep_only(self, members: Mapping[MachineId, object]) -> None:
-        """Forget machines that left the household. Their IDs never return."""
+        """Forget machines that left the household. Their IDs are never used again."""
         self._since = {key: at for key, at in self._since.items() if key in members}
 
     async def _kept(self) -> None:

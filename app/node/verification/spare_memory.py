@@ -1,4 +1,4 @@
-"""The spare memory in which samples are checked. It is freed as soon as anything else needs it."""
+"""The spare memory for checking samples. It is freed as soon as it is needed for anything else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 class SpareMemory:
     """The spare memory of one machine, used by one check at a time.
 
-    spare_bytes: the bytes that could still be loaded here in addition to everything loaded or promised.
+    spare_bytes: returns how many bytes could still be loaded here in addition to everything loaded or promised.
     """
 
     def __init__(self, spare_bytes: Callable[[], int]) -> None:
@@ -29,13 +29,12 @@ class SpareMemory:
         self._resident_bytes: Callable[[], int] | None = None  # memory of the running check's worker
 
     def reclaimable_bytes(self) -> int:
-        """Return the bytes that the running check occupies. They are not free, but are freed as soon as they are
-        needed."""
+        """Return how many bytes the running check occupies. They are freed as soon as they are needed."""
         return self._resident_bytes() if self._resident_bytes is not None else 0
 
     async def run_check(self, check: Callable[[int], Coroutine[Any, Any, T]]) -> T:
-        """Run a check, which may use half of the spare memory like all speculative work, and return its result. Raises
-        StageLost as soon as the memory is needed, and the errors of the check."""
+        """Run a check and return its result. Like all speculative work, the check may use half of the spare memory.
+        Raises StageLost as soon as the memory is needed, and the errors of the check."""
         gone = StageLost("pipeline_closed")
         async with self._turn:
             if self._n_wanting:
@@ -49,7 +48,7 @@ class SpareMemory:
 
     @contextmanager
     def count_worker(self, resident_bytes: Callable[[], int]) -> Iterator[None]:
-        """Report the memory of the check's worker while the block runs."""
+        """Include the memory of the check's worker in `reclaimable_bytes` while the block runs."""
         self._resident_bytes = resident_bytes
         try:
             yield
@@ -58,8 +57,8 @@ class SpareMemory:
 
     @asynccontextmanager
     async def reserve(self) -> AsyncIterator[Callable[[], None]]:
-        """Claim memory or disk space while the block runs. A running check is stopped first, and no check starts until
-        the block ends or calls the yielded function."""
+        """Claim memory or disk space while the block runs. A running check is stopped first. No check starts until the
+        block ends or calls the yielded function."""
         with ExitStack() as claim:
             self._n_wanting += 1
             self._wanted.set()

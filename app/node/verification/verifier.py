@@ -1,4 +1,4 @@
-"""Verification of lenders: while the model is idle, samples of their work are recomputed here and compared."""
+"""Verification of lenders: recomputes samples of their work while the model is idle, and compares the results."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ WAYS = (True, False)  # with and without flash attention: two ways to compute th
 
 @dataclass(frozen=True, slots=True)
 class RecomputedRows:
-    """The rows of a sample in f32, as this machine computes them with and without flash attention."""
+    """The rows of a sample in f32, computed on this machine with and without flash attention."""
 
     with_flash: bytes
     without_flash: bytes
@@ -80,7 +80,7 @@ class SampleCheck:
     recomputed: RecomputedRows
 
     def compare(self, payload: bytes, machine: MachineId, name: str = "") -> Finding:
-        """Return the finding about the machine that computed these rows. Call it in a thread, because comparing many
+        """Return the finding about the machine that computed these rows. Call this in a thread, because comparing many
         values takes time."""
         run, recomputed = self.sample.run, self.recomputed
         with_flash, other = (
@@ -102,7 +102,7 @@ class SampleCheck:
 
 
 class Verifier:
-    """Verifies the lenders of one pipeline until it is closed."""
+    """Verifies the lenders of one pipeline until it closes."""
 
     def __init__(
         self, samples: Samples, stage_set: StageSet, computing: SampleRecomputer, quarantine: Quarantine
@@ -118,7 +118,7 @@ class Verifier:
     async def check_oldest(self, plan: Plan) -> None:
         """Check the oldest sample. If canceled, free all resources and keep the sample for another try.
 
-        Raises StageLost if the memory is needed to open stages.
+        Raises StageLost if the memory is needed for opening stages.
         """
         sample, is_settled = self._samples.oldest, False
         if sample is None:
@@ -130,8 +130,7 @@ class Verifier:
                 self._samples.forget(sample)
 
     def _tried_enough(self, sample: Sample) -> bool:
-        """Count a try, and return whether to give up the sample because requests or other needs for memory or disk
-        space interrupted too many tries."""
+        """Count an interrupted try. Return whether there were so many that the sample must be given up."""
         n_tries = self._samples.postpone(sample)
         if n_tries < MOST_TRIES:
             return False
@@ -141,7 +140,7 @@ class Verifier:
         return True
 
     async def _is_settled(self, plan: Plan, sample: Sample) -> bool:
-        """Check the sample. Return False if another try could still decide it."""
+        """Check the sample. Return False if another try might still settle it."""
         stage = self._stage_set.stage_of(sample.run)
         if stage is None or stage.machine in self.quarantine:
             return True
@@ -153,8 +152,7 @@ class Verifier:
         return await self._is_decided(SampleCheck(plan, sample, recomputed), stage)
 
     async def _is_decided(self, check: SampleCheck, stage: PlannedStage) -> bool:
-        """Compare the results and record the outcome. Return False if a third machine was needed but failed
-        to answer."""
+        """Compare the results and record the outcome. Return False if a third machine was needed but did not answer."""
         machine, name, answered = stage.machine, stage.name, check.sample.answered
         lender, third = await asyncio.to_thread(check.compare, answered, machine, name), None
         if lender is Finding.DIFFERS:
@@ -193,7 +191,7 @@ class SampleRecomputer:
         self._folder = _folder(stages.folder)
 
     async def rows(self, stage: PlannedStage, sample: Sample) -> RecomputedRows:
-        """Return this machine's results for a sample of that stage.
+        """Return this machine's results for a sample of the stage.
 
         If canceled, or if the memory is needed, kill the worker and delete its files. Raises AppError.
         """
@@ -214,7 +212,7 @@ class SampleRecomputer:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     def _clear(self) -> None:
-        """Empty the folder. Raises DoesNotFit if it cannot be created."""
+        """Empty the temporary folder. Raises DoesNotFit if it cannot be created."""
         shutil.rmtree(self._folder, ignore_errors=True)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -224,7 +222,7 @@ class SampleRecomputer:
     async def compute_in_parts(
         self, worker: Worker, stage: PlannedStage, parts: Sequence[Layers], sample: Sample
     ) -> RecomputedRows:
-        """Compute the sample in this worker, one part of the stage's layers after another."""
+        """Compute the sample in this worker, loading one part of the stage's layers after another."""
         rows = await asyncio.to_thread(_as_f32, sample)
         row_sets = [rows, rows]
         for part in parts:
@@ -233,7 +231,7 @@ class SampleRecomputer:
         return RecomputedRows(with_flash, other, await asyncio.to_thread(self._chooses))
 
     def _parts(self, stage: PlannedStage, spare_memory: int) -> tuple[Layers, ...]:
-        """Split the layers of the stage into the fewest parts that each fit in memory. Raises DoesNotFit."""
+        """Split the stage's layers into as few parts as possible, each of which fits in memory. Raises DoesNotFit."""
         model, needed = self._entry.model, self._needed
         parts = fewest_runs(
             stage.layers, model.cuts.boundaries, model.cuts.rules, lambda layers: needed(layers) <= spare_memory
@@ -252,7 +250,7 @@ class SampleRecomputer:
         return model.stage_bytes(layers, Role.MIDDLE) + kv + work_bytes(model.width, rows)
 
     async def _run_layers(self, worker: Worker, part: PlannedStage, row_sets: Sequence[bytes]) -> list[bytes]:
-        """Pass both sets of rows through one part of the layers and return the results."""
+        """Run both sets of rows through one part of the layers and return the results."""
         cut = await asyncio.to_thread(self._shelf.cut, self._entry, part.layers, Role.MIDDLE)
         async with self._file(cut) as path:
             config = self._config(part, str(path))
@@ -263,7 +261,7 @@ class SampleRecomputer:
 
     @asynccontextmanager
     async def _file(self, cut: Cut) -> AsyncIterator[Path]:
-        """Yield the path of the stage file: the stored file, or a temporary one that is removed afterward."""
+        """Yield the path of the stage file: the stored file, or a temporary one that is deleted afterward."""
         stage_id = cut.manifest.id
         self._stages.protect(stage_id)  # called on the event loop, so that a cancellation cannot skip the release
         try:
@@ -277,7 +275,7 @@ class SampleRecomputer:
         await asyncio.to_thread(own.remove, stage_id)  # if this fails, the whole folder is deleted at the end
 
     def _own_store(self) -> StageStore:
-        """Return a temporary store for one file, with the same limits of disk space as the stage store."""
+        """Return a temporary store for one file, with the same disk space limits as the stage store."""
         store = self._stages
         return StageStore(self._folder, store.limit_bytes, reserve_bytes=store.reserve_bytes)
 
@@ -292,19 +290,19 @@ class SampleRecomputer:
         return after
 
     def _config(self, part: PlannedStage, path: str) -> StageConfig:
-        """Return a lender's config for this part, reduced to a single sequence."""
+        """Return the configuration that a lender uses for this part, reduced to a single sequence."""
         cells = self._cells
         sizes = replace(self._sizes, slots=1, kv_cells=cells, context=cells, keep=DEFAULT_CHECKPOINTS)
         return sizes.config(part, self._entry, path)
 
     @property
     def _cells(self) -> int:
-        """The number of KV cells that the largest sample needs."""
+        """The number of KV cells needed for the largest sample."""
         return -(-self._sizes.batch_rows // KV_CELL_ALIGNMENT) * KV_CELL_ALIGNMENT
 
 
 def delete_check_files(stages: Path) -> None:
-    """Delete the files left by a node that was killed during a check. They can be as large as the layers of one
+    """Delete the files of a check that was running when the node was killed. They can be as large as the layers of one
     machine."""
     shutil.rmtree(_folder(stages), ignore_errors=True)
 
@@ -318,5 +316,5 @@ def _as_f32(sample: Sample) -> bytes:
 
 
 def _with_flash(config: StageConfig, flash: bool) -> StageConfig:
-    """Return the config with or without flash attention. An 8-bit KV cache requires flash attention."""
+    """Return the configuration with or without flash attention. An 8-bit KV cache requires flash attention."""
     return replace(config, flash_attention=flash, kv=config.kv if flash else KvType.F16)
