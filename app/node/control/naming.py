@@ -27,7 +27,7 @@ class Naming:
         self._wanted: tuple[OperationId, str] | None = None
 
     def members_changed(self, me: Member | None) -> None:
-        """If the membership log has renamed this machine, schedule the change of its own name."""
+        """Schedule the change of this machine's name if the membership log has renamed it."""
         if me is not None and me.renamed and me.renamed != self._choices.now.renamed:
             self._wanted = (me.renamed, me.name)
             self._news.set()

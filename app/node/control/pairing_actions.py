@@ -133,8 +133,7 @@ def _door(seen: Announced) -> list[Address]:
 
 
 def open_pairing(window: PairingWindow | None) -> Pairing | None:
-    """Return the open pairing window without its code, because only the screen that opened the window shows the code.
-    """
+    """Return the open pairing window without its code, which is shown only where the window was opened."""
     if window is None or window.ended:
         return None
     return Pairing(str(window.address), round(window.seconds_left), window.tries_left)

@@ -23,8 +23,7 @@ TELL_SECONDS = 0.25
 
 
 class DownloadProgress:
-    """The current activity of one download. It is not saved, because the size of the partial file shows the progress.
-    """
+    """The current activity of one download. It is not saved, because the partial file shows the progress."""
 
     def __init__(self, done_bytes: int) -> None:
         self.done_bytes = done_bytes

@@ -148,8 +148,8 @@ class MemoryRules:
 
 
 def own_uses(model_manager: ModelManager, me: MachineId) -> tuple[int, int]:
-    """Return how many bytes of this machine its own models use or will use, and how many of these are not loaded yet.
-    """
+    """Return how many bytes of this machine its own models use or will use, and how many of these are not loaded
+    yet."""
     (own, comes), (vectors, vectors_come) = model_manager.loaded.uses(me), model_manager.embeddings.uses()
     return own + vectors, comes + vectors_come
 
@@ -285,8 +285,8 @@ class LendingPolicy:
         return self.full_state()
 
     async def pause(self, seconds: float | None, at_once: bool) -> LendingState:
-        """Pause for `seconds`, or until resumed if None. If `at_once` is set, kill the workers and wait until they
-        have ended."""
+        """Pause for `seconds`, or until resumed if None. If `at_once`, kill the workers and wait until they have
+        ended."""
         now_s = time.monotonic()
         until_s = None if seconds is None else now_s + seconds
         why, deadline_s = (STOPPED, now_s) if at_once else (OWNER, now_s + self.rules.drain_s)
@@ -328,7 +328,7 @@ class LendingPolicy:
                     await self._borrowed.stop_now(why)
 
     def _is_needed(self) -> bool:
-        """Return whether an answer still uses the layers here while this computer is about to stop."""
+        """Return whether an answer still uses the layers here although this computer is about to stop."""
         if self._leaves is None:  # the sleep or shutdown was canceled
             return False
         lent = self._borrowed

@@ -163,8 +163,7 @@ class LinkRegistry:
         self._news = asyncio.Event()
 
     def link(self, machine: MachineId) -> Link | None:
-        """Return the measured link to `machine`, lowered to the current speed limit, or None if it was never measured.
-        """
+        """Return the measured link to `machine`, lowered to the speed limit, or None if it was never measured."""
         known = self._known.get(machine)
         return known.link.limited_to(self._limit(machine)) if known else None
 

@@ -58,8 +58,7 @@ class HostOffers(msgspec.Struct, frozen=True):
 
 
 class GuestAnswers:
-    """Forwards a guest's requests to its hosts. Requests for a model that is loaded on this machine are answered here.
-    """
+    """Forwards a guest's requests to its hosts. Requests for a model loaded on this machine are answered here."""
 
     def __init__(self, network: Network, rights: Rights, model_manager: ModelManager) -> None:
         self._network, self._rights, self._model_manager = network, rights, model_manager

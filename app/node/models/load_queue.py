@@ -59,7 +59,7 @@ class Load:
 
 
 class LoadQueue:
-    """The loads of one host. `lock` ensures that only one runs at a time."""
+    """The loads of one host. `lock` lets only one run at a time."""
 
     def __init__(self, loaded: LoadedModels, journal: Journal) -> None:
         self.lock, self._journal = LoadLock(loaded), journal
@@ -89,8 +89,7 @@ class LoadQueue:
             load.over.set()
 
     def stop(self, name: str | None = None) -> list[asyncio.Event]:
-        """Stop the loads of this model, or all loads. Return one event per load, which is set when the load has ended.
-        """
+        """Stop the loads of this model, or all loads. Return an event for each load, set when the load has ended."""
         ending = [load for load in self._under_way if name in (None, load.model)]
         for load in ending:
             load.stop.set()
@@ -144,8 +143,7 @@ class LoadRetries:
         return replace(plan, reasons=(*plan.reasons, *self._failed.values()))
 
     def events(self, plan: Plan) -> list[Reason]:
-        """Return a journal entry for each machine that failed. Called once the model is loaded without these machines.
-        """
+        """Return a journal entry for each machine that failed. Called once the model is loaded without them."""
         used = {stage.machine for stage in plan.stages}
         return [
             Reason("log_machine_failed", {"model": self._model, **why.facts})

@@ -161,8 +161,7 @@ class Lenders(Protocol):
         ...
 
     def is_down(self, machine: MachineId) -> bool:
-        """Return whether no node is running on that machine. A machine that cannot be reached does not count as down.
-        """
+        """Return whether no node is running on that machine. An unreachable machine does not count as down."""
         ...
 
     def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:

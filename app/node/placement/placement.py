@@ -262,8 +262,7 @@ class Placement:
         return self.life.notice if isinstance(self.life, Recovering) and self.is_ready else None
 
     def describe(self) -> plans.LoadedModel:
-        """Return the API's description of the loaded model. Machines have the names that they had when it was placed.
-        """
+        """Return the API's description of the loaded model, with the machine names at the time of placement."""
         recovery = self.notice
         notice = recovery or (self._replicas.leaves if self._replicas and self.is_ready else None)
         present, known = self._present(), self.state.described.forecast

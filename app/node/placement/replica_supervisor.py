@@ -255,8 +255,7 @@ class ReplicaSupervisor:
         part = self._state.part(place)
 
         async def same(without: frozenset[MachineId]) -> list[Option]:
-            """Return the current plan, which restarts dead workers. Raises Unreachable if one of its machines is lost.
-            """
+            """Return the current plan, which restarts dead workers. Raises Unreachable if a machine in it is lost."""
             for stage in part.stages:
                 if stage.machine in without:
                     raise Unreachable("peer_offline", name=stage.name)

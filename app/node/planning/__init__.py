@@ -1,2 +1,1 @@
-"""Planning: places a model on machines according to their speeds, memory and links, and compares forecasts with
-results."""
+"""Planning: places a model on machines, and compares forecasts with the results."""

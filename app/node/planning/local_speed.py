@@ -138,8 +138,7 @@ class Hardware:
 
 
 class SpeedCache:
-    """The measured speeds, saved in a small JSON file. Unreadable and outdated entries are treated as never measured.
-    """
+    """The measured speeds, saved in a small JSON file. Unreadable and outdated entries count as never measured."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         self._path, self._now = path, now

@@ -109,7 +109,7 @@ class RecurrentStateRule:
         self._byte_s, self._reading = 0.0, reading
 
     async def with_reason(self, plan: Plan, model: Model) -> Plan:
-        """If the model has recurrent states, add to the plan a reason that explains which of them are saved."""
+        """Add to the plan a reason that explains which recurrent states are saved, if the model has any."""
         if not model.state_bytes:
             return plan
         self._byte_s = self._byte_s or await asyncio.to_thread(memory_copy_s_per_byte)
