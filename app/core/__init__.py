@@ -1,4 +1,4 @@
-"""The domain logic: the household, its models, and every decision about them.
+"""The domain logic: the household, its models, and the decisions about them.
 
-Everything in this package is pure: no I/O, no clock, no randomness, no threads, no Qt.
+Everything in this package is pure: it uses no I/O, clock, randomness, threads or Qt.
 """

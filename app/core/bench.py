@@ -1,4 +1,4 @@
-"""The requests of a benchmark, its statistics, and the load requests that restore the original placement afterwards."""
+"""A benchmark's requests and statistics, and the load requests that restore the original placement afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GREEDY = {"temperature": 0.0, "seed": 0}
 
 
 class StageHolder(Protocol):
-    """The machine that held a stage. `machine` is its name."""
+    """A machine that holds a stage. `machine` is its name."""
 
     @property
     def id(self) -> str: ...
@@ -25,7 +25,7 @@ class StageHolder(Protocol):
 
 
 class StageWork(Protocol):
-    """The work that one stage did for one answer. `machine` is the id or the name of its machine."""
+    """The work of one stage for one answer. `machine` is the id or the name of the stage's machine."""
 
     @property
     def machine(self) -> str: ...
@@ -68,7 +68,7 @@ class Answer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TimedAnswer:
-    """One answer as timed by the client. Times are in seconds since the request."""
+    """An answer as timed by the client. Times are in seconds since the request."""
 
     first_seconds: float
     last_seconds: float
@@ -80,10 +80,10 @@ class TimedAnswer:
 
     @property
     def decode_tok_s(self) -> float | None:
-        """Return the tokens per second after the first token, or None if there are fewer than two.
+        """Return the tokens per second after the first token, or None if there are fewer than two tokens.
 
-        A busy client may receive many tokens in the same moment and measure too high a rate, so the node's own rate
-        is the upper limit.
+        A busy client may receive several tokens at once and overestimate the rate, so the node's own rate is the
+        upper limit.
         """
         if self.n_tokens < 2:
             return None
@@ -94,7 +94,7 @@ class TimedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BenchRound:
-    """One round of answers that were requested at the same time. `seconds` is the time until the last of them ended."""
+    """One round of concurrent answers. `seconds` is the time until the last of them ended."""
 
     timed: tuple[TimedAnswer, ...]
     seconds: float
@@ -106,8 +106,10 @@ class BenchRound:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The statistics of several measurements. `deviation` is the sample standard deviation, or None for one
-    measurement."""
+    """The statistics of several measurements.
+
+    `deviation` is the sample standard deviation, or None for a single measurement.
+    """
 
     mean: float
     deviation: float | None
@@ -117,7 +119,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Return the statistics of `values`, or None if there are none."""
+    """Return the statistics of `values`, or None if there are no values."""
     if not values:
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else None
@@ -125,15 +127,17 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """Return the nearest-rank percentile of `values` for the fraction `share`, or None if there are none."""
+    """Return the nearest-rank percentile of `values` for the fraction `share`, or None if there are no values."""
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def prompt_ids(seed: int, stream_key: tuple[int, int, int], n: int, n_vocab: int | None) -> list[int]:
-    """Return `n` pseudorandom token ids that differ for each `stream_key` (streams, run, stream), so that no prefix of
-    a prompt can be reused."""
+    """Return `n` pseudorandom token ids that are different for each `stream_key` (streams, run, stream).
+
+    No prompt can therefore reuse the prefix of another.
+    """
     low, high = (BYTE_TOKENS[0], n_vocab) if n_vocab and n_vocab > 64 else BYTE_TOKENS
     chance = hashlib.shake_256(f"{seed}/{stream_key}".encode()).digest(4 * n)
     drawn = (int.from_bytes(chance[4 * at : 4 * at + 4]) for at in range(n))
@@ -143,8 +147,10 @@ def prompt_ids(seed: int, stream_key: tuple[int, int, int], n: int, n_vocab: int
 def ask_request(
     seed: int, stream_key: tuple[int, int, int], n_prompt: int, n_tokens: int, n_vocab: int | None
 ) -> dict[str, Any]:
-    """Return the body of a `POST /ask` request with a prompt that was never used before and an answer of exactly
-    `n_tokens` tokens."""
+    """Return the body of a `POST /ask` request for an answer of exactly `n_tokens` tokens.
+
+    The prompt was never used before.
+    """
     return {
         "prompt_ids": prompt_ids(seed, stream_key, n_prompt, n_vocab),
         "raw": True,
@@ -156,7 +162,7 @@ def ask_request(
 
 
 def figures(streams: int, rounds: Sequence[BenchRound]) -> dict[str, Any]:
-    """Return all figures of the rounds with this number of concurrent streams, in the form of the JSON output."""
+    """Return the results of the rounds with this number of concurrent streams, in the form of the JSON output."""
     every = [timing for run in rounds for timing in run.timed]
     firsts = [timing.first_seconds for timing in every]
     rates = [timing.decode_tok_s for timing in every if timing.decode_tok_s is not None]
@@ -180,8 +186,8 @@ def figures(streams: int, rounds: Sequence[BenchRound]) -> dict[str, Any]:
 def energy(watts: float | None, rounds: Sequence[BenchRound]) -> dict[str, float] | None:
     """Return the energy that all machines consumed during these rounds, or None if their power is unknown.
 
-    watts: the mean power of all machines together. The energy includes reading the prompts, but is divided by the
-    generated tokens only.
+    watts: the mean power of all machines together. The total includes the energy for reading the prompts. The
+    energy per token is the total divided by the number of generated tokens.
     """
     if watts is None:
         return None
@@ -191,7 +197,7 @@ def energy(watts: float | None, rounds: Sequence[BenchRound]) -> dict[str, float
 
 
 def stages(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """Return the work of each stage per answer, averaged over all answers."""
+    """Return the work of each stage, averaged over all answers."""
     held: dict[tuple[str, int, int], list[tuple[float, ...]]] = {}
     for answer in answers:
         for work in answer.stages:
@@ -227,7 +233,10 @@ SHAPE_NAMES = {"one machine": "one", "split": "split", "replicas": "replicas"}
 
 
 def load_request_on(loaded: Mapping[str, Any], machines: Iterable[str], used: Iterable[str]) -> Json:
-    """Return a load request with the settings of the loaded model that allows only `used` of all `machines` (ids)."""
+    """Return a load request that allows only `used` of all `machines` (ids).
+
+    All other settings are those of the loaded model.
+    """
     kept = {name: loaded[name] for name in LOAD_SETTINGS if loaded.get(name) is not None}
     allowed = set(used)
     without = [machine for machine in machines if machine not in allowed]
@@ -235,10 +244,10 @@ def load_request_on(loaded: Mapping[str, Any], machines: Iterable[str], used: It
 
 
 def load_requests_like(loaded: Mapping[str, Any], machines: Iterable[str]) -> tuple[Json, ...]:
-    """Return the load requests that may reproduce the current placement, the best first.
+    """Return load requests that may reproduce the current placement, best first.
 
-    The first one leaves the split to the planner, which may choose the same placement again. It is also the one to
-    use if none of them reproduces the placement.
+    The first request lets the planner choose the split, because it may choose the same placement again. If none of
+    the requests reproduces the placement, use the first.
     """
     runs = runs_of(loaded)
     order = load_request_on(loaded, machines, {machine for machine, _, _ in runs})
@@ -261,7 +270,7 @@ def runs_of(placed: Mapping[str, Any]) -> list[Run]:
 
 
 def _first_pipeline(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of the host's pipeline. Whole replicas on other machines, if any, follow its last run."""
+    """Return the runs of the host's pipeline, without those of replicas on other machines."""
     n_layers = max((last for _, _, last in runs), default=0)
     ends = next((place for place, (_, _, last) in enumerate(runs) if last == n_layers), 0)
     return list(runs[: ends + 1])

@@ -1,7 +1,7 @@
-"""A chat as an immutable tree of messages, and the functions that add, edit, branch, switch, fork and trim it.
+"""A chat as an immutable tree of messages, and functions that add, edit, branch, switch, fork and trim it.
 
 Every message names its parent, so an edited question or a second answer is a sibling of the first. `leaf` is the
-end of the branch that is shown. Callers supply ids and times.
+last message of the displayed branch. Callers supply ids and times.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a chat. `details` holds figures and attachments under the keys below."""
+    """One message of a chat. `details` contains statistics and attachments under the keys defined below."""
 
     id: MessageId
     parent: MessageId | None
@@ -47,7 +47,7 @@ FULL = "full"  # the context is full; "length" means that the answer reached its
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A conversation with its settings and all its branches. Messages are in the order in which they were made."""
+    """A conversation with its settings and all its branches. Messages are in order of creation."""
 
     id: ChatId
     title: str = ""  # "" if the user chose no title and there is no message yet
@@ -67,7 +67,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The entry of a chat in the list of chats, without its messages."""
+    """A chat's entry in the list of chats, without its messages."""
 
     id: ChatId
     title: str
@@ -78,7 +78,7 @@ class Heading:
 
 
 def path(chat: Chat) -> tuple[Message, ...]:
-    """Return the branch that is shown, from its first message to its leaf."""
+    """Return the messages of the displayed branch, from the first to the leaf."""
     return path_to(chat, chat.leaf)
 
 
@@ -93,10 +93,10 @@ def path_to(chat: Chat, end: MessageId | None) -> tuple[Message, ...]:
 
 
 def prompt_messages(branch: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages of a branch that the model receives.
+    """Return the messages of a branch that are sent to the model.
 
-    An unanswered question is left out unless it is the last message: two questions in a row confuse a model, and
-    many templates refuse them.
+    An unanswered question is omitted unless it is the last message: two questions in a row confuse a model, and
+    many templates reject them.
     """
     roles = [message.role for message in branch]
     both = (Role.USER, Role.USER)
@@ -105,13 +105,13 @@ def prompt_messages(branch: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def last_turn(branch: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the last question and as much of its answer as there is."""
+    """Return the last question and its answer, which may be incomplete or missing."""
     begin = max((at for at, message in enumerate(branch) if message.role is Role.USER), default=0)
     return tuple(branch[begin:])
 
 
 def siblings(chat: Chat, message: MessageId) -> tuple[MessageId, ...]:
-    """Return all versions of a message, including itself, in the order in which they were made."""
+    """Return all versions of a message, including the message itself, in order of creation."""
     here = chat.messages[message]
     return tuple(
         sibling.id for sibling in chat.messages.values() if sibling.parent == here.parent and sibling.role == here.role
@@ -119,7 +119,7 @@ def siblings(chat: Chat, message: MessageId) -> tuple[MessageId, ...]:
 
 
 def versions(chat: Chat) -> dict[MessageId, tuple[MessageId, ...]]:
-    """Return the `siblings` of every message, computed together because a long chat needs all of them."""
+    """Return the `siblings` of every message, computed in one pass because a long chat needs all of them."""
     groups: dict[tuple[MessageId | None, Role], list[MessageId]] = {}
     for message in chat.messages.values():
         groups.setdefault((message.parent, message.role), []).append(message.id)
@@ -129,7 +129,7 @@ def versions(chat: Chat) -> dict[MessageId, tuple[MessageId, ...]]:
 def add(chat: Chat, message: Message) -> Chat:
     """Add a message and make it the leaf.
 
-    Raises ValueError if its id is taken or its parent is missing.
+    Raises ValueError if its id is already in use or its parent does not exist.
     """
     if message.id in chat.messages:
         raise ValueError("the id of a message is taken")
@@ -144,21 +144,21 @@ def add(chat: Chat, message: Message) -> Chat:
 
 
 def edit(chat: Chat, message: MessageId, text: str, new: MessageId, made_at: float) -> Chat:
-    """Add a new version of a question or an answer as a sibling of the old one, with the same attachments."""
+    """Add a new version of a question or an answer as a sibling of the original, with the same attachments."""
     old = chat.messages[message]
     kept = {ATTACHMENTS: old.details[ATTACHMENTS]} if ATTACHMENTS in old.details else {}
     return add(chat, replace(old, id=new, text=text, made_at=made_at, details=kept))
 
 
 def set_text(chat: Chat, message: MessageId, text: str, details: Details | None = None) -> Chat:
-    """Replace the text of a message, such as that of a growing answer, and its details if given."""
+    """Replace the text of a message, such as a growing answer, and its details if they are given."""
     old = chat.messages[message]
     now = replace(old, text=text, details=old.details if details is None else details)
     return replace(chat, messages={**chat.messages, message: now})
 
 
 def switch(chat: Chat, message: MessageId) -> Chat:
-    """Show the branch through `message`, following the newest reply at each step below it."""
+    """Display the branch through `message`, following the newest reply to each message after it."""
     newest = {below.parent: below.id for below in chat.messages.values()}  # of several replies, the last one remains
     end = chat.messages[message].id
     while end in newest:
@@ -167,8 +167,10 @@ def switch(chat: Chat, message: MessageId) -> Chat:
 
 
 def remove(chat: Chat, message: MessageId) -> Chat:
-    """Remove `message` and everything below it. If that includes the leaf, the nearest remaining message becomes the
-    leaf."""
+    """Remove `message` and all its descendants.
+
+    If the leaf is removed, the nearest remaining message becomes the leaf.
+    """
     gone = {message}
     for message_below in chat.messages.values():  # parents precede their children
         if message_below.parent in gone:
@@ -184,7 +186,7 @@ def remove(chat: Chat, message: MessageId) -> Chat:
 
 
 def clone(chat: Chat, new: ChatId, title: str) -> Chat:
-    """Return a copy of the chat with every branch. It is neither pinned nor archived and has no draft."""
+    """Return a copy of the chat with all its branches. The copy is neither pinned nor archived and has no draft."""
     return replace(chat, id=new, title=title, pinned=False, archived=False, draft="", draft_files=())
 
 
@@ -196,7 +198,10 @@ def fork(chat: Chat, at: MessageId, new: ChatId, title: str) -> Chat:
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """The part of a branch that fits into the context. `dropped` counts the messages left out at its beginning."""
+    """The part of a branch that fits into the context.
+
+    `dropped` is the number of messages omitted from its beginning.
+    """
 
     kept: tuple[Message, ...]
     dropped: int
@@ -204,10 +209,10 @@ class Trimmed:
 
 
 def trim(branch: Sequence[Message], budget: int, tokens_of: Callable[[Message], int]) -> Trimmed:
-    """Return the end of `branch` that fits into `budget` tokens, beginning with a question.
+    """Return the last part of `branch` that fits into `budget` tokens, starting with a question.
 
-    Whole turns are dropped, oldest first. The last question and everything after it always stay, even if they alone
-    are too long: nothing is cut silently, and the node reports what does not fit.
+    Whole turns are dropped, oldest first. The last question and everything after it are always included, even if
+    they exceed the budget: nothing is cut silently, and the node reports text that does not fit.
     """
     counts = [tokens_of(message) for message in branch]
     total, begin = sum(counts), 0
@@ -221,7 +226,7 @@ def trim(branch: Sequence[Message], budget: int, tokens_of: Callable[[Message], 
 
 
 def heading(chat: Chat) -> Heading:
-    """Return the entry of the chat in the list of chats."""
+    """Return the chat's entry in the list of chats."""
     return Heading(chat.id, title_of(chat), chat.folder, chat.pinned, chat.archived, chat.changed_at)
 
 
@@ -229,7 +234,7 @@ TITLE_CHARACTERS = 60
 
 
 def title_of(chat: Chat) -> str:
-    """Return the title that the user chose, or else the beginning of the first question, or "" if there is neither."""
+    """Return the title chosen by the user, the beginning of the first question if no title was chosen, or ""."""
     if chat.title:
         return chat.title
     first = next((m for m in chat.messages.values() if m.role is Role.USER), None)

@@ -1,4 +1,4 @@
-"""Diagnostic checks: their order, the most probable cause among their findings, and firewall commands that may help."""
+"""The order of diagnostic checks, the most likely cause among their findings, and firewall commands that may help."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ORDER = (
 class Check:
     """The finding of one diagnostic check. `ok` is None for a note, which is not a fault.
 
-    code: identifies the finding to code that offers a remedy. address: the address of the machine in question.
+    code: identifies the finding, so that code can offer a remedy. address: the address of the machine in question.
     tested: False if the check could not be performed.
     """
 
@@ -68,7 +68,7 @@ class Check:
 
 
 def check_of(finding: Mapping[str, Any]) -> Check:
-    """Return the finding in its JSON form as a Check. Raises KeyError."""
+    """Convert a finding from its JSON form to a Check. Raises KeyError."""
     cause, cure = finding.get("cause_facts"), finding.get("cure_facts")
     return Check(
         finding["name"],
@@ -83,7 +83,7 @@ def check_of(finding: Mapping[str, Any]) -> Check:
 
 
 def sorted_checks(checks: Iterable[Check]) -> list[Check]:
-    """Return the checks in the order in which a person would perform them. Checks of the same kind keep their order."""
+    """Return the checks in the order in which a person would perform them. The sort is stable."""
     return sorted(checks, key=_place)
 
 
@@ -93,9 +93,9 @@ def _place(check: Check) -> int:
 
 
 def likeliest_cause(checks: Iterable[Check]) -> Check | None:
-    """Return the finding that most probably explains why machines cannot see each other, or None if there is none.
+    """Return the finding that most likely explains why machines cannot see each other, or None if there is none.
 
-    A failed check takes precedence over a note, and a note counts only if its code is in LIKELIEST.
+    A failed check takes precedence over a note. A note counts only if its code is in LIKELIEST.
     """
     causes = [check for check in checks if check.ok is False or (check.ok is None and _may_explain(check))]
     return min(causes, key=_rank, default=None)
@@ -106,7 +106,7 @@ def _may_explain(check: Check) -> bool:
 
 
 def _rank(check: Check) -> tuple[bool, int]:
-    """Return the sort key: failed checks before notes, then the order of LIKELIEST."""
+    """Return a sort key that puts failed checks before notes and then follows the order of LIKELIEST."""
     known = LIKELIEST.index(check.code) if check.code in LIKELIEST else len(LIKELIEST)
     return check.ok is not False, known
 
@@ -115,7 +115,7 @@ MDNS_PORT = 5353
 
 
 class Firewall(StrEnum):
-    """A firewall for which a command is known."""
+    """A firewall whose commands are known."""
 
     WINDOWS = "Windows"
     UFW = "ufw"
@@ -123,8 +123,10 @@ class Firewall(StrEnum):
 
 
 def firewall_command(wall: Firewall, port: int) -> str:
-    """Return the command that opens the household's port and the discovery port, only for private networks if the
-    firewall supports that."""
+    """Return the command that opens the household's port and the discovery port.
+
+    If the firewall supports it, the ports are opened only for private networks.
+    """
     match wall:
         case Firewall.WINDOWS:
             return (

@@ -1,4 +1,4 @@
-"""Ids of machines, pipelines and sequences, and names of machines, which are cleaned, compared and made unique."""
+"""The ids of machines, pipelines and sequences, and the cleaning, comparison and uniqueness of machine names."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ _NUMBERED = re.compile(r"(.*\S) ([0-9]{1,3})")
 
 
 def clean_name(text: str) -> str:
-    """Return a machine's name in a form fit for display.
+    """Return a machine's name in a form suitable for display.
 
-    It has at most 64 characters, at least one of them visible, and no control or direction characters.
+    It has at most 64 characters, at least one of which is visible, and no control or direction characters.
     """
     shown = "".join(c for c in text if not unicodedata.category(c).startswith(("C", "Zl", "Zp")))
     name = " ".join(shown.split())[:MAX_NAME_CHARACTERS].strip()
@@ -59,10 +59,10 @@ def clean_name(text: str) -> str:
 
 
 def name_key(name: str) -> str:
-    """Return a key that is equal for names that look the same, regardless of case, width, spaces and invisible
-    characters.
+    """Return a key that is equal for names that look the same.
 
-    Similar letters of different alphabets remain distinct.
+    Case, width, spaces and invisible characters are ignored. Similar letters of different alphabets remain
+    distinct.
     """
     plain = unicodedata.normalize("NFKC", clean_name(name)).casefold()
     seen = (c for c in unicodedata.normalize("NFKC", plain) if c not in _UNSEEN)
@@ -75,20 +75,20 @@ def same_name(name: str, other: str) -> bool:
 
 
 def is_taken(name: str, names: Iterable[str]) -> bool:
-    """Return whether `names` contains this name or one that looks the same."""
+    """Return whether `names` contains this name or a name that looks the same."""
     return name_key(name) in map(name_key, names)
 
 
 def unless_taken(announced: str, otherwise: str, names: Iterable[str]) -> str:
-    """Return the name that a machine announces, or `otherwise` if another machine already has it.
+    """Return the name that a machine announced, or `otherwise` if another machine already uses it.
 
-    If two machines had the same name, a report about one of them would seem to be about the other.
+    If two machines had the same name, reports about one could be mistaken for reports about the other.
     """
     return otherwise if is_taken(announced, names) else clean_name(announced)
 
 
 def free_name(preferred: str, names: Iterable[str]) -> str:
-    """Return `preferred`, followed by a number if the name is taken."""
+    """Return `preferred`, with a number appended if the name is taken."""
     name, taken = clean_name(preferred), set(map(name_key, names))
     if name_key(name) not in taken:
         return name

@@ -1,6 +1,6 @@
-"""Log lines: their facts, their readable form, and the removal of private data from them.
+"""Log lines: their facts, their readable form, and the removal of private data.
 
-A private name is replaced by the same word in all texts, so that a log can still be followed.
+A private name is replaced by the same word everywhere, so that the log can still be followed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """The fields of a JSON log line that people read."""
+    """The fields of a JSON log line that appear in its readable form."""
 
     time: str
     level: str
@@ -29,8 +29,10 @@ Facts = Mapping[str, str | int | float | bool | None]
 
 
 def log_extra(request: str, **facts: str | int | float | bool | None) -> dict[str, Any]:
-    """Return the `extra` argument of a logging call: the request that the line is about, and its facts. Never pass the
-    text of a chat."""
+    """Return the `extra` argument of a logging call: the request that the line is about, and its facts.
+
+    Never pass the text of a chat.
+    """
     return {"request": request, "facts": facts}
 
 
@@ -60,7 +62,7 @@ _IN_HOME = re.compile(  # folder names may contain spaces, and JSON doubles back
 
 @dataclass(frozen=True, slots=True)
 class PrivateNames:
-    """The names known to be private: those of machines, of people, and of the user's folders."""
+    """The names known to be private: names of machines, of people, and of the user's folders."""
 
     machines: Sequence[str] = ()
     people: Sequence[str] = ()
@@ -77,7 +79,7 @@ def redact(texts: Mapping[str, str], known: PrivateNames) -> dict[str, str]:
 
 
 class _Words:
-    """The words that replace private names, numbered in the order in which the names first occur."""
+    """The words that replace private names, numbered by first occurrence."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
@@ -114,7 +116,7 @@ def _numbered(words: _Words, kind: str) -> Callable[[re.Match[str]], str]:
 
 
 def _without(names: Sequence[str], text: str, word: Callable[[re.Match[str]], str]) -> str:
-    """Replace all names in a single pass, the longest first, so that no replacement is replaced again."""
+    """Replace all names in a single pass, longest first, so that no replacement is replaced again."""
     nonempty = sorted({name for name in names if name.strip()}, key=lambda name: (-len(name), name))
     if not nonempty:
         return text
@@ -123,8 +125,10 @@ def _without(names: Sequence[str], text: str, word: Callable[[re.Match[str]], st
 
 
 def _address(text: str, words: _Words) -> str:
-    """Return the replacement for an address. Loopback addresses and text that is not an address are returned
-    unchanged."""
+    """Return the replacement for an address.
+
+    Loopback addresses and text that is not an address are returned unchanged.
+    """
     trimmed = text.rstrip(":.")
     rest = text[len(trimmed) :]
     for candidate, behind in ((text, ""), (trimmed, rest)):

@@ -1,4 +1,4 @@
-"""The facts about one model file, the places where it may be cut, and the shapes of its layers.
+"""The facts about a model file: its sizes, the layers between which it may be cut, and the shapes of its layers.
 
 app/catalog reads these facts from the header of the file. The shapes suffice to measure the speed of layers without
 their weights.
@@ -21,7 +21,7 @@ from backends.contract import DEFAULT_TRAITS, MAX_CHECKPOINTS, FamilyTraits, KvT
 
 @dataclass(frozen=True, slots=True)
 class RunRules:
-    """Rules that every run of a model's layers must obey. A whole model always does."""
+    """The rules that every run of a model's layers must obey. A whole model always obeys them."""
 
     required_groups: tuple[tuple[int, ...], ...] = ()  # a run must contain a layer of each of these groups
     forbidden_lengths: tuple[int, ...] = ()  # the numbers of layers that a run may not have
@@ -61,7 +61,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """The places where a model may be cut, and the rules for its runs."""
+    """The layers before which a model may be cut, and the rules for its runs."""
 
     boundaries: tuple[int, ...] = ()  # the model may be cut before each of these layers; empty if it must stay whole
     whole_reason: Reason | None = None  # why it must stay whole
@@ -70,13 +70,13 @@ class Cuts:
     later: FamilyTraits = DEFAULT_TRAITS  # how the engine treats the other runs
 
     def traits(self, role: Role) -> FamilyTraits:
-        """Return how the engine treats a run of this role."""
+        """Return the traits that the engine needs for a run of this role."""
         return self.first if role is Role.FIRST else self.later
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model: its size, the bytes of its parts, and where it may be cut."""
+    """A model with the sizes of its parts and the layers before which it may be cut."""
 
     id: str  # 64 hex digits: a hash over the hashes of the header and of all tensors
     name: str  # the name under which it is stored and which users type, not the name of the file
@@ -105,8 +105,7 @@ class Model:
         return Layers(0, self.n_layers)
 
     def stage_bytes(self, layers: Layers, role: Role) -> int:
-        """Return the bytes of the weights of a stage: its layers, the shared tensors, and the tensors that its role
-        adds."""
+        """Return the size of a stage's weights: its layers, the shared tensors, and the tensors that its role adds."""
         weights = self.weights
         run = sum(weights.layer_bytes[layers.first : layers.last]) + weights.shared_bytes
         if role is Role.WHOLE:
@@ -116,19 +115,19 @@ class Model:
         return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width + weights.idle_bytes
 
     def kv_bytes(self, layers: Layers, cells: int, slots: int = 1, kind: KvType = KvType.F16) -> int:
-        """Return the bytes of KV cache for `cells` positions over all slots, plus those of the slots' recurrent
-        states."""
+        """Return the size of the KV cache for `cells` positions over all slots, including the slots' recurrent states.
+        """
         return sum(self.layer_kv(cells, slots, kind)[layers.first : layers.last])
 
     def layer_kv(self, cells: int, slots: int, kind: KvType = KvType.F16) -> tuple[int, ...]:
-        """Return the bytes of KV cache and recurrent states for each layer."""
+        """Return the size of the KV cache and recurrent states of each layer, in bytes."""
         kept = slots * (1 + MAX_CHECKPOINTS)
         states = self.state_bytes or (0,) * self.n_layers
         pairs = zip(self.kv_bytes_per_token, states, strict=True)
         return tuple(kind.bytes_of(cells * kv) + kept * state for kv, state in pairs)
 
     def may_cut(self, runs: tuple[Layers, ...]) -> bool:
-        """Return whether these runs make up the whole model, in order, and are cut only at legal places."""
+        """Return whether these runs, in order, make up the whole model and obey its rules."""
         if not runs or runs[0].first != 0 or runs[-1].last != self.n_layers:
             return False
         joined = all(a.last == b.first for a, b in pairwise(runs))
@@ -137,7 +136,7 @@ class Model:
 
 
 def reachable_boundaries(boundaries: Iterable[int], n_layers: int, rules: RunRules) -> tuple[int, ...]:
-    """Return the boundaries that at least one legal division of all layers uses."""
+    """Return the boundaries that occur in at least one legal division of all layers."""
     edges = (0, *boundaries, n_layers)
     fore, back = {0}, {n_layers}
     for index, edge in enumerate(edges):
@@ -152,7 +151,7 @@ def reachable_boundaries(boundaries: Iterable[int], n_layers: int, rules: RunRul
 def fewest_runs(
     run: Layers, boundaries: Iterable[int], rules: RunRules, fits: Callable[[Layers], bool]
 ) -> tuple[Layers, ...]:
-    """Return the smallest number of legal runs that make up `run` and all fit, or () if there is no such division."""
+    """Return the smallest number of legal runs that make up `run` and all fit, or () if this is impossible."""
     edges = [run.first, *(edge for edge in boundaries if run.first < edge < run.last), run.last]
     # for each edge, the best division of the layers before it
     best_by_end: dict[int, tuple[Layers, ...]] = {run.first: ()}
@@ -165,8 +164,7 @@ def fewest_runs(
 
 
 def neighbors(target: int, allowed: Sequence[int]) -> tuple[int, ...]:
-    """Return the two numbers in `allowed` that are closest to `target` from below and above, or fewer if there are
-    none."""
+    """Return the numbers in `allowed` that are closest to `target` from below and above. Either may be missing."""
     place = bisect_left(allowed, target)
     return tuple(allowed[max(0, place - 1) : place + 1])
 
@@ -188,7 +186,7 @@ Architecture = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 
 
 class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tensor with its name within its layer, such as `attn_q.weight`."""
+    """A tensor, named relative to its layer, such as `attn_q.weight`."""
 
     name: TensorName
     kind: Annotated[int, Meta(ge=0, le=255)]  # ggml's code for its number type
@@ -196,7 +194,7 @@ class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry of the metadata of the model file, unchanged."""
+    """A metadata entry of the model file, unchanged."""
 
     key: Key
     kind: Annotated[int, Meta(ge=0, le=12)]  # GGUF's code for the type of its values
@@ -205,14 +203,16 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LayerKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A kind of layer, which is defined by its tensors."""
+    """A kind of layer, defined by its tensors."""
 
     tensors: Annotated[tuple[Tensor, ...], Meta(min_length=1, max_length=MAX_TENSORS)]
 
 
 class LayerRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A run of the model's layers that is a stage by itself. `kinds` are indexes into the kinds of the shape, in
-    order."""
+    """A run of the model's layers that can form a stage by itself.
+
+    `kinds` lists the kind of each layer, as an index into the kinds of the shape.
+    """
 
     kinds: Annotated[
         tuple[Annotated[int, Meta(ge=0, lt=MAX_RUN_LAYERS)], ...], Meta(min_length=1, max_length=MAX_RUN_LAYERS)
@@ -227,8 +227,8 @@ class LayerRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ModelShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The shape of a model: some runs of its layers, shortest first, and the tensors that all runs share.
 
-    A host sends it to a lender as JSON, so every field declares its bounds, which msgspec checks when it decodes.
-    app/catalog/stages/synthetic_stage.py checks what the values mean to llama.cpp before anything is allocated.
+    A host sends it to a lender as JSON, so every field declares bounds, which msgspec checks while decoding.
+    app/catalog/stages/synthetic_stage.py checks what the values mean to llama.cpp before memory is allocated.
     """
 
     architecture: Architecture

@@ -1,8 +1,9 @@
-"""The sentences that people read, made from reasons: what happened, why, and one action to take.
+"""The conversion of reasons to sentences that say what happened, why, and what to do.
 
-The texts are data, one file per language in `sentences/`. `sentences` contains one for each code, `in_window` those
-that the window words differently, and `phrases` those that occur only within another sentence. English is complete;
-a text that another language lacks is shown in English. Facts have the same names in all languages.
+The texts are data, with one file per language in `sentences/`. `sentences` contains a text for each code,
+`in_window` those that the window words differently, and `phrases` those that occur only within another sentence.
+English is complete. A text that is missing in another language is shown in English. Facts have the same names in
+all languages.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _QUOTED = frozenset(("cause", "detail", "error", "how", "what", "why", "words"))
 # This is not a msgspec type, because `poolhouse --help` must be fast and does not load msgspec.
 @dataclass(frozen=True)
 class Language:
-    """The texts of one language, by code."""
+    """The texts in one language, by code."""
 
     sentences: dict[str, str]
     in_window: dict[str, str] = field(default_factory=dict)
@@ -40,15 +41,14 @@ class Language:
     quotes: str = "{}"
 
     def text(self, code: str, in_window: bool) -> str | None:
-        """Return the template for a code, or None if the language has none."""
+        """Return the template for a code, or None if this language has none."""
         own = self.in_window.get(code) if in_window else None
         return own or self.sentences.get(code) or self.phrases.get(code)
 
 
 @dataclass(frozen=True, slots=True)
 class Locale:
-    """The language and the number format of one user interface. `names` maps models to the names that it shows for
-    them."""
+    """The language and the number format of one user interface. `names` maps models to their display names."""
 
     language: str = ENGLISH
     in_window: bool = False
@@ -62,7 +62,7 @@ TERMINAL_LOCALE = Locale()
 
 @cache
 def language(name: str) -> Language:
-    """Return the texts of a language, which are empty if it has no file."""
+    """Return the texts in a language. They are empty if the language has no file."""
     if name not in LANGUAGES:
         return Language({})
     content = pkgutil.get_data("app.core", f"sentences/{name}.json")
@@ -75,9 +75,9 @@ PHRASES: dict[str, str] = language(ENGLISH).phrases
 
 
 def said(reason_or_error: Reason | AppError, locale: Locale = TERMINAL_LOCALE) -> str:
-    """Return the sentence for a reason. Facts named `…_bytes` are written as sizes, such as `1.5 GiB`.
+    """Return the sentence for a reason. Facts named `…_bytes` are formatted as sizes, such as `1.5 GiB`.
 
-    Raises KeyError for a code without a sentence or a sentence without its facts, a bug that a test detects.
+    Raises KeyError if the code has no sentence or the sentence lacks a fact. Either is a bug that a test detects.
     """
     reason = reason_or_error.reason if isinstance(reason_or_error, AppError) else reason_or_error
     parts: list[str] = []
@@ -103,7 +103,7 @@ def combined_reason(reasons: Sequence[Reason]) -> Reason:
 
 
 def has_sentence(reason: Reason) -> bool:
-    """Return whether this version has a sentence for the reason, and the reason has all facts for the sentence."""
+    """Return whether this version has a sentence for the reason, and the reason has all the facts that it needs."""
     try:
         said(reason)
     except (LookupError, ValueError, TypeError, ArithmeticError):
@@ -117,33 +117,37 @@ def fact_text(fact: Fact) -> str:
 
 
 def os_cause(error: OSError) -> Fact:
-    """Return why the operating system refused something: a phrase for common causes, otherwise the system's own
-    message."""
+    """Return why the operating system refused something.
+
+    The result is a phrase for common causes, otherwise the system's own message.
+    """
     code = f"os_{errno.errorcode.get(error.errno or 0, '').lower()}"
     return Reason(code) if code in PHRASES else error.strerror or str(error)
 
 
 def sentence(reason: Reason | None) -> str | None:
-    """Return the English sentence of a reason, or None without a reason."""
+    """Return the English sentence for a reason, or None for None."""
     return said(reason) if reason else None
 
 
 def reason_fields(name: str, reason: Reason | None) -> dict[str, Any]:
-    """Return the fields of a JSON object that describe a reason: its sentence, and its code and facts."""
+    """Return the fields of a JSON object that describe a reason: its sentence, its code and its facts."""
     if reason is None:
         return {name: None, f"{name}_facts": None}
     return {name: said(reason), f"{name}_facts": reason.to_json()}
 
 
 def reasons_fields(name: str, reasons: Iterable[Reason]) -> dict[str, Any]:
-    """Return the fields that describe several reasons: a list of sentences, and a list of codes and facts in the same
-    order."""
+    """Return the fields of a JSON object that describe several reasons.
+
+    They are a list of sentences, and a list of codes and facts in the same order.
+    """
     members = [reason_fields(name, reason) for reason in reasons]
     return {key: [member[key] for member in members] for key in (name, f"{name}_facts")}
 
 
 def size(n_bytes: int, locale: Locale = TERMINAL_LOCALE) -> str:
-    """Return a number of bytes in readable form: `1.5 TiB`, `12.0 MiB`, `3.2 KiB`, `7 bytes`."""
+    """Return a number of bytes in readable form, such as `1.5 TiB`, `12.0 MiB`, `3.2 KiB` or `7 bytes`."""
     for unit, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if n_bytes >= unit:
             return f"{n_bytes / unit:.1f}".replace(".", locale.decimal_point) + f" {name}"

@@ -1,9 +1,9 @@
-"""The check of a lender's results: samples of what it computed are computed again here and compared.
+"""The verification of a lender's results, which recomputes samples of them on this machine and compares the results.
 
 The distance between two honest computations of the same rows depends on the model and on the number of layers,
-because engines calculate the same sums by different methods. So no fixed limit would do. This machine computes each
-sample twice, with and without flash attention. The distance between its two results shows how much honest results
-differ for exactly these rows.
+because engines calculate the same sums by different methods. A fixed limit would therefore be useless. This machine
+computes each sample twice, with and without flash attention. The distance between its two results shows how much
+honest results differ for exactly these rows.
 
 Measured with llama-cpp-python 0.3.36 on x86_64 with 64 rows: the largest distance of a row, relative to its norm.
 
@@ -16,13 +16,14 @@ Measured with llama-cpp-python 0.3.36 on x86_64 with 64 rows: the largest distan
     random, F16, 4       0                0.0006                    0.0011               0.0005
     random, F16, 20      –                0.0008                    0.0012               0.0006
 
-If layers choose experts or positions, an honest machine's row may be far off because a single choice differed: in
+If layers choose experts or positions, a single different choice can make an honest machine's row differ a lot: in
 one of eight samples of a tiny Mixtral, one row was 0.2 off while all others were within 0.001. For such models, a
-quarter of the rows may be any distance apart in this machine's two results, and three quarters of a lender's rows.
+quarter of the rows in this machine's two results, and three quarters of a lender's rows, may differ by any
+distance.
 
 The wire format adds 0.0003 in f16 and at most 0.013 in 8 bits, whatever the values: 31 values of a block, each
-rounded by 0.29 of a step on average, next to one of 127 steps. Other processors were not measured, so the tolerance
-for them is larger.
+rounded by 0.29 of a step on average, next to one of 127 steps. Other processors were not measured, so they get a
+larger tolerance.
 """
 
 from __future__ import annotations
@@ -55,42 +56,47 @@ class Finding(StrEnum):
 
 
 def takes_sample(n_rows: int, n_bytes: int, draw: float, rested_s: float) -> bool:
-    """Return whether to keep the first chunk of a prompt as a sample. `draw` is a random number from 0 to 1."""
+    """Return whether to save the first chunk of a prompt as a sample. `draw` is a random number from 0 to 1."""
     return n_rows >= LEAST_ROWS and n_bytes <= MOST_BYTES and draw < CHANCE and rested_s >= REST_S
 
 
 def noise_of(distances: Sequence[float], *, chooses: bool) -> float:
     """Return the distance between this machine's two results for a sample.
 
-    chooses: its layers choose experts or positions, so the most distant quarter of the rows does not count.
+    chooses: whether its layers choose experts or positions. If so, the most distant quarter of the rows is ignored.
     """
     return _at(distances, 0.75 if chooses else 1.0)
 
 
 def distance_of(distances: Sequence[float], *, chooses: bool) -> float:
-    """Return the distance between a lender's rows and the nearer of this machine's two results.
+    """Return the distance between a lender's rows and the closer of this machine's two results.
 
-    chooses: its layers choose experts or positions, so the most distant three quarters of the rows do not count.
+    chooses: whether its layers choose experts or positions. If so, the most distant three quarters of the rows are
+    ignored.
     """
     return _at(distances, 0.25 if chooses else 1.0)
 
 
 def _at(distances: Sequence[float], share: float) -> float:
-    """Return the smallest value that is at least as large as the fraction `share` of all values, or infinity if there
-    are none."""
+    """Return the smallest value that is at least as large as the fraction `share` of all values.
+
+    Return infinity if there are no values.
+    """
     place = math.ceil(share * len(distances)) - 1
     return sorted(distances)[place] if distances else math.inf
 
 
 def honest_limit(noise: float, number: NumberFormat, *, same_kind: bool) -> float:
-    """Return how far the rows of an honest machine may be from this machine's. `noise` is the distance between this
-    machine's two results."""
+    """Return how far an honest machine's rows may be from this machine's.
+
+    `noise` is the distance between this machine's two results.
+    """
     least = SAME_KIND.get(number, OTHER_KIND) if same_kind else OTHER_KIND
     return max(least, FACTOR * noise)
 
 
 def finding_of(distance: float, noise: float, most: float) -> Finding:
-    """Return the finding on a machine whose rows have this distance from the nearer of this machine's two results.
+    """Return the finding on a machine whose rows have this distance from the closer of this machine's two results.
 
     most: the `honest_limit`.
     """
@@ -102,11 +108,11 @@ def finding_of(distance: float, noise: float, most: float) -> Finding:
 def final_finding(lender: Finding, third: Finding | None) -> Finding:
     """Decide whether a lender's results are wrong.
 
-    lender, third: the findings on the lender and, if there is one, on a third machine that computed the same rows,
-    each compared with this machine.
+    lender, third: the findings on the lender and on a third machine that computed the same rows, if there is one.
+    Both are comparisons with this machine.
 
-    If two of three machines agree, they are right. If there are only two, this machine is believed: it has the
-    whole file and is trusted in everything else as well. If all three disagree, none is believed.
+    If two of three machines agree, they are right. If there are only two, this machine is believed, because it has
+    the whole file and is trusted in everything else too. If all three disagree, none is believed.
     """
     if lender is not Finding.DIFFERS or third is None:
         return lender
@@ -120,8 +126,10 @@ F32_END = 2.0**128  # values from here on are infinite in f32, and NaN is not le
 
 
 def rows_of(payload: bytes, width: int, number: NumberFormat) -> list[Row]:
-    """Return the rows of a payload in the format of backends/hidden_state_codec.py. Raises ValueError if its length is
-    wrong."""
+    """Return the rows of a payload in the format of backends/hidden_state_codec.py.
+
+    Raises ValueError if its length is wrong.
+    """
     size = number.row_bytes(width)
     if len(payload) % size:
         raise ValueError(f"{len(payload)} bytes are no whole number of rows of {size}")
@@ -169,7 +177,8 @@ def _q8_row(payload: bytes, width: int) -> Row:
 
 
 def are_usable(payload: bytes, width: int, number: NumberFormat) -> bool:
-    """Return whether a worker would accept this payload: whole rows, and every value finite in f32."""
+    """Return whether a worker would accept this payload, which must contain whole rows of values that are finite in
+    f32."""
     if number is NumberFormat.IDS:
         return True
     try:
@@ -185,15 +194,15 @@ def as_f32(rows: Sequence[Row]) -> bytes:
 
 
 def as_f16(row: Row) -> bytes:
-    """Return one row as a payload in f16. Its exponent is 0, so its values must fit into f16 unscaled."""
+    """Return one row as a payload in f16. Its exponent is 0, so its values must fit into f16 without scaling."""
     return struct.pack(f"<h{len(row)}e", 0, *row)
 
 
 def largest_distance(rows: Sequence[Row], other: Sequence[Row]) -> float:
     """Return the largest distance between corresponding rows, relative to the norm of the longer row.
 
-    0: the rows are identical. 1: they are as far apart as a row from zero. Infinity: their number differs, or a row
-    is not finite.
+    0 means that the rows are identical, and 1 that they are as far apart as a row is from zero. The result is
+    infinity if the numbers of rows differ or a row is not finite.
     """
     return max(distances(rows, other), default=0.0)
 

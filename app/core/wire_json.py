@@ -1,4 +1,4 @@
-"""JSON between a node and its clients: lines, lone surrogates, errors, and merge patches (RFC 7396)."""
+"""The JSON between a node and its clients: lines, lone surrogates, errors, and merge patches (RFC 7396)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class LineTooLong(ValueError):
 
 
 class LineSplitter:
-    """An incremental line splitter that reads each byte only once. No line may be longer than `most_bytes`."""
+    """An incremental line splitter that reads each byte only once. Lines may not be longer than `most_bytes`."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._held = bytearray()
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Add received bytes, and return the lines that are now complete, without newlines. Raises LineTooLong."""
+        """Add received bytes, and return the lines completed by them, without newlines. Raises LineTooLong."""
         head, end, tail = piece.rpartition(b"\n")
         if end:
             self._held += head
@@ -69,7 +69,7 @@ class WireError(msgspec.Struct, frozen=True):
 def error_of(payload: object) -> AppError:
     """Return the error that a node sent, as an instance of its original class.
 
-    If this version has no sentence for the error, the result carries the sentence that the node sent.
+    If this version has no sentence for the error, use the sentence that the node sent.
     """
     try:
         sent = msgspec.convert(payload, WireError)
@@ -91,7 +91,7 @@ Json = dict[str, Any]
 def merge_patch(old: Json, new: Json) -> Json:
     """Return the smallest merge patch that turns `old` into `new`, or {} if they are equal.
 
-    A removed key becomes None, so snapshots use None for a missing value and never omit a key.
+    A patch marks a removed key with None, so snapshots never omit a key and use None for a missing value.
     """
     patch: Json = dict.fromkeys(old.keys() - new.keys())
     for key, value in new.items():

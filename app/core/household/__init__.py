@@ -1,1 +1,1 @@
-"""The machines of the household: what is known about them, the signed membership log, pairing, and links."""
+"""The machines of the household, the signed membership log, pairing, and links."""

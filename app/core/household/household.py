@@ -1,4 +1,4 @@
-"""The machines of the household as this node sees them: immutable values that events replace."""
+"""The household as this node sees it: immutable values and the events that replace them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SelfDescription:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A member of the household as it last described itself. It is identified by its id, not by its name."""
+    """A member of the household, as it last described itself. Machines are identified by id, not by name."""
 
     id: MachineId
     name: str
@@ -53,21 +53,21 @@ class Machine:
     about: SelfDescription = SelfDescription()
 
     def could_lend(self, released_bytes: int) -> int:
-        """Return the bytes that a new placement may use once `released_bytes` of an old placement are released.
+        """Return how many bytes a new placement may use after an old placement has released `released_bytes`.
 
-        The result never exceeds what the machine lends in total, because its latest report may already include the
+        The result never exceeds the machine's total lending, because its latest report may already include the
         release.
         """
         return min(self.lends_bytes + released_bytes, self.lends_bytes + self.used_bytes)
 
     @property
     def only_uses(self) -> bool:
-        """Return whether the household lets it use models but not lend. Such a machine has no lending to pause."""
+        """Return whether the machine may use models but not lend. Such a machine has no lending to pause."""
         return bool(self.roles) and LENDER not in self.roles
 
     @property
     def state(self) -> str:
-        """Return the one-word state that the map and the table show."""
+        """Return the machine's state as the one word shown on the map and in the table."""
         if not self.online:
             return "offline"
         if self.lending == "draining" or (self.lending == "paused" and not self.only_uses):
@@ -83,7 +83,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The event that a machine belongs to the household according to the log."""
+    """An event reporting that a machine belongs to the household according to the log."""
 
     id: MachineId
     name: str
@@ -98,7 +98,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The event that a link to a machine passed all checks."""
+    """An event reporting that the link to a machine passed all checks."""
 
     id: MachineId
     address: str | None
@@ -106,7 +106,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The event that a machine described itself."""
+    """An event that carries a machine's description of itself."""
 
     id: MachineId
     name: str
@@ -122,7 +122,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class SilenceNoted:
-    """The event that a machine has been silent for a while (with a reason) or responds again (None)."""
+    """An event reporting that a machine has become silent (`reason` says why) or responds again (`reason` is None)."""
 
     id: MachineId
     reason: Reason | None
@@ -137,7 +137,10 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class LayersHeld:
-    """The event that a placement loaded or released layers. `layers` are the layers that each machine holds now."""
+    """An event reporting that a placement loaded or released layers.
+
+    `layers` lists the layers on each machine afterwards.
+    """
 
     layers: Mapping[MachineId, tuple[Layers, ...]]
     # why other machines take over the layers of these
@@ -146,8 +149,10 @@ class LayersHeld:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """An announcement from a Poolhouse on this network. It is only a hint: its form is checked, but nothing in it is
-    proved."""
+    """An announcement from a Poolhouse on this network.
+
+    It is only a hint: its format was checked, but its content is not authenticated.
+    """
 
     id16: str  # the first 16 hex digits of the id that it claims
     addresses: tuple[str, ...]  # IPv4 and IPv6 addresses without a port, all of them local
@@ -159,13 +164,13 @@ class Announced:
     device: str | None = None
 
     def is_of(self, machine: MachineId) -> bool:
-        """Return whether this announcement may come from `machine`."""
+        """Return whether this announcement could come from `machine`."""
         return machine.startswith(self.id16)
 
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementEnded:
-    """The event that a stranger said goodbye or was silent for too long."""
+    """An event reporting that a stranger said goodbye or was silent for too long."""
 
     id16: str
 
@@ -177,7 +182,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Household:
-    """All members by id, and the strangers nearby by the beginning of the id that they claim."""
+    """All members by id, and the strangers nearby, keyed by the beginning of their claimed ids."""
 
     machines: Mapping[MachineId, Machine] = field(default_factory=dict)
     # sorted by the time of the last announcement, latest last
@@ -185,9 +190,9 @@ class Household:
     former: Mapping[str, MachineId] = field(default_factory=dict)  # former names of renamed machines
 
     def with_current_names(self, reason: Reason) -> Reason:
-        """Return the reason with the current names of machines, because it may be older than a renaming.
+        """Return the reason with the current names of machines, because a machine may have been renamed since.
 
-        A machine that announced its shutdown is reported as closed, not as a broken connection.
+        If a machine announced its shutdown, the reason becomes the shutdown instead of a broken connection.
         """
         taken = {machine.name for machine in self.machines.values()}
         now = {
@@ -209,10 +214,10 @@ class Household:
 
 
 def with_unlinkable(household: Household, kept_out: Mapping[MachineId, Reason]) -> Household:
-    """Return the household with the reason set on each offline machine that answers but cannot be linked.
+    """Return the household with a reason for each offline machine that answers but cannot be linked.
 
-    That reason replaces how its last link ended. So a machine that said goodbye, was updated and now has another
-    version is not reported as closed.
+    It replaces the reason why the last link ended. For example, a machine that shut down and returned with an
+    incompatible version is not reported as shut down.
     """
     machines = {
         key: replace(machine, reason=kept_out[key]) if key in kept_out and not machine.online else machine
@@ -222,7 +227,7 @@ def with_unlinkable(household: Household, kept_out: Mapping[MachineId, Reason]) 
 
 
 def apply(household: Household, event: Event) -> Household:
-    """Return the household after an event. Events about machines that are not members change nothing."""
+    """Return the household after an event. Events about machines that are not members have no effect."""
     machines = dict(household.machines)
     strangers = household.strangers
     match event:
@@ -262,7 +267,7 @@ def apply(household: Household, event: Event) -> Household:
 
 
 def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapping[str, MachineId]:
-    """Return the former names of members, at most the MOST_FORMER latest ones."""
+    """Return the former names of members, limited to the MOST_FORMER latest."""
     known = {
         **household.former,
         **{
@@ -276,7 +281,7 @@ def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapp
 
 
 def _with_stranger(strangers: Mapping[str, Announced], seen: Announced) -> Mapping[str, Announced]:
-    """Append a stranger. Beyond the limit, drop the one that has been silent for longest."""
+    """Append a stranger. If there are too many, drop the one that has been silent the longest."""
     others_near = [(key, other) for key, other in strangers.items() if key != seen.id16]
     return dict([*others_near[-(MOST_STRANGERS - 1) :], (seen.id16, seen)])
 

@@ -1,4 +1,4 @@
-"""The link between two machines: its last measurement, and interfaces that would make it better."""
+"""The link between two machines: its latest measurement, and interfaces that would improve it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.core.errors import Fact, Reason
 
 
 class LinkKind(StrEnum):
-    """The medium of a link, as far as the operating system reports it."""
+    """The medium of a link, if the operating system reports it."""
 
     LOOPBACK = "loopback"
     ETHERNET = "ethernet"
@@ -32,7 +32,7 @@ class LinkEnd:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link as this machine sees it, measured over the peer connection itself, including TLS."""
+    """A link as measured by this machine over the peer connection, including TLS."""
 
     round_trip_s: float  # the median round-trip time of an empty frame
     round_trip_p95_s: float
@@ -49,7 +49,7 @@ class Link:
     limit_bytes_per_s: float | None = None  # the owner's limit in each direction; None for no limit
 
     def limited_to(self, bytes_per_s: float | None) -> Link:
-        """Return the link under this rate limit, or without a limit for None. No rate exceeds what was measured."""
+        """Return the link with this rate limit, or without a limit if it is None. No rate exceeds the measured one."""
         if bytes_per_s is None:
             return replace(self, limit_bytes_per_s=None)
         return replace(
@@ -60,7 +60,7 @@ class Link:
         )
 
     def was_limited_below(self, bytes_per_s: float | None) -> bool:
-        """Return whether the link was measured under a tighter limit than `bytes_per_s`."""
+        """Return whether the link was measured with a limit below `bytes_per_s`."""
         limit = self.limit_bytes_per_s
         return limit is not None and (bytes_per_s is None or limit < bytes_per_s)
 
@@ -83,7 +83,7 @@ CODES = {
 
 
 def better_ends(used: LinkEnd, candidates: Iterable[LinkEnd]) -> tuple[LinkEnd, ...]:
-    """Return the interfaces worth trying in place of `used`, best first."""
+    """Return the interfaces that are worth trying instead of `used`, best first."""
     order = BETTER.get(used.kind, ())
     better = [end for end in candidates if end.kind in order and end.interface != used.interface]
     better.sort(key=lambda end: (order.index(end.kind), -(end.negotiated_bits_per_s or 0)))
@@ -91,6 +91,6 @@ def better_ends(used: LinkEnd, candidates: Iterable[LinkEnd]) -> tuple[LinkEnd, 
 
 
 def wrong_interface(machine: str, used: LinkEnd, instead: LinkEnd) -> Reason:
-    """Return the reason that traffic to `machine` goes through a worse interface than necessary."""
+    """Return the reason stating that traffic to `machine` uses a worse interface than it could."""
     facts: dict[str, Fact] = {"machine": machine, "used": used.interface or "?", "interface": instead.interface}
     return Reason(CODES[used.kind], facts)

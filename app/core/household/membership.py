@@ -1,6 +1,6 @@
-"""The members of the household, derived from the signed log regardless of the order in which its lines arrived.
+"""The members of the household, derived from the signed log independently of the order in which its lines arrived.
 
-See SAFETY.md 4. This module verifies no signature and reads no certificate: callers pass in a `Verify` and a
+See SAFETY.md 4. This module neither verifies signatures nor reads certificates: callers pass in a `Verify` and a
 `CertificateCheck` function.
 """
 
@@ -52,16 +52,16 @@ class Member:
 
     @property
     def is_guest(self) -> bool:
-        """Return whether the machine only uses models that hosts run for it.
+        """Return whether the machine may only use models that hosts run for it.
 
-        The lines of two admins can add up to both roles. A machine that may also host is not a guest.
+        Lines from two admins can combine to give a machine both roles. A machine that may also host is not a guest.
         """
         return Role.GUEST in self.roles and Role.HOST not in self.roles
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The household log on this machine. Each operation follows the operations that it depends on."""
+    """The household log on this machine. Each operation comes after the operations it depends on."""
 
     household: HouseholdId
     operations: tuple[Operation, ...] = ()
@@ -80,12 +80,11 @@ class MergeResult:
 
 
 def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: CertificateCheck) -> MergeResult:
-    """Return the log with every operation of `arrived` that this machine can trust.
+    """Return the log with each operation in `arrived` that this machine can trust.
 
-    An operation counts once its signer is known to be, or to have been, an admin, and the machine that it concerns
-    has been added. Other operations are dropped, and the next exchange delivers them again. If there is no room for
-    all operations, those to keep are chosen independently of the order of arrival. `verify` is called once for each
-    new operation.
+    An operation is trusted if its signer is or was an admin and the machine that it concerns has been added. Other
+    operations are dropped and arrive again with the next exchange. If there is not enough room for all operations,
+    the choice does not depend on their order of arrival. `verify` is called once for each new operation.
     """
     known = dict.fromkeys(log.operations)
     waiting = [operation for operation in dict.fromkeys(arrived) if operation not in known]
@@ -112,7 +111,7 @@ def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: Certifica
 
 
 def is_superseded(operation: Operation, log: Log) -> bool:
-    """Return whether the same signer has since given this machine another name, or other roles."""
+    """Return whether the same signer later gave this machine another name or other roles."""
     last = _last_of_signer(log.operations).get(_subject(operation), operation)
     return isinstance(operation.body, SetRoles | Rename) and last != operation
 
@@ -124,7 +123,7 @@ def founder(log: Log) -> MachineId | None:
 
 
 def members(log: Log) -> Mapping[MachineId, Member]:
-    """Return the current members of the household, derived from the log in four passes. No two have the same name."""
+    """Return the current members of the household, derived from the log in four passes. All names are different."""
     counted, removed = _counted_members(log)
     changes = _changes(log, counted, removed)
     roles, names = effective_lines(changes, SetRoles), effective_lines(changes, Rename)
@@ -137,10 +136,10 @@ def members(log: Log) -> Mapping[MachineId, Member]:
 
 
 def _told_apart(now: Mapping[MachineId, Member], first: MachineId | None) -> Mapping[MachineId, Member]:
-    """Append a number to names that several members share, because admins may have admitted them at the same time.
+    """Append a number to names that several members share, because different admins may have chosen the same name.
 
-    The founder keeps its name. Among other machines, the one with the lowest id does, whatever the order of
-    arrival.
+    The founder keeps its name. Among other machines, the one with the lowest id keeps it, regardless of the order
+    of arrival.
     """
     names: dict[MachineId, str] = {}
     for machine in sorted(now, key=lambda machine_id: (machine_id != first, machine_id)):
@@ -149,8 +148,10 @@ def _told_apart(now: Mapping[MachineId, Member], first: MachineId | None) -> Map
 
 
 def effective_lines(operations: Iterable[Operation], kind: type[C]) -> dict[MachineId, Operation]:
-    """Return the line of this kind that counts for each machine: the one with the highest turn, then the highest id
-    (pass 4)."""
+    """Return the line of this kind that applies to each machine (pass 4).
+
+    The line with the highest turn applies. If several have the same turn, the one with the highest id applies.
+    """
     last: dict[MachineId, tuple[int, OperationId, Operation]] = {}
     for operation in operations:
         body = operation.body
@@ -161,7 +162,7 @@ def effective_lines(operations: Iterable[Operation], kind: type[C]) -> dict[Mach
 
 
 def next_turn(log: Log, machine: MachineId, leaving: MachineId | None = None) -> int:
-    """Return the turn with which a new line about `machine` supersedes all lines that count now.
+    """Return the turn that a new line about `machine` needs in order to supersede all lines that count now.
 
     leaving: a machine whose lines no longer count, however high their turns are.
     """
@@ -181,7 +182,10 @@ def removed_machines(log: Log) -> frozenset[MachineId]:
 
 
 def added_by(log: Log, machine: MachineId) -> tuple[Operation, ...]:
-    """Return the `add` operations that `machine` signed. The removal of that machine must state which ones to keep."""
+    """Return the `add` operations signed by `machine`.
+
+    An operation that removes the machine must state which of them to keep.
+    """
     return tuple(
         operation
         for operation in log.operations
@@ -195,7 +199,10 @@ def _enter(
     waiting: Sequence[Operation],
     trusted: Callable[[Operation, Mapping[MachineId, bytes]], bool],
 ) -> Sequence[Operation]:
-    """Move each operation from `waiting` to `known` once everything that it depends on is known. Return the rest."""
+    """Move each operation from `waiting` to `known` once everything it depends on is known.
+
+    Return the operations that are still waiting.
+    """
     admins = _ever_admins(Log(household, tuple(known)))
     added = {line.body.machine for line in known if isinstance(line.body, Add)}
     progress = True
@@ -218,8 +225,10 @@ def _enter(
 def _may_enter(
     operation: Operation, household: HouseholdId, admins: Mapping[MachineId, bytes], added: Collection[MachineId]
 ) -> bool:
-    """Return whether an operation may be recorded. An operation about a machine that was never added would only take
-    up room."""
+    """Return whether an operation may be recorded.
+
+    An operation about a machine that was never added would waste space.
+    """
     body = operation.body
     if _founds(operation, household):
         return True
@@ -228,7 +237,7 @@ def _may_enter(
 
 
 def _founds(operation: Operation, household: HouseholdId) -> bool:
-    """Return whether this is the operation in which the founder added itself."""
+    """Return whether the founder added itself in this operation."""
     body = operation.body
     return (
         isinstance(body, Add)
@@ -239,10 +248,10 @@ def _founds(operation: Operation, household: HouseholdId) -> bool:
 
 
 def _within_room(household: HouseholdId, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-    """Return the operations for which the log has room, chosen independently of the order in which they arrived.
+    """Return the operations that fit into the log, chosen independently of their order of arrival.
 
-    Admins that are closer to the founder take precedence. Among the operations of one admin, those that a removal
-    keeps come first.
+    Operations of admins closer to the founder take precedence. Among the operations of one admin, those that a
+    removal keeps take precedence.
     """
     first = founder(Log(household, operations))
     by_signer: dict[MachineId, list[Operation]] = {}
@@ -293,7 +302,7 @@ def _all_fit(first: MachineId, by_signer: Mapping[MachineId, Sequence[Operation]
 
 
 class _Ranks:
-    """The order in which the operations of one signer are kept if they do not all fit."""
+    """The priority of each signer's operations when they do not all fit."""
 
     def __init__(self, operations: Sequence[Operation], household: HouseholdId) -> None:
         self._household = household
@@ -304,8 +313,10 @@ class _Ranks:
                 self._removals.setdefault(line.body.machine, []).append(line)
 
     def kept(self, signer: MachineId, before: Collection[MachineId]) -> Collection[OperationId]:
-        """Return the operations of `signer` that its removals keep, considering only removals signed by admins in
-        `before`."""
+        """Return the operations of `signer` that its removals keep.
+
+        Only removals signed by admins in `before` are considered.
+        """
         removals = [
             line.body.kept
             for line in self._removals.get(signer, ())
@@ -314,8 +325,10 @@ class _Ranks:
         return {operation for kept in removals for operation in kept}
 
     def sorted(self, lines: Iterable[Operation], kept: Collection[OperationId]) -> Iterator[Operation]:
-        """Yield the most important operations first. Hashes, which are the same on every machine, decide between equal
-        ones."""
+        """Yield the most important operations first.
+
+        Operations of equal importance are sorted by hash, which is the same on every machine.
+        """
 
         def rank(line: Operation) -> tuple[bool, bool, bool, OperationId]:
             changes = isinstance(line.body, SetRoles | Rename)
@@ -328,7 +341,7 @@ class _Ranks:
 def _taken(
     lines: Iterator[Operation], kind: type[Body], left: dict[type[Body], int], *, is_first: bool
 ) -> list[Operation]:
-    """Return as many lines as there is room for. Lines of signers other than the founder use up `left`."""
+    """Return as many lines as fit. Lines of signers other than the founder are deducted from `left`."""
     room = FOUNDER_ROOM[kind] if is_first else min(SIGNER_ROOM[kind], left[kind])
     taken = [line for _, line in zip(range(room), lines, strict=False)]
     if not is_first:
@@ -341,7 +354,7 @@ def _subject(operation: Operation) -> tuple[MachineId, type[Body], MachineId]:
 
 
 def _last_of_signer(operations: Iterable[Operation]) -> dict[tuple[MachineId, type[Body], MachineId], Operation]:
-    """Return the latest name and roles that each signer gave to each machine, as operations."""
+    """Return each signer's latest operation on the name, and on the roles, of each machine."""
     lines: dict[tuple[MachineId, type[Body], MachineId], list[Operation]] = {}
     for line in operations:
         if isinstance(line.body, SetRoles | Rename):
@@ -383,7 +396,7 @@ def _der_of_signer(operation: Operation, admins: Mapping[MachineId, bytes]) -> b
 
 
 def _removed(log: Log, admins: Collection[MachineId]) -> dict[MachineId, frozenset[OperationId]]:
-    """Return all removed machines, each with the operations that every one of its removals keeps (pass 2)."""
+    """Return all removed machines. Each maps to the operations that all its removals keep (pass 2)."""
     removed: dict[MachineId, frozenset[OperationId]] = {}
     for operation in log.operations:
         body = operation.body
@@ -396,7 +409,8 @@ def _removed(log: Log, admins: Collection[MachineId]) -> dict[MachineId, frozens
 def _counted_members(log: Log) -> tuple[dict[MachineId, Member], dict[MachineId, frozenset[OperationId]]]:
     """Run pass 3, and return its result and that of pass 2.
 
-    The result of pass 3 is all machines whose chain of `add`s leads back to the founder, including removed ones.
+    The result of pass 3 contains all machines whose chain of `add`s leads back to the founder, including removed
+    ones.
     """
     removed = _removed(log, _ever_admins(log))
     counted: dict[MachineId, Member] = {}
@@ -423,7 +437,7 @@ def _counts(
     counted: Mapping[MachineId, Member],
     removed: Mapping[MachineId, frozenset[OperationId]],
 ) -> bool:
-    """Return whether a chain of counted `add`s leads from the founder to the signer, and no removal voids this line."""
+    """Return whether a chain of counted `add`s leads from the founder to the signer and no removal voids this line."""
     if _founds(operation, log.household):
         return True
     signer = counted.get(operation.signer)
@@ -433,8 +447,10 @@ def _counts(
 
 
 def _with_roles(member: Member | None, add: Add) -> Member:
-    """Merge an `add` into a member. Roles add up, and the alphabetically first name is used, so that the order of
-    arrival does not matter."""
+    """Merge an `add` into a member.
+
+    Roles are combined and the alphabetically first name is used, so the order of arrival does not matter.
+    """
     roles, name = frozenset(add.roles), clean_name(add.name)
     if member is None:
         return Member(add.machine, add.der, name, roles)
@@ -442,7 +458,7 @@ def _with_roles(member: Member | None, add: Add) -> Member:
 
 
 def _changed(member: Member, roles: Operation | None, name: Operation | None) -> Member:
-    """Return the member with its latest roles and name. The admin role stays as it was added."""
+    """Return the member with its latest roles and name. Only its original `add` determines the admin role."""
     if roles is not None and isinstance(roles.body, SetRoles):
         admin = member.roles & {Role.ADMIN}
         member = replace(member, roles=frozenset(roles.body.roles) | admin)

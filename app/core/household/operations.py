@@ -1,4 +1,4 @@
-"""A signed operation of the household log, and its only valid encoding as bytes (SAFETY.md 4)."""
+"""The signed operations of the household log, and their only valid encoding (SAFETY.md 4)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAX_TURN = 1 << 53  # the largest integer that every JSON parser reads exactly
 
 
 class BadOperation(ValueError):
-    """An invalid operation. Its bytes are dropped and never relayed."""
+    """An invalid operation. It is dropped and never relayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,10 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """The operation that removes `machine` forever. Of the operations that it signed, only those in `kept` still
-    count."""
+    """The operation that removes `machine` forever.
+
+    Of the operations signed by that machine, only those in `kept` remain valid.
+    """
 
     household: HouseholdId
     machine: MachineId
@@ -65,10 +67,10 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class SetRoles:
-    """The operation that sets the roles of `machine`. If there are several, the one with the highest turn counts.
+    """The operation that sets the roles of `machine`. If there are several, the one with the highest turn applies.
 
-    It never contains ADMIN: only an `add` grants that role, and only a `remove` takes it away. So the set of
-    signers does not depend on the order in which lines arrive.
+    It never contains ADMIN: only an `add` grants that role, and only a `remove` revokes it. The set of signers
+    therefore does not depend on the order in which lines arrive.
     """
 
     household: HouseholdId
@@ -79,7 +81,7 @@ class SetRoles:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """The operation that renames `machine`. If there are several, the one with the highest turn counts."""
+    """The operation that renames `machine`. If there are several, the one with the highest turn applies."""
 
     household: HouseholdId
     machine: MachineId
@@ -92,7 +94,7 @@ Body = Add | Remove | SetRoles | Rename
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One signed operation of the log."""
+    """A signed operation in the log."""
 
     body: Body
     signer: MachineId
@@ -100,23 +102,23 @@ class Operation:
 
     @property
     def id(self) -> OperationId:
-        """Return the hash that identifies this operation."""
+        """Return the hash that identifies the operation."""
         return OperationId(hashlib.sha256(encode(self)).hexdigest())
 
 
 def signed_bytes(body: Body, signer: MachineId) -> bytes:
-    """Return the bytes that the signature of an operation covers."""
+    """Return the bytes that the operation's signature covers."""
     return CONTEXT + _canonical(_fields(body) | {"signer": signer})
 
 
 def encode(operation: Operation) -> bytes:
-    """Return the canonical form of an operation: ASCII JSON with sorted keys and without spaces."""
+    """Return the canonical form of an operation: ASCII JSON with sorted keys and no spaces."""
     fields = _fields(operation.body) | {"signer": operation.signer, "signature": _base64(operation.signature)}
     return _canonical(fields)
 
 
 def decode(text: bytes | str) -> Operation:
-    """Return the operation that `encode` wrote as `text`. Raises BadOperation for any other text."""
+    """Return the operation that `encode` encoded as `text`. Raises BadOperation for any other text."""
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
     if len(raw) > MAX_OPERATION_BYTES:
         raise BadOperation("longer than 4 KiB")
@@ -130,7 +132,7 @@ def decode(text: bytes | str) -> Operation:
 
 
 def household_of(first: Operation) -> HouseholdId:
-    """Return the id of the household that `first` founds: the hash of the bytes that its founder signed."""
+    """Return the id of the household founded by `first`: the hash of the bytes that the founder signed."""
     return HouseholdId(hashlib.sha256(signed_bytes(first.body, first.signer)).hexdigest())
 
 
@@ -151,7 +153,7 @@ def _fields(body: Body) -> dict[str, object]:
 
 
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op", kw_only=True):
-    """The JSON form of an operation. `_parsed` checks its values."""
+    """The JSON form of an operation. `_parsed` validates its values."""
 
     household: str
     machine: str
@@ -219,8 +221,11 @@ def _parsed_add(line: _AddLine, household: HouseholdId, machine: MachineId) -> A
 
 
 def _parsed_name(name: str) -> str:
-    """Check the length of a name. Names are cleaned only for display, because the set of control characters depends on
-    the Unicode version."""
+    """Check the length of a name and return it.
+
+    Names are cleaned only when they are displayed, because the set of control characters depends on the Unicode
+    version.
+    """
     if not 0 < len(name) <= MAX_NAME_CHARACTERS:
         raise ValueError("a name that is too long")
     return name

@@ -1,8 +1,8 @@
 """The state machine of a pairing window: for each state and event, the next state and the commands to run.
 
-See SAFETY.md 3. Events carry monotonic times in seconds. A try is counted before its proof is checked, so a machine
-that disconnects early has still used it up. A machine occupies the window only once it has sent a proof. Before
-that, handshakes run concurrently, so a machine without a proof keeps nobody waiting.
+See SAFETY.md 3. Events carry monotonic times in seconds. An attempt is counted before its proof is checked, so a
+machine that disconnects early has still used it up. A machine occupies the window only after it has sent a proof.
+Before that, handshakes run concurrently, so a machine that sends no proof blocks nobody.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ LINK_SECONDS = 15.0  # the time limit from sending the log to the first link
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The state in which no window is open. `why` is None before the first window and after a cancelled one."""
+    """The state in which no window is open. `why` is None before the first window and after a canceled one."""
 
     why: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The state in which the code is shown and nobody has proved that they know it."""
+    """The state in which the code is shown and nobody has proved knowledge of it."""
 
     tries: int
     until_seconds: float
@@ -35,7 +35,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Checking:
-    """The state in which a proof has arrived and been counted as a try, and is being checked."""
+    """The state in which a proof has been received, counted as an attempt, and is being checked."""
 
     tries: int
     until_seconds: float
@@ -44,7 +44,7 @@ class Checking:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The state in which the code is proved and used up. The other side still has to sign its identity."""
+    """The state in which the code has been proved and used up. The other machine must still sign its identity."""
 
     attempt_until_seconds: float
 
@@ -69,31 +69,31 @@ State = Closed | Open | Checking | Exchange | Admitted | Done
 
 @dataclass(frozen=True, slots=True)
 class WindowRequested:
-    """The event that the user opens a window."""
+    """The user's request to open a window."""
 
     now_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class ProofReceived:
-    """The event that a proof, or an invalid SPAKE2 message, has arrived."""
+    """The arrival of a proof or of an invalid SPAKE2 message."""
 
     now_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class ProofAccepted:
-    """The event that the proof is correct."""
+    """An event reporting that the proof is correct."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProofRejected:
-    """The event that the proof is wrong: somebody guessed the code, or tampered with the messages."""
+    """An event reporting that the proof is wrong, because somebody guessed the code or tampered with the messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """The event that the third message arrived with a valid signature, which proves the identity of `machine`."""
+    """The arrival of the third message with a valid signature, which proves the identity of `machine`."""
 
     machine: MachineId
     now_seconds: float
@@ -101,26 +101,26 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """The event that a link passed the three checks."""
+    """An event reporting that a link passed the three checks."""
 
     machine: MachineId
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptBroken:
-    """The event that the attempt broke off: the connection was lost, or a message was malformed or out of order."""
+    """The failure of an attempt because the connection was lost or a message was malformed or out of order."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """The event that some time has passed."""
+    """A timer event. Deadlines are checked when it arrives."""
 
     now_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The event that the user closes the window."""
+    """The user's request to close the window."""
 
 
 Event = (
@@ -148,7 +148,10 @@ class HideCode:
 
 @dataclass(frozen=True, slots=True)
 class RefuseProof:
-    """The command to refuse a proof unread, because no window is open or another proof is accepted or being checked."""
+    """The command to refuse a proof without reading it.
+
+    This happens if no window is open, or if another proof has been accepted or is being checked.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class EndAttempt:
-    """The command to end the attempt and state why."""
+    """The command to end the attempt and report the reason."""
 
     why: Reason
 
@@ -177,14 +180,14 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class AddMember:
-    """The command to add `machine` to the log permanently and tell all members."""
+    """The command to add `machine` to the log permanently and inform all members."""
 
     machine: MachineId
 
 
 @dataclass(frozen=True, slots=True)
 class RevokeAdmission:
-    """The command to forget `machine`, which never linked."""
+    """The command to forget `machine`, because its first link never came up."""
 
     machine: MachineId
 
@@ -202,7 +205,7 @@ OUT_OF_ORDER = Reason("pairing_broken")
 def step(state: State, event: Event) -> Step:
     """Return the next state of the window and the commands to run.
 
-    An event that is not listed here ends an attempt or does nothing.
+    Events without a case of their own end the attempt or have no effect.
     """
     match state, event:
         case ((Closed() | Done()), WindowRequested(now)):
@@ -228,8 +231,10 @@ def step(state: State, event: Event) -> Step:
 
 
 def _attempt(state: Checking | Exchange, event: Event) -> Step:
-    """Advance an attempt, in which ProofAccepted and then Signed are expected. Any other message or the deadline ends
-    it."""
+    """Advance an attempt, which expects ProofAccepted and then Signed.
+
+    Any other message ends it, as does the deadline.
+    """
     match state, event:
         case Checking(_, _, end), ProofAccepted():
             return Exchange(end), (Confirm(),)  # the code is used up, so the window cannot return to Open
@@ -248,7 +253,7 @@ def _attempt(state: Checking | Exchange, event: Event) -> Step:
 
 
 def _after_attempt(state: Checking, wrong: bool) -> Step:
-    """Reopen the window if tries are left; otherwise close it."""
+    """Reopen the window if attempts remain. Otherwise close it."""
     if state.tries == 0:
         return Closed(TOO_MANY), (EndAttempt(ALL_WRONG), HideCode())
     why = Reason("code_wrong", {"tries_left": state.tries}) if wrong else OUT_OF_ORDER

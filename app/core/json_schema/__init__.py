@@ -1,1 +1,1 @@
-"""JSON schemas converted to grammars, and JSON text that is still incomplete."""
+"""The conversion of JSON schemas to grammars, and the parsing of incomplete JSON."""

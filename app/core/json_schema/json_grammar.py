@@ -1,9 +1,10 @@
-"""Conversion of a JSON schema to a GBNF grammar, so that an answer can only be JSON of that schema.
+"""The conversion of a JSON schema to a GBNF grammar that restricts answers to JSON of that schema.
 
-As in every engine of this kind, some constraints are not enforced: `uniqueItems`, that only one schema of `oneOf`
-matches, and each `format` that `string_expression` does not know. If a schema names properties, no others are
-generated. Nor are items beyond its `prefixItems`, unless it describes them. Constraints that no grammar can
-guarantee are refused, and so are regular expressions other than those of known formats.
+As in every engine of this kind, some constraints are not enforced: `uniqueItems`, the requirement that only one
+schema of `oneOf` matches, and any `format` that `string_expression` does not know. If a schema names properties, no
+others are generated. Likewise, no items beyond `prefixItems` are generated unless the schema describes them. A
+schema is rejected if it contains other constraints that no grammar can guarantee, or regular expressions other than
+those of known formats.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ _MORE = '"." [0-9]{0,8} [1-9]'  # a fraction that is not zero
 
 
 def integers(schema: Mapping[str, Any]) -> str:
-    """Return the expression for the integers within a schema's bounds. Raises ValueError that states the problem."""
+    """Return the expression for the integers within a schema's bounds.
+
+    Raises ValueError with a description of the problem.
+    """
     bounds = _bounds_of(schema)
     low = max(
         math.ceil(bounds.get("minimum", -MAX_INTEGER)),
@@ -51,7 +55,7 @@ def integers(schema: Mapping[str, Any]) -> str:
 def numbers(schema: Mapping[str, Any]) -> str:
     """Return the expression for the numbers within a schema's bounds, which must be integers.
 
-    Raises ValueError that states the problem.
+    Raises ValueError with a description of the problem.
     """
     bounds = _bounds_of(schema)
     if any(bound != math.floor(bound) or abs(bound) > MAX_BOUND for bound in bounds.values()):
@@ -79,7 +83,7 @@ def _bounds_of(schema: Mapping[str, Any]) -> dict[str, int | float]:
 
 
 def _stricter(bounds: Mapping[str, int | float], word: str, exclusive: str, pick: Any) -> tuple[int, bool]:
-    """Return the stricter of an inclusive and an exclusive bound, and whether it is the exclusive one."""
+    """Return the stricter of the inclusive and the exclusive bound, and whether it is the exclusive one."""
     none = MAX_INTEGER if pick is min else -MAX_INTEGER
     closed, opened = int(bounds.get(word, none)), int(bounds.get(exclusive, none))
     if exclusive not in bounds:
@@ -120,7 +124,7 @@ def _naturals(low: int, high: int) -> str:
 
 
 def _span(low: str, high: str) -> str:
-    """Return the expression for the strings of digits from low to high, which have equal lengths."""
+    """Return the expression for the digit strings from `low` to `high`, which must have the same length."""
     if low == high:
         return f'"{low}"'
     rest = len(low) - 1
@@ -212,8 +216,7 @@ def _uuid(version: str) -> Known:
 
 
 def _datetime_patterns() -> dict[str, Known]:
-    """Return the patterns of date-times with and without time zones, as current and earlier versions of zod write
-    them."""
+    """Return the date-time patterns of current and earlier zod versions, with and without time zones."""
     to_a_second = f'{DATE} "T" {HOUR} ":" {MINUTE} {SECOND}'
     somewhere = FORMATS["date-time"]
     here = f'{to_a_second} "Z"?', 19, 27
@@ -249,8 +252,8 @@ PATTERNS: dict[str, Known] = {
 def string_expression(schema: Mapping[str, Any], least: int, most: int | None) -> str:
     """Return the expression for strings that match a schema's pattern or, if it has none, its format.
 
-    The result is empty if the constraint cannot be enforced: the pattern or format is unknown, or its strings may
-    be shorter than `least` or longer than `most`.
+    The result is empty if the constraint cannot be enforced, because the pattern or format is unknown or its
+    strings may be shorter than `least` or longer than `most`.
     """
     known: Mapping[Any, Known] = PATTERNS if "pattern" in schema else FORMATS
     name = schema.get("pattern" if "pattern" in schema else "format")
@@ -304,7 +307,7 @@ def none_of(characters: Iterable[str]) -> str:
 
 
 def _begun(text: str, end: str) -> int:
-    """Return the length of the longest prefix of `end` with which `text` ends."""
+    """Return the length of the longest prefix of `end` that `text` ends with."""
     return next(n for n in range(len(end), -1, -1) if text.endswith(end[:n]))
 
 
@@ -329,7 +332,7 @@ class Rules:
     def add(self, schema: object, root: object = None) -> str:
         """Add the rules for the values of a schema, and return the name of the top-level rule.
 
-        root: the value within which references are resolved; by default, the schema itself.
+        root: the schema against which references are resolved; by default, the schema itself.
         """
         check_size(schema)
         self._root, self._refs = schema if root is None else root, {}
@@ -341,7 +344,7 @@ class Rules:
         return name
 
     def grammar(self, root: str) -> str:
-        """Return the text of the grammar whose root is this expression. Raises BadInput if it is too large."""
+        """Return the text of the grammar with this root expression. Raises BadInput if it is too large."""
         lines = [f"root ::= {root}", *(f"{name} ::= {rule}" for name, rule in self._rules.items())]
         text = "\n".join(lines) + "\n"
         if len(text.encode()) > MAX_GRAMMAR_BYTES:
@@ -355,7 +358,7 @@ class Rules:
     def without(self, end: str) -> str:
         """Return the name of the rule for any text that does not contain `end`.
 
-        There is a rule for each number of characters of `end` that have just been written.
+        One rule is added for each number of characters of `end` that may just have been written.
         """
         if end not in self._without:
             names = [f"r{len(self._rules) + n}" for n in range(len(end))]
@@ -373,8 +376,10 @@ class Rules:
         return name
 
     def _put(self, name: str, expression: str) -> None:
-        """Add a rule. Raises BadInput as soon as the grammar is too large, because nested lists of types repeat all
-        rules below them."""
+        """Add a rule. Raises BadInput as soon as the grammar is too large.
+
+        The size is checked for each rule because nested lists of types repeat all rules below them.
+        """
         self._size += len(name) + len(expression)
         if self._size > MAX_GRAMMAR_BYTES:
             raise _no("", TOO_LARGE)
@@ -399,8 +404,10 @@ class Rules:
         return self._typed(schema, at, waiting)
 
     def _composed(self, word: str, operand: Any, kind: Any, at: str, waiting: list[tuple[str, str]]) -> str:
-        """Return the expression for a schema with a composing keyword. `kind` is the type given next to the keyword,
-        if any."""
+        """Return the expression for a schema with a composing keyword.
+
+        kind: the type that the schema states next to the keyword, if any.
+        """
         match word, operand:
             case "$ref", str(place):
                 rule = self._reference(place, at, waiting)
@@ -421,7 +428,7 @@ class Rules:
         raise _no(at, f"this {word} is not supported")
 
     def _check_kind(self, place: str, kind: Any, at: str) -> None:
-        """Raise BadInput if the type given next to a reference is not the type of its target."""
+        """Raise BadInput if the type stated next to a reference differs from the type of its target."""
         target = self._referred(place) if kind is not None else None
         if kind is not None and not (isinstance(target, Mapping) and target.get("type") == kind):
             raise _no(at, "type stands beside a $ref to what has another, or none")
@@ -497,8 +504,10 @@ class Rules:
         return f'"{{" space {self._listed(parts, least, most, at)} space "}}"'
 
     def _listed(self, parts: Sequence[tuple[str, bool]], least: int, most: int | None, at: str) -> str:
-        """Return the expression for the properties in order, separated by commas. Optional ones may be left out as
-        long as at least `least` properties are written."""
+        """Return the expression for the properties in order, separated by commas.
+
+        Optional properties may be omitted if at least `least` properties are written.
+        """
         needed = sum(of for _, of in parts)
         if least > len(parts):
             raise _no(at, "minProperties is above the number of its named properties")
@@ -519,10 +528,10 @@ class Rules:
         return rest[0] or '""'
 
     def _from(self, part: tuple[str, bool], came: int, rest: Sequence[str | None], many: int, most: int) -> str | None:
-        """Return the rule for this property and all later ones once `came` properties are written, or None if there is
-        no way to continue.
+        """Return the rule for this property and all later ones after `came` properties have been written.
 
-        rest: for each number of written properties, the rule for what may follow this property.
+        Return None if the object cannot be completed. rest: the rules for the text after this property, indexed by
+        the number of properties written.
         """
         name, needed = part
         later = rest[min(came + 1, many)] if came < most else None
@@ -551,7 +560,7 @@ class Rules:
 
 
 def check_size(schema: object) -> None:
-    """Raise BadInput("schema_refused") for a schema that is too long or nested too deeply to process."""
+    """Raise BadInput("schema_refused") for a schema that is too long or too deeply nested to process."""
     try:
         size = len(json.dumps(schema, ensure_ascii=False).encode())
     except (TypeError, ValueError, RecursionError):
@@ -571,7 +580,7 @@ def _json(value: object) -> str:
 
 
 def _bounds(schema: Mapping[str, Any], low: str, high: str, at: str) -> tuple[int, int | None]:
-    """Return the lower and the upper bound. A bound that is null counts as absent. Raises BadInput."""
+    """Return the lower and the upper bound. A bound of null counts as absent. Raises BadInput."""
     least, most = schema.get(low), schema.get(high)
     for bound in (least, most):
         if bound is not None and (type(bound) is not int or not 0 <= bound <= MAX_REPEAT):
@@ -583,14 +592,14 @@ def _bounds(schema: Mapping[str, Any], low: str, high: str, at: str) -> tuple[in
 
 
 def _among(values: Sequence[object], kind: object, at: str) -> str:
-    """Return the expression for those of the values that have this type."""
+    """Return the expression for the values that have this type."""
     if not (matching := values_of_type(values, kind)):
         raise _no(at, "none of its values is of its type")
     return " | ".join(map(_json, matching))
 
 
 def _beside(schema: object, kind: object, at: str) -> object:
-    """Return a schema listed under a composing keyword, restricted to the type given next to that keyword."""
+    """Return a schema listed under a composing keyword, restricted to the type stated next to that keyword."""
     try:
         return restricted_to(schema, kind)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""JSON as models write it: values, the certain part of a truncated text, and a scanner for a growing object."""
+"""The parsing of JSON written by models: whole values, the certain part of a truncated text, and growing objects."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MOST_VALUES = 20_000  # the limit for incremental parsing, which takes a twentie
 def value_at(text: str, at: int = 0) -> tuple[Any, int]:
     """Return the value that begins at `at`, and the position after it.
 
-    Raises ValueError if there is no value, if it is nested too deeply, or if it contains a number that JSON does
-    not allow or that is out of range.
+    Raises ValueError if there is no value, if it is nested too deeply, or if it contains a number that is out of
+    range or not allowed in JSON.
     """
     try:
         value, end = _DECODER.raw_decode(text, at)
@@ -33,7 +33,7 @@ def value_at(text: str, at: int = 0) -> tuple[Any, int]:
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text. Raises ValueError like `value_at`, and also if anything follows the value."""
+    """Return the value of a JSON text. Raises ValueError like `value_at`, or if anything follows the value."""
     text = text.strip()
     value, end = value_at(text)
     if end < len(text):
@@ -42,10 +42,10 @@ def parse_json(text: str) -> Any:
 
 
 def certain_part(text: str) -> Any:
-    """Return the list or object that begins a truncated text, without its incomplete parts.
+    """Return the list or object at the beginning of a truncated text, without its incomplete parts.
 
-    Incomplete parts are half a string, a number that may continue, and a name without its value. Raises ValueError
-    if the text begins neither a list nor an object.
+    Incomplete parts are unfinished strings, numbers that may continue, and names without values. Raises ValueError
+    if the text does not begin with a list or an object.
     """
     reader = _Reader(text)
     if not reader.next_is("{["):
@@ -57,8 +57,10 @@ def certain_part(text: str) -> Any:
 
 
 def to_json(value: object) -> str:
-    """Return a value as JSON text that can be encoded. Lone surrogates, which JSON can contain as escapes, become
-    U+FFFD."""
+    """Return a value as JSON text that can be encoded in UTF-8.
+
+    Lone surrogates, which JSON can contain as escapes, become U+FFFD.
+    """
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode()
@@ -68,7 +70,7 @@ def to_json(value: object) -> str:
 
 
 class _CutError(Exception):
-    """The end of the text before the end of a value."""
+    """An unexpected end of the text within a value."""
 
 
 class _Reader:
@@ -77,7 +79,7 @@ class _Reader:
         self._n_left = MOST_VALUES
 
     def value(self, depth: int) -> Any:
-        """Return the next value, or the available part of a list or object. Raises ValueError, _CutError."""
+        """Return the next value. A list or an object may be incomplete. Raises ValueError, _CutError."""
         if depth > MAX_DEPTH:
             raise _too_deep()
         self._n_left -= 1
@@ -194,9 +196,9 @@ VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, AFTER_VALUE = range(6)  # what the sc
 
 
 class JsonScan:
-    """An incremental scanner of one JSON object in a growing text, which reads no character twice.
+    """An incremental scanner for one JSON object in a growing text, which reads each character only once.
 
-    at: the position up to which the text is certainly part of the object; at first, the beginning of the object.
+    at: the end of the text that certainly belongs to the object; initially, the beginning of the object.
     """
 
     def __init__(self, at: int) -> None:
@@ -207,7 +209,7 @@ class JsonScan:
         self._in_text = False
 
     def read(self, text: str) -> None:
-        """Read as far as the text is certain. Raises ValueError if it is not a JSON object."""
+        """Scan the text up to the last certain position. Raises ValueError if it is not a JSON object."""
         while not self.is_complete:
             if self._in_text:
                 if not self._text(text):
@@ -219,7 +221,7 @@ class JsonScan:
                 return
 
     def _text(self, text: str) -> bool:
-        """Continue within a string. Return whether its end was reached."""
+        """Continue within a string. Return whether the string has ended."""
         while True:
             if plain := _PLAIN.match(text, self.at):
                 self.at = plain.end()

@@ -1,4 +1,4 @@
-"""The types of JSON values, and the types and references in a JSON schema."""
+"""The types of JSON values, and the types and references in JSON schemas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 
 def values_of_type(values: Sequence[object], kind: object) -> list[object]:
-    """Return the values of this type or of one of these types. None accepts every value."""
+    """Return the values that have this type or one of these types. None matches every value."""
     if kind is None:
         return list(values)
     kinds = _list(kind)
@@ -16,7 +16,7 @@ def values_of_type(values: Sequence[object], kind: object) -> list[object]:
 
 
 def restricted_to(schema: object, kind: object) -> object:
-    """Return a schema restricted to a type. Raises ValueError if the schema has a different type."""
+    """Return a schema restricted to a type. Raises ValueError if the schema specifies a different type."""
     if kind is None or not (schema is True or isinstance(schema, Mapping)):
         return schema
     keywords: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
@@ -50,7 +50,7 @@ def kinds_of(value: object) -> tuple[str, ...]:
 
 
 def resolve_reference(place: object, root: object) -> object:
-    """Return the target of a `$ref` within `root`, or None if there is none."""
+    """Return the target of a `$ref` within `root`, or None if it has no target."""
     if not isinstance(place, str) or not (place == "#" or place.startswith("#/")):
         return None
     target = root
@@ -62,7 +62,7 @@ def resolve_reference(place: object, root: object) -> object:
 def _inner(of: object, step: str) -> object:
     """Return the target of one step of a reference.
 
-    Some programs percent-encode a step as in a URL (`%3C` for `<`); others do not.
+    Some programs percent-encode the step as in a URL (`%3C` for `<`).
     """
     if isinstance(of, list):
         return of[int(step)] if step.isascii() and step.isdecimal() and int(step) < len(of) else None
@@ -75,7 +75,7 @@ def _inner(of: object, step: str) -> object:
 
 
 def is_deeper(value: object, most: int) -> bool:
-    """Return whether lists and objects are nested more than `most` levels deep, without recursion."""
+    """Return whether lists and objects are nested more than `most` levels deep. Does not recurse."""
     level: Iterable[object] = [value]
     for _ in range(most + 1):
         level = [inner for outer in level for inner in _inside(outer)]
@@ -107,8 +107,8 @@ EnclosingSchemas = tuple[tuple[str, Any], ...]  # the enclosing schemas with the
 def localize_references(schema: Any) -> Any:
     """Return the schema with references rewritten so that they resolve from the root.
 
-    A reference without a target from the root is taken to be relative to the innermost enclosing schema that has
-    its target. References without any target stay. The schema must have passed `check_size`, which limits its
+    A reference that has no target from the root is resolved from the innermost enclosing schema in which it has
+    one. References without any target are unchanged. The schema must have passed `check_size`, which limits its
     depth.
     """
     return _schema(schema, "#", ())

@@ -1,1 +1,1 @@
-"""The decision whether this machine lends now: the owner's rules applied to sensor readings."""
+"""The decision whether this machine lends now, based on the owner's rules and sensor readings."""

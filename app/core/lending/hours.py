@@ -1,4 +1,4 @@
-"""The hours of the week in which something is allowed, as people write them: `mon-fri 18:00-08:00`."""
+"""Weekly schedules in the form that people write, such as `mon-fri 18:00-08:00`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPAN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time span on some days of the week. It passes midnight if it ends before it begins.
+    """A time span on certain days of the week. If it ends before it begins, it continues past midnight.
 
     days: 0 is Monday. A span belongs to the day on which it begins.
     """
@@ -50,14 +50,14 @@ class Span:
 
 
 def is_within(spans: Sequence[Span], weekday: int, minute: int) -> bool:
-    """Return whether any span includes this moment. No spans at all mean every moment."""
+    """Return whether any span includes this moment. An empty schedule includes every moment."""
     return not spans or any(span.includes(weekday, minute) for span in spans)
 
 
 def parse_hours(text: str) -> tuple[Span, ...]:
-    """Return the spans in a text such as `mon-fri 18:00-08:00, sat, sun 9:00-12:00`, or none for `always`.
+    """Parse a schedule such as `mon-fri 18:00-08:00, sat, sun 9:00-12:00`. `always` has no spans.
 
-    Raises BadInput for an invalid text.
+    Raises BadInput if the text is invalid.
     """
     typed = text.strip().lower()
     if typed == "always":
@@ -72,7 +72,7 @@ def parse_hours(text: str) -> tuple[Span, ...]:
 
 
 def format_hours(spans: Sequence[Span]) -> str:
-    """Return the spans in the form that `parse_hours` accepts: `mon-fri 18:00-08:00, sat`, or `always`."""
+    """Return the spans in the form that `parse_hours` accepts, such as `mon-fri 18:00-08:00, sat` or `always`."""
     return ", ".join(_written(span) for span in spans) or "always"
 
 
@@ -87,7 +87,7 @@ def _span(part: str) -> Span:
 
 
 def _days(text: str) -> tuple[int, ...]:
-    """Return the numbers of the days. `sat-mon` wraps around the end of the week."""
+    """Return the numbers of the days. A range such as `sat-mon` wraps around the end of the week."""
     first, _, last = text.partition("-")
     start = DAYS.index(first)
     count = (DAYS.index(last or first) - start) % len(DAYS)

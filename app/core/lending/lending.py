@@ -1,4 +1,4 @@
-"""The state machine of this machine's lending: off, ready, working, draining or paused."""
+"""The state machine of lending on this machine: off, ready, working, draining or paused."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Off:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The state in which hosts may request memory but none has layers here."""
+    """The state in which hosts may request memory but none has layers on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """The state in which hosts have layers here."""
+    """The state in which hosts have layers on this machine."""
 
     hosts: frozenset[MachineId]
 
@@ -39,8 +39,8 @@ class Working:
 class Paused:
     """The state in which lending is paused.
 
-    by_owner: the owner paused it, so the rules alone do not end the pause. until_s: when a pause by the owner ends
-    by itself, or None.
+    by_owner: whether the owner paused it. The rules then cannot end the pause. until_s: when a pause by the owner
+    ends automatically, or None.
     """
 
     why: Reason
@@ -50,8 +50,10 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """The state in which running answers may finish until the deadline and nothing new begins. `then` is the next
-    state."""
+    """The state in which running answers may finish before the deadline and no new ones start.
+
+    `then` is the next state.
+    """
 
     hosts: frozenset[MachineId]
     deadline_s: float
@@ -64,8 +66,10 @@ State = Off | Ready | Working | Draining | Paused
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The event that the owner pauses lending, until `until_s` or until resumed. A deadline of now ends running
-    answers."""
+    """The owner's request to pause lending until `until_s`, or until it is resumed.
+
+    If the deadline is now, running answers are ended.
+    """
 
     deadline_s: float
     until_s: float | None = None
@@ -74,13 +78,12 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The event that the owner resumes lending."""
+    """The owner's request to resume lending."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyApplied:
-    """The event that the rules were applied. Memory that the verdict no longer allows must be released by the
-    deadline."""
+    """A new verdict of the lending policy. Memory that it no longer allows must be released before the deadline."""
 
     verdict: Verdict
     deadline_s: float
@@ -88,7 +91,7 @@ class PolicyApplied:
 
 @dataclass(frozen=True, slots=True)
 class StagesInspected:
-    """The event that the lent stages were inspected.
+    """The result of inspecting the lent stages.
 
     hosts: the machines that have layers here. quiet_s: the time since the last frame. answers: whether a host
     reports an answer in progress.
@@ -105,7 +108,7 @@ Event = Pause | Resume | PolicyApplied | StagesInspected
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
-    """The command to end all lending now. `why` is the reason that hosts receive."""
+    """The command to end all lending now. `why` is the reason sent to the hosts."""
 
     why: Reason
 
@@ -114,7 +117,7 @@ Steps = tuple[State, tuple[GiveBack, ...]]
 
 
 def step(state: State, event: Event) -> Steps:
-    """Return the state after the event, and the commands to run."""
+    """Return the state after the event and the commands to run."""
     match state, event:
         case _, Pause(deadline_s, until_s, why):
             return _leave(state, Paused(why, True, until_s), deadline_s), ()
@@ -131,7 +134,7 @@ def step(state: State, event: Event) -> Steps:
 
 
 def reason_of(state: State) -> Reason | None:
-    """Return the reason that nothing is lent, or that nothing will be lent soon."""
+    """Return why nothing is lent, or why lending is about to end. Return None otherwise."""
     match state:
         case Off():
             return OFF
@@ -144,7 +147,7 @@ def reason_of(state: State) -> Reason | None:
 
 
 def state_word(state: State) -> StateWord:
-    """Return the one-word state for the user interfaces and the other machines."""
+    """Return the state in one word, for the user interfaces and the other machines."""
     match state:
         case Off():
             return "off"
@@ -161,7 +164,7 @@ def state_word(state: State) -> StateWord:
 
 
 def _leave(state: State, then: Paused | Off, deadline_s: float) -> State:
-    """Change to `then`, after a drain if anything is lent. A drain in progress never gets longer."""
+    """Change to `then`, after draining if anything is lent. A drain in progress is never extended."""
     match state:
         case Working(hosts):
             return Draining(hosts, deadline_s, then)

@@ -1,4 +1,7 @@
-"""The lending policy: whether this machine lends, and how much, according to its owner's rules and its readings."""
+"""The lending policy, which applies the owner's rules to sensor readings.
+
+It decides whether this machine lends now, and how much.
+"""
 
 from __future__ import annotations
 
@@ -42,19 +45,28 @@ PROCESSOR = "cpu"  # the device that represents main memory
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The owner's rules for lending. The defaults are ready for use.
+    """The owner's rules for lending. The defaults need no changes.
 
     on: whether anything is lent. memory_bytes: the maximum to lend; 0 for nothing; None for half of the memory that
-    is free when the node starts. devices: names of the lent devices; empty for all. idle_s: how long the owner must
-    have been away; 0 to lend even while someone is using the computer. hours: when to lend; empty for always.
+    is
+    free when the node starts. devices: names of the lent devices; empty for all. idle_s: how long the owner must
+    have
+    been away; 0 to lend even while someone is using the computer. hours: when to lend; empty for always.
     battery_percent: on battery, lend only above this level; 0 for any level; 100 for only while plugged in.
-    programs: executables that pause lending while they run. gpu: pause while another program keeps a graphics card
-    busy. drain_s: how long a running answer may take to finish when a pause begins. threads: processor threads for
-    each run of layers that other machines load from now on; 0 for all. hot: pause while the processor is hotter
-    than hot_celsius. screen: pause while a program fills the screen, such as a game, a movie or slides. network:
-    pause while this computer is on a VPN or a metered network. link_mbit: the maximum rate in each direction that
-    Poolhouse may use, in Mbit/s; 0 for no limit. limit_bytes: the maximum for all models on this machine, other
-    machines' and the owner's together; 0 for all free memory.
+    programs:
+    executables that pause lending while they run. gpu: pause while another program keeps a graphics card busy.
+    drain_s:
+    how long a running answer may take to finish when a pause begins. threads: processor threads for each run of
+    layers
+    that other machines load from now on; 0 for all. hot: pause while the processor is hotter than hot_celsius.
+    screen:
+    pause while a program fills the screen, such as a game, a movie or slides. network: pause while this computer is
+    on a
+    VPN or a metered network. link_mbit: the maximum rate in each direction that Poolhouse may use, in Mbit/s; 0 for
+    no
+    limit. limit_bytes: the maximum for all models on this machine, both the owner's and those of other machines; 0
+    for all
+    free memory.
     """
 
     on: bool = True
@@ -106,10 +118,10 @@ Network = Literal["free", "metered", "vpn"]
 class Readings:
     """The sensor readings of this machine at one moment. A reading is None if the system does not provide it.
 
-    now_s: from a monotonic clock. weekday (0 is Monday) and minute: local time. idle_s: time since the owner's last
-    key press or pointer event; None also if nobody is signed in. programs: those programs named in the rules that
-    are running. gpu_percent: how busy other programs keep the busiest graphics card. hottest_c: the temperature of
-    the hottest part of the processor. full_screen: whether a program fills the screen. network: the kind of network
+    now_s: from a monotonic clock. weekday (0 is Monday) and minute: local time. idle_s: time since the owner last
+    pressed a key or moved the pointer; also None if nobody is signed in. programs: programs named in the rules that
+    are running. gpu_percent: load of the busiest graphics card from other programs. hottest_c: temperature of the
+    hottest part of the processor. full_screen: whether a program fills the screen. network: the kind of network
     behind the default route.
     """
 
@@ -131,8 +143,8 @@ class LendableMemory:
     """The memory of this machine at one moment, in bytes.
 
     most: the owner's limit for other machines. promised: reserved for other machines. unloaded: the part of
-    `promised` that still counts as free, because nothing has been loaded into it yet. own: used by this machine's
-    own models. limit: the maximum for all models together; 0 for none.
+    `promised` that still counts as free because nothing has been loaded into it yet. own: used by this machine's
+    own models. limit: the maximum for all models together; 0 for no maximum.
     """
 
     most_bytes: int
@@ -150,7 +162,7 @@ class LendableMemory:
 
     @property
     def lent_bytes(self) -> int:
-        """Return the bytes that other machines may use in total: at most what they have now plus what is free.
+        """Return how many bytes other machines may use in total: at most their current share plus the free memory.
 
         The owner's models reduce this only if they leave too little free memory, or too little of the limit for all
         models.
@@ -163,7 +175,10 @@ class LendableMemory:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The verdict that other machines may use this many bytes on these devices. No devices means all devices."""
+    """The verdict that other machines may use this many bytes on these devices.
+
+    An empty list of devices means all devices.
+    """
 
     bytes: int
     devices: tuple[str, ...] = ()
@@ -176,7 +191,8 @@ class Allowed:
 class Denied:
     """The verdict that lending is not allowed now.
 
-    at_once: the machine needs its memory, so running answers may not finish. objected_s: when a rule last objected.
+    at_once: whether the machine needs its memory immediately, so running answers may not finish. objected_s: when a
+    rule last forbade lending.
     """
 
     why: Reason
@@ -193,10 +209,10 @@ Verdict = Allowed | Denied | NothingLent
 
 
 def may_lend(rules: Rules, readings: Readings, memory: LendableMemory, before: Verdict | None = None) -> Verdict:
-    """Decide whether this machine lends now. `before` is the last verdict, or None if the rules have changed.
+    """Decide whether this machine lends now. `before` is the previous verdict, or None if the rules have changed.
 
-    A denial lasts until its cause is clearly over: the thresholds for pausing and resuming differ, and brief causes
-    must have been absent for a while.
+    A denial lasts until its cause is clearly over: the thresholds for pausing and resuming differ, and a brief
+    cause must have been absent for a while.
     """
     elsewhere = rules.devices and PROCESSOR not in rules.devices
     if not rules.on or rules.memory_bytes == 0 or elsewhere:
@@ -212,8 +228,10 @@ def may_lend(rules: Rules, readings: Readings, memory: LendableMemory, before: V
 
 
 def _objection(rules: Rules, readings: Readings, memory: LendableMemory, paused_for: str) -> str | None:
-    """Return the reason code of the first rule that forbids lending, or None. `paused_for` is the code of the current
-    pause."""
+    """Return the reason code of the first rule that forbids lending, or None.
+
+    paused_for: the code of the current pause.
+    """
     if not is_within(rules.hours, readings.weekday, readings.minute):
         return "pause_hours"
     if readings.idle_s is not None and readings.idle_s < rules.idle_s:
@@ -248,14 +266,14 @@ def _battery_low(rules: Rules, battery: Battery | None, paused: bool) -> bool:
 
 
 def _in_need(readings: Readings, memory: LendableMemory) -> bool:
-    """Return whether memory or battery is nearly exhausted (SAFETY.md 8)."""
+    """Return whether memory or battery is almost exhausted (SAFETY.md 8)."""
     battery = readings.battery
     empty = battery and not battery.plugged and battery.percent <= BATTERY_CRITICAL_PERCENT
     return bool(empty) or memory.free_bytes < CRITICAL_SHARE * memory.reserve_bytes
 
 
 def executable(name: str) -> str:
-    """Return the name of a program in the form used for comparison: lowercase, without folder or `.exe`."""
+    """Return a program's name in the form used for comparison: lowercase, without folder or `.exe`."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1].casefold()
     return last.removesuffix(".exe")
 
@@ -265,7 +283,10 @@ def _executables(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def with_figures(why: Reason, readings: Readings) -> Reason:
-    """Add the reading that caused the reason to its facts. Return the reason unchanged if there is no such reading."""
+    """Return the reason with the reading that caused it added to its facts.
+
+    If there is no such reading, the reason is returned unchanged.
+    """
     match why.code:
         case "pause_battery" if readings.battery is not None:
             return Reason("pause_battery_at", {"percent": round(readings.battery.percent)})

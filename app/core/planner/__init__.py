@@ -1,1 +1,2 @@
-"""The planner: which machine holds which layers, how fast the model will be, and what would improve it."""
+"""The planner, which decides which machine holds which layers, forecasts the model's speed and suggests improvements.
+"""

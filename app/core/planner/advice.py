@@ -1,4 +1,4 @@
-"""Advice on a plan: which cable or how much memory would help most. Each change is tested by planning again with it."""
+"""Advice on which cable or how much memory would help most. Each change is tested by planning again."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ CABLE_ROUND_TRIP_S = 0.0003
 def advise(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, now: Plan
 ) -> tuple[Reason, ...]:
-    """Return the changes that would shorten requests by at least a tenth, best first, with the gain of each.
+    """Return the changes that would shorten requests by at least a tenth, best first, with the gain from each.
 
-    now: the plan for the same machines. A topology that a person chose is kept. There is no advice on a plan with a
-    forced split, or on one that is not based on measurements.
+    now: the plan for the same machines. A topology that a person chose is not changed. There is no advice if the
+    split is forced or the plan is not based on measurements.
     """
     known = now.forecast
     if known is None or not now.alternatives:
@@ -44,8 +44,7 @@ def advise(
 
 
 def _changes(host: Candidate, lenders: Sequence[Candidate]) -> Iterator[tuple[Candidate, Candidate, bool]]:
-    """Yield each possible change: the machine as it is, the machine after the change, and whether the change is to its
-    link."""
+    """Yield each possible change: the machine before, the machine after, and whether the change is to its link."""
     for machine in (host, *lenders):
         if machine.link is not None and (wired := by_cable(machine.link)) != machine.link:
             yield machine, replace(machine, link=wired), True
@@ -75,13 +74,13 @@ class _Gain:
 
     @property
     def is_faster(self) -> bool:
-        """Return whether the gain shows in the tokens per second. Otherwise it shows in the seconds of a request."""
+        """Return whether the change increases the tokens per second. Otherwise it only shortens requests."""
         now, then = self.rates
         return then >= (1 + LEAST_GAIN) * now
 
 
 def by_cable(link: Link) -> Link:
-    """Return the link as it would be over a gigabit cable. Whatever is already better stays."""
+    """Return the link as it would be over a gigabit cable. Values that are already better are unchanged."""
     allowed = link.limit_bytes_per_s or CABLE_BYTES_PER_S
     rate = min(CABLE_BYTES_PER_S, allowed)  # a cable does not lift the owner's limit
     return replace(

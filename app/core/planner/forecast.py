@@ -12,8 +12,8 @@ the slowest of them sets the pace. With N machines, the times are:
     a request     the time of one request alone or, if that is longer, U times the work that the busiest machine or
                   link does for one request (the two bounds of a closed queueing network with U customers)
 
-Plans are compared by the time of a request. The host's first and last runs are computed by one machine, one after
-the other.
+Plans are compared by the time of a request. The host's first and last runs are computed on the same machine, one
+after the other.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_STEPS_IN_FLIGHT = 2  # to one lender (app/inference/stages/stage_client.py)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The work in one step of the pipeline."""
+    """The work done in one step of the pipeline."""
 
     rows: float
     position: float  # the number of positions before the step in each of its sequences
@@ -48,7 +48,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The steps of a workload on a given number of machines."""
+    """The steps that a workload requires on a given number of machines."""
 
     machines: int
     chunks: int  # chunks of the prompt
@@ -81,8 +81,10 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a step on one machine, as a function of its number of layers. It includes the transfer there and
-    back."""
+    """The cost of a step on one machine, as a function of its number of layers.
+
+    It includes the transfer in both directions.
+    """
 
     fixed_s: float
     layer_s: float
@@ -93,7 +95,7 @@ class Cost:
         return self.fixed_s + n_layers * self.layer_s
 
     def latency_s(self, n_layers: int) -> float:
-        """Return the time from the host to this machine and back, including its computation, if nothing has to wait."""
+        """Return the time from the host to this machine and back, including the computation but no waiting."""
         return self.compute_s(n_layers) + self.transfer_s
 
     def period_s(self, n_layers: int) -> float:
@@ -134,19 +136,19 @@ def cost(machine: Candidate, step: Step, model: Model, workload: Workload, role:
 
 
 def transfer_times(link: Link, n_bytes: float) -> tuple[float, float]:
-    """Return the seconds of the transfer there and back, and the seconds that it keeps the link busy."""
+    """Return the seconds that a transfer in both directions takes, and the seconds that it keeps the link busy."""
     out_s, in_s = n_bytes / link.out_bytes_per_s, n_bytes / link.in_bytes_per_s
     return link.round_trip_s + out_s + in_s, out_s + in_s if uses_wifi(link) else max(out_s, in_s)
 
 
 def uses_wifi(link: Link) -> bool:
-    """Return whether either end of a link uses Wi-Fi, which carries only one direction at a time."""
+    """Return whether either end of the link uses Wi-Fi, which carries only one direction at a time."""
     return LinkKind.WIFI in (link.kind, link.far_kind)
 
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """The part of a placement that one machine computes."""
+    """The share of a placement that one machine computes."""
 
     machine: Candidate
     n_layers: int
@@ -156,13 +158,13 @@ class _Load:
     head_s: float  # once per request, after its prompt
 
     def work_s(self, rounds: Rounds) -> float:
-        """Return how long a request occupies this machine or the link to it."""
+        """Return how long a request occupies this machine or, if that is longer, the link to it."""
         prompt_s = rounds.chunks * self.chunk.period_s(self.n_layers) + self.head_s
         decode_s = rounds.tokens * self.group.period_s(self.n_layers)
         return prompt_s + decode_s / rounds.group.rows
 
     def shares(self, rounds: Rounds, request_s: float) -> list[Share]:
-        """Return the shares of a request's time that are spent on computing here and on the link to this machine."""
+        """Return what shares of a request's time are spent computing on this machine and using the link to it."""
         rows, whole = rounds.group.rows, request_s / rounds.users
         compute_s = rounds.chunks * self.chunk.compute_s(self.n_layers) + self.head_s
         compute_s += rounds.tokens / rows * self.group.compute_s(self.n_layers)
@@ -179,7 +181,7 @@ def forecast(
 ) -> Forecast | None:
     """Forecast the performance of these stages. Return None if one of their machines or links was not measured.
 
-    For a prompt and an answer of other than typical length, pass a workload with their numbers of tokens.
+    For a prompt or an answer of unusual length, pass a workload with the actual numbers of tokens.
     """
     host = machines[stages[0].machine]
     holders = [machines[key] for key in dict.fromkeys(stage.machine for stage in stages)]
@@ -194,7 +196,7 @@ def forecast(
 def _of_one(
     stages: Sequence[PlannedStage], machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
 ) -> Forecast:
-    """Forecast a single pipeline, all of which was measured."""
+    """Forecast a single pipeline whose machines and links were all measured."""
     host = machines[stages[0].machine]
     holders = [machines[key] for key in dict.fromkeys(stage.machine for stage in stages)]
     rounds = Rounds.of(workload, len(holders))
@@ -252,7 +254,7 @@ Parts = Sequence[Sequence[PlannedStage]]
 
 
 def _of_replicas(parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload) -> Forecast:
-    """Forecast replicas, each request being routed to the pipeline that is expected to finish it first."""
+    """Forecast replicas, assuming that each request goes to the pipeline expected to finish it first."""
     users = users_per_pipeline(parts, machines, model, workload)
     each = [
         _of_one(part, machines, model, replace(workload, users=n)) for part, n in zip(parts, users, strict=True) if n
@@ -273,8 +275,10 @@ def _of_replicas(parts: Parts, machines: Mapping[MachineId, Candidate], model: M
 def users_per_pipeline(
     parts: Parts, machines: Mapping[MachineId, Candidate], model: Model, workload: Workload
 ) -> list[int]:
-    """Return how many of the users each pipeline serves. They are distributed so that the slowest request is as fast
-    as possible."""
+    """Return how many users each pipeline serves.
+
+    Users are distributed so that the slowest request is as fast as possible.
+    """
     users = [0] * len(parts)
     with_one_more = [_of_one(part, machines, model, replace(workload, users=1)).request_s for part in parts]
     for _ in range(workload.users):
@@ -288,7 +292,7 @@ def users_per_pipeline(
 def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: int) -> Forecast:
     """Forecast a machine that holds all layers and serves this number of users.
 
-    On a lender, the time to transfer the request and the answer is negligible.
+    For a lender, the time to transfer the request and the answer is negligible.
     """
     rounds = Rounds.of(replace(workload, users=users), 1)
     load = _load(machine, model.n_layers, Role.WHOLE, rounds, model, workload)
@@ -297,7 +301,7 @@ def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: 
 
 @dataclass(frozen=True, slots=True)
 class PlacementCorrection:
-    """The correction of one placement's forecasts, relative to forecasts without the factors of machines and links.
+    """The correction of one placement's forecasts, applied to forecasts without the factors of machines and links.
 
     Machines that share a computer, or whose caches can hold their layers, perform differently together than alone.
     """
@@ -306,7 +310,7 @@ class PlacementCorrection:
     decode: Factor = field(default_factory=Factor)
 
     def learned(self, plain: Forecast, ttft_s: float, tok_s: float) -> PlacementCorrection:
-        """Return the correction after one more answer. `plain` is its forecast without any factor."""
+        """Return the correction after one more answer. `plain` is the answer's forecast without any factors."""
         if tok_s <= 0:
             return self
         return PlacementCorrection(
@@ -315,7 +319,7 @@ class PlacementCorrection:
         )
 
     def corrected(self, plain: Forecast) -> Forecast:
-        """Return the forecast `plain`, corrected by what the answers of this placement have shown."""
+        """Return the forecast `plain`, corrected by the previous answers of this placement."""
         return replace(
             plain, ttft_s=plain.ttft_s * self.first.value, decode_tok_s=plain.decode_tok_s / self.decode.value
         )
@@ -323,21 +327,21 @@ class PlacementCorrection:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """The correction factors of all machines and links of a household."""
+    """The correction factors of all machines and links in a household."""
 
     machines: Mapping[MachineId, Factor] = field(default_factory=dict)
     links: Mapping[MachineId, Factor] = field(default_factory=dict)  # by the machine at the far end
 
     def of(self, part: Part, machine: MachineId) -> Factor:
-        """Return the factor of a machine or of the link to it, which is 1 if unknown."""
+        """Return the factor of a machine or of the link to it, or 1 if it is unknown."""
         kept = self.links if part is Part.LINK else self.machines
         return kept.get(machine, Factor())
 
     def learned(self, machine: MachineId, compute_s: float, transfer_s: float, measured_s: float) -> Corrections:
         """Return the corrections after a machine has taken part in one more answer.
 
-        compute_s, transfer_s: the forecasts for computing and for the transfer there and back, including these
-        factors. measured_s: the time that both took together. Each factor learns in proportion to its part of the
+        compute_s, transfer_s: the forecast times for computing and for the transfer in both directions, including
+        these factors. measured_s: the measured total of both. Each factor learns in proportion to its share of the
         forecast. The host has no link.
         """
         whole_s = compute_s + transfer_s
@@ -350,7 +354,7 @@ class Corrections:
         )
 
     def corrected(self, machine: Candidate) -> Candidate:
-        """Return the machine with the current factors applied to its speed and link, in place of the earlier ones."""
+        """Return the machine with the current factors applied to its speed and link instead of the previous ones."""
         speed, link = machine.speed, machine.link
         factor = self.of(Part.MACHINE, machine.id).value
         link_factor = self.of(Part.LINK, machine.id).value
@@ -363,7 +367,7 @@ class Corrections:
         )
 
     def without(self, machines: Container[MachineId]) -> Corrections:
-        """Return the corrections without those of these machines, because they were measured again."""
+        """Return the corrections without the factors of these machines, for use when they have been measured again."""
         return Corrections(
             {key: factor for key, factor in self.machines.items() if key not in machines},
             {key: factor for key, factor in self.links.items() if key not in machines},
@@ -371,7 +375,7 @@ class Corrections:
 
 
 def scaled_speed(speed: Speed, factor: float) -> Speed:
-    """Return the speed of a machine on which everything takes `factor` times as long."""
+    """Return the speed of a machine that takes `factor` times as long for everything."""
     return replace(
         speed,
         layer_s=factor * speed.layer_s,

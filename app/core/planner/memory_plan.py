@@ -1,4 +1,4 @@
-"""Plans by memory alone, for machines that were not measured, and suggestions for a model that does not fit.
+"""Plans based on memory alone, for machines that were not measured, and suggestions for a model that does not fit.
 
 The model is placed on one machine if it fits there and that is allowed. Otherwise it is split over the fewest
 possible lenders, which are filled evenly. Each suggestion is verified by planning with it.
@@ -30,7 +30,7 @@ from backends.contract import Layers, Role
 
 
 class _Cut(NamedTuple):
-    """A division of the first layers into runs, and how full it makes the fullest machine."""
+    """A division of the first layers into runs, and the fill level of the fullest machine."""
 
     fullest: float
     edges: tuple[int, ...]
@@ -39,9 +39,9 @@ class _Cut(NamedTuple):
 def plan_by_memory(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, *, alone: bool = True
 ) -> Plan:
-    """Place the model. Raises DoesNotFit that states what would help.
+    """Place the model. Raises DoesNotFit with suggestions.
 
-    alone: whether the host may hold the whole model if it fits there. If False, the model is always split.
+    alone: whether the host may hold the whole model if it fits there. Otherwise, the model is always split.
     """
     whole = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     fits = whole.total_bytes <= host.lends_bytes
@@ -63,7 +63,7 @@ def plan_by_memory(
 def _balanced(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
 ) -> tuple[PlannedStage, ...]:
-    """Return the stages of the legal split that keeps the fullest machine as empty as possible, or () if none fits.
+    """Return the stages of the legal split that leaves the most room on the fullest machine, or () if no split fits.
 
     The host's first run is as short as possible, because its last run includes the head, and one long run is faster
     than two short ones.
@@ -105,7 +105,7 @@ SHARES = 64  # smaller files are tried in steps of 1/64
 
 
 def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> DoesNotFit:
-    """Return the error that states how much memory is missing and what would help."""
+    """Return the error that states how much memory is missing and suggests what would help."""
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     reasons = what_helps(host, lenders, model, workload)
     helps = combined_reason(reasons)
@@ -153,7 +153,8 @@ def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
 def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[Reason]:
     """Return the changes that would each be enough to make the model fit.
 
-    These are a shorter context, more memory or a higher limit on this machine, another machine, or a smaller file.
+    Possible changes are a shorter context, more memory or a higher limit on this machine, another machine, or a
+    smaller file.
     """
     reasons = []
     if context := longest_context(host, lenders, model, workload):
@@ -174,9 +175,9 @@ def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, work
 
 
 def longest_context(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int:
-    """Return the longest context with which the model fits, or 0 if that is too short to be useful.
+    """Return the longest context with which the model fits, or 0 if even that is too short to be useful.
 
-    Only contexts shorter than that of the workload are considered.
+    Only contexts shorter than the workload's are considered.
     """
     steps = (workload.context - 1) // CONTEXT_STEP
     n = _most(steps, lambda n: can_hold(host, lenders, model, replace(workload, context=n * CONTEXT_STEP)))
@@ -184,8 +185,10 @@ def longest_context(host: Candidate, lenders: Sequence[Candidate], model: Model,
 
 
 def can_hold(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> bool:
-    """Return whether the host alone can hold all layers, or the host and the lenders can if the first run is the
-    shortest."""
+    """Return whether the host, alone or with the lenders, can hold all layers.
+
+    With lenders, only the shortest possible first run is considered.
+    """
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     if alone.total_bytes <= host.lends_bytes:
         return True
@@ -211,7 +214,7 @@ def _largest_first(lenders: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _new_machine(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Return the bytes that one more machine would have to lend, or None if no amount would be enough."""
+    """Return how many bytes an additional machine would have to lend, or None if no amount would be enough."""
     all_bytes = Grid.of(model, workload).bytes_to[-1] + fixed_bytes(Role.MIDDLE, model, workload)
     steps = 1 + all_bytes // NEW_STEP_BYTES
 
@@ -224,7 +227,7 @@ def _new_machine(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
 
 
 def _more_here(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Return the additional bytes that the host would need, or None if only memory for the whole model would help."""
+    """Return how many more bytes the host would need, or None if only memory for the whole model would help."""
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     steps = max(0, alone.total_bytes - host.lends_bytes) // NEW_STEP_BYTES
 
@@ -237,7 +240,7 @@ def _more_here(host: Candidate, lenders: Sequence[Candidate], model: Model, work
 
 
 def _higher_limit(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Return the bytes by which the host's own limit must rise, or None if it has no limit or too little memory."""
+    """Return by how many bytes the host's own limit must rise, or None if it has no limit or too little memory."""
     if host.past_limit_bytes is None:
         return None
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
@@ -247,7 +250,7 @@ def _higher_limit(host: Candidate, lenders: Sequence[Candidate], model: Model, w
 
 
 def _smaller(model: Model, n: int) -> Model:
-    """Return the model as if its file had n / SHARES of its size, like another quantization."""
+    """Return the model scaled to n / SHARES of its file size, as if it were quantized differently."""
     weights = replace(
         model.weights,
         layer_bytes=tuple(size * n // SHARES for size in model.weights.layer_bytes),
@@ -260,7 +263,7 @@ def _smaller(model: Model, n: int) -> Model:
 def _most(limit: int, holds: Callable[[int], bool]) -> int:
     """Return the largest n up to the limit for which `holds` is true, or 0 if there is none.
 
-    If `holds` is true for a number, it must be true for all smaller ones.
+    If `holds` is true for a number, it must be true for all smaller numbers.
     """
     low, high = 0, limit
     while low < high:

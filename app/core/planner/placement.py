@@ -1,4 +1,4 @@
-"""The parts of a plan: candidate machines, the workload, planned stages and their forecast."""
+"""The data types of a plan: candidate machines, the workload, planned stages and their forecast."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backends.contract import KvType, Layers, NumberFormat, Role, is_proved
 
 
 class Topology(StrEnum):
-    """The arrangement of a model on the machines of the household."""
+    """The way in which a model is distributed over the machines of the household."""
 
     ONE_MACHINE = "one machine"
     SPLIT = "split"  # the host's first run, then lenders, then the host's last run
@@ -35,10 +35,10 @@ class Candidate:
 
     speed: its speed with the model in question. link: the link from the host to this machine; the host has none.
     Both are None if not measured. engine: the name and version of its engine; empty if not reported yet. device:
-    its processor and accelerators, as it reports them. doubted: its results were found to be wrong. factor,
-    link_factor: the learned corrections that `speed` and `link` already include (`Corrections` in forecast.py).
-    past_limit_bytes: for the host, how much more memory it would have without its owner's limit for all models;
-    None if memory is the only limit. is_lending: if False, it lends nothing even if memory becomes free.
+    its processor and accelerators, as reported by the machine. doubted: its results were found to be wrong. factor,
+    link_factor: the learned corrections that are already included in `speed` and `link` (`Corrections` in
+    forecast.py). past_limit_bytes: for the host, how much more memory it would have without its owner's limit for
+    all models; None if memory is the only limit. is_lending: whether it would lend more if memory became free.
     """
 
     id: MachineId
@@ -56,7 +56,7 @@ class Candidate:
 
     @property
     def unproved(self) -> bool:
-        """Return whether it reports an engine that has not been proved to compute cut models correctly."""
+        """Return whether the machine reports an engine that is not known to compute parts of models correctly."""
         _, _, version = self.engine.partition(" ")
         return bool(version) and not is_proved(version)
 
@@ -65,8 +65,9 @@ class Candidate:
 class Workload:
     """The load for which a model is placed.
 
-    context: positions of one sequence. users: simultaneous sequences. A typical request has `prompt_tokens` and
-    receives `output_tokens`, as far as the context allows.
+    context: positions of one sequence. users: concurrent sequences. A typical request has `prompt_tokens` and
+    receives
+    `output_tokens`, if the context is long enough.
     """
 
     context: int
@@ -79,7 +80,7 @@ class Workload:
 
     @property
     def slots(self) -> int:
-        """Return the number of sequences whose state is kept at the same time."""
+        """Return how many sequences have their state in memory at the same time."""
         return max(self.users, LEAST_SLOTS)
 
     @property
@@ -95,7 +96,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStage:
-    """One run of layers on one machine, with the memory that it needs there."""
+    """A run of layers on one machine, with the memory that it needs there."""
 
     machine: MachineId
     name: str
@@ -111,7 +112,7 @@ class PlannedStage:
 
 
 class Part(StrEnum):
-    """The kind of resource that can limit the speed of a placement."""
+    """The kind of resource that limits the speed of a placement."""
 
     MACHINE = "machine"
     LINK = "link"
@@ -120,7 +121,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The share of a request's time that is spent on one machine or on the link to it."""
+    """The share of a request's time spent on one machine or on the link to it."""
 
     part: Part
     machine: MachineId
@@ -164,7 +165,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A placement of all layers, in the order in which a token passes through them, with the reasons for it."""
+    """A placement of all layers, in the order in which a token passes through them, and the reasons for it."""
 
     stages: tuple[PlannedStage, ...]
     workload: Workload
@@ -182,7 +183,7 @@ class Plan:
 
     @property
     def parts(self) -> tuple[Plan, ...]:
-        """Return a plan for each replica. A plan without replicas has only one part, itself."""
+        """Return a plan for each replica. A plan without replicas has a single part, which is the plan itself."""
         if self.topology is not Topology.REPLICAS:
             return (self,)
         return tuple(replace(self, stages=part, forecast=None) for part in pipelines(self.stages))
@@ -195,7 +196,7 @@ class Plan:
 
 
 def pipelines(stages: Sequence[PlannedStage]) -> tuple[tuple[PlannedStage, ...], ...]:
-    """Group the stages by pipeline. A whole stage is a pipeline by itself; a first stage begins a split."""
+    """Group the stages by pipeline. A whole stage is a pipeline by itself, and a first stage begins a split."""
     parts: list[list[PlannedStage]] = []
     for stage in stages:
         if stage.role in (Role.WHOLE, Role.FIRST) or not parts:

@@ -1,9 +1,9 @@
-"""The cost of changing a placement, and whether a better one is worth it.
+"""The cost of changing a placement, and the decision whether a better placement is worth that cost.
 
-Layers that stay where they are need no transfer and no loading. So if a machine is lost, there are two candidates:
-the best placement on the remaining machines, and the old placement with only the lost runs moved. The one that
-finishes a running request first is chosen. If no machine is lost, layers move only for a clearly better placement,
-and only while nobody is waiting for an answer.
+Layers that do not move need neither a transfer nor loading. After the loss of a machine there are therefore two
+candidates: the best placement on the remaining machines, and the old placement with only the lost runs moved. The
+one that finishes a running request first is chosen. If no machine was lost, layers move only for a clearly better
+placement, and only while nobody is waiting for an answer.
 
 A machine that has become much slower is also a reason to change. Longer contexts slow down all machines alike, so
 each machine's slowdown is compared with that of the machine that changed least.
@@ -31,7 +31,7 @@ SETTLED_S = 60.0  # the minimum time between two such moves, and after a recover
 
 
 def plans_keeping_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
-    """Return plans on the machines of `now` in which every run stays where it was unless its machine is gone.
+    """Return plans on the machines of `now` that keep every run on its machine unless that machine is gone.
 
     The runs of lost machines move to machines that hold nothing. There may be no such plan.
     """
@@ -59,10 +59,10 @@ def plans_keeping_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...
 def move_duration_s(
     plan: Plan, moving: Iterable[PlannedStage], sent: Collection[PlannedStage], load_bytes_per_s: float
 ) -> float:
-    """Return the time until each machine has received and loaded the layers that it lacks for a plan.
+    """Return how long it takes until each machine has received and loaded the layers that the plan adds to it.
 
-    moving: the stages to load. sent: those of them whose layers are already on the disk of their machine. The
-    machines work in parallel.
+    moving: the stages to load. sent: those of them whose layers are already on the machine's disk. The machines
+    work in parallel.
     """
     links = {machine.id: machine.link for machine in plan.machines}
     loads: dict[MachineId, float] = {}
@@ -78,7 +78,7 @@ def move_duration_s(
 def soonest_plan(plans: Sequence[Plan], moving_seconds: Sequence[float]) -> int:
     """Return the index of the plan that finishes a waiting request first.
 
-    If several are equal, the first one wins, since that is the planner's own choice.
+    If several are equally fast, the first one wins because it is the planner's own choice.
     """
     known = all(plan.forecast is not None for plan in plans)
 
@@ -90,21 +90,23 @@ def soonest_plan(plans: Sequence[Plan], moving_seconds: Sequence[float]) -> int:
 
 
 def is_clearly_better(now: Forecast | None, then: Forecast | None) -> bool:
-    """Return whether requests would be shorter by the required margin. An unmeasured placement is no reason to move."""
+    """Return whether requests would be shorter by the required margin. Unmeasured placements are never better."""
     return now is not None and then is not None and then.request_s < MARGIN * now.request_s
 
 
 def may_move(now_s: float, last_asked_s: float, last_placed_s: float) -> bool:
-    """Return whether layers may be moved only to gain speed.
+    """Return whether layers may be moved for the sake of speed alone.
 
-    They may not be moved during an answer or soon after one, nor soon after they were placed.
+    They may not be moved during an answer, soon after one, or soon after they were placed.
     """
     return now_s - last_asked_s >= QUIET_S and now_s - last_placed_s >= SETTLED_S
 
 
 def may_load_ahead(needs_bytes: int, lends_bytes: int) -> bool:
-    """Return whether layers that may never be needed may fill memory of a spare machine. Otherwise they stay on its
-    disk."""
+    """Return whether a spare machine may load layers that may never be needed.
+
+    Otherwise, they stay on its disk.
+    """
     return needs_bytes <= AHEAD_SHARE * lends_bytes
 
 
@@ -120,7 +122,7 @@ def best_steps(known: Mapping[MachineId, float], now: Mapping[MachineId, float])
 
 
 def slow_machines(at_best: Mapping[MachineId, float], now: Mapping[MachineId, float]) -> dict[MachineId, float]:
-    """Return the slowdown of each slow machine relative to the machine that changed least."""
+    """Return how much each slow machine has slowed down, relative to the machine that changed least."""
     grown = {key: step_s / at_best[key] for key, step_s in now.items() if at_best.get(key)}
     if len(grown) < 2:
         return {}  # there is nothing to compare with
@@ -130,7 +132,7 @@ def slow_machines(at_best: Mapping[MachineId, float], now: Mapping[MachineId, fl
 
 
 def slowed_forecast(forecast: Forecast, machine: MachineId, times: float) -> Forecast:
-    """Return the forecast of a placement in which one machine takes `times` times as long as forecast."""
+    """Return the forecast of a placement in which one machine takes `times` times as long as predicted."""
     busy_s = sum(share.busy_s for share in forecast.shares if share.machine == machine and share.part is Part.MACHINE)
     return replace(forecast, request_s=forecast.request_s + (times - 1) * busy_s)
 

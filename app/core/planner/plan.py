@@ -1,10 +1,10 @@
-"""The planner, which decides which machine holds which layers. Equal facts give equal plans.
+"""The planner, which decides which machine holds which layers. It is deterministic.
 
-Of all placements that fit, it chooses the one with the shortest typical request (app/core/planner/forecast.py): the
-host alone, a split over some of the lenders, or replicas. In a split, the host holds the first and the last run, so
-text, tokens and logits never leave it. Replicas on lenders hold the whole model and receive the token ids of the
-requests that they answer; the host's own replica may be a split. If machines were not measured, the model is placed
-by memory alone.
+It chooses the placement with the shortest typical request (app/core/planner/forecast.py) among the host alone,
+splits over some of the lenders, and replicas. In a split, the host holds the first and the last run, so text,
+tokens and logits never leave it. Replicas on lenders hold the whole model and receive the token ids of the requests
+that they answer. The host's own replica may be a split. If machines were not measured, the model is placed by
+memory alone.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def plan(
     """Place the model on the host and the lenders.
 
     split: the forced number of layers of each run, in the order host, lenders, host. topologies: the topologies to
-    choose from; with a `split`, allowing only replicas means the split plus whole replicas. The order of the
-    lenders matters only to `split`. Raises DoesNotFit that states the missing bytes or the impossible topology, and
-    BadInput for an invalid split.
+    choose from. A `split` combined with only replicas means the split plus whole replicas. The order of the lenders
+    matters only for `split`. Raises DoesNotFit with the missing bytes or the impossible topology, and BadInput for
+    an invalid split.
     """
     if split is not None:
         forced = _forced(host, lenders, model, workload, split)
@@ -82,8 +82,8 @@ def plan_with_wire(
 ) -> Plan:
     """Place the model with f16 on the wire, or with 8 bits if that makes a typical request clearly shorter.
 
-    Eight bits cost a little answer quality (docs/wire-quality.md), so a small gain is not worth it. Raises the same
-    errors as `plan`.
+    Eight bits slightly reduce answer quality (docs/wire-quality.md), so a small gain is not worth it. Raises the
+    same errors as `plan`.
     """
     usual = plan(host, lenders, model, workload, split, topologies=topologies)
     narrow = replace(workload, number=NumberFormat.Q8)
@@ -100,7 +100,7 @@ def plan_with_wire(
 
 
 def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narrow: Workload, request_s: float) -> bool:
-    """Return whether 8 bits on all links could save enough of a request to justify planning a second time."""
+    """Return whether 8 bits on all links could save enough time to justify planning a second time."""
     n_bytes = [work.number.row_bytes(model.width) for work in (usual, narrow)]
     rows = usual.prompt + usual.output
     saved_s = 0.0
@@ -113,7 +113,7 @@ def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narro
 def _by_memory(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, topologies: frozenset[Topology]
 ) -> Plan:
-    """Return a plan by memory alone. It has replicas only if nothing else is allowed."""
+    """Return a plan based on memory alone. It contains replicas only if no other topology is allowed."""
     if not topologies & ONE_PIPELINE:
         return replicas_by_memory(host, lenders, model, workload)
     placed = plan_by_memory(host, lenders, model, workload, alone=Topology.ONE_MACHINE in topologies)
@@ -125,7 +125,7 @@ def _by_memory(
 def _best(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, topologies: frozenset[Topology]
 ) -> Plan | None:
-    """Return the best measured option, or None if the measured machines cannot hold the model."""
+    """Return the best option on measured machines, or None if the model does not fit on them."""
     if host.speed is None:
         return None
     measured = [lender for lender in lenders if lender.speed and lender.link]
@@ -143,7 +143,7 @@ def _best(
 
 
 def _bottleneck(best: TopologyOption, household: TopologySearch, topologies: frozenset[Topology]) -> Bottleneck:
-    """Return the bottleneck, which is memory if unlimited memory would make requests much shorter."""
+    """Return the bottleneck. It is memory if unlimited memory would make requests much shorter."""
     known = best.forecast
     if best.topology is Topology.REPLICAS:
         return known.bottleneck
@@ -205,13 +205,13 @@ def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int
 
 
 def _may_end(model: Model, first: int, last: int) -> bool:
-    """Return whether a run of these layers is legal, provided that it begins at a legal place."""
+    """Return whether a run of these layers may end there, provided that its beginning is legal."""
     ends = last in model.cuts.boundaries or last == model.n_layers
     return ends and (len(model.layers) == last - first or model.cuts.rules.allow(Layers(first, last)))
 
 
 def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
-    """Return the places to which the cut before `layer` could legally move if all other cuts stay."""
+    """Return the layers before which this cut could be made instead while all other cuts are unchanged."""
     place = edges.index(layer)
     before, after = edges[place - 1], edges[place + 1]
     legal = [
@@ -230,7 +230,7 @@ NEGLIGIBLE = 0.01  # smaller relative differences do not count
 def reasons_for(
     best: TopologyOption, options: Sequence[TopologyOption], household: TopologySearch, lenders: Sequence[Candidate]
 ) -> tuple[Reason, ...]:
-    """Return the reasons for choosing `best` among `options`. `lenders` includes those that were not measured."""
+    """Return the reasons for choosing `best` among `options`. `lenders` includes machines that were not measured."""
     reasons = [_topology_reason(best, options, household)]
     pace = best.forecast.bottleneck
     # it says nothing that a single machine computes all the time
@@ -274,7 +274,7 @@ def _pace(bottleneck: Bottleneck) -> Reason:
 
 
 def _left_out(lender: Candidate, best: TopologyOption, household: TopologySearch) -> Reason:
-    """Return the reason that this machine holds nothing, based on the best placement that includes it."""
+    """Return the reason why this machine holds nothing, based on the best placement that includes it."""
     if not lender.is_lending:
         return Reason("left_out_lends_nothing", {"machine": lender.name})
     if lender.speed is None or lender.link is None:
@@ -298,7 +298,7 @@ PROVED = " or ".join(PROVED_ENGINES)
 
 @dataclass(frozen=True, slots=True)
 class EligibleMachines:
-    """The lenders that may hold layers, and the machines excluded because of their engine or their results."""
+    """The lenders that may hold layers, and the machines excluded because of their engines or their results."""
 
     lenders: tuple[Candidate, ...]
     unproved: tuple[Candidate, ...]
@@ -316,7 +316,7 @@ class EligibleMachines:
         return (*unproved, *doubted)
 
     def explain(self, error: AppError) -> AppError:
-        """Return an error of the planner, extended if the excluded machines might have made the plan possible."""
+        """Return the planner's error, extended if the excluded machines might have made the plan possible."""
         if not isinstance(error, BadInput | DoesNotFit):
             return error
         if self.doubted and not self.unproved:
@@ -329,7 +329,7 @@ class EligibleMachines:
 
 
 def eligible_machines(host: Candidate, lenders: Sequence[Candidate]) -> EligibleMachines:
-    """Return which of these machines may hold layers."""
+    """Return the machines that may hold layers, and those that are excluded."""
     if host.unproved:
         return EligibleMachines((), (host,), host_is_proved=False)
     apart = tuple(lender for lender in lenders if lender.unproved)

@@ -1,15 +1,16 @@
-"""The effort of a model's layers, estimates of their speed based on a measured layer, and correction factors.
+"""Speed estimates for a model's layers, based on one measured layer and on the work that each layer requires.
 
-Layers that have not been downloaded, or are too large to be synthesized, cannot be measured. A plain layer of the
-same number type is measured in their place. The cost of the first row of a step depends on the bytes that it reads;
-that of further rows and of prompts depends on their multiplications:
+Layers that have not been downloaded, or are too large to be synthesized, cannot be measured. Instead, a plain layer
+of the same number type is measured. The cost of the first row of a step depends on the bytes that it reads. The
+cost of further rows and of prompts depends on their multiplications:
 
     attention, feed-forward   every weight is read once per step and multiplied once per row
     experts                   a row uses k of E experts; n rows read about E (1 - (1 - k/E)^n) of them
     keys and values           read for each earlier position, or for those within a sliding window
     states                    read and written once per row, regardless of its position
 
-The estimate shows which of two models is faster, and about how fast. It knows nothing of an engine's strengths.
+The estimate shows which of two models is faster, and roughly how fast. It ignores the strengths of a particular
+engine.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 class Speed:
     """The time that one machine's engine takes for the layers of a model, in seconds.
 
-    The times are measured on layers of the model's own sizes and quantization, or estimated from other layers.
+    The times are measured on layers with the model's own sizes and quantization, or estimated from other layers.
 
     A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), plus k *
-    position_s for each position that its sequences already hold. A prefill chunk of the workload's `batch_rows`
-    rows, after p positions, takes step_s + k * (chunk_s + p * chunk_position_s). Layers with a sliding window add
-    the same for their positions, of which there are at most `window`.
+    position_s for each position already in its sequences. A prefill chunk of the workload's `batch_rows` rows,
+    after p positions, takes step_s + k * (chunk_s + p * chunk_position_s). Layers with a sliding window add the
+    same for each position in it, of which there are at most `window`.
     """
 
     layer_s: float  # per layer, for one row
@@ -56,7 +57,7 @@ ROUGH_TOK_S = 60.0
 
 
 def is_rough(tok_s: float) -> bool:
-    """Return whether a forecast of this speed is only a rough guide, even with good measurements."""
+    """Return whether a forecast of this speed is only a rough guide, even if the measurements are good."""
     return tok_s > ROUGH_TOK_S
 
 
@@ -74,13 +75,13 @@ class Experts:
     weights: float
 
     def read(self, rows: float) -> float:
-        """Return how many different experts this many rows need on average if each row picks independently."""
+        """Return how many different experts this number of rows needs on average, if each row picks independently."""
         return self.n * (1 - float((1 - self.used / self.n) ** rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The bytes and multiplications of one layer, averaged over a model's layers, and of the output matrix."""
+    """The bytes and multiplications of an average layer of a model, and of its output matrix."""
 
     n_bytes: float  # bytes of the weights that every row needs
     weights: float  # multiplications with these weights per row
@@ -96,7 +97,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLayer:
-    """A plain layer, and the time that a machine took for it in steps of up to `batch_rows` rows."""
+    """A plain layer, and a machine's time for it in steps of up to `batch_rows` rows."""
 
     speed: Speed
     effort: Effort
@@ -107,7 +108,7 @@ class MeasuredLayer:
         return self.speed.layer_s / self.effort.n_bytes
 
     def few_s(self, n_bytes: float, weights: float, rows: float) -> float:
-        """Return the seconds that a few rows take, including the time to read the weights once."""
+        """Return the seconds for a few rows, including the time to read the weights once."""
         further = max(0.0, rows - 1) * weights * self.speed.layer_row_s / self.effort.weights
         return n_bytes * self.byte_s + min(further, self.many_s(weights, rows))
 
@@ -117,7 +118,7 @@ class MeasuredLayer:
 
 
 def estimate_speed(measured: MeasuredLayer, effort: Effort) -> Speed:
-    """Estimate the speed of the measured machine with the layers of another model."""
+    """Estimate how fast the measured machine computes the layers of another model."""
     speed, like = measured.speed, measured.effort
     single_s = _step_s(measured, effort, 1)
     wide_s = max(single_s, _step_s(measured, effort, WIDE))
@@ -195,10 +196,10 @@ def estimated_model(
     *,
     splits: bool,
 ) -> Model:
-    """Return a model that has not been downloaded, based on facts from a catalog. Its layers are alike and make up the
-    whole file.
+    """Return a model that has not been downloaded, based on facts from a catalog.
 
-    kv_bytes_per_token: for all layers together. Everything computed with this model is an estimate.
+    All its layers are assumed to have the same size and to make up the whole file. kv_bytes_per_token: for all
+    layers together. Everything computed with this model is an estimate.
     """
     # The window imports `Speed` before it draws anything, and app.core.model is slow to import.
     from app.core.model import Cuts, Model, Weights
@@ -230,7 +231,7 @@ def estimated_effort(model: Model, parameters: int | None, active: int | None, b
     """Return the effort of a layer of an estimated model.
 
     parameters: if unknown, their number is derived from the size of the layers. active: the parameters used per
-    token in a mixture-of-experts model. The output matrix counts as part of the layers.
+    token in a mixture-of-experts model. The output matrix is counted as part of the layers.
     """
     n_bytes = sum(model.weights.layer_bytes) / model.n_layers
     weights = parameters / model.n_layers if parameters else n_bytes / bytes_per_weight
@@ -251,13 +252,13 @@ MOST_FACTOR = 4.0  # a larger error is a fault in the measurements that must not
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """The ratio of measured to forecast time of one machine or link, and the number of answers on which it is based."""
+    """The ratio of measured to forecast time on one machine or link, and the number of answers that it is based on."""
 
     value: float = 1.0
     answers: int = 0
 
     def settled(self, forecast_s: float, measured_s: float) -> Factor:
-        """Return the factor after one more answer of this placement. The first answer counts in full.
+        """Return the factor after one more answer of this placement. The first answer gets the full weight.
 
         forecast_s: the forecast, including this factor.
         """

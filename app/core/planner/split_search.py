@@ -1,10 +1,11 @@
 """An exact search for the best split: which lenders take part, in which order, and how many layers each holds.
 
-The cost of a placement depends on how many layers each machine holds, not on which layers; that matters only for
-memory. So each set of lenders gets a lower bound, and `LayerAllocation` searches the sets in ascending order of
-their bounds until a bound is no better than the best result. `arrange` then looks for an order of the lenders in
-which each run fits in its place. Layers differ in size, so a run of ten may fit in one place and not in another.
-That search covers sets of lenders, and the edges that a set can reach are the bits of one integer.
+The cost of a placement depends on the number of layers on each machine. Which layers they are matters only for
+memory. The search therefore computes a lower bound for each set of lenders. `LayerAllocation` examines the sets in
+ascending order of their bounds, until a bound is no better than the best result. `arrange` then looks for an order
+of the lenders in which every run fits. Because layers differ in size, a run of ten may fit at one position and not
+at another. That step searches over sets of lenders and stores the edges that a set can reach as the bits of one
+integer.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _State = tuple[float, float, int, int, tuple[tuple[int, int], ...], int]
 
 @dataclass(frozen=True, slots=True)
 class MachineCosts:
-    """The costs of one machine by its number of blocks, as `LayerAllocation` names them. Index 0 is unused."""
+    """The costs of one machine by number of blocks, with the names used in `LayerAllocation`. Index 0 is unused."""
 
     counts: tuple[int, ...]  # the numbers of blocks for which it has room somewhere, ascending
     starts: list[int]  # for each number of blocks, a mask of where such a run fits (app/core/planner/stage_memory.py)
@@ -55,21 +56,23 @@ class MachineCosts:
 
 
 class LayerAllocation:
-    """An exact search for how many blocks of layers each machine of a given set should hold.
+    """An exact search for the number of blocks of layers on each machine of a given set.
 
-    For a given set of machines, the cost of a request (app/core/planner/forecast.py) is the larger of two values:
+    The cost of a request on these machines (app/core/planner/forecast.py) is the larger of two values:
 
         latency   line + more * pace. line: a sum over the machines, each linear in its count; pace: the longest of
                   their periods, or a share of the sum of their times if that is longer; more: chunks after the first
         work      the most that one machine, or the link to it, has to do for a request, times the users
 
-    A limit on pace and on work is a maximum count for each machine. The smallest line then results from filling the
-    cheapest machines first. The limits are found by bisection. A half is dropped if even its smallest line with its
-    smallest pace is no better than the best result so far.
+    A limit on pace and work gives a maximum count for each machine. The smallest line then results from filling the
+    cheapest machines first. The limits are found by bisection, which drops a half if even its smallest line with
+    its smallest pace is no better than the best result so far.
 
     more: chunks of the prompt after the first. shared: the fraction of the sum of all times that is a lower bound
-    for the pace. paces: every period of every member, ascending. fits: returns whether these counts fit in some
-    order. possible: returns whether any counts might fit. spend: uses up effort and returns whether any is left.
+    for the
+    pace. paces: every period of every machine, ascending. fits: returns whether these counts fit in some order.
+    possible:
+    returns whether any counts might fit. spend: uses up effort and returns whether any is left.
     """
 
     def __init__(
@@ -96,7 +99,7 @@ class LayerAllocation:
         self.visited = 0  # how many counts were tried
 
     def best(self, below: float) -> tuple[float, Blocks] | None:
-        """Return the smallest cost below `below` and the counts that achieve it, or None if there is none."""
+        """Return the smallest cost below `below` and the counts that achieve it, or None if no cost is below it."""
         known, best, best_counts = 0.0, below * BETTER, None  # no result is below `known`, whatever the limit on work
         work_limit = best
         while known < best and not self._hopeless:
@@ -124,7 +127,7 @@ class LayerAllocation:
         return max(member.work[n] for member, n in zip(self._members, counts, strict=True))
 
     def _least_latency(self, work_limit: float, below: float) -> Blocks | None:
-        """Return the counts with the smallest latency below `below` whose work is less than the limit, or None."""
+        """Return the counts with the smallest latency below `below` and with less work than the limit, or None."""
         most = [bisect_left(member.work, work_limit, 1, member.most + 1) - 1 for member in self._members]
         self._limit, self._found = below, None
         if self._filled(most, self._cheapest) is None:
@@ -140,7 +143,10 @@ class LayerAllocation:
         return self._found
 
     def _look(self, most: Sequence[int], low: int, high: int) -> bool:
-        """Try counts within the pace at index `high`. Return whether lower paces down to index `low` may be better."""
+        """Try counts that stay within the pace at index `high`.
+
+        Return whether lower paces, down to index `low`, may be better.
+        """
         within = self._within(most, self._paces[high])
         filled = self._filled(within, self._cheapest)
         if filled is None:
@@ -173,8 +179,7 @@ class LayerAllocation:
         return [bisect_right(member.pace, pace, 1, n + 1) - 1 for member, n in zip(self._members, most, strict=True)]
 
     def _filled(self, most: Sequence[int], order: Sequence[int]) -> Blocks | None:
-        """Return counts that fill the machines in this order as far as possible, or None if they are too small
-        together."""
+        """Return counts that fill the machines in this order, or None if all machines together are too small."""
         counts = [member.least for member in self._members]
         left = self._n_blocks - sum(counts)
         if left < 0:
@@ -190,7 +195,7 @@ class LayerAllocation:
         return tuple(counts) if left == 0 else None
 
     def _try(self, counts: Blocks) -> bool:
-        """Record the counts if they are the best so far. Return whether they are usable."""
+        """Record the counts if they are the best so far. Return whether they fit."""
         self.visited += 1
         members = self._members
         if any(n not in member.counts for member, n in zip(members, counts, strict=True)):
@@ -207,11 +212,11 @@ class LayerAllocation:
         return True
 
     def _walk(self, most: Sequence[int], slack: float) -> None:
-        """Try the counts that fit in some order, cheapest first, while their line plus `slack` is below the limit.
+        """Try the counts that fit in some order, cheapest first, until their line plus `slack` reaches the limit.
 
         This best-first search assigns runs to machines in the order of the layers. A state consists of the host's
-        count, the set of machines that have a run, and the number of blocks left. The edges at which the runs of a
-        state may end are the bits of one integer.
+        count, the set of machines that have a run, and the number of unassigned blocks. The edges at which the runs
+        of a state may end are the bits of one integer.
         """
         members, seen = self._members, dict[tuple[int, int, int], int]()
         rest = _Rest(members, self._cheapest, most)
@@ -258,7 +263,7 @@ class _Rest:
         self._known: dict[tuple[int, int], float] = {}
 
     def line(self, held: int, left: int) -> float:
-        """Return the smallest line for `left` blocks on the machines outside `held`, or infinity if there is none."""
+        """Return the smallest line for `left` blocks on the machines outside `held`, or infinity if they do not fit."""
         key = (held, left)
         if key not in self._known:
             self._known[key] = self._line(held, left)
@@ -289,14 +294,14 @@ MachineSet = tuple[int, ...]  # indexes of machines, always beginning with 0, th
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A placement that is split over several machines."""
+    """A placement over several machines."""
 
     stages: tuple[PlannedStage, ...]
     request_s: float
 
 
 class SplitSearch:
-    """The search for the best split of one model in a fully measured household. The model must have a legal cut."""
+    """The search for the best split of a model in a fully measured household. The model must have a legal cut."""
 
     def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self._machines = (host, *lenders)
@@ -315,15 +320,15 @@ class SplitSearch:
 
     @property
     def exact(self) -> bool:
-        """Return whether every split that could be better than the result was searched.
+        """Return whether every split that could beat the result was searched.
 
-        This is always the case if layers are alike or memory is plentiful. If layers differ much in size and barely
-        fit, very many counts may fit in no order. The result is then the best one found within the limit on effort.
+        This is always true if layers are alike or memory is plentiful. If layers differ much in size and barely
+        fit, a great many counts may fit in no order. The result is then the best one found within the effort limit.
         """
         return self._effort > 0
 
     def all_sets(self) -> list[MachineSet]:
-        """Return every set of lenders that can hold a layer each, together with the host."""
+        """Return every set that consists of the host and some lenders that can each hold at least one layer."""
         usable = [n for n in range(1, len(self._machines)) if self._counts[n]]
         return [(0, *chosen) for n in range(1, len(usable) + 1) for chosen in combinations(usable, n)]
 
@@ -332,9 +337,9 @@ class SplitSearch:
         return tuple(n for n, machine in enumerate(self._machines) if machine.id in used)
 
     def best(self, sets: Iterable[MachineSet], below_s: float = INFINITE) -> Split | None:
-        """Return the split with the shortest request over these sets of machines.
+        """Return the split over one of these sets of machines with the shortest request.
 
-        The result is None if no split takes less than `below_s`.
+        Return None if no split takes less than `below_s`.
         """
         bounds = [
             (self._field(len(chosen)).bound(chosen), chosen)
@@ -383,7 +388,7 @@ class SplitSearch:
         return self._arranged[key]
 
     def _possible(self, chosen: MachineSet) -> bool:
-        """Return whether these machines might hold all layers with any counts."""
+        """Return whether all layers might fit on these machines, whatever the counts."""
         counts = [self._counts[number] for number in chosen]
         if not self._spend(sum(map(len, counts)) << len(chosen) - 4 if len(chosen) > 4 else 1):
             return False
@@ -411,7 +416,7 @@ class SplitSearch:
 
 
 class _Costs:
-    """The costs of all machines in placements over a given number of machines, and a lower bound for each set."""
+    """The costs of all machines in placements on a given number of machines, and a lower bound for each set."""
 
     def __init__(
         self,
@@ -494,7 +499,7 @@ class _LinearCost:
 
 
 def _level(levels: Sequence[_LinearCost], n_blocks: int) -> float:
-    """Return the smallest possible maximum of these costs if the blocks may be distributed in fractions."""
+    """Return the smallest possible maximum of these costs if blocks could be divided into fractions."""
     if not all(level.block_s > 0 for level in levels):
         return 0.0
     together = sum(level.fixed_s / level.block_s for level in levels)
@@ -503,7 +508,7 @@ def _level(levels: Sequence[_LinearCost], n_blocks: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """An order of the runs that fits. `order` lists the indexes of the lenders from first to last."""
+    """An order in which the runs fit. `order` lists the indexes of the lenders from first to last."""
 
     first_run: int  # the number of blocks in the host's first run
     order: tuple[int, ...]
@@ -513,7 +518,7 @@ def arrange(firsts: int, starts: Sequence[int], lengths: Sequence[int]) -> Arran
     """Place one run of each lender after the host's first run. Return None if no order fits.
 
     firsts: bit n is set if the first run may have n blocks. starts: for each lender, bit n is set if its run may
-    begin at edge n. lengths: the blocks of each lender's run. The length of the host's last run follows from the
+    begin at edge n. lengths: the blocks of each lender's run. The length of the host's last run follows from their
     sum.
     """
     as_given = tuple(range(len(lengths)))
@@ -536,7 +541,7 @@ def arrange(firsts: int, starts: Sequence[int], lengths: Sequence[int]) -> Arran
 
 
 def reachable_ends(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> int:
-    """Return the edges at which the runs of all lenders can end: bit n for edge n, or 0 if nothing fits.
+    """Return the edges at which the runs of all lenders can end as a mask: bit n for edge n, or 0 if nothing fits.
 
     options: for each lender, its possible lengths, each with a mask of the edges at which such a run may begin.
     """
@@ -544,7 +549,7 @@ def reachable_ends(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) ->
 
 
 def _reached(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> list[int]:
-    """Return, for each set of lenders, the edges at which their runs can end. Bit n of the index is lender n."""
+    """Return the edges at which the runs of each set of lenders can end. Bit n of the index stands for lender n."""
     reached = [0] * (1 << len(options))
     reached[0] = firsts
     for held, edges in enumerate(reached):
@@ -558,7 +563,7 @@ def _reached(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> list[
 
 
 def _walk(firsts: int, starts: Sequence[int], lengths: Sequence[int], order: Sequence[int]) -> int | None:
-    """Return the length of the shortest first run with which this order fits, or None."""
+    """Return the length of the shortest first run for which this order fits, or None."""
     reach, total = firsts, 0
     for lender in order:
         reach = (reach & starts[lender]) << lengths[lender]

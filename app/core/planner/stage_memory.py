@@ -1,10 +1,10 @@
-"""The memory that runs of layers need, where they fit, and whether recurrent states are worth keeping.
+"""The memory that runs of layers need, where runs fit, and whether saving recurrent states is worthwhile.
 
 Recurrent layers cannot be rolled back to an earlier position. The next turn of a chat usually continues from the
-end of what was computed. A state from the end of the last prompt is needed only if the previous answer comes back
-in a different form. If that state was kept, it is restored; otherwise all tokens since the last kept state are read
-again. A state is saved after every prompt but rarely used, so it is kept only if SAVES_PER_RESTORE saves and one
-restore take no longer than reading the prompt once more.
+last computed position. The state at the end of the last prompt is needed only if the client sends the previous
+answer back in a different form. If that state was saved, it is restored. Otherwise, all tokens since the last saved
+state are read again. A state would be saved after every prompt but rarely used, so it is saved only if
+SAVES_PER_RESTORE saves and one restore take no longer than reading the prompt once more.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ TOKEN_BYTES = 256  # per token of the vocabulary, including its text and table e
 
 
 def work_bytes(width: int, batch_rows: int) -> int:
-    """Return the bytes that an engine needs besides weights and KV cache for steps of `batch_rows` rows."""
+    """Return the memory that an engine needs for steps of `batch_rows` rows, in addition to weights and KV cache."""
     return WORK_FLOOR_BYTES + 4 * batch_rows * width * WORK_ROW_VALUES
 
 
 def embedding_work_bytes(width: int, n_vocab: int, context: int) -> int:
     """Return the working memory needed to embed a text of `context` tokens in one pass.
 
-    llama.cpp allocates a score for each token of the vocabulary in each row, although nothing uses these scores.
-    The number of heads does not matter. Measured with widths of 32 to 1,024 and vocabularies of 300 to 60,000
+    llama.cpp allocates a score for each token of the vocabulary in each row, although these scores are never used.
+    The number of heads does not matter. Measured with widths from 32 to 1,024 and vocabularies from 300 to 60,000
     tokens.
     """
     return WORK_FLOOR_BYTES + n_vocab * TOKEN_BYTES + 4 * context * (n_vocab + width * WORK_ROW_VALUES)
 
 
 def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload) -> PlannedStage:
-    """Return the stage of these layers on a machine, with all the memory that it needs there."""
+    """Return a stage with these layers on a machine, including all the memory that it needs there."""
     cells = workload.context * workload.users
     header = STAGE_HEADER_BYTES
     logits = workload.slots * model.n_vocab if role in (Role.LAST, Role.WHOLE) else 0
@@ -60,8 +60,10 @@ def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, 
 def split_stages(
     holders: Sequence[Candidate], edges: Sequence[int], model: Model, workload: Workload
 ) -> tuple[PlannedStage, ...]:
-    """Return the stages of a split, or one whole stage for a single holder. Stage n holds the layers from edges[n] to
-    edges[n + 1]."""
+    """Return the stages of a split, or one whole stage if there is a single holder.
+
+    Stage n holds the layers from edges[n] up to but not including edges[n + 1].
+    """
     roles = [Role.FIRST, *[Role.MIDDLE] * (len(holders) - 2), Role.LAST]
     if len(holders) == 1:
         roles = [Role.WHOLE]
@@ -72,7 +74,7 @@ def split_stages(
 
 
 def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
-    """Return the cumulative bytes of weights and KV cache before each layer and after the last one."""
+    """Return the cumulative bytes of weights and KV cache before each layer and after the last."""
     cells = workload.context * workload.users
     layers = zip(model.weights.layer_bytes, model.layer_kv(cells, workload.slots, workload.kv), strict=True)
     return (0, *accumulate(weights + kv for weights, kv in layers))
@@ -80,7 +82,7 @@ def layer_bytes_to(model: Model, workload: Workload) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The layers of a model in blocks that are never cut, with the bytes before each edge between blocks."""
+    """The layers of a model, grouped into blocks that are never cut, and the bytes before each edge between blocks."""
 
     unit: int  # layers per block
     n_blocks: int
@@ -90,7 +92,7 @@ class Grid:
 
     @classmethod
     def of(cls, model: Model, workload: Workload) -> Grid:
-        """Return the grid of a model that has a legal cut."""
+        """Return the grid of a model that can be cut legally."""
         unit = gcd(model.n_layers, *model.cuts.boundaries)
         to = layer_bytes_to(model, workload)
         legal = sum(1 << edge // unit for edge in model.cuts.boundaries)
@@ -109,13 +111,13 @@ class Grid:
 
     @property
     def lasts(self) -> int:
-        """Return a mask of the blocks before which the last run may begin."""
+        """Return a mask of the blocks at which the last run may begin."""
         n = self.n_blocks
         return sum(1 << edge for edge in self.edges if self.runs[n - edge] >> edge & 1)
 
 
 def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
-    """Return a mask of the blocks at which the model's rules let a run of this many blocks begin."""
+    """Return a mask of the blocks at which a run of this many blocks may begin according to the model's rules."""
     starts = range(all_blocks - n_blocks + 1) if n_blocks else ()
     if model.cuts.rules == ANY_RUN:
         return (1 << len(starts)) - 1
@@ -134,7 +136,7 @@ def fixed_bytes(role: Role, model: Model, workload: Workload) -> int:
 
 
 def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
-    """Return, for each number of blocks, a mask of the edges at which a run of that length fits."""
+    """Return masks of the edges at which a run fits, indexed by its number of blocks."""
     by_span = [0] * (grid.n_blocks + 1)
     for start in grid.edges:
         furthest = bisect_right(grid.bytes_to, grid.bytes_to[start] + room_bytes) - 1
@@ -147,7 +149,7 @@ def lender_starts(grid: Grid, room_bytes: int) -> list[int]:
 
 
 def host_starts(grid: Grid, room_bytes: int) -> list[int]:
-    """Return, for each total of blocks in the host's two runs, a mask of the lengths of the first run that fit."""
+    """Return masks of the first-run lengths that fit, indexed by the total number of blocks in the host's two runs."""
     starts, whole, lasts = [0] * (grid.n_blocks + 1), grid.bytes_to[-1], grid.lasts
     for first in grid.firsts:
         left = room_bytes - grid.bytes_to[first]
@@ -166,7 +168,7 @@ MOST_ROWS = 1 << 20  # longer than any prompt
 
 @dataclass(frozen=True, slots=True)
 class StateCosts:
-    """The costs of keeping recurrent states in a placement."""
+    """The costs of saving recurrent states in a placement."""
 
     state_bytes: int  # of one conversation, over all machines
     byte_s: float  # the measured time to copy one byte of a state
@@ -180,19 +182,19 @@ class StateCosts:
 
     @property
     def least_rows(self) -> int:
-        """Return the length of the shortest prompt whose state is worth keeping."""
+        """Return the length of the shortest prompt whose state is worth saving."""
         if not self.row_s:
             return 1
         return min(MOST_ROWS, max(1, ceil((SAVES_PER_RESTORE + 1) * self.copy_s / self.row_s)))
 
 
 def keep_rule(costs: StateCosts) -> CheckpointRule:
-    """Return how many states to keep for each conversation, and how long a prompt must be for its state to be kept."""
+    """Return how many states to save for each conversation, and the minimum length of a prompt whose state is saved."""
     return CheckpointRule(max(0, min(MAX_CHECKPOINTS, costs.room)), costs.least_rows)
 
 
 def states_held(plan: Plan, state_bytes: tuple[int, ...]) -> dict[MachineId, int]:
-    """Return the bytes of one conversation's current state on each machine that holds recurrent layers of a plan."""
+    """Return the size of one conversation's current state on each machine that holds recurrent layers of the plan."""
     held: dict[MachineId, int] = {}
     for stage in plan.stages:
         n_bytes = _of(state_bytes, stage.layers)
@@ -202,7 +204,7 @@ def states_held(plan: Plan, state_bytes: tuple[int, ...]) -> dict[MachineId, int
 
 
 def room_for_states(plan: Plan, state_bytes: tuple[int, ...]) -> int:
-    """Return how many states of each conversation fit on every machine in addition to everything else."""
+    """Return how many additional states of each conversation fit on every machine."""
     slots, rooms = plan.workload.slots, []
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
     for machine, state in states_held(plan, state_bytes).items():

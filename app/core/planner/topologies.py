@@ -1,8 +1,8 @@
 """The best placement of each topology in a measured household: one machine, a split, or replicas.
 
-The host always takes part in replicas, because only it has the vocabulary, which answers with a grammar need. Its
-replica is a split if the whole model does not fit on it, or if machines too small for the whole model would be
-idle.
+The host always takes part in replicas, because only the host has the vocabulary, which answers with a grammar need.
+The host's replica is a split if the whole model does not fit on it, or if machines that are too small for the whole
+model would otherwise be idle.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Stages = tuple[PlannedStage, ...]
 
 @dataclass(frozen=True, slots=True)
 class TopologyOption:
-    """A topology with its best placement."""
+    """A topology and its best placement."""
 
     topology: Topology
     stages: tuple[PlannedStage, ...]
@@ -49,16 +49,16 @@ class TopologyOption:
         return frozenset(stage.machine for stage in self.stages)
 
     def layers(self, machine: MachineId) -> int:
-        """Return how many layers this machine holds."""
+        """Return how many layers are on this machine."""
         return sum(len(stage.layers) for stage in self.stages if stage.machine == machine)
 
     def held_bytes(self, machine: MachineId) -> int:
-        """Return the bytes that this machine holds."""
+        """Return how many bytes this machine holds."""
         return sum(stage.total_bytes for stage in self.stages if stage.machine == machine)
 
 
 class TopologySearch:
-    """The search over topologies for one model and workload. The host and all lenders must have been measured."""
+    """The search for the best topology for one model and workload. The host and all lenders must have been measured."""
 
     def __init__(self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> None:
         self.host, self.lenders, self.model, self.workload = host, tuple(lenders), model, workload
@@ -71,8 +71,10 @@ class TopologySearch:
         return [option for option in best_of_each if option is not None]
 
     def below(self, request_s: float, topologies: frozenset[Topology] = ONE_PIPELINE) -> TopologyOption | None:
-        """Return the best option of these topologies, without replicas, whose request takes less than `request_s`, or
-        None."""
+        """Return the best option of these topologies whose request takes less than `request_s`, or None.
+
+        Replicas are not considered.
+        """
         candidates = (
             self._alone() if Topology.ONE_MACHINE in topologies else None,
             self._split(request_s) if Topology.SPLIT in topologies else None,
@@ -81,7 +83,10 @@ class TopologySearch:
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 
     def with_also(self, option: TopologyOption, machine: MachineId) -> Forecast | None:
-        """Return the best forecast for a split over the machines of an option plus this one, or None if none fits."""
+        """Return the best forecast for a split over the machines of an option plus this one.
+
+        Return None if no split fits.
+        """
         if self.search is None:
             return None
         split = self.search.best([self.search.set_of(option.machines | {machine})])
@@ -101,10 +106,10 @@ class TopologySearch:
         return TopologyOption(Topology.SPLIT, split.stages, self._known(split.stages)) if split else None
 
     def _replicas(self) -> TopologyOption | None:
-        """Return the best set of replicas, each of which serves some of the users, or None if fewer than two are
-        worthwhile.
+        """Return the best set of replicas, or None if fewer than two are worthwhile.
 
-        Lenders hold the whole model. The host does too, or leads a split.
+        Each replica serves some of the users. Lenders hold the whole model, as does the host unless it leads a
+        split.
         """
         if self.workload.users < 2:
             return None
@@ -117,7 +122,7 @@ class TopologySearch:
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 
     def _several(self, stages: Stages) -> TopologyOption | None:
-        """Return these pipelines as one option, without those on lenders that would serve no user."""
+        """Return these pipelines as one option, without lenders that would serve no users."""
         parts = pipelines(stages)
         users = users_per_pipeline(parts, self._by_id, self.model, self.workload)
         first, *replicas = zip(parts, users, strict=True)
@@ -127,7 +132,7 @@ class TopologySearch:
         return TopologyOption(Topology.REPLICAS, used, self._known(used))
 
     def _split_without(self, reserved: frozenset[MachineId]) -> Stages:
-        """Return the best split without these machines, as if it served all users."""
+        """Return the best split without these machines, assuming that it serves all users."""
         if self.search is None:
             return ()
         left = set(self.search.set_of(reserved))
@@ -162,10 +167,10 @@ def whole_stages(lenders: Sequence[Candidate], model: Model, workload: Workload)
 
 
 def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Plan:
-    """Return replicas planned by memory alone: the whole model on each lender on which it fits.
+    """Return replicas planned by memory alone, with the whole model on each lender on which it fits.
 
-    If necessary, the host splits the model with the remaining lenders, or also with the smallest of those on which
-    it would fit whole. Raises DoesNotFit.
+    If necessary, the host splits the model with the other lenders, and also with the smallest of those that could
+    hold the whole model. Raises DoesNotFit.
     """
     wholes = whole_stages(lenders, model, workload)
     lends = {lender.id: lender.lends_bytes for lender in lenders}
@@ -183,7 +188,7 @@ def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Mod
 
 
 def with_whole_replicas(first: Plan, lenders: Sequence[Candidate], model: Model) -> Plan:
-    """Return a forced plan with the whole model added on each other lender on which it fits. Raises DoesNotFit."""
+    """Return a forced plan, with the whole model added on every other lender on which it fits. Raises DoesNotFit."""
     used = {stage.machine for stage in first.stages}
     unused = [lender for lender in lenders if lender.id not in used]
     wholes = whole_stages(unused, model, first.workload)
@@ -208,8 +213,10 @@ def mixed_replicas(
 
 
 def with_replaced_pipeline(plan: Plan, place: int, part: Plan, model: Model) -> Plan:
-    """Return the placement with other stages for one of its pipelines, possibly on machines that it did not include
-    before."""
+    """Return the placement with other stages for one of its pipelines.
+
+    The new stages may be on machines that were not used before.
+    """
     parts = list(pipelines(plan.stages))
     parts[place] = part.stages
     stages = tuple(stage for stages in parts for stage in stages)
@@ -219,14 +226,16 @@ def with_replaced_pipeline(plan: Plan, place: int, part: Plan, model: Model) -> 
 
 
 def forecast_of(plan: Plan, present: Sequence[PlannedStage], model: Model) -> Forecast | None:
-    """Forecast the stages that are present. Return None if there are none, or if some were not measured."""
+    """Forecast the stages that are present. Return None if there are none or if any was not measured."""
     machines = {machine.id: machine for machine in plan.machines}
     return forecast(present, machines, model, plan.workload) if present else None
 
 
 def replicas_reason(stages: Stages, whole: str, mixed: str, **facts: str | int | float) -> Reason:
-    """Return the reason that states the number of replicas. Its code is `whole` if all hold the whole model, else
-    `mixed`."""
+    """Return the reason that states the number of replicas.
+
+    Its code is `whole` if all replicas hold the whole model, otherwise `mixed`.
+    """
     first, *replicas = pipelines(stages)
     split = len({stage.machine for stage in first})
     if split == 1:

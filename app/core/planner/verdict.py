@@ -1,4 +1,4 @@
-"""The verdict on whether a model fits this household now, and the choice of its first model."""
+"""The verdict on whether a model fits this household now, and the choice of a household's first model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MARGIN_DIVISOR = 4  # at most one part in four stays free
 
 
 class VerdictWord(StrEnum):
-    """The word that is shown next to a model's name."""
+    """The word shown next to a model's name."""
 
     FITS = "fits"
     TIGHT = "tight"  # it fits, but leaves too little free memory on some machine
@@ -27,7 +27,7 @@ class VerdictWord(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeeds:
-    """The memory that the whole model needs on one machine, and the memory that all machines lend."""
+    """The memory that the whole model needs on one machine, and the memory that all machines lend together."""
 
     weight_bytes: int
     kv_bytes: int
@@ -52,7 +52,7 @@ class Verdict:
 
 
 def margin_bytes(lends_bytes: int) -> int:
-    """Return the bytes to leave free: 1 GiB or 5 %, whichever is more, but at most a quarter."""
+    """Return how many bytes to leave free: 1 GiB or 5 %, whichever is more, but at most a quarter of the memory."""
     return min(max(MARGIN_BYTES, int(MARGIN_SHARE * lends_bytes)), lends_bytes // MARGIN_DIVISOR)
 
 
@@ -66,7 +66,7 @@ def verdict_of(machines: Iterable[tuple[int, int]]) -> Verdict:
 
 
 def judge(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Verdict:
-    """Judge whether the model fits, without placing it."""
+    """Judge whether the model fits, without planning its placement."""
     whole = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)
     used = [host, *lenders] if model.cuts.boundaries else [host]
     free = sum(machine.lends_bytes for machine in used)
@@ -96,7 +96,7 @@ READ_BYTES = 6 << 30  # the limit per token if no speed was measured: reading mo
 
 @dataclass(frozen=True, slots=True)
 class StarterOption:
-    """A model that could be the first one of a household."""
+    """A model that is suggested as a household's first one."""
 
     key: str
     word: VerdictWord
@@ -105,19 +105,19 @@ class StarterOption:
 
     @property
     def is_brisk(self) -> bool:
-        """Return whether it answers at least as fast as people read."""
+        """Return whether the model answers at least as fast as people read."""
         if self.tok_s is not None:
             return self.tok_s >= READING_TOK_S
         return self.read_bytes <= READ_BYTES
 
     @property
     def suits(self) -> bool:
-        """Return whether it fits with memory to spare and is brisk."""
+        """Return whether the model fits with memory to spare and is brisk."""
         return self.word is VerdictWord.FITS and self.is_brisk
 
 
 def choose_starter(options: Sequence[StarterOption]) -> StarterOption | None:
-    """Return the best model to begin with: the first that fits and is brisk, otherwise the lightest that fits.
+    """Return the best first model: the first that fits and is brisk, otherwise the lightest that fits.
 
     Return None if none fits with memory to spare.
     """

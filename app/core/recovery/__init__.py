@@ -1,1 +1,1 @@
-"""The decisions after a failure: what was at fault, what to try next, and which machines to avoid."""
+"""The decisions after a failure: its cause, the next attempt, and the machines to avoid."""

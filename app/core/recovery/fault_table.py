@@ -1,8 +1,8 @@
-"""The fault behind each reason code and the retry that it allows. Recovery and loading consult it before they try
-again.
+"""The fault behind each reason code, and the retry that it allows.
 
-A failure that the same input would cause again ends the affected answer at once, with its own message. Nothing is
-rebuilt for it, and no machine is reported lost. Every reason code occurs here exactly once, which a test checks.
+Recovery and loading consult this table before they retry. If the same input would cause the same failure again, the
+affected answer ends immediately with its own message. Nothing is rebuilt for it, and no machine is reported lost.
+Every reason code occurs here exactly once, which a test checks.
 """
 
 from __future__ import annotations
@@ -343,7 +343,7 @@ def cause_code(reason: Reason) -> str:
 
 
 def classify(reason: Reason) -> FaultClass:
-    """Classify a reason.
+    """Return the fault and the retry for a reason.
 
     If a lender reports a permanent fault of its own engine, app or memory, a retry on other machines is allowed.
     """
@@ -356,7 +356,7 @@ def classify(reason: Reason) -> FaultClass:
 
 
 def may_end_layers(code: str) -> bool:
-    """Return whether a machine may give this code as the reason that its layers ended."""
+    """Return whether a machine may state this code as the reason why its layers ended."""
     return code in LAYER_END_CODES or TABLE.get(code, UNKNOWN) == FaultClass(Fault.OWNER, Retry.ELSEWHERE)
 
 
@@ -366,9 +366,9 @@ def is_permanent(reason: Reason) -> bool:
 
 
 def limited_to_sender(reason: Reason, name: str) -> Reason:
-    """Return the reason that the machine `name` sent, changed so that it names no other machine.
+    """Return the reason received from the machine `name`, changed so that it names no other machine.
 
-    In reasons that are not about machines, a "name" is that of a model or an option.
+    In reasons that are not about machines, a fact called "name" is that of a model or an option.
     """
     speaks_of_one = classify(reason).fault in (Fault.MACHINE, Fault.LINK, Fault.HOUSEHOLD)
     machine_facts = SOMETIMES_MACHINE_FACTS if speaks_of_one else frozenset()
@@ -378,14 +378,13 @@ def limited_to_sender(reason: Reason, name: str) -> Reason:
 
 
 def about_requester(reason: Reason, name: str) -> Reason:
-    """Return the reason that the machine `name` gave about this machine, reworded so that it names only the sender."""
+    """Return a reason about this machine that the machine `name` sent, reworded so that it names only the sender."""
     if reason.code not in REQUESTER_CODES:
         return reason
     return Reason(REQUESTER_CODES[reason.code], {**reason.facts, "name": name})
 
 
 def loss_error(reason: Reason) -> StageLost:
-    """Return the error for this reason: StageFailed if another attempt would fail in the same way, otherwise
-    StageLost."""
+    """Return StageFailed if another attempt would fail in the same way, otherwise StageLost."""
     kind = StageFailed if is_permanent(reason) else StageLost
     return kind(reason.code, **reason.facts)

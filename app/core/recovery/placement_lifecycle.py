@@ -1,7 +1,7 @@
 """The lifecycle of a placement as a state machine: loading, ready, recovering, lost, ended.
 
-Events carry monotonic times in seconds. The true cause of a loss may become known before or after the loss shows: a
-machine that leaves says so, while its broken links only show that it is gone.
+Events carry monotonic times in seconds. The true cause of a loss may become known before or after the loss itself:
+a machine that leaves announces it, but a broken link only shows that the machine is gone.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The state in which the placement answers. `known_cause`: why it is about to be lost, if already known."""
+    """The state in which the placement can answer. `known_cause`: the reason for an expected loss, if already known."""
 
     known_cause: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Recovering:
-    """The state in which lost stages are being replaced. `notice` tells which stages, and how."""
+    """The state in which lost stages are being replaced. `notice` tells the user about the recovery."""
 
     notice: Notice
     known_cause: Reason | None = None
@@ -36,14 +36,14 @@ class Recovering:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The state in which the placement has stopped answering and its memory is being released."""
+    """The state in which the placement can no longer answer and its memory is being released."""
 
     why: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The state in which all memory is released. `why` is None if the placement was stopped, or never became ready."""
+    """The state in which all memory is released. `why` is None if the placement was stopped or never became ready."""
 
     at_s: float
     why: Reason | None = None
@@ -54,19 +54,19 @@ State = Loading | Ready | Recovering | Lost | Ended
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The event that all stages are open and passed their checks."""
+    """An event reporting that all stages are open and passed their checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeReceived:
-    """The event that a pipeline reported a step of its recovery, or None once all pipelines work again."""
+    """An event that carries a pipeline's recovery notice, or None once all pipelines work again."""
 
     notice: Notice | None
 
 
 @dataclass(frozen=True, slots=True)
 class CauseFound:
-    """The event that the true cause of a past or imminent loss became known."""
+    """An event reporting the true cause of a past or expected loss."""
 
     why: Reason
     now_s: float
@@ -74,14 +74,14 @@ class CauseFound:
 
 @dataclass(frozen=True, slots=True)
 class PipelinesLost:
-    """The event that no pipeline is left. `why` is the reason as far as the network shows it."""
+    """An event reporting that no pipeline remains. `why` is the reason as far as it can be seen from the network."""
 
     why: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The event that all memory is released."""
+    """An event reporting that all memory has been released."""
 
     now_s: float
 
@@ -90,7 +90,7 @@ Event = Opened | NoticeReceived | CauseFound | PipelinesLost | Closed
 
 
 def step(state: State, event: Event) -> State:
-    """Return the state after an event. An event that has no meaning in a state leaves it unchanged."""
+    """Return the state after an event. Events that do not apply to a state leave it unchanged."""
     match state, event:
         case Loading(), Opened():
             return Ready()

@@ -1,11 +1,13 @@
 """The recovery of a placement that fails during answers: reconnect, plan again, replay, wait or give up.
 
-`step` decides what comes next; app/inference/pipeline/recovery_loop.py runs its commands. The rules, which SAFETY.md
-6 explains, are in short: A broken connection is reopened within RECONNECT_S. If that fails, the layers are placed
-again and the recorded tokens are replayed. If memory is too short, the text is kept until the lost machine returns.
-An answer is recovered at most three times, and once more if the host can do without all other machines. Then it ends
-with a clear error. A failure that would only repeat itself (app/core/recovery/fault_table.py) ends the answer at
-once, with its own message.
+`step` makes the decisions, and app/inference/pipeline/recovery_loop.py runs the commands. SAFETY.md 6 explains the
+rules. In short: A broken connection is reopened within RECONNECT_S. If that fails, the layers are placed again and
+the
+recorded tokens are replayed. If memory is too short, the text is preserved until the lost machine returns. An answer
+is recovered at most three times, and once more if the host can do without all other machines. Then it ends with a
+clear error. A failure that would only repeat (app/core/recovery/fault_table.py) ends the answer immediately, with
+its
+own message.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ WAIT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The loss of a machine: which one, why, and when it was detected."""
+    """The loss of a machine: which machine, why, and when it was detected."""
 
     machine: str  # its id, or "" if no single machine is to blame
     name: str
@@ -49,7 +51,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """One recovery of one answer, as reported afterwards."""
+    """A completed recovery of one answer."""
 
     machine: str  # its name
     why: Reason
@@ -61,7 +63,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A message about a recovery, for people who are waiting for an answer."""
+    """A message about a recovery for people who are waiting for an answer."""
 
     state: str  # "reconnecting", "lost", "leaving", "rebuilding", "short", "continued"
     machine: str  # the name of the lost machine
@@ -97,7 +99,7 @@ class Rebuilding:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """The state in which no placement fits on the remaining machines. A machine that joins may change that."""
+    """The state in which no placement fits on the remaining machines. Another machine may change that by joining."""
 
     planned: Planning
     why: Reason
@@ -118,7 +120,7 @@ State = Steady | Planning | Rebuilding | Short | Over
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The event that a new placement was found."""
+    """An event that carries a new placement."""
 
     machines: tuple[str, ...]  # names of the machines that take over layers
     seconds: float  # time to load them
@@ -127,24 +129,24 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class PlanFailed:
-    """The event that no placement fits."""
+    """An event reporting that no placement fits."""
 
     why: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The event that all stages of the new placement are open."""
+    """An event reporting that all stages of the new placement are open."""
 
 
 @dataclass(frozen=True, slots=True)
 class HouseholdChanged:
-    """The event that the household may have changed since no placement fitted."""
+    """An event reporting that the household may have changed since no placement could be found."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitExpired:
-    """The event that the time limit for waiting has passed."""
+    """An event reporting that the maximum waiting time is over."""
 
 
 Event = Loss | Planned | PlanFailed | Built | HouseholdChanged | WaitExpired
@@ -161,12 +163,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """The command to load the layers that moved, and to begin a new epoch on the stages that stayed."""
+    """The command to load the layers that moved, and to begin a new epoch on the stages that did not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The command to wait for a change in the household, at most until `until_s`."""
+    """The command to wait until the household changes, but no longer than `until_s`."""
 
     until_s: float
 
@@ -230,7 +232,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Command, ...]]:
 def is_final(loss: Loss, before: Loss | None = None) -> bool:
     """Return whether another attempt would only fail in the same way.
 
-    before: the previous loss in the same answer, if no token has arrived since.
+    before: the previous loss during the same answer, if no token has arrived since.
     """
     if loss.is_shared:
         return False
@@ -250,27 +252,27 @@ def is_final(loss: Loss, before: Loss | None = None) -> bool:
 
 
 def bystander_loss(loss: Loss) -> Loss:
-    """Return the loss to record for answers that did not cause this final one. They start again from their text."""
+    """Return the loss to record for answers that did not cause this final loss. They restart from their text."""
     return Loss("", "", Reason(BYSTANDER), loss.at_s)
 
 
 def ended_in_step(loss: Loss) -> bool:
-    """Return whether a process ended during a step of which it is known which answers it contained."""
+    """Return whether a process ended during a step that is known to have contained certain answers."""
     return bool(loss.slots) and fault_table.cause_code(loss.why) in fault_table.ENDED_BY_A_STEP
 
 
 def may_be_model(loss: Loss) -> bool:
-    """Return whether the model may be the cause of the loss, given that it has not answered yet."""
+    """Return whether the model may have caused the loss, given that it has not produced an answer yet."""
     return ended_in_step(loss) or fault_table.classify(loss.why).fault in (Fault.MODEL, Fault.ENGINE)
 
 
 def ends_process_reason(loss: Loss) -> Reason:
-    """Return the reason that an answer is not computed again after it has ended too many processes."""
+    """Return the reason for abandoning an answer after it has ended too many processes."""
     return Reason("answer_ends_process", death_facts(loss.why, loss.name))
 
 
 def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
-    """Return the facts about the process that ended last. They include no remedy, since the message states its own."""
+    """Return the facts about the process that ended last, without a remedy because the message states one itself."""
     worker = why.facts.get("worker") or why.facts.get("machine") or name
     how = why.facts.get("how") or PROCESS_ENDS.get(fault_table.cause_code(why), Reason("end_vanished"))
     return {"times": MOST_DEATHS, "worker": worker, "how": how}
@@ -282,12 +284,12 @@ def lost_notice(loss: Loss) -> Notice:
 
 
 def reconnecting_notice(name: str) -> Notice:
-    """Return the notice that a machine is silent or its connection broke, and that it is being reconnected."""
+    """Return the notice that a machine is silent or was disconnected, and that this machine is trying to reconnect."""
     return Notice("reconnecting", name, Reason("recovery_reconnecting", {"machine": name}))
 
 
 def reconnected_notice(name: str, seconds: float) -> Notice:
-    """Return the notice that a machine responds again and has lost nothing."""
+    """Return the notice that a machine responds again and has lost no data."""
     facts: dict[str, Fact] = {"machine": name, "seconds": _rounded(seconds)}
     return Notice("continued", name, Reason("recovery_reconnected", facts), round(seconds, 1))
 
@@ -300,36 +302,36 @@ def continued_notice(recovered: Recovered) -> Notice:
 
 
 def leaving_notice(name: str, successors: Sequence[str], seconds: float) -> Notice:
-    """Return the notice that a machine is leaving, but computes until other machines have loaded its layers."""
+    """Return the notice that a machine is leaving but computes until other machines have loaded its layers."""
     facts: dict[str, Fact] = {"machine": name, "with": " and ".join(successors), "seconds": _rounded(max(1.0, seconds))}
     return Notice("leaving", name, Reason("recovery_leaving", facts), seconds)
 
 
 def shortage_reason(loss: Loss, shortage: Reason) -> Reason:
-    """Return the reason for waiting: the lost machine, or a lack of memory if no machine is to blame."""
+    """Return the reason for waiting, which is the lost machine, or a lack of memory if no machine is to blame."""
     if not loss.machine:
         return Reason("recovery_short_here", {"what": shortage})
     return Reason("recovery_short", {"machine": loss.name, "what": shortage})
 
 
 def wait_over_reason(short: Reason) -> Reason:
-    """Return the reason that an answer ends because the wait for a machine took too long."""
+    """Return the reason for ending an answer because the wait for a machine took too long."""
     return Reason("recovery_waited", {"what": short.facts["what"], "minutes": round(WAIT_S / 60)})
 
 
 def may_recover(times: int) -> bool:
-    """Return whether an answer that was recovered `times` times may be recovered once more."""
+    """Return whether an answer that has been recovered `times` times may be recovered again."""
     return times < MAX_RECOVERIES
 
 
 def too_often_reason(loss: Loss) -> Reason:
-    """Return the reason that an answer is not recovered once more."""
+    """Return the reason for not recovering an answer again."""
     return Reason("recovery_too_often", {"times": MAX_RECOVERIES, "why": loss.why})
 
 
 @dataclass(slots=True)
 class InterruptionRecord:
-    """The record of the interruptions of one answer and of its recoveries."""
+    """The record of one answer's interruptions and recoveries."""
 
     times: int = 0
     is_last_try: bool = False  # the last attempt uses the host alone, so no other machine is left to exclude
@@ -341,27 +343,26 @@ class InterruptionRecord:
 
     @property
     def is_suspected(self) -> bool:
-        """Return whether a process recently ended in one of its steps.
+        """Return whether a process recently ended during a step of this answer.
 
         Such an answer is computed alone, so that another death would be conclusive.
         """
         return bool(self.deaths)
 
     def record_death(self, loss: Loss, is_special: bool) -> None:
-        """Record that a process ended in a step of this answer.
+        """Record that a process ended during a step of this answer.
 
-        is_special: the step computed more than a plain answer needs. Otherwise, a process that merely vanished or
-        hung is no evidence against the answer.
+        is_special: whether the step computed more than a plain answer needs. Otherwise, a process that merely
+        vanished or hung is no evidence against the answer.
         """
         if is_special or fault_table.classify(loss.why).fault is not Fault.MACHINE:
             self.deaths.append(loss.machine)
             self.calm = 0
 
     def is_cause(self, loss: Loss) -> bool:
-        """Return whether this answer is to blame for the loss of a process that ended in a step of this answer alone.
+        """Return whether this answer is to blame for the loss of a process that was computing it alone.
 
-        If all its deaths occurred on one other machine, that machine is excluded first, because it may be the
-        cause.
+        If all its deaths occurred on one other machine, that machine is excluded first because it may be the cause.
         """
         if len(self.deaths) < MOST_DEATHS:
             return False
@@ -375,7 +376,7 @@ class InterruptionRecord:
         self.deaths.clear()
 
     def count_token(self) -> None:
-        """Record a token. After enough of them, the answer is no longer suspected."""
+        """Record a token. After enough tokens, the answer is no longer suspected."""
         self.calm += bool(self.deaths)
         if self.calm >= CALM_TOKENS:
             self.deaths.clear()
@@ -383,7 +384,7 @@ class InterruptionRecord:
     def record_loss(self, loss: Loss, *, alone: bool = False) -> bool:
         """Record a loss. Return whether the answer may be recovered.
 
-        alone: the host computes everything from now on.
+        alone: whether the host computes everything from now on.
         """
         if loss.why.code == BYSTANDER:  # another request caused it, so it does not count
             self.loss = self.loss or loss
@@ -397,14 +398,14 @@ class InterruptionRecord:
         return True
 
     def record_notice(self, notice: Notice) -> None:
-        """Record which machines take over, according to a notice."""
+        """Record the machines that take over according to a notice."""
         facts = notice.reason.facts
         successors = str(facts.get("with") or facts.get("to") or "")
         if successors or notice.state == "lost":
             self.others = successors
 
     def record_recovery(self, now_s: float) -> Recovered | None:
-        """Record the next token. Return the recovery that it completed, or None if there was no interruption."""
+        """Record the next token. Return the recovery that it completes, or None if the answer was not interrupted."""
         loss, self.loss = self.loss, None
         if loss is None:
             return None
@@ -448,7 +449,7 @@ def _short(loss: Loss, why: Reason) -> Notice:
 
 
 def _rounded(seconds: float) -> float:
-    """Return seconds rounded to the digits that people care about: 0.4, 3, 48."""
+    """Return seconds rounded to a precision that people care about, such as 0.4, 3 or 48."""
     return round(seconds, 1) if seconds < 2 else round(seconds)
 
 
@@ -472,7 +473,7 @@ class RecentFailures:
         self._at_s: dict[str, list[float]] = {}
 
     def note(self, loss: Loss) -> None:
-        """Record that a machine was lost while it computed, or that it ended an answer."""
+        """Record that a machine was lost while computing, or that its failure ended an answer."""
         if not loss.machine or loss.leaves or fault_table.classify(loss.why).fault in _NOT_COUNTED:
             return
         times = self._at_s.pop(loss.machine, [])
@@ -481,17 +482,17 @@ class RecentFailures:
             del self._at_s[next(iter(self._at_s))]
 
     def forgive(self, machines: Iterable[str]) -> None:
-        """Forget the last failure of each of these machines, because an answer that has ended was to blame."""
+        """Forget the latest failure of each of these machines, because an answer that has ended was to blame."""
         for machine in machines:
             if times := self._at_s.get(machine):
                 times.pop()
 
     def forget(self) -> None:
-        """Forget all failures. A person who places a model gives every machine another chance."""
+        """Forget all failures. Every machine gets another chance when a person loads a model."""
         self._at_s.clear()
 
     def left_out(self) -> frozenset[str]:
-        """Return the machines that failed so often that the next placement avoids them if possible."""
+        """Return the machines that failed so often that the next placement should avoid them."""
         since_s = self._clock() - REMEMBERED_S
         return frozenset(
             machine for machine, times in self._at_s.items() if len(times) >= MOST_FAILURES and times[0] > since_s

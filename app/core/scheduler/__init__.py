@@ -1,1 +1,2 @@
-"""The decisions about what to compute next: micro-batches, admission of requests, speculation, and replicas."""
+"""The decisions about what to compute next: micro-batches, admission of requests, speculation, and routing to
+replicas."""

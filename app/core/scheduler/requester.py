@@ -13,7 +13,7 @@ RequesterKind = Literal["owner", "program", "guest", "machine"]
 class Requester:
     """The requester of an answer: the owner of this machine, a program, a guest, or another machine of the household.
 
-    `name` is the name of the program's key (empty if it needs none) or of the machine.
+    `name` is the name of the machine or of the program's key. It is empty for a program that needs no key.
     """
 
     kind: RequesterKind

@@ -1,8 +1,8 @@
-"""Routing of requests to replicas: each goes to the replica that is expected to finish it first.
+"""The routing of requests to replicas. Each request goes to the replica that is expected to finish it first.
 
 A replica computes prompts row by row. It computes each decode step for all its answers together, which takes longer
-the more answers there are. A replica need not read the part of a chat that it already holds, so a chat returns to
-its replica unless waiting there takes longer than reading the chat elsewhere.
+the more answers there are. A replica does not read the part of a chat that is already in its cache, so a chat
+returns to its replica unless waiting there takes longer than reading the chat elsewhere.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Pace:
     seen: int = COLD_STEPS  # number of steps measured
 
     def round_s(self, answers: float) -> float:
-        """Return the seconds of a step that computes one token for each of this many answers."""
+        """Return the seconds for a step that computes one token for each of this many answers."""
         return self.step_s * (1 + self.crowd * max(0.0, answers - 1))
 
 
@@ -38,7 +38,7 @@ UNKNOWN_PACE = Pace(0.005, 0.05)  # used before the first measurement, so that u
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """The current state of a replica, from the point of view of one request."""
+    """The current state of a replica with regard to one request."""
 
     pace: Pace | None
     is_open: bool  # whether it serves requests: it is neither lost nor being released or rebuilt
@@ -53,8 +53,8 @@ class ReplicaState:
 def updated_pace(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wait_s: float = 0.0) -> Pace | None:
     """Return the pace after one more step with this many rows.
 
-    wait_s: how long the step waited for others. While only the fastest step counts, this wait is included.
-    Otherwise, the later of two steps whose results arrive together would seem to have taken no time.
+    wait_s: how long the step waited for other steps. While only the fastest step counts, this wait is included.
+    Otherwise, if the results of two steps arrive together, the second step would seem to have taken no time.
     """
     known = pace or UNKNOWN_PACE
     if pace is None or pace.seen < COLD_STEPS:
@@ -75,8 +75,10 @@ def updated_pace(pace: Pace | None, busy_s: float, rows: int, prefill: bool, wai
 
 
 def pace_of(stages: Sequence[Pace | None]) -> Pace | None:
-    """Return the pace of a pipeline. A token passes through all stages, and the slowest stage limits the reading of
-    prompts."""
+    """Return the pace of a pipeline.
+
+    A token passes through all stages, but the slowest stage alone limits how fast prompts are read.
+    """
     known = [stage for stage in stages if stage is not None]
     if not known or len(known) < len(stages):
         return None

@@ -1,8 +1,8 @@
 """The scheduler, which decides what the next micro-batch contains and when a waiting request gets a slot.
 
 A pipeline of N machines reads prompts fastest with N + 1 micro-batches in flight: one on each machine and one
-queued at the slowest. Answers in their decode phase are divided into N groups, so that every machine has one to
-compute. Prompts fill the rest of each micro-batch.
+queued at the slowest. Answers in their decode phase are divided into N groups, so every machine has a group to
+compute. Prompts fill the remaining rows of each micro-batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_OVERTAKEN = 4  # how often later requests may overtake the oldest one
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The capacity of a pipeline. `machines` is the number of machines that compute at the same time."""
+    """The capacity of a pipeline. `machines` is the number of machines that compute concurrently."""
 
     slots: int
     kv_cells: int  # positions in the cache that all slots share
@@ -40,34 +40,34 @@ class Limits:
 
 
 class Row(Protocol):
-    """A running sequence as the scheduler sees it."""
+    """A running sequence, as seen by the scheduler."""
 
     @property
     def slot(self) -> int: ...
     @property
     def entered(self) -> int:
-        """Return the number of positions in the KV cache or on their way there."""
+        """Return the number of positions that are in the KV cache or in flight to it."""
         ...
 
     @property
     def known(self) -> int:
-        """Return the number of positions whose token id is known."""
+        """Return the number of positions whose token ids are known."""
         ...
 
     @property
     def until(self) -> int:
-        """Return the position at which its next chunk must end at the latest, usually `known`."""
+        """Return the position beyond which the next chunk must not extend, usually `known`."""
         ...
 
     @property
     def since(self) -> int:
-        """Return the number of the micro-batch that it entered last, or of the first one after its admission."""
+        """Return the number of the last micro-batch that contained this sequence, or of the first one after its
+        admission."""
         ...
 
     @property
     def is_apart(self) -> bool:
-        """Return whether it shares no micro-batch with other sequences, so that it alone is to blame if a process ends
-        in its step."""
+        """Return whether it is computed alone, so that only it can be blamed if a process ends during its step."""
         ...
 
 
@@ -82,7 +82,8 @@ class Batch:
 def chunk_size(pending: int, chunk_rows: int) -> int:
     """Return the number of rows in the next chunk.
 
-    There are as few chunks as possible, of nearly equal size. All but the last consist of whole blocks.
+    The number of chunks is as small as possible, and their sizes are nearly equal. All but the last consist of
+    whole blocks.
     """
     n_chunks = -(-pending // chunk_rows)
     n_blocks = -(-pending // (n_chunks * BLOCK_ROWS))
@@ -90,7 +91,7 @@ def chunk_size(pending: int, chunk_rows: int) -> int:
 
 
 def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...]:
-    """Return the sizes of the chunks in which a prompt enters an otherwise idle pipeline."""
+    """Return the sizes of the chunks in which an otherwise idle pipeline reads a prompt."""
     sizes = []
     while n_tokens:
         sizes.append(chunk_size(n_tokens, chunk_rows))
@@ -99,14 +100,14 @@ def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...
 
 
 def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int) -> Batch | None:
-    """Choose the segments of micro-batch `number`, or return None while nothing is ready.
+    """Choose the segments of micro-batch `number`, or return None if nothing is ready.
 
-    A sequence that is computed apart competes with the group of all other sequences; whichever has waited longest
+    A sequence that is computed apart competes with the group of all other sequences. Whichever has waited longest
     is chosen.
 
     rows: the running sequences that may compute now. under_way: the number of micro-batches in flight. While any
-    answer is in its decode phase, there is no additional micro-batch. It would break up the groups of answers into
-    more and smaller ones, and each token would queue behind one more prompt chunk.
+    answer is in its decode phase, there is no additional micro-batch. It would split the answers into smaller
+    groups, and each token would queue behind one more prompt chunk.
     """
     apart = [row for row in rows if row.is_apart and row.known > row.entered]
     if not apart:
@@ -152,15 +153,17 @@ def _shared(rows: Sequence[Row], limits: Limits, under_way: int, number: int) ->
 
 
 def has_spare_machine(rows: Collection[Row], limits: Limits, under_way: int) -> bool:
-    """Return whether a machine is idle although all known tokens are in flight, so that it may compute a guessed
-    token."""
+    """Return whether a machine is idle although all known tokens are in flight.
+
+    Such a machine may compute a guessed token.
+    """
     idle = under_way < limits.machines and len(rows) < limits.machines
     return idle and all(row.entered >= row.known for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
 class IdleSlot:
-    """A slot that no request uses, and the tokens still in its KV cache."""
+    """A slot that no request uses, and the tokens that remain in its KV cache."""
 
     slot: int
     used_at: int  # a counter of releases; the slot with the lowest value is evicted first
@@ -183,12 +186,12 @@ class WaitingRequest(CacheQuery, Protocol):
 
     @property
     def cells(self) -> int:
-        """Return the maximum number of positions that it may occupy: its prompt and its longest answer."""
+        """Return the maximum number of positions that the request may need for its prompt and its longest answer."""
         ...
 
     @property
     def has_priority(self) -> bool:
-        """Return whether it takes precedence over other requests, as the owner's own requests do."""
+        """Return whether the request takes precedence over other requests, as the owner's own requests do."""
         ...
 
     overtaken: int
@@ -196,8 +199,10 @@ class WaitingRequest(CacheQuery, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The decision to give `slot` to the waiting request at `index`, which reuses its first `keep` positions. The
-    slots in `evicted` are emptied."""
+    """The decision to give `slot` to the waiting request at `index`, which reuses its first `keep` positions.
+
+    The slots in `evicted` are emptied.
+    """
 
     index: int
     slot: int
@@ -250,9 +255,9 @@ def reusable_positions(request: CacheQuery, idle: Sequence[IdleSlot]) -> int:
 
 
 def _best_slot(request: CacheQuery, idle: Sequence[IdleSlot]) -> tuple[IdleSlot, int]:
-    """Return the idle slot to use and the number of its positions to keep.
+    """Return the idle slot to use and the number of its positions to reuse.
 
-    The slot with the longest shared prefix is preferred, then an empty one, then the least recently used.
+    The slot with the longest shared prefix is preferred, then an empty slot, then the least recently used.
     """
     best, keep = min(idle, key=lambda slot: (len(slot.ids) > 0, slot.used_at)), 0
     if request.conversation is None:
@@ -290,7 +295,10 @@ NEWEST = 0.2  # the weight of the latest request in the usual duration
 
 @dataclass(frozen=True, slots=True)
 class QueuedRequest:
-    """A request that waits for a slot. `place` is 1 for the next one. `seconds` is None until an answer has ended."""
+    """A request that is waiting for a slot.
+
+    `place` is 1 for the next request. `seconds` is None until an answer has ended.
+    """
 
     conversation: str | None
     place: int
@@ -305,20 +313,20 @@ class UsualDuration:
     is_known: bool = False
 
     def record(self, seconds: float) -> None:
-        """Learn from the duration of a request that has ended."""
+        """Update the usual duration with that of a completed request."""
         part = NEWEST if self.is_known else 1.0
         self.seconds += part * (seconds - self.seconds)
         self.is_known = True
 
     def wait(self, n_before: int, slots: int) -> int:
-        """Return the expected wait behind `n_before` requests, in whole seconds, at least one."""
+        """Return the expected wait behind `n_before` requests, in whole seconds and at least one."""
         return max(1, math.ceil(self.seconds * n_before / slots))
 
 
 def queue_place(waiting: Sequence[WaitingRequest], has_priority: bool) -> int:
     """Return the index at which a new request enters the queue, and count it as overtaking the requests behind it.
 
-    A request with precedence overtakes each of the others at most MAX_OVERTAKEN times.
+    A request with precedence may overtake each of the others at most MAX_OVERTAKEN times.
     """
     place = len(waiting)
     while has_priority and place and not waiting[place - 1].has_priority:
@@ -335,9 +343,9 @@ def queued_requests(
 ) -> tuple[QueuedRequest, ...]:
     """Return the waiting requests in order. `waiting` lists their conversations.
 
-    elapsed_s: how long each running request has run. A slot is expected to become free when its request has taken
-    the usual time. A request that takes longer may end at any moment; it is expected to take as long again as it is
-    overdue.
+    elapsed_s: how long each running request has been running. A slot is expected to become free when its request
+    has taken the usual time. An overdue request may end at any moment. It is expected to take as much longer as it
+    is already overdue.
     """
     if not usual.is_known:
         return tuple(QueuedRequest(conversation, place, None) for place, conversation in enumerate(waiting, 1))

@@ -1,8 +1,9 @@
-"""Speculation: the token that may come next, looked up in earlier text, and whether computing it early pays off.
+"""Speculation, which looks up the likely next token in earlier text and decides whether to compute it early.
 
-While machines wait for each other over a single answer, one of them may compute the next position with a guessed
-token. A text that repeats itself or its prompt is easy to guess; other text is not. So an answer scores the guesses
-that it would have made, which costs nothing, and a pipeline measures the time that right and wrong guesses take.
+While machines wait for each other to compute a single answer, one of them may compute the next position with a
+guessed token. Guesses are often right only if a text repeats itself or its prompt. Each answer therefore scores the
+guesses that it would have made, which costs nothing, and the pipeline measures the time that right and wrong
+guesses take.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FADE = 0.96  # the decay of a guess's weight with each later guess, so that abou
 
 @dataclass(frozen=True, slots=True)
 class TokenMatch:
-    """A token that may come next, and how many preceding tokens match."""
+    """A likely next token, and how many tokens before it match."""
 
     token: int
     n_alike: int
@@ -36,14 +37,14 @@ class TokenMatch:
 
 
 class Lookup:
-    """An index of the latest position of each short run of tokens in a text. It shows which token may follow now."""
+    """An index of the latest position of each short run of tokens in a text, used to predict the next token."""
 
     def __init__(self) -> None:
         self._places: dict[bytes, int] = {}  # maps a run of tokens to the position after it
         self._read = 1  # positions below this are indexed
 
     def read(self, tokens: array[int]) -> None:
-        """Index the new tokens. A long text is indexed in parts, one per call."""
+        """Index the new tokens. If there are many, several calls index them in parts."""
         end = min(len(tokens), self._read + READ_AT_ONCE)
         for position in range(self._read, end):
             for n in RUNS:
@@ -52,7 +53,8 @@ class Lookup:
         self._read = max(end, self._read)
 
     def find(self, tokens: array[int], pending: Sequence[int] = ()) -> TokenMatch | None:
-        """Return the token that may follow `tokens` and `pending`, which are guesses themselves, or None."""
+        """Return the token likely to follow `tokens` and `pending`, or None. The `pending` tokens are guesses
+        themselves."""
         tail = tokens[-MOST_ALIKE:] + array("i", pending)
         for n in RUNS:
             if n <= len(tail) and (place := self._places.get(tail[-n:].tobytes())):
@@ -70,7 +72,7 @@ def _alike(tokens: array[int], place: int, tail: array[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The record of an answer's guesses by grade, in which older guesses count less."""
+    """The record of an answer's guesses by grade. Older guesses count less."""
 
     right: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
     made: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
@@ -82,7 +84,7 @@ class Score:
         return right / (self.made[grade] + FIRST_WEIGHT)
 
     def after(self, guess: TokenMatch, token: int) -> Score:
-        """Return the score after the actual token has become known."""
+        """Return the score after the actual token is known."""
         grade = guess.grade
         return Score(_faded(self.right, grade, float(guess.token == token)), _faded(self.made, grade, 1.0))
 
@@ -92,7 +94,7 @@ def _faded(counts: tuple[float, ...], grade: int, more: float) -> tuple[float, .
 
 
 class TokenOrigin(Enum):
-    """The role of speculation in producing a token."""
+    """The part that speculation played in producing a token."""
 
     PLAIN = auto()  # nothing was guessed
     OPENED = auto()  # the token after it was guessed while it was computed
@@ -116,9 +118,9 @@ LEAST_GAIN = 0.01  # the minimum expected gain of a guess, as a fraction of a pl
 class SpeculationGain:
     """The measured time per token in a pipeline with one answer. `shares` compare other tokens with plain ones.
 
-    The shares start with the values of two equal machines and follow the measurements. The time of a plain token
-    includes computing the next position on the first run, in one trip with the last run; that of any other token
-    does not. `first_s`, the time of a position on the first run as measured with a guess, makes them comparable.
+    The shares start with values for two equal machines and are updated by measurements. Only the time of a plain
+    token includes computing the next position on the first run, in one trip with the last run. `first_s`, the time
+    of a position on the first run as measured with a guess, makes the times comparable.
     """
 
     first_s: float = 0.0
@@ -147,7 +149,7 @@ class SpeculationGain:
         return replace(self, first_s=first_s)
 
     def pays(self, chance: float) -> bool:
-        """Return whether a guess that is right with probability `chance` is expected to speed up the answer."""
+        """Return whether a guess that is right with probability `chance` is likely to speed up the answer."""
         if self.n_plain < LEAST_PLAIN or chance < LEAST_CHANCE:
             return False
         gain = 1 - self.shares[TokenOrigin.RIGHT]

@@ -1,1 +1,1 @@
-"""Tool calls and reasoning: parsing them from a model's output, and writing calls into its prompts."""
+"""Tool calls and reasoning: how they are parsed from a model's output, and how calls are written into its prompts."""

@@ -17,8 +17,10 @@ PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}  # templates wri
 
 @dataclass(frozen=True, slots=True)
 class AcceptedValues:
-    """The values that a schema accepts: their types, and the strings of an enum. `free`: any other string is accepted
-    too."""
+    """The values that a schema accepts: their types, and the strings of an enum.
+
+    free: whether any other string is accepted too.
+    """
 
     kinds: frozenset[str]
     texts: frozenset[str] = frozenset()
@@ -29,7 +31,7 @@ ANY, NOTHING = AcceptedValues(JSON_TYPES), AcceptedValues(frozenset(), free=Fals
 
 
 def accepted_values(schema: object, root: object) -> AcceptedValues:
-    """Return the values that a schema accepts. Its references are resolved within `root`."""
+    """Return the values that a schema accepts. References are resolved within `root`."""
     accepted = _accepted_values(schema, root, MAX_STEPS, set())
     return ANY if accepted == NOTHING else accepted
 
@@ -37,8 +39,8 @@ def accepted_values(schema: object, root: object) -> AcceptedValues:
 def _accepted_values(schema: object, root: object, steps: int, seen: set[str]) -> AcceptedValues:
     """Return the values that a schema accepts.
 
-    seen: the references that were already followed, whose values are already counted. Without this, schemas that
-    refer to each other would be followed almost forever.
+    seen: the references that were already followed and whose values are already included. Without it, schemas that
+    refer to each other would take an almost unlimited time.
     """
     if not isinstance(schema, Mapping) or steps == 0:
         return ANY
@@ -73,7 +75,7 @@ def _either(several: Iterable[AcceptedValues]) -> AcceptedValues:
 
 
 def parse_argument(text: str, accepted: AcceptedValues) -> Any:
-    """Return the value that a model means by this text, or the text itself if that value is not accepted."""
+    """Return the value that this text stands for, or the text itself if that value is not accepted."""
     if text in accepted.texts or (accepted.kinds == {"string"} and accepted.free):
         return text
     bare = text.strip()
@@ -107,7 +109,7 @@ CHARACTER_CODE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{
 
 
 class TextEnded(Exception):
-    """The end of the text before the end of a value."""
+    """An unexpected end of the text within a value."""
 
 
 class Literals:
@@ -117,8 +119,10 @@ class Literals:
         self.text, self.at = text, at
 
     def pairs(self, marker: str, end: str, into: dict[str, Any], depth: int = 0) -> None:
-        """Parse comma-separated pairs of key, `marker` and value up to `end`, and add them to `into`. Raises TextEnded,
-        ValueError."""
+        """Parse comma-separated pairs of key, `marker` and value up to `end`, and add them to `into`.
+
+        Raises TextEnded or ValueError.
+        """
         while not self.accept(end):
             if into:
                 self.expect(",")
@@ -129,7 +133,7 @@ class Literals:
             into[key] = self.value(depth)
 
     def value(self, depth: int = 0) -> Any:
-        """Return the next value. Raises TextEnded, ValueError."""
+        """Parse and return the next value. Raises TextEnded or ValueError."""
         if depth > MAX_DEPTH:
             raise ValueError("it is nested too deeply")
         if self.accept(GEMMA_QUOTE):
@@ -146,8 +150,10 @@ class Literals:
         return self._word()
 
     def accept(self, marker: str) -> bool:
-        """Consume the marker if it comes next, after any whitespace, and return whether it did. Raises TextEnded if it
-        may still come."""
+        """Consume the marker if it comes next, after any whitespace. Return whether it did.
+
+        Raises TextEnded if the text ends before this is certain.
+        """
         self._blanks()
         rest = self.text[self.at : self.at + len(marker)]
         if rest == marker:
@@ -158,7 +164,7 @@ class Literals:
         return False
 
     def expect(self, marker: str) -> None:
-        """Consume the marker like `accept`. Raises ValueError if something else comes next."""
+        """Consume the marker like `accept`, or raise ValueError if something else comes next."""
         if not self.accept(marker):
             raise ValueError(f"{marker} is missing")
 

@@ -1,7 +1,7 @@
 """The events of a tool call in a model's output, and a cursor over the output while it grows.
 
-A parser receives the output from the first marker on. It pauses wherever more text might change the result, and
-continues from there when more arrives, so a long call is not parsed again from its beginning for each token.
+A parser receives the output from the first marker on. It pauses whenever more text might change the result, and
+continues there when more text arrives. A long call is therefore not parsed from its beginning for each token.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ ParserSteps = Generator[None, None, T]  # yields whenever it needs more text
 class Call:
     """A tool call. `arguments` is the text of a JSON object.
 
-    half: the model's own text if the call was cut off, otherwise "". The arguments of such a call are only the
-    beginning of an object.
+    half: the model's own text if the call was cut off, otherwise "". The arguments of such a call are incomplete.
     """
 
     name: str
@@ -35,7 +34,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """The beginning of a call whose arguments follow in pieces."""
+    """An event reporting that a call has begun. Its arguments follow in pieces."""
 
     name: str
 
@@ -51,7 +50,7 @@ CallEvent = Call | CallStarted | ArgumentPiece
 
 
 class ReadResult(NamedTuple):
-    """The result of parsing a text: plain text, calls, and the text that remains."""
+    """The result of parsing a text: plain text, calls, and the text that was not parsed."""
 
     plain: str
     calls: list[Call]
@@ -63,18 +62,18 @@ class CutShort(Exception):
 
 
 class NotACall(Exception):
-    """A text that turned out not to be a call."""
+    """Text that turned out not to be a call."""
 
 
 class Cursor:
-    """A position in a text that grows while it is parsed. `at_end` is True once no more text will come."""
+    """A position in a text that grows while it is being parsed. `at_end` is True once the text is complete."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.at_end = text, 0, False
         self.events = list[CallStarted | ArgumentPiece]()  # events of the current call that have not been reported yet
 
     def start_call(self, name: str) -> None:
-        """Report that a call of this tool has certainly begun."""
+        """Report that a call of this tool has definitely begun."""
         self.events.append(CallStarted(name))
 
     def add_piece(self, text: str) -> None:
@@ -98,7 +97,7 @@ class Cursor:
             yield
 
     def accept(self, marker: str) -> ParserSteps[bool]:
-        """Consume the marker if it comes next, and return whether it did. Raises CutShort."""
+        """Consume the marker if it comes next. Return whether it did. Raises CutShort."""
         while True:
             if self.text.startswith(marker, self.at):
                 self.at += len(marker)
@@ -108,7 +107,8 @@ class Cursor:
             yield from self.wait()
 
     def read_until(self, marker: str) -> ParserSteps[str]:
-        """Return the text before the next occurrence of the marker, and consume both. Raises CutShort."""
+        """Return the text before the next occurrence of the marker. Consumes the text and the marker. Raises CutShort.
+        """
         seen = self.at
         while (end := self.text.find(marker, seen)) < 0:
             seen = max(self.at, len(self.text) - len(marker) + 1)
@@ -128,9 +128,9 @@ class Cursor:
     ) -> ParserSteps[str]:
         """Return the text up to `end`, like `read_until`. Raises CutShort.
 
-        then: the markers that may follow `end`; an `end` before anything else is part of the value. report: receives
-        the position up to which the text certainly is part of the value. is_json: an `end` within quotes is part of
-        the value too.
+        then: the markers that may follow `end`. If anything else follows, `end` is part of the value. report:
+        receives the position up to which the text is certainly part of the value. is_json: whether an `end` within
+        quotes is also part of the value.
         """
         start, first, ends = self.at, 0, 0
         while True:

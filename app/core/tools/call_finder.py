@@ -1,4 +1,4 @@
-"""Detection of tool calls in a model's output, in the format that its chat template shows."""
+"""The detection of tool calls in a model's output, in the format detected from its chat template."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ from backends.contract import CallFormat, CallSyntax
 
 
 def truncated_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
-    """Return the calls in a text that begins with a call marker and was cut off: the complete ones, then the
-    incomplete one.
+    """Return the calls in a text that begins with a call marker and was cut off.
 
-    The incomplete call is omitted if it is not clear which tool it calls.
+    The complete calls come first, then the incomplete one. It is omitted if it is not clear which tool it calls.
     """
     markers = markers_of(form)
     try:
@@ -65,9 +64,9 @@ def truncated_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
 
 
 def _half(name: object, arguments: object, text: str, tools: Tools) -> Call:
-    """Return a call with incomplete arguments. Their closing brace is missing, so that nobody takes them for complete.
+    """Return a call with incomplete arguments. Raises ValueError.
 
-    Raises ValueError.
+    The closing brace is omitted, so the arguments cannot be mistaken for complete ones.
     """
     if not isinstance(name, str) or name not in tools or not isinstance(arguments, dict):
         raise ValueError("no tool is called")
@@ -75,7 +74,7 @@ def _half(name: object, arguments: object, text: str, tools: Tools) -> Call:
 
 
 def _json(form: CallFormat, text: str, tools: Tools) -> list[Call]:
-    """Parse `{"name": …, "arguments": {…` or several such objects, after a marker or a bracket. Raises ValueError."""
+    """Parse one or more objects like `{"name": …, "arguments": {…`, after a marker or a bracket. Raises ValueError."""
     calls, at = list[Call](), max(0, text.find("{"))
     while True:
         while at < len(text) and text[at] in SEPARATORS:
@@ -142,11 +141,11 @@ NEWER_MISTRAL = CallFormat(CallSyntax.NAMED, lead=MISTRAL, named="[ARGS]")
 
 
 class CallFinder:
-    """A parser that separates a model's output into text and calls. A call of an unknown tool remains text.
+    """A parser that separates a model's output into text and calls. A call of an unknown tool is treated as text.
 
-    in_pieces: once the name of a call has arrived, the certain part of its arguments is reported as it arrives: a
-    CallStarted, then ArgumentPieces, then the Call. If it turns out not to be a call, it is reported as one that
-    was cut off.
+    in_pieces: whether to report the arguments of a call as they arrive, once its name is known. The events are a
+    CallStarted, then several of ArgumentPiece, then the Call. If it turns out not to be a call, it is reported as
+    one that was cut off.
     """
 
     def __init__(self, form: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
@@ -183,7 +182,7 @@ class CallFinder:
     def flush(self, *, is_cut: bool = False) -> tuple[str, list[CallEvent]]:
         """Return the remaining text and events when the answer ends.
 
-        is_cut: the answer ended because it reached its maximum length, possibly within a call.
+        is_cut: whether the answer reached its maximum length, possibly within a call.
         """
         text, events = "", list[CallEvent]()
         self._held += self._opening("", at_end=True) if self._first is not None else ""
@@ -205,8 +204,10 @@ class CallFinder:
         return text + rest, events
 
     def _opening(self, text: str, *, at_end: bool = False) -> str:
-        """Return the beginning of an answer, restoring its first marker if that was at least partly written by the
-        prompt."""
+        """Return the beginning of an answer.
+
+        If the prompt already contained part of its first marker, that part is restored.
+        """
         first, marker = (self._first or "") + text, self._format.answer_marker
         if marker.startswith(first) and len(first) < len(marker) and not at_end:
             self._first = first
@@ -248,7 +249,7 @@ class CallFinder:
                 self._scanner = JsonCallScanner(at, self._tools, self._format)
 
     def _read_on(self, reading: ParserSteps[ReadResult], events: list[CallEvent], *, at_end: bool) -> ReadResult | None:
-        """Continue parsing. Return the result, or None while the parser waits for more text."""
+        """Continue parsing. Return the result, or None if the parser needs more text."""
         cursor = self._cursor
         cursor.text, cursor.at_end, marked = self._held, at_end, None
         try:
@@ -280,8 +281,10 @@ class CallFinder:
         return list(events)
 
     def _finished(self, calls: Sequence[Call]) -> list[CallEvent]:
-        """Return the calls that were not reported yet. A call reported in pieces gets the arguments that its pieces
-        add up to."""
+        """Return the calls that were not reported yet.
+
+        The arguments of a call that was reported in pieces are the sum of these pieces.
+        """
         left = list[CallEvent](calls[self._n_reported :])
         if self._name is not None and left and isinstance(first := left[0], Call):
             arguments = "".join(self._pieces)
@@ -296,7 +299,7 @@ class CallFinder:
         return call
 
     def _to_the_end(self) -> str:
-        """Return the text before calls that fill the rest of the answer, as those of Mistral and Llama do."""
+        """Return the text before calls that continue to the end of the answer, as those of Mistral and Llama do."""
         if self._inside:
             return ""
         start = self._start()
@@ -333,7 +336,7 @@ class CallFinder:
         return min((at for marker in self._markers if (at := self._held.find(marker)) >= 0), default=-1)
 
     def _sure(self) -> str:
-        """Return all text except trailing whitespace and a possible beginning of a marker."""
+        """Return all text except trailing whitespace and anything that may be the beginning of a marker."""
         kept = marker_start_length(self._held, self._markers)
         sure = self._held[: len(self._held) - kept].rstrip()
         self._held = self._held[len(sure) :]
@@ -341,7 +344,7 @@ class CallFinder:
         return sure
 
     def _ending(self) -> int:
-        """Return how many characters at the end of the text may be the beginning of an end marker."""
+        """Return how many trailing characters may be the beginning of an end marker."""
         markers = self._of_format
         after = (tokens[0] for tokens, _ in markers.keyed)
         return marker_start_length(

@@ -1,4 +1,4 @@
-"""Grammars that force tool calls in the form of a model's family, or allow JSON of a schema as an alternative."""
+"""Grammars that force a model to write tool calls in its own format, optionally with JSON as an alternative."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ MAX_DEPTH = 8  # maximum nesting of elements
 
 
 def calls_grammar(form: CallFormat, tools: Tools, many: bool, schema: object = None) -> str:
-    """Return the grammar of calls of these tools or, if `schema` is given, of either calls or JSON of that schema.
+    """Return the grammar for calls of these tools or, if `schema` is given, for either calls or JSON of that schema.
 
-    tools: maps each name to the schema of its arguments, or None for any arguments. Raises BadInput.
+    tools: maps each name to the schema of its arguments, or to None for any arguments. Raises BadInput.
     """
     rules = Rules()
     call = _any_call(form, tools, rules)
@@ -63,9 +63,9 @@ def _any_call(form: CallFormat, tools: Tools, rules: Rules) -> str:
 
 
 def calls_or_json(form: CallFormat, tools: Tools, many: bool, schema: object) -> str:
-    """Return the grammar of either calls of these tools or JSON of this schema.
+    """Return the grammar for either calls of these tools or JSON of this schema.
 
-    If no grammar can guarantee the schema of a tool, the tool accepts any arguments, since no call is required.
+    If no grammar can guarantee a tool's schema, the tool accepts any arguments, because the model need not call it.
     Raises BadInput only for `schema`.
     """
     alone = json_grammar(schema)
@@ -85,7 +85,7 @@ def _can_be_kept(form: CallFormat, schema: object) -> bool:
 
 
 def _call(form: CallFormat, name: str, schema: object, rules: Rules) -> str:
-    """Return the expression for one call of a tool, with its markers."""
+    """Return the expression for one call of a tool, including its markers."""
     written_name = json.dumps(name, ensure_ascii=False)[1:-1] if form.payload is CallSyntax.OBJECTS else name
     match form.payload:
         case CallSyntax.OBJECTS | CallSyntax.NAMED:
@@ -147,8 +147,10 @@ def _listed(rules: Rules, schema: object, marker: str, *, python: bool) -> str:
 
 
 def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
-    """Return the expression for these parts in order, separated by commas. Only parts that are not required may be
-    missing."""
+    """Return the expression for these parts in order, separated by commas.
+
+    Only optional parts may be omitted.
+    """
     behind = ""  # the expression after a part that has been written
     first = ""  # the expression while no part has been written
     for text, is_required in reversed(parts):
@@ -162,7 +164,7 @@ def _parted(rules: Rules, parts: Sequence[tuple[str, bool]], comma: str) -> str:
 
 
 def _loose(rules: Rules, schema: object, root: object, *, python: bool) -> str:
-    """Return the expression for a value as JSON, with strings between Gemma's own quotes."""
+    """Return the expression for a value in JSON, but with Gemma's own quotes around strings."""
     as_json = rules.add(schema, root)
     accepted = accepted_values(schema, root)
     if python or not (accepted.free or accepted.texts):
@@ -192,8 +194,10 @@ def _properties_as_elements(rules: Rules, schema: object, root: object, form: Ca
 
 
 def _element(rules: Rules, key: str, schema: object, root: object, form: CallFormat, depth: int) -> str:
-    """Return the expression for an element with its tags. Lists and objects are constrained if a schema describes
-    them."""
+    """Return the expression for an element with its tags.
+
+    Lists and objects are constrained if a schema describes them.
+    """
     begin, end = literal(f"{form.key}{key}>"), literal(f"{form.value_end}{key}>")
     of = schema
     if isinstance(schema, Mapping) and "$ref" in schema:
@@ -213,7 +217,7 @@ def _element(rules: Rules, key: str, schema: object, root: object, form: CallFor
 
 
 def _written(form: CallFormat, key: str, value: str, kinds: Set[str] | None) -> str:
-    """Return the expression for an argument with its markers.
+    """Return the expression for an argument, including its markers.
 
     kinds: the types of its value, if the marker after the key depends on them.
     """
@@ -223,7 +227,8 @@ def _written(form: CallFormat, key: str, value: str, kinds: Set[str] | None) -> 
 
 
 def _tagged(rules: Rules, schema: object, form: CallFormat) -> list[str]:
-    """Return the expressions for tagged arguments in the order of the schema, or for any arguments if it is None.
+    """Return the expressions for tagged arguments in the order of the schema, or for any arguments if there is no
+    schema.
 
     Raises BadInput.
     """
@@ -275,7 +280,7 @@ def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any],
 
 
 def _value(rules: Rules, schema: object, root: object, end: str) -> str:
-    """Return the expression for the text between the tags: strings verbatim, other values as JSON."""
+    """Return the expression for the text between the tags, which is verbatim for strings and JSON for other values."""
     accepted = accepted_values(schema, root)
     # called even if only certain strings are allowed, because it reports constraints that cannot be guaranteed
     as_json = rules.add(schema, root)

@@ -1,4 +1,4 @@
-"""The markers of a call format as parsers search for them, without the whitespace that models omit."""
+"""The markers of a call format in the form that parsers search for, without whitespace that models may omit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HARMONY = (
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """The markers that a parser of one call format searches for."""
+    """The markers that the parser of a call format searches for."""
 
     begins: tuple[str, ...]  # markers with which a call may begin
     is_spoken: bool  # whether `last` followed by a tool's name also begins a call
@@ -58,7 +58,7 @@ class Markers:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Return the markers that may be control tokens of a model, which the engine must not hide from parsers."""
+        """Return all markers that may be control tokens of the model, which the engine must pass on to parsers."""
         texts = (*self.begins, *self.outer, self.last, self.inner, self.behind_name, self.arguments, *self.ends,
                *self.closes, self.joined, self.key, self.value_end, self.opening, self.closing,
                *(token for tokens, _ in self.keyed for token in tokens))  # fmt: skip
@@ -130,7 +130,7 @@ def _last_token(text: str) -> str:
 
 
 def marker_start_length(text: str, markers: Iterable[str]) -> int:
-    """Return how many characters at the end of `text` may be the beginning of one of these markers."""
+    """Return how many trailing characters of `text` may be the beginning of one of these markers."""
     return max((_begun(text, marker) for marker in markers), default=0)
 
 

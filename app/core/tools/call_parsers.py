@@ -1,4 +1,4 @@
-"""Parsers of tool calls, one for each form in which models write them."""
+"""Parsers of tool calls, one for each syntax that models use."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JSON_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def json_calls(text: str, tools: Tools, form: CallFormat) -> list[Call]:
-    """Return all calls in a text, or none if any part of it is not a call."""
+    """Return all calls in a text, or none if any part of the text is not a call."""
     try:
         values = _values(text.strip())
     except ValueError:
@@ -47,7 +47,7 @@ def json_calls(text: str, tools: Tools, form: CallFormat) -> list[Call]:
 
 
 def name_and_arguments(value: object, tools: Tools, form: CallFormat) -> tuple[object, object]:
-    """Return the name and the arguments of a call that is written as an object. Each is None if missing."""
+    """Return the name and the arguments of a call that is written as an object. Either is None if missing."""
     if not isinstance(value, dict):
         return None, None
     inner = value.get("function")
@@ -74,7 +74,7 @@ def _call(value: object, tools: Tools, form: CallFormat) -> Call | None:
 
 
 def _values(text: str) -> list[Any]:
-    """Return the values in a list, or all values of a sequence separated by blanks, commas or semicolons.
+    """Return the values in a list, or in a sequence separated by blanks, commas or semicolons.
 
     Raises ValueError for any other text.
     """
@@ -88,9 +88,9 @@ def _values(text: str) -> list[Any]:
 
 
 class JsonCallScanner:
-    """An incremental parser that reports the certain parts of JSON calls while they arrive.
+    """An incremental parser that reports the certain parts of JSON calls as they arrive.
 
-    It stops at anything unexpected. The parser of the complete calls decides then.
+    It stops at anything unexpected. The parser for complete calls then decides.
     """
 
     def __init__(self, at: int, tools: Tools, form: CallFormat) -> None:
@@ -101,7 +101,7 @@ class JsonCallScanner:
         self._is_over = False
 
     def scan(self, text: str) -> list[CallEvent]:
-        """Return the new events in `text`, which is the whole output so far."""
+        """Return the new events in `text`, which is all output so far."""
         self._text, self._events = text, []
         if not self._is_over:
             try:
@@ -188,7 +188,10 @@ TEXT_ALONE = frozenset({"string"})
 
 
 def parser_for(form: CallFormat) -> Parser | None:
-    """Return the parser for calls of this format, or None if calls fill the rest of the answer once they have begun."""
+    """Return the parser for calls of this format.
+
+    Return None if calls, once they have begun, continue to the end of the answer.
+    """
     markers = markers_of(form)
     match form.payload:
         case CallSyntax.OBJECTS:
@@ -206,14 +209,14 @@ def parser_for(form: CallFormat) -> Parser | None:
 
 
 class _OfFormat:
-    """The base class of all parsers: a call format with its markers."""
+    """The base class of all parsers, with a call format and its markers."""
 
     def __init__(self, form: CallFormat, markers: Markers) -> None:
         self._format, self._markers = form, markers
 
 
 class _Objects(_OfFormat):
-    """The parser of <tool_call>{"name": …, "arguments": {…}}</tool_call>, and of lists of these."""
+    """The parser for <tool_call>{"name": …, "arguments": {…}}</tool_call>, and for lists of such objects."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         opening, closing = self._markers.opening, self._markers.closing
@@ -242,7 +245,7 @@ class _Objects(_OfFormat):
 
 
 class _Between(_OfFormat, ABC):
-    """A parser of calls whose name is between markers."""
+    """A parser for calls whose name is between markers."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         cursor.at = start = len(cursor.text) - len(cursor.text.lstrip())
@@ -266,10 +269,10 @@ class _Between(_OfFormat, ABC):
 
     @abstractmethod
     def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
-        """Parse the call that begins here, up to the end of its arguments. Raises CutShort, NotACall."""
+        """Parse the call at the cursor, up to the end of its arguments. Raises CutShort, NotACall."""
 
     def _address(self, text: str, tools: Tools) -> str:
-        """Return the header of a message to a tool, or "" if none begins here."""
+        """Return the header of a message to a tool, or "" if the text does not begin with one."""
         markers = self._markers
         heads = [f"{joined}{markers.address}{name}" for name in tools for joined in (markers.joined, "")]
         return max((head for head in heads if markers.address and text.startswith(head)), key=len, default="")
@@ -279,7 +282,7 @@ class _Between(_OfFormat, ABC):
         return (*self._markers.ends, *self._markers.closes)
 
     def _close(self, cursor: Cursor) -> ParserSteps[None]:
-        """Consume the end markers of a call, as far as the model has written them."""
+        """Consume the end markers that the model has written after a call."""
         behind = cursor.at
         try:
             for marker in self._left():
@@ -294,8 +297,8 @@ class _Between(_OfFormat, ABC):
 
 
 class _Named(_Between):
-    """The parser of <|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|> and similar
-    forms."""
+    """The parser for <|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|> and the like.
+    """
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         start = len(cursor.text) - len(cursor.text.lstrip())
@@ -328,7 +331,7 @@ class _Named(_Between):
         return (yield from _json(cursor, name))
 
     def _head(self, cursor: Cursor, tools: Tools) -> ParserSteps[str]:
-        """Return the text before the marker of the arguments, and consume both."""
+        """Return the text before the marker of the arguments. Consumes the text and the marker."""
         marker = self._markers.arguments
         most = max(map(len, tools), default=0) + MOST_AROUND_NAME + len(self._markers.inner)
         mine = [marker, self._markers.behind_name, *SLOT.split(self._markers.inner)]
@@ -347,7 +350,7 @@ class _Named(_Between):
 
 
 def tool_in_header(form: CallFormat, markers: Markers, head: str, tools: Tools) -> str | None:
-    """Return the tool that the text before the arguments names, or None. Some models omit parts around the name."""
+    """Return the tool named in the text before the arguments, or None. Some models omit parts around the name."""
     if form.payload is CallSyntax.HARMONY:
         words = head.strip().partition("<")[0].split(maxsplit=1)
         return words[0] if words and words[0] in tools else None
@@ -373,8 +376,7 @@ def tool_in_header(form: CallFormat, markers: Markers, head: str, tools: Tools) 
 
 
 class _Tagged(_Between):
-    """The parser of <tool_call><function=name><parameter=key>value</parameter></function></tool_call> and similar
-    forms."""
+    """The parser for <tool_call><function=name><parameter=key>value</parameter></function></tool_call> and the like."""
 
     def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
         markers = self._markers
@@ -409,7 +411,7 @@ class _Tagged(_Between):
         return (*self._markers.ends[1:], *self._markers.closes)
 
     def _name(self, cursor: Cursor, tools: Tools) -> ParserSteps[str]:
-        """Return a tool's name, and consume the name and the marker after it. Raises CutShort, NotACall."""
+        """Return a tool's name. Consumes the name and the marker after it. Raises CutShort, NotACall."""
         start, markers = cursor.at, self._markers
         for name in sorted(tools, key=len, reverse=True):
             cursor.at = start
@@ -434,7 +436,7 @@ class _Tagged(_Between):
             yield from cursor.read_until(parts[1].strip() or '"')
 
     def _key(self, cursor: Cursor) -> ParserSteps[tuple[str, frozenset[str]]]:
-        """Return a key, and the types of value that the marker after it indicates. Raises CutShort, NotACall."""
+        """Return a key, and the types of its value as indicated by the marker after it. Raises CutShort, NotACall."""
         first = self._markers.keyed[0][0][0]
         key = (yield from cursor.read_until(first)).strip()
         behind = cursor.at
@@ -495,7 +497,7 @@ class _Tagged(_Between):
 
 
 class _Nested(_OfFormat):
-    """The parser of XML elements that may be nested in arguments. A marker precedes each tag."""
+    """The parser for XML elements that may be nested in arguments. A marker precedes each tag."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         begin = cursor.at = cursor.text.find(self._markers.last) + len(self._markers.last)
@@ -556,7 +558,7 @@ class _Nested(_OfFormat):
 
 
 class _Python(_OfFormat):
-    """The parser of <|tool_call_start|>[name(key='value'), …]<|tool_call_end|>."""
+    """The parser for <|tool_call_start|>[name(key='value'), …]<|tool_call_end|>."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         begin = cursor.at = cursor.text.find(self._markers.last) + len(self._markers.last)
@@ -579,9 +581,9 @@ class _Python(_OfFormat):
 
 
 def python_calls(text: str, tools: Tools) -> tuple[list[Call] | None, tuple[str, dict[str, Any]] | None]:
-    """Return the complete calls, and the name and the arguments of a call that was cut off, if any.
+    """Return the complete calls and, if a call was cut off, its name and arguments.
 
-    If the text contains anything else, the calls are None.
+    The list of calls is None if the text contains anything else.
     """
     calls, literals = list[Call](), Literals(text)
     name, arguments = "", dict[str, Any]()
@@ -610,7 +612,7 @@ def python_calls(text: str, tools: Tools) -> tuple[list[Call] | None, tuple[str,
 
 
 class _Gemma(_Between):
-    """The parser of <|tool_call>call:name{key:<|"|>text<|"|>,other:1}<tool_call|>."""
+    """The parser for <|tool_call>call:name{key:<|"|>text<|"|>,other:1}<tool_call|>."""
 
     def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
         if not (yield from cursor.accept(self._markers.last)):
@@ -639,7 +641,7 @@ class _Gemma(_Between):
 
 
 def _fitting(arguments: dict[str, Any], schema: object) -> dict[str, Any]:
-    """Convert arguments written as text to the values that they stand for if their schema does not accept text."""
+    """Convert arguments that are written as text to the values they stand for, unless their schema accepts text."""
     fitted = dict[str, Any]()
     for key, value in arguments.items():
         accepted = accepted_for(schema, key)
@@ -649,7 +651,7 @@ def _fitting(arguments: dict[str, Any], schema: object) -> dict[str, Any]:
 
 
 def _json(cursor: Cursor, name: str) -> ParserSteps[Call]:
-    """Parse a call whose arguments are the object that begins here. Raises CutShort, NotACall."""
+    """Parse a call whose arguments are the object at the cursor. Raises CutShort, NotACall."""
     begin = sent = cursor.at
     scan, has_begun = JsonScan(begin), False
     while True:
@@ -698,5 +700,5 @@ def without_cdata(text: str) -> str:
 
 
 def _inside(text: str) -> str:
-    """Return a piece of text as it appears within a JSON string."""
+    """Return a piece of text, escaped for use within a JSON string."""
     return json.dumps(text, ensure_ascii=False)[1:-1]

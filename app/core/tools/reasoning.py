@@ -1,7 +1,7 @@
-"""Separation of a model's reasoning from its answer while both arrive.
+"""The separation of a model's reasoning from its answer while both arrive.
 
-The output is divided into pieces: reasoning, answer, and markers, which are hidden. Text is held back only while it
-may be the beginning of a marker. Whitespace is held back until it is known that no marker follows.
+The output is divided into reasoning, answer, and markers, which are hidden. Text is held back only while it may be
+the beginning of a marker. Whitespace is held back until it is certain that no marker follows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARAGRAPH = "\n\n"  # separates two blocks of reasoning, or two parts of an answ
 
 
 class PartKind(Enum):
-    """The kind of one piece of output."""
+    """The kind of a piece of output."""
 
     ANSWER = "answer"
     THOUGHT = "thought"
@@ -29,7 +29,7 @@ class PartKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of the output. `written` is the text as the model wrote it, and `text` is the text to show."""
+    """A piece of the output. `written` is the model's original text, and `text` is the text to show."""
 
     kind: PartKind
     text: str
@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class AnswerStart:
-    """The state in which an answer begins, as implied by the end of its prompt."""
+    """The state in which an answer begins, as determined by the end of its prompt."""
 
     in_thought: bool = False  # the prompt began a block of reasoning
     in_answer: bool = False  # an answer is continued, or the prompt ended its reasoning
@@ -47,7 +47,7 @@ class AnswerStart:
 
 
 def answer_start(form: ReasoningFormat, prompt: str) -> AnswerStart:
-    """Return the state that the end of a prompt implies: reasoning was opened, was closed, or neither."""
+    """Return whether the end of a prompt has opened reasoning, closed it, or neither."""
     end = prompt.rstrip()
     in_thought = end.endswith(form.begin.strip())
     closed = any(end.endswith(marker.strip()) for marker in (*form.end, *form.answer_begin))
@@ -55,7 +55,7 @@ def answer_start(form: ReasoningFormat, prompt: str) -> AnswerStart:
 
 
 def marker_tokens(form: ReasoningFormat) -> tuple[str, ...]:
-    """Return the markers that may be single tokens. The engine must not hide control tokens among them."""
+    """Return the markers that may be single tokens. The engine must pass on control tokens among them."""
     markers = [form.begin, *form.end, *form.answer_begin, *form.answer_end]
     if form.messages is not None:
         markers += [form.messages.start, form.messages.header_end, *form.messages.ends]
@@ -67,7 +67,7 @@ class ThoughtSplitter:
     """A splitter that separates one answer into reasoning and text.
 
     controls: markers that are control tokens, which are never part of a text. calls: markers that begin a tool
-    call. Such a marker on its own line ends reasoning for which no end marker has come.
+    call. Such a marker on a line of its own ends reasoning that has no end marker.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ class ThoughtSplitter:
         return self._reader.may_think
 
     def push(self, text: str) -> list[Part]:
-        """Process more output, and return the parts that are certain now."""
+        """Process more output, and return the parts that are now certain."""
         return self._reader.read(text, at_end=False)
 
     def flush(self) -> list[Part]:
-        """Return the parts that were held back, because the answer has ended."""
+        """Return the parts that were still held back when the answer ended."""
         return self._reader.read("", at_end=True)
 
 
@@ -111,7 +111,7 @@ class _Place(Enum):
 
 
 class _Tags:
-    """A splitter for reasoning that comes before the answer, between two markers."""
+    """A splitter for reasoning that precedes the answer and is enclosed in two markers."""
 
     def __init__(
         self, form: ReasoningFormat, where: AnswerStart, controls: frozenset[str], calls: tuple[str, ...]
@@ -234,8 +234,10 @@ class _Tags:
         return True
 
     def _ended(self, parts: list[Part], at: int, marker: str, *, at_end: bool) -> bool:
-        """Process an end marker without a beginning. It ends reasoning if it is on its own line, and is a mere mention
-        otherwise."""
+        """Process an end marker that has no matching start marker.
+
+        It ends reasoning if it is on a line of its own. Otherwise, it is merely mentioned.
+        """
         behind = self._held[at + len(marker) :]
         if not behind and not at_end:
             self._tell(parts, self._held[:at])
@@ -367,21 +369,21 @@ class _Messages:
 
 
 def _first(text: str, markers: tuple[str, ...]) -> tuple[int, str]:
-    """Return the position of the first of these markers in the text, and the marker, or -1 and "" if there is none."""
+    """Return the position of the first of these markers in the text and the marker, or -1 and "" if there is none."""
     places = [(at, -len(marker), marker) for marker in markers if marker and (at := text.find(marker)) >= 0]
     at, _, marker = min(places, default=(-1, 0, ""))
     return at, marker
 
 
 def _begun(text: str, marker: str) -> int:
-    """Return how many characters at the end of `text` may be the beginning of the marker."""
+    """Return how many trailing characters of `text` may be the beginning of the marker."""
     most = min(len(marker) - 1, len(text))
     return next((n for n in range(most, 0, -1) if text.endswith(marker[:n])), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """The reasoning that a request asks for. The default leaves the choice to the model's template."""
+    """The reasoning that a request asks for. By default, the model's template decides."""
 
     on: bool | None = None
     effort: str = ""  # as models name it: low, medium, high
@@ -413,7 +415,7 @@ EFFORT_ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def _nearest(effort: str, known: tuple[str, ...]) -> str:
-    """Return the effort level of a template that is nearest to the requested one."""
+    """Return the template's effort level that is closest to the requested one."""
     if effort in known or effort not in EFFORT_ORDER or not known:
         return effort if effort in known or not known else known[-1]
     at = EFFORT_ORDER.index(effort)
@@ -430,7 +432,8 @@ def early_end(form: ReasoningFormat, *, calls: bool) -> str:
 def answer_prefix(form: ReasoningFormat, *, calls: bool, thought: bool) -> str:
     """Return the text that precedes the words of an answer.
 
-    calls: the answer may be a call instead, with its own header. thought: a block of reasoning has just ended.
+    calls: whether the answer may be a call instead, which has its own header. thought: whether reasoning has just
+    ended.
     """
     if form.messages is None:
         return "".join(form.answer_begin[:1]) + "\n\n" if thought else ""

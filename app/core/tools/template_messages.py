@@ -1,5 +1,4 @@
-"""Conversations in the form that the chat templates of some families require: system messages, calls and their
-results."""
+"""The form in which the chat templates of some families require system messages, calls and their results."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ from backends.contract import CallFormat, CallIdKind, CallSyntax
 def one_system(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with at most one system message.
 
-    System messages at the beginning are joined. The text of a later one is moved into the user's message, since
-    templates refuse a second system message or silently drop it.
+    System messages at the beginning are joined. The text of a later one is moved into the user's message, because
+    templates reject a second system message or silently drop it.
     """
     merged: list[Message] = []
     # the texts of each message, joined only at the end: joining thousands one by one would copy everything each time
@@ -38,7 +37,7 @@ def one_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def _only_begun(messages: Sequence[Message]) -> bool:
-    """Return whether there are only system messages."""
+    """Return whether all messages are system messages."""
     return not messages or messages[-1]["role"] == "system"
 
 
@@ -64,7 +63,7 @@ def for_template(form: CallFormat | None, messages: Sequence[Message]) -> Sequen
 
 
 def calls_in_text(form: CallFormat, messages: Sequence[Message]) -> list[Message]:
-    """Write calls into the text of their messages, as the model wrote them, for templates that ignore calls."""
+    """Write calls into the text of their messages in the model's own format, for templates that ignore calls."""
     converted: list[Message] = []
     for message in messages:
         if calls := message.get("tool_calls"):
@@ -77,7 +76,7 @@ def calls_in_text(form: CallFormat, messages: Sequence[Message]) -> list[Message
 
 
 def calls_as_text(form: CallFormat, calls: Sequence[Message]) -> str:
-    """Return calls as a model writes them, that is, as JSON objects or as Python."""
+    """Return calls as a model writes them, either as JSON objects or as Python."""
     texts = []
     for call in calls:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
@@ -106,7 +105,7 @@ def _as_text(call: Message) -> Message:
 
 
 def one_call_per_message(messages: Sequence[Message]) -> list[Message]:
-    """Split a message with several calls into one message per call, each followed by its result.
+    """Split a message with several calls into one message for each call, followed by its result.
 
     The templates of Llama 3 require this.
     """
@@ -130,14 +129,14 @@ def one_call_per_message(messages: Sequence[Message]) -> list[Message]:
 
 
 def short_ids(messages: Sequence[Message]) -> list[Message]:
-    """Shorten the ids of calls to nine letters and digits, because Mistral's templates refuse any others."""
+    """Shorten the ids of calls to nine letters and digits, because Mistral's templates reject other ids."""
     return _with_ids(messages, lambda call, at: _short(call.get("id") or f"call {at}"), _short)
 
 
 def counted_ids(messages: Sequence[Message]) -> list[Message]:
-    """Number the calls through the conversation.
+    """Number the calls throughout the conversation.
 
-    Kimi identifies a call by its tool and number, and repeats the ids that it was given.
+    Kimi identifies a call by its tool and number, and repeats the ids it was given.
     """
     return _with_ids(messages, lambda call, at: f"functions.{call['function']['name']}:{at}", str)
 
@@ -147,8 +146,8 @@ def _with_ids(
 ) -> list[Message]:
     """Assign new ids to calls according to their number in the conversation.
 
-    A result without an id belongs to the next unanswered call. The result of an unknown call gets the id that
-    `unknown` derives from its own.
+    A result without an id belongs to the next unanswered call. For the result of an unknown call, `unknown` derives
+    a new id from the original.
     """
     converted: list[Message] = []
     left: list[tuple[str, str]] = []  # the original and the new ids of calls whose result has not come yet
@@ -177,7 +176,7 @@ def _short(name: str) -> str:
 
 
 def _answered(left: Sequence[Message], result: Message) -> int:
-    """Return the index of the call that the result answers: the call with its id, or else the first."""
+    """Return the index of the call that the result answers: the call with its id, or otherwise the first call."""
     ids = [message["tool_calls"][0].get("id") for message in left]
     call_id = result.get("tool_call_id")
     return ids.index(call_id) if call_id and call_id in ids else 0
