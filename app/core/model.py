@@ -115,8 +115,7 @@ class Model:
         return run + PLACEHOLDER_ROWS * PLACEHOLDER_BYTES * self.width + weights.idle_bytes
 
     def kv_bytes(self, layers: Layers, cells: int, slots: int = 1, kind: KvType = KvType.F16) -> int:
-        """Return the size of the KV cache for `cells` positions over all slots, including the slots' recurrent states.
-        """
+        """Return the bytes of KV cache for `cells` positions over all slots, including the slots' recurrent states."""
         return sum(self.layer_kv(cells, slots, kind)[layers.first : layers.last])
 
     def layer_kv(self, cells: int, slots: int, kind: KvType = KvType.F16) -> tuple[int, ...]:

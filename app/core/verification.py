@@ -177,8 +177,10 @@ def _q8_row(payload: bytes, width: int) -> Row:
 
 
 def are_usable(payload: bytes, width: int, number: NumberFormat) -> bool:
-    """Return whether a worker would accept this payload, which must contain whole rows of values that are finite in
-    f32."""
+    """Return whether a worker would accept this payload.
+
+    It must contain whole rows, and all values must be finite in f32.
+    """
     if number is NumberFormat.IDS:
         return True
     try:

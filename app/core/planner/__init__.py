@@ -1,2 +1,1 @@
-"""The planner, which decides which machine holds which layers, forecasts the model's speed and suggests improvements.
-"""
+"""The planner, which decides which machine holds which layers, forecasts a model's speed and suggests improvements."""

@@ -61,8 +61,7 @@ class Row(Protocol):
 
     @property
     def since(self) -> int:
-        """Return the number of the last micro-batch that contained this sequence, or of the first one after its
-        admission."""
+        """Return the number of the last micro-batch that it entered, or of the first one after its admission."""
         ...
 
     @property

@@ -53,8 +53,10 @@ class Lookup:
         self._read = max(end, self._read)
 
     def find(self, tokens: array[int], pending: Sequence[int] = ()) -> TokenMatch | None:
-        """Return the token likely to follow `tokens` and `pending`, or None. The `pending` tokens are guesses
-        themselves."""
+        """Return the token likely to follow `tokens` and `pending`, or None.
+
+        The `pending` tokens are guesses themselves.
+        """
         tail = tokens[-MOST_ALIKE:] + array("i", pending)
         for n in RUNS:
             if n <= len(tail) and (place := self._places.get(tail[-n:].tobytes())):

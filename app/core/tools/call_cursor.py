@@ -107,8 +107,7 @@ class Cursor:
             yield from self.wait()
 
     def read_until(self, marker: str) -> ParserSteps[str]:
-        """Return the text before the next occurrence of the marker. Consumes the text and the marker. Raises CutShort.
-        """
+        """Return the text before the next occurrence of the marker, and consume both. Raises CutShort."""
         seen = self.at
         while (end := self.text.find(marker, seen)) < 0:
             seen = max(self.at, len(self.text) - len(marker) + 1)

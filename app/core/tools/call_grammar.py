@@ -227,10 +227,9 @@ def _written(form: CallFormat, key: str, value: str, kinds: Set[str] | None) -> 
 
 
 def _tagged(rules: Rules, schema: object, form: CallFormat) -> list[str]:
-    """Return the expressions for tagged arguments in the order of the schema, or for any arguments if there is no
-    schema.
+    """Return the expressions for tagged arguments in the order of the schema.
 
-    Raises BadInput.
+    Without a schema, any arguments are allowed. Raises BadInput.
     """
     end = form.value_end.strip()
     if schema is None:

@@ -297,7 +297,7 @@ class _Between(_OfFormat, ABC):
 
 
 class _Named(_Between):
-    """The parser for <|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|> and the like.
+    """The parser for <|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|> and similar.
     """
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
@@ -331,7 +331,7 @@ class _Named(_Between):
         return (yield from _json(cursor, name))
 
     def _head(self, cursor: Cursor, tools: Tools) -> ParserSteps[str]:
-        """Return the text before the marker of the arguments. Consumes the text and the marker."""
+        """Return the text before the marker of the arguments, and consume both."""
         marker = self._markers.arguments
         most = max(map(len, tools), default=0) + MOST_AROUND_NAME + len(self._markers.inner)
         mine = [marker, self._markers.behind_name, *SLOT.split(self._markers.inner)]
@@ -376,7 +376,7 @@ def tool_in_header(form: CallFormat, markers: Markers, head: str, tools: Tools) 
 
 
 class _Tagged(_Between):
-    """The parser for <tool_call><function=name><parameter=key>value</parameter></function></tool_call> and the like."""
+    """The parser for <tool_call><function=name><parameter=key>value</parameter></function></tool_call> and similar."""
 
     def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
         markers = self._markers
@@ -411,7 +411,7 @@ class _Tagged(_Between):
         return (*self._markers.ends[1:], *self._markers.closes)
 
     def _name(self, cursor: Cursor, tools: Tools) -> ParserSteps[str]:
-        """Return a tool's name. Consumes the name and the marker after it. Raises CutShort, NotACall."""
+        """Return a tool's name, and consume both the name and the marker after it. Raises CutShort, NotACall."""
         start, markers = cursor.at, self._markers
         for name in sorted(tools, key=len, reverse=True):
             cursor.at = start

@@ -37,7 +37,7 @@ def one_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def _only_begun(messages: Sequence[Message]) -> bool:
-    """Return whether all messages are system messages."""
+    """Return whether the messages so far are only system messages."""
     return not messages or messages[-1]["role"] == "system"
 
 
