@@ -1,8 +1,9 @@
 """The server certificate of the Chat API, reissued when this machine's addresses change.
 
-Client programs trust a separate root certificate, which signs it and stays the same. Otherwise, each VPN, dock or
-new address of this computer would lock them out until somebody gave them a new file. Both certificates share one
-key, which is stored on disk encrypted with the same passphrase as the machine's own key (SAFETY.md 2).
+It is signed by a separate root certificate, which client programs trust and which stays the same. Otherwise, each
+VPN, dock or new address of this computer would lock programs out until their users installed a new certificate.
+Both certificates share one key. It is stored on disk, encrypted with the passphrase of the machine's own key
+(SAFETY.md 2).
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ NAME = "Poolhouse"
 
 
 def load_or_make(path: Path, write: Write, passphrase: str, addresses: Sequence[str], now: dt.datetime) -> str:
-    """Return the root certificate that client programs must trust, as PEM, reissuing the server certificate if needed.
+    """Return the root certificate that client programs must trust, as PEM. Reissue the server certificate if needed.
 
-    The file at `path` contains the key and both certificates. A clock that was set back does not cause a new root
-    certificate, because programs would stop trusting this computer once the clock is right again. Raises OSError.
+    The file at `path` contains the key and both certificates. Setting the clock back does not cause a new root
+    certificate, because programs would no longer trust this computer once the clock is right again. Raises OSError.
     """
     now = max(now, EARLIEST)
     key, known = _load(path, passphrase)
@@ -58,7 +59,7 @@ def load_or_make(path: Path, write: Write, passphrase: str, addresses: Sequence[
 
 
 def _load(path: Path, passphrase: str) -> tuple[ec.EllipticCurvePrivateKey | None, list[x509.Certificate]]:
-    """Return the stored key and certificates. An unreadable key is replaced, since no pairing depends on it."""
+    """Return the stored key and certificates. An unreadable key counts as missing, since no pairing depends on it."""
     try:
         content = path.read_bytes()
         key = serialization.load_pem_private_key(content, passphrase.encode())
@@ -84,7 +85,7 @@ def _fits(known: x509.Certificate, addresses: Iterable[str], now: dt.datetime) -
 
 
 def _root(key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate:
-    """Create a root certificate for IP addresses only, so that trusting it does not extend to any website."""
+    """Create a root certificate that is valid only for IP addresses. Trusting it affects no website."""
     ski = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     name = _name(f"{NAME} {ski.digest.hex()[:16]}")
     anywhere = [x509.IPAddress(ipaddress.ip_network(text)) for text in ("0.0.0.0/0", "::/0")]

@@ -1,4 +1,4 @@
-"""The identity of this machine, which is never replaced by accident, and the profile that every certificate must meet.
+"""The identity of this machine, which is never replaced by accident, and the profile that all certificates must meet.
 
 See SAFETY.md 2. The private key is stored only in encrypted form, and its passphrase is in the keystore. A machine
 that leaves its household sets its identity aside and starts over as a new machine.
@@ -61,9 +61,9 @@ _WARNINGS = threading.Lock()  # the warning filter is shared by all threads
 
 
 def request_leave(home: NodeHome, pid: int | None) -> None:
-    """Request a new identity at the next start. Call this only if the user asked for it. Raises OSError.
+    """Request a new identity for the next start. Call this only if the user asked for it. Raises OSError.
 
-    pid: the process of the node that is still running under the old identity.
+    pid: the process ID of the node that is still running under the old identity.
     """
     home.write(home.identity / LEAVE_REQUEST, str(pid or "").encode())
 
@@ -71,7 +71,7 @@ def request_leave(home: NodeHome, pid: int | None) -> None:
 async def leave_if_requested(home: NodeHome, late_s: float = LEAVING_NODE_SECONDS) -> None:
     """Set the identity and the household aside if the user requested it. Call this before the node reads its identity.
 
-    Waits up to `late_s` for the old node to exit, so that it does not write into the new home. Raises OSError or
+    Waits up to `late_s` for the old node to exit, because it might write to the new home. Raises OSError or
     BadInput.
     """
     try:
@@ -87,7 +87,7 @@ async def leave_if_requested(home: NodeHome, late_s: float = LEAVING_NODE_SECOND
 
 
 def _runs(pid: str) -> bool:
-    """Return whether the process is running. One that exited may stay listed until its parent reaps it."""
+    """Return whether the process is running. A process that has exited may stay listed until its parent reaps it."""
     try:
         return pid.isdecimal() and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -95,7 +95,7 @@ def _runs(pid: str) -> bool:
 
 
 class NodeHome(Protocol):
-    """The home of a node, as the network sees it (app/machine/paths.py)."""
+    """The part of a node's home that the network uses (app/machine/paths.py)."""
 
     @property
     def identity(self) -> Path: ...
@@ -139,7 +139,7 @@ class Identity:
 
 
 async def load_or_create(home: NodeHome, keystore: Keystore) -> Identity:
-    """Return the identity in `home`, creating one only if there never was one. Raises the errors of `load`."""
+    """Return the identity in `home`, or create one if there never was one. Raises the errors of `load`."""
     there = await load(home, keystore)
     return there or await _create(home, keystore)
 
@@ -147,10 +147,10 @@ async def load_or_create(home: NodeHome, keystore: Keystore) -> Identity:
 async def load(home: NodeHome, keystore: Keystore) -> Identity | None:
     """Return the identity in `home`, or None if there is none. Writes only to finish an interrupted `_create`.
 
-    Raises Refused if the passphrase is unavailable or wrong, or if the file is missing while its passphrase or
-    household is present, as with an unmounted disk or an incomplete copy. Raises Damaged if the file is corrupt.
-    Only the user may request a new identity: it would lose every pairing, and its passphrase would replace the old
-    one.
+    Raises Refused if the passphrase is unavailable or wrong. Also raises Refused if the file is missing but its
+    passphrase or household is present, as with an unmounted disk or an incomplete copy. Raises Damaged if the file
+    is corrupt. Only the user may request a new identity, because it would lose every pairing, and its passphrase
+    would replace the old one.
     """
     pem = home.identity / PEM_NAME
     try:
@@ -188,7 +188,7 @@ async def _resume_creation(home: NodeHome, keystore: Keystore) -> Identity | Non
 
 
 async def reset(home: NodeHome) -> None:
-    """Set the identity and the household aside, so that the next start creates new ones.
+    """Set the identity and the household aside. The next start creates new ones.
 
     Call this only if the user asked for it. Raises OSError or BadInput.
     """
@@ -205,7 +205,7 @@ async def reset(home: NodeHome) -> None:
 
 
 def make_certificate(key: Ed25519PrivateKey) -> bytes:
-    """Create the certificate of `key`, as DER. The profile determines everything in it except the serial number."""
+    """Create the certificate of `key`, as DER. The profile determines all of its content except the serial number."""
     public = key.public_key()
     label = _label(public)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, label)])
@@ -232,7 +232,7 @@ def make_certificate(key: Ed25519PrivateKey) -> bytes:
 
 
 def check_profile(der: bytes) -> Ed25519PublicKey:
-    """Return the public key of a certificate that meets the profile. Raises BadCertificate if it does not."""
+    """Return the public key of a certificate. Raises BadCertificate if the certificate does not meet the profile."""
     if len(der) > MAX_DER_BYTES:
         raise BadCertificate("longer than 2 KiB")
     try:
@@ -264,7 +264,7 @@ def is_fit(der: bytes) -> bool:
 
 
 def verify(der: bytes, payload: bytes, signature: bytes) -> bool:
-    """Return whether the owner of a certificate that meets the profile signed `payload`."""
+    """Return whether the owner of this certificate signed `payload`. The certificate must meet the profile."""
     try:
         _key_of(der).verify(signature, payload)
     except (BadCertificate, InvalidSignature):
@@ -274,14 +274,15 @@ def verify(der: bytes, payload: bytes, signature: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def _key_of(der: bytes) -> Ed25519PublicKey:
-    """Return the key like `check_profile`, but cached: the same few certificates sign all lines of a household."""
+    """Return the result of `check_profile`, cached because the same few certificates sign all lines of a household."""
     return check_profile(der)
 
 
 async def _create(home: NodeHome, keystore: Keystore) -> Identity:
     """Create an identity.
 
-    The file gets its final name only after the passphrase is stored, since without it the file could never be read.
+    The file is renamed to its final name only after the passphrase is stored, since it could never be read without
+    it.
     """
     pem, pending = home.identity / PEM_NAME, home.identity / PENDING
     passphrase = secrets.token_urlsafe(PASSPHRASE_BYTES)
@@ -321,7 +322,7 @@ def _load(pem: Path, content: bytes, passphrase: str, keystore: Keystore) -> Ide
 
 
 def _parsed(der: bytes) -> x509.Certificate:
-    """Parse a certificate. Raises BadCertificate even for a mere warning, such as about an odd serial number."""
+    """Parse a certificate. Raises BadCertificate even for a warning, such as about an odd serial number."""
     with _WARNINGS, warnings.catch_warnings():
         warnings.simplefilter("error", CryptographyDeprecationWarning)
         try:
@@ -366,7 +367,7 @@ def _check_extensions(extensions: x509.Extensions, key: Ed25519PublicKey) -> Non
 
 
 def _label(key: Ed25519PublicKey) -> str:
-    """Return the common name for a key. It is unique, so that no chain is ever built to the wrong certificate."""
+    """Return a unique common name for a key. It prevents building a chain to the wrong certificate."""
     raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     return hashlib.sha256(raw).hexdigest()[:16]
 

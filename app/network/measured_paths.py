@@ -1,4 +1,4 @@
-"""Measurement of the network paths to a machine, each over its own connections, and the choice of the best path."""
+"""Measurement of the network paths to a machine, each over separate connections, and the choice of the best path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MUCH_BETTER = 1.5  # how many times faster a path must be to replace the current
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A measured path to a machine: the machine's address, our own address on that connection, and the measurement.
+    """A measured path to a machine: the machine's address, our address on the connection, and the measurement.
 
     through: the local interface chosen for the path, or None if the system chooses.
     """
@@ -32,7 +32,7 @@ class Path:
 
     @property
     def frame_seconds(self) -> float:
-        """Return the round-trip time of a typical frame, by which paths are compared."""
+        """Return the round-trip time of a typical frame, which is used to compare paths."""
         probe = self.measured
         each_way = FRAME_BYTES / probe.out_bytes_per_s + FRAME_BYTES / probe.in_bytes_per_s
         return probe.round_trips.median_s + each_way
@@ -70,7 +70,7 @@ async def round_trips(
 
 
 def choose(paths: Sequence[Path], present: Address) -> Path:
-    """Return the best path, or the current one (`present`) unless the best is much better."""
+    """Return the best path if it is much better than the current one (`present`), otherwise the current one."""
     best = min(paths, key=lambda path: path.frame_seconds)
     now = next((path for path in paths if path.address == present), None)
     if now is None or now.frame_seconds >= MUCH_BETTER * best.frame_seconds:

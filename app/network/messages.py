@@ -1,9 +1,9 @@
 """The control messages between two machines, and their encoding. No I/O.
 
-A message is a JSON object of at most 64 KiB and 8 levels, and its `type` field names it. The size and depth are
-checked before the values. A message with an unknown, missing or invalid field is a BadMessage, which ends the link.
-The fields of Hello, HelloAck and Refuse are the same in every protocol version, so that two versions can always
-identify themselves to each other.
+A message is a JSON object of at most 64 KiB and 8 levels. Its `type` field names the kind of message. The size and
+depth are checked before the values. A message with an unknown, missing or invalid field is a BadMessage, which ends
+the link. Hello, HelloAck and Refuse have the same fields in every protocol version, so even incompatible versions
+can identify themselves to each other.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ShortFact = Text | Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)] | flo
 
 
 class SentReason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A reason that is nested as a fact in another reason."""
+    """A reason that is nested in another reason as one of its facts."""
 
     code: Code
     facts: Facts = {}
@@ -63,7 +63,7 @@ Facts = Annotated[dict[Code, ShortFact | SentReason], msgspec.Meta(max_length=16
 
 
 class BadMessage(Exception):
-    """Error for a message that violates the protocol, after which the link must end."""
+    """Error for a message that violates the protocol. The link must then end."""
 
 
 class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True):
@@ -71,7 +71,7 @@ class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
 
 
 class _Greeting(_Message, frozen=True):
-    """A greeting with the sender's identity and what it lends. `build` is the version of its program."""
+    """A greeting with the sender's identity and what it lends. `build` is the sender's program version."""
 
     protocol: Count
     build: Name
@@ -100,7 +100,7 @@ def as_ack(mine: Hello) -> HelloAck:
 
 
 class Refuse(_Message, frozen=True, tag="refuse"):
-    """A refusal of a Hello, which ends the link, or of the last request."""
+    """The refusal of a Hello, which ends the link, or of the last request."""
 
     code: Code
     facts: Facts = {}
@@ -121,9 +121,9 @@ class Ping(_Message, frozen=True, tag="ping"):
 
 
 class Pong(_Message, frozen=True, tag="pong"):
-    """The answer to a ping. Its fields distinguish a slow worker from a hung one.
+    """The answer to a Ping. Its fields show whether a worker is slow or hung.
 
-    `steps_done` counts since the start of the process, and `busy_seconds` since the start of the current step.
+    `steps_done` counts from the start of the process, and `busy_seconds` from the start of the current step.
     """
 
     n: Count
@@ -150,7 +150,7 @@ class Status(_Message, frozen=True, tag="status"):
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):
-    """A host's request to open a stage for a range of layers. Later frames are checked against its fields."""
+    """A host's request to open a stage for a range of layers. Later frames must match its fields."""
 
     request: Count
     pipeline: Pipeline
@@ -205,16 +205,16 @@ class CloseStage(_Message, frozen=True, tag="close_stage"):
 
 
 class Answering(_Message, frozen=True, tag="answering"):
-    """Notice that the sender, a host, has begun (`now`) or finished an answer that uses layers on this machine.
+    """Notice that the sender, a host, has started (`now`) or finished an answer that uses layers on this machine.
 
-    Between the two, the layers are in use even when no frame arrives.
+    Until the answer is finished, the layers are in use even if no frame arrives.
     """
 
     now: bool
 
 
 class StageLost(_Message, frozen=True, tag="stage_lost"):
-    """Notice that the lender's worker process has ended, and the stage with it."""
+    """Notice that the lender's worker process has ended and the stage is lost."""
 
     pipeline: Pipeline
     code: Code
@@ -268,7 +268,7 @@ class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
 class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
     """The answer to MeasureSpeed. The fields are those of app/core/planner/speed_estimates.py.
 
-    Only the times of the output head are left out, since it runs on the host.
+    The times of the output head are left out, since it runs on the host.
     """
 
     request: Count
@@ -281,7 +281,7 @@ class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
 
 
 class SpeedRefused(_Message, frozen=True, tag="speed_refused"):
-    """The answer to MeasureSpeed if the machine is busy, lacks memory, or cannot compute this shape."""
+    """The answer to MeasureSpeed if the machine is busy, lacks memory, or cannot compute a model of this shape."""
 
     request: Count
     code: Code
@@ -289,13 +289,14 @@ class SpeedRefused(_Message, frozen=True, tag="speed_refused"):
 
 
 class CallMe(_Message, frozen=True, tag="call_me"):
-    """A request to connect to the sender's port at its stated address, and to report whether that worked."""
+    """A request to connect to the sender's port at the stated address, and to report whether the connection
+    succeeded."""
 
     request: Count
 
 
 class Called(_Message, frozen=True, tag="called", omit_defaults=True):
-    """The answer to CallMe. `reached` is null if the previous attempt was so recent that no new one was made.
+    """The answer to CallMe. `reached` is null if no connection was tried, because the last try was too recent.
 
     hears: whether the sender receives the recipient's announcements, or null if unknown.
     """
@@ -346,7 +347,7 @@ def are_compatible(own: int, other: int) -> bool:
 
 
 def encode(message: Message) -> bytes:
-    """Encode a message as JSON. Raises ValueError if it is too long, which is a bug."""
+    """Encode a message as JSON. Raises ValueError if it is too long, which indicates a bug."""
     raw = _ENCODER.encode(message)
     if len(raw) > MAX_MESSAGE_BYTES:
         raise ValueError(f"{type(message).__name__} of {len(raw)} bytes")
@@ -371,7 +372,7 @@ def received_reason(message: Refuse | StageFailed | StageLost | SpeedRefused) ->
 
 
 def displayable_reason(reason: Reason) -> Reason:
-    """Make a received reason safe to display. Return `peer_refused` if this version has no sentence for it."""
+    """Sanitize a received reason for display. Return `peer_refused` if this version has no sentence for it."""
     named = ("self", "code")  # these names would clash with arguments of the error
     facts = {name: fact for name, fact in reason.facts.items() if name not in named}
     plain = Reason(reason.code, facts).mapped(_printable)
@@ -379,7 +380,7 @@ def displayable_reason(reason: Reason) -> Reason:
 
 
 def log_batches(operations: list[str]) -> list[Log]:
-    """Split the lines of a log into messages, in order: an operation must follow those on which it depends."""
+    """Split the lines of a log into messages. Their order is preserved, because operations depend on earlier ones."""
     batches: list[list[str]] = [[]]
     size = 0
     for operation in operations:
@@ -410,12 +411,12 @@ def _received(code: str, facts: Facts) -> Reason:
 
 
 def _printable(_name: str, fact: str | int | float) -> str | int | float:
-    """Remove control characters and text-direction marks from a text."""
+    """Remove control characters and text-direction marks from a text. Numbers are returned unchanged."""
     return "".join(filter(str.isprintable, fact)) if isinstance(fact, str) else fact
 
 
 def is_too_deep(raw: bytes) -> bool:
-    """Return whether brackets outside strings are nested too deeply. This is checked before any decoder runs."""
+    """Return whether brackets outside strings are nested too deeply. This must be checked before decoding."""
     if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
         return False
     depth = 0

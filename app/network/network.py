@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MachineDescription:
-    """The description of this machine that is sent in HELLO."""
+    """The description of this machine that is sent in its HELLO message."""
 
     name: str
     device: str
@@ -76,21 +76,21 @@ def hello(offer: MachineDescription, machine: MachineId, instance: str, peer_por
 
 
 class Local(Protocol):
-    """The services of the node that the network uses. They are called often and must not block."""
+    """The services of the node that the network uses. They are called often, so they must not block."""
 
     def description(self) -> MachineDescription: ...
     def work(self) -> WorkerProgress: ...
     def busy(self) -> bool:
-        """Return whether answers are being generated or layers loaded here, in which case links are not measured."""
+        """Return whether an answer is being generated or layers are loading here. Links are not measured then."""
 
     def link_end(self, own: str, other: str) -> LinkEnd:
-        """Describe the interface that a connection between these addresses uses."""
+        """Describe the interface used by a connection between these addresses."""
 
 
 class Handlers(StageHandlers, Protocol):
     """Callbacks for network events, implemented by the node.
 
-    For each link, `connected` is called first, then `message` for one message after another, and finally
+    For each link, `connected` is called first, then `message` for one message at a time, and finally
     `disconnected`. When a link ends, the handler of its current message is canceled.
     """
 
@@ -98,13 +98,14 @@ class Handlers(StageHandlers, Protocol):
     async def message(self, link: PeerLink, message: Message) -> None: ...
     async def disconnected(self, link: PeerLink) -> None: ...
     def suspected(self, link: PeerLink, doubted: bool) -> None:
-        """Handle a machine that has been silent for 3 s (`doubted`), or has been heard from again."""
+        """Handle a machine that has been silent for 3 s (`doubted`) or that has been heard from again."""
 
     def refusal_changed(self, machine: MachineId) -> None:
-        """Handle a change in whether a machine responds but refuses a link. `LinkManager.refusals` has the reason."""
+        """Handle the start or end of a machine's refusal to link, although it responds. `LinkManager.refusals` has the
+        reason."""
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
-        """Handle a change of members. After this machine is removed from its household, there are none."""
+        """Handle a change of members. If this machine was removed from its household, `members` is empty."""
 
     def pairing_changed(self, state: pairing.State) -> None:
         """Handle a change in the state of the pairing window."""
@@ -225,7 +226,7 @@ class Network:
         return self.link_manager.is_barred(machine)
 
     def is_known_host(self, host: str) -> bool:
-        """Return whether a member was ever reached at `host`, so that its connections have priority at a full port."""
+        """Return whether a member was ever reached at `host`. Its connections have priority when the port is full."""
         return self.address_book.was_reached_at(host)
 
     def addresses(self, machine: MachineId) -> Sequence[Address]:
@@ -233,7 +234,7 @@ class Network:
         return self.address_book.addresses(machine)
 
     async def broadcast(self, message: Message, machines: Iterable[MachineId] | None = None) -> None:
-        """Send a message over all links, or over those to `machines`. A link that is lost is skipped."""
+        """Send a message over all links, or over those to `machines`. Lost links are skipped."""
         chosen = None if machines is None else set(machines)
         links = [link for link in self.link_manager.up.values() if chosen is None or link.peer in chosen]
         await asyncio.gather(*(self._quietly(link, message) for link in links))
@@ -259,9 +260,10 @@ class Network:
         return window
 
     async def join(self, address: Address, code: str) -> Member:
-        """Join the household of the member that shows `code` at `address`. Return it once the first link is up.
+        """Join the household of the member that shows `code` at `address`. Return this member once the first link is
+        up.
 
-        On failure, restores the previous state and raises BadInput, Refused, DoesNotFit or Unreachable.
+        If this fails, the previous state is restored. Raises BadInput, Refused, DoesNotFit or Unreachable.
         """
         if self._log.dismissed:
             raise Refused("removed_needs_reset")
@@ -282,7 +284,8 @@ class Network:
             return host
 
     async def remove(self, machine: MachineId, kept: Sequence[OperationId] = ()) -> Member:
-        """Remove `machine` from the household forever. Within 2 s, all members are notified and its links are closed.
+        """Remove `machine` from the household permanently. All members are notified and its links are closed within 2
+        s.
 
         kept: the `add` operations signed by `machine` (see `added_by`) that remain valid. Raises Refused.
         """
@@ -301,7 +304,7 @@ class Network:
         return self.members[machine]
 
     async def rename(self, machine: MachineId, name: str) -> Member:
-        """Rename `machine`, which adopts the new name when it learns of it. Raises Refused."""
+        """Rename `machine`. It adopts the new name when it learns of it. Raises Refused."""
         await self._spread(await self._log.rename(machine, name), but=None)
         return self.members[machine]
 
@@ -436,7 +439,7 @@ class Network:
             await self._log.forget_strangers()
 
     async def _part_from(self, machine: MachineId) -> None:
-        """Notify a removed machine of its removal, then close its link."""
+        """Tell a removed machine about its removal, then close its link."""
         link = self.link_manager.up.get(machine)
         if link is not None and not self._log.dismissed:
             try:
@@ -448,7 +451,7 @@ class Network:
         await self.link_manager.abandon(machine, Reason("removed_from_household"))
 
     def _open_port(self) -> None:
-        """Admit only the current members from now on. The old TLS context lives until its last connection closes."""
+        """Admit only the current members from now on. The old TLS context is used until its last connection closes."""
         members = self._let_in()
         pins = [member.der for member in members.values()]
         self._listener.use(self._context(ssl.Purpose.CLIENT_AUTH, pins), members)
@@ -484,7 +487,7 @@ class Network:
         return PairingParty(self._identity, clean_name(self._local.description().name), __version__)
 
     async def _quietly(self, link: PeerLink, message: Message) -> None:
-        """Send a message, ignoring a lost link, whose end is reported elsewhere."""
+        """Send a message. Ignore a lost link, because its end is reported separately."""
         try:
             await link.send(message)
         except Unreachable as error:

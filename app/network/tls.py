@@ -1,7 +1,6 @@
-"""All TLS contexts of the program. Those for other machines require TLS 1.3 and trust only pinned certificates.
+"""All TLS contexts of the program. Contexts for other machines require TLS 1.3 and trust only pinned certificates.
 
-See SAFETY.md 2. Each setting avoids a pitfall in the table there, and tests/network/test_tls.py demonstrates them
-all.
+See SAFETY.md 2. Each setting avoids a pitfall listed there. tests/network/test_tls.py demonstrates each pitfall.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ NO_CHECK_TIME = 0x200000
 
 
 def peer_context(purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequence[bytes]) -> ssl.SSLContext:
-    """Return a context for links between members: CLIENT_AUTH to accept them, SERVER_AUTH to dial.
+    """Return a context for links between members: CLIENT_AUTH for accepting, SERVER_AUTH for dialing.
 
     cert: the PEM file with our certificate and its encrypted key. pins: the certificates of the admitted machines
     as DER, which must meet the profile.
@@ -44,7 +43,7 @@ def peer_context(purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequen
 
 
 def pairing_server_context(cert: Path, passphrase: str) -> ssl.SSLContext:
-    """Return the server context for pairing, which requests no certificate.
+    """Return the server context for pairing, which does not request a certificate.
 
     The newcomer sends its certificate in a message instead, and the pairing code authenticates it.
     """
@@ -67,8 +66,8 @@ def pairing_client_context() -> ssl.SSLContext:
 def upstream_context(certificate: str) -> ssl.SSLContext:
     """Return a context for an upstream server that the user configured.
 
-    It trusts only `certificate` (PEM), or the public authorities if that is empty. Raises ssl.SSLError if it is
-    invalid.
+    It trusts only `certificate` (PEM), or the public authorities if none is given. Raises ssl.SSLError if the
+    certificate is invalid.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # requires a certificate and checks its name
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -89,8 +88,8 @@ def peer_der(link: object) -> bytes | None:
 def free_handshake_memory(error: Exception) -> None:
     """Free the memory of a handshake that failed with `error`: 256 KiB of buffers in a reference cycle.
 
-    The error's traceback refers to asyncio's frames, and these refer to the future that contains the error. Without
-    this, hundreds of such cycles could pile up until the next full garbage collection.
+    The error's traceback refers to asyncio's frames, which refer to the future that contains the error. Without
+    this, hundreds of such cycles could accumulate until the next full garbage collection.
     """
     traceback.clear_frames(error.__traceback__)
 

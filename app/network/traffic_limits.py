@@ -1,8 +1,8 @@
 """Traffic limits: the owner's bandwidth limit, the time a sender may take, and the messages a member may send.
 
 LinkPace keeps all traffic within the owner's limit, with one token bucket per direction for all links. Control
-links, and therefore heartbeats, are not counted. Allowance limits the messages of a member. Exceeding it counts as
-a flood, and the member is refused for a minute. The allowance belongs to the machine rather than to its link, so
+links, and therefore heartbeats, do not count. Allowance limits the messages of a member. A member that exceeds it
+is treated as flooding and refused for a minute. The allowance belongs to the machine rather than to its link, so
 redialing does not reset it.
 """
 
@@ -36,13 +36,13 @@ class TooLong(ValueError):
 
 
 class Source(Protocol):
-    """The interface of an aiohttp StreamReader. `readany` returns b"" at the end of the body."""
+    """The part of an aiohttp StreamReader that is used here. `readany` returns b"" at the end of the body."""
 
     async def readany(self) -> bytes: ...
 
 
 async def body_chunks(source: Source, clock: Callable[[], float] = time.monotonic) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of a body as they arrive. Raises TooSlow. Only the time spent waiting for the sender counts."""
+    """Yield the bytes of a body as they arrive. Only the time spent waiting for the sender counts. Raises TooSlow."""
     received, waited_seconds = 0, 0.0
     while True:
         started = clock()
@@ -80,7 +80,7 @@ async def whole_body(source: Source, announced: int | None, limit: int) -> bytes
 def allowed_seconds(received: int) -> float:
     """Return how many seconds a sender may take for the bytes received so far.
 
-    64 KiB may take half a minute, but a sender of one byte per second gets hardly more time than a silent one.
+    64 KiB may take half a minute, but a sender of one byte per second gets barely more time than a silent one.
     """
     earned = (START_SECONDS - STALL_SECONDS) * min(received, START_BYTES) / START_BYTES
     return STALL_SECONDS + earned + max(0, received - START_BYTES) / MIN_BYTES_PER_SECOND
@@ -98,7 +98,7 @@ BYTES_OF_MBIT = 125_000
 class Bucket:
     """A token bucket that limits traffic to `bytes_per_s`.
 
-    All bytes taken so far will have passed by `free_at_s`, a time on a monotonic clock.
+    At `free_at_s`, a time on a monotonic clock, all bytes taken so far will have passed.
     """
 
     bytes_per_s: float
@@ -127,7 +127,8 @@ class Flood(BadMessage):
 
 
 class EventKind(Enum):
-    """A kind of event that counts toward a member's allowance: its maximum burst, and its sustained rate per second."""
+    """A kind of event that counts toward a member's allowance. Its value is the maximum burst and the sustained rate
+    per second."""
 
     PING = 300, 50.0  # usually one per second
     PONG = 1_000, 100.0  # as many as this machine requested
@@ -157,7 +158,7 @@ class _Bucket:
 
 
 class Allowance:
-    """The number of messages and other events that a member may send. `bars` is called when the member exceeds it."""
+    """The messages and other events that a member may send. `bars` is called when the member exceeds the allowance."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, bars: Callable[[], None] = lambda: None) -> None:
         self._clock, self._bars = clock, bars
@@ -193,7 +194,7 @@ class LinkPace:
         self._throttled_since, self._throttled_until = 0.0, -THROTTLED_SECONDS
 
     def limit(self, mbit_per_s: int) -> None:
-        """Set the limit for each direction; 0 removes it. Transfers that are already waiting are not affected."""
+        """Set the limit for each direction, or remove it if 0. Transfers that are already waiting are not affected."""
         rate = mbit_per_s * BYTES_OF_MBIT
         self._out, self._in = _with(self._out, rate), _with(self._in, rate)
 
@@ -231,12 +232,13 @@ class LinkPace:
             await self._sleep(waits_s)
 
     def throttled_s(self) -> float:
-        """Return for how many seconds traffic has been throttled. If not 0, a late answer is slow, not lost."""
+        """Return for how many seconds traffic has been throttled, or 0 if it is not. While throttled, a late answer is
+        not a sign of a lost peer."""
         now_s = self._clock()
         return max(now_s - self._throttled_since, 1e-3) if self._is_throttled(now_s) else 0.0
 
     async def pace_sending(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield the chunks of a body as fast as they may be sent."""
+        """Yield the chunks of a body, as fast as sending them is allowed."""
         async for chunk in chunks:
             if self._out is None:
                 yield chunk
@@ -248,7 +250,7 @@ class LinkPace:
                 yield bytes(part)
 
     async def pace_receiving(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield the chunks of a body as fast as they may be read."""
+        """Yield the chunks of a body, as fast as reading them is allowed."""
         async for chunk in chunks:
             await self.wait_after_receiving(len(chunk))
             yield chunk

@@ -1,13 +1,13 @@
-"""Limits on unauthenticated connections: how many may wait, and which one is dropped when there is no room.
+"""Limits on unauthenticated connections: how many may wait, and which one to drop when there is no room.
 
 Nobody can lock others out by connecting first. When there is no room, a new connection replaces one from the
-network with the most waiting connections: if possible one that has sent nothing, and among those the oldest. A
-machine can have any number of IPv6 addresses, so a /64 network counts as one machine. Hosts at which a member was
-reached have priority.
+network with the most waiting connections. Connections that have sent nothing are replaced first, and among these
+the oldest. A machine can have any number of IPv6 addresses, so a /64 network counts as one machine. Hosts at which
+a member was reached have priority.
 
-Failed handshakes are rate-limited as well, since nothing else that a stranger can send costs as much. Members that
-prove their identity and do not flood are not affected. Each host at which a member was reached has its own budget,
-which nobody else can use up. All other hosts share one budget, since addresses cost nothing.
+Failed handshakes are rate-limited too, since nothing else that a stranger can send costs as much. Members that
+prove their identity and do not flood are not affected. Each host at which a member was reached has a separate
+budget, which nobody else can use up. All other hosts share one budget, since addresses cost nothing.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class HandshakePace:
         bucket.left -= 1
 
     def _filled(self, host: str) -> tuple[_Bucket, float]:
-        """Refill a host's bucket for the time passed. Return it and its refill rate per second."""
+        """Refill a host's bucket for the elapsed time. Return the bucket and its refill rate per second."""
         key = host if self._is_known_host(host) else OTHERS
         burst, per_second = (BURST, PER_SECOND) if key else (OTHERS_BURST, OTHERS_PER_SECOND)
         now = self._clock()
@@ -98,7 +98,7 @@ def network_of(host: str) -> str:
 
 @dataclass(slots=True)
 class _Place:
-    """The place of a waiting connection. `expected`: it comes from a host at which a member was reached."""
+    """The place of a waiting connection. If `expected`, a member was once reached at its host."""
 
     network: str
     expected: bool
@@ -106,7 +106,7 @@ class _Place:
 
 
 class WaitingRoom(Generic[Connection]):
-    """The connections that wait to be authenticated.
+    """The connections that are waiting for authentication.
 
     is_known_host: returns whether a member was ever reached at a host.
     """
@@ -130,7 +130,7 @@ class WaitingRoom(Generic[Connection]):
     def enter(self, connection: Connection, host: str) -> Connection | None:
         """Give `connection` a place, and return the connection to drop, if any.
 
-        That is `connection` itself if it is unexpected and all those that it could displace are expected.
+        This is `connection` itself if it is unexpected and all connections that it could displace are expected.
         """
         place = _Place(network_of(host), self._is_known_host(host))
         gone: Connection | None = None
@@ -148,12 +148,12 @@ class WaitingRoom(Generic[Connection]):
         return gone
 
     def spoke(self, connection: Connection) -> None:
-        """Record that the first message is complete. Connections without one are dropped first."""
+        """Record that the connection's first message is complete. Connections without one are dropped first."""
         if connection in self._waiting:
             self._waiting[connection].spoke = True
 
     def leave(self, connection: Connection) -> None:
-        """Free the place of a connection that has proved its identity or left. May be called again."""
+        """Free the place of a connection that has proved its identity or ended. Can be called repeatedly."""
         place = self._waiting.pop(connection, None)
         if place is not None:
             self._of_network[place.network] -= 1
@@ -167,7 +167,7 @@ class WaitingRoom(Generic[Connection]):
     def _least(self, network: str | None, newcomer: _Place) -> Connection | None:
         """Return the connection to drop, from one network or from all.
 
-        An expected connection is never dropped for an unexpected one.
+        An expected connection is never dropped in favor of an unexpected one.
         """
         candidates = [
             (place.expected, -self._of_network[place.network], place.spoke, number, connection)
@@ -196,9 +196,9 @@ class AuthenticatedHosts:
 
 
 class Entrance:
-    """The new connections of a port. Each holds a place in `room` until it has proved its identity or ended.
+    """The new connections of a port. Each has a place in `room` until it has proved its identity or ended.
 
-    welcome: handles a connection whose first message is complete. It then owns the socket, closes the socket if it
+    welcome: handles a connection whose first message is complete. It owns the socket from then on, closes it if it
     raises, and returns when the connection no longer needs its place.
     """
 
@@ -243,9 +243,10 @@ class Entrance:
 
 
 async def first_message(sock: socket.socket, begun_within_s: float, whole_within_s: float) -> None:
-    """Wait until the first TLS record is complete, or turns out not to be TLS. Consumes nothing. Raises OSError.
+    """Wait until the first TLS record is complete, or the data turns out not to be TLS. Consumes no data. Raises
+    OSError.
 
-    An incomplete record counts as silence, so that sending one keeps nobody else out.
+    An incomplete record is treated as silence, so it keeps nobody else out.
     """
     async with asyncio.timeout(begun_within_s):
         await _readable(sock)
@@ -257,7 +258,7 @@ async def first_message(sock: socket.socket, begun_within_s: float, whole_within
 
 
 def _is_whole(said: bytes) -> bool:
-    """Return whether the TLS stack can proceed: there is a complete record, the end of the data, or no TLS."""
+    """Return whether the TLS stack can proceed: the record is complete, the data has ended, or it is not TLS."""
     if not said or said[0] != TLS_HANDSHAKE:
         return True
     needed = TLS_HEADER_BYTES + int.from_bytes(said[3:5], "big")

@@ -1,8 +1,8 @@
 """The addresses at which members may be reached, including hints from announcements and from other members.
 
-Only a handshake proves that an address is right. Hints are stored in memory. The addresses at which a member was
-actually reached are stored on disk and always tried. So nobody can make this machine forget where the others are,
-or make it dial outside its own network.
+Only a handshake proves that an address is right. Hints are kept in memory. Addresses at which a member was actually
+reached are stored on disk and always tried. False hints can therefore neither make this machine forget an address
+nor make it dial outside its own network.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SendTo = Callable[[Message, Iterable[MachineId]], Awaitable[None]]
 
 
 class AddressBook:
-    """The known addresses of all members. Calls `dial` when there is a hint about a member, at most once per second."""
+    """The known addresses of all members. A hint about a member calls `dial`, at most once per second."""
 
     def __init__(
         self,
@@ -44,7 +44,8 @@ class AddressBook:
         self._dialed_seconds: dict[MachineId, float] = {}
 
     def addresses(self, machine: MachineId) -> tuple[Address, ...]:
-        """Return the addresses to try for `machine`, most likely first; empty if it is no longer a member."""
+        """Return the addresses to try for `machine`, most likely first. The result is empty if it is no longer a
+        member."""
         if machine not in self._members():
             self._reported.pop(machine, None)
             return ()
@@ -53,7 +54,8 @@ class AddressBook:
         return tuple(dict.fromkeys((*met[:MET_FIRST], *hints, *met[MET_FIRST:])))
 
     def was_reached_at(self, host: str) -> bool:
-        """Return whether a member was ever reached at `host`. Cached, since every unknown caller is checked."""
+        """Return whether a member was ever reached at `host`. The result is cached, since every unknown caller is
+        checked."""
         now = self._clock()
         if now >= self._hosts_until_seconds:
             self._hosts_until_seconds = now + HOSTS_SECONDS
@@ -63,7 +65,7 @@ class AddressBook:
         return host.partition("%")[0] in self._hosts
 
     def note_announcement(self, news: Announced | AnnouncementEnded) -> None:
-        """Record an event from discovery. Strangers are recorded too, since they may become members at any time."""
+        """Record an event from discovery. Strangers are recorded too, since they may become members."""
         if isinstance(news, AnnouncementEnded):
             self._announced.pop(news.id16, None)
             return
@@ -71,7 +73,8 @@ class AddressBook:
         self._hint(machine for machine in self._members() if news.is_of(machine))
 
     def learn(self, message: Whereabouts, by: Address) -> None:
-        """Record the addresses that a member reports for others. Those outside its own network are ignored."""
+        """Record the addresses that a member reports for other members. Addresses outside the reporter's network are
+        ignored."""
         members = self._members()
         named = [machine for machine in map(MachineId, message.machines) if machine in members]
         for machine in named:
@@ -82,7 +85,7 @@ class AddressBook:
         self._hint(named)
 
     async def introduce(self, newcomer: MachineId, up: Mapping[MachineId, PeerLink], send: SendTo) -> None:
-        """Send a newly linked member the addresses of the others, and send the others its address."""
+        """Send a newly linked member the addresses of the other members, and send them its address."""
         peers = [machine for machine in self._members() if machine != newcomer]
         await send(self._to_tell(up, peers), [newcomer])
         await send(self._to_tell(up, [newcomer]), peers)
@@ -110,7 +113,8 @@ class AddressBook:
 
 
 def _parsed(texts: Iterable[str], near: str) -> list[Address]:
-    """Parse addresses, and return those in the same network as `near`, the sender's own address."""
+    """Parse the addresses that a member sent, and return those in the same network as `near`, the member's own
+    address."""
     near_addresses = []
     for text in texts:
         try:

@@ -1,7 +1,7 @@
-"""The content of mDNS announcements, and the checks of received ones. No I/O.
+"""The content of mDNS announcements, and the validation of received ones. No I/O.
 
 The names in all records contain the first 16 hex digits of the machine's id, so every record identifies its
-machine. The computer's own name, its user and its household are never announced. See RFC 6762 (mDNS) and RFC 6763
+machine. The names of the computer, its user and its household are never announced. See RFC 6762 (mDNS) and RFC 6763
 (DNS-SD).
 """
 
@@ -58,7 +58,7 @@ def host_name(id16: str) -> str:
 
 
 def id_of(name: str) -> str | None:
-    """Return the id of the machine with this instance or host name, or None if the name is not one of ours."""
+    """Return the id of the machine with this instance or host name, or None if the name is not Poolhouse's."""
     low = name.lower()
     match = _INSTANCE.fullmatch(low) or _SERVER.fullmatch(low)
     return match.group(1) if match else None
@@ -78,7 +78,7 @@ def txt_fields(txt: TxtRecord) -> dict[str, str]:
 
 
 def parse_txt(text: bytes) -> TxtRecord | None:
-    """Parse a TXT record, and make its texts safe to display. Return None if it is not one of ours."""
+    """Parse a TXT record, and sanitize its texts for display. Return None if the record is not Poolhouse's."""
     if len(text) > MAX_TXT_BYTES:
         return None
     fields = _fields(text)
@@ -95,9 +95,10 @@ def parse_txt(text: bytes) -> TxtRecord | None:
 
 
 def believable(addresses: Iterable[str], ours: Sequence[str]) -> tuple[str, ...]:
-    """Return the addresses that a machine on our network could have, most likely first. Others are never dialed.
+    """Return the addresses that a machine on our network could have, most likely first. Other addresses are never
+    dialed.
 
-    ours: the addresses of this machine. Loopback addresses are believed only if `ours` contains one.
+    ours: the addresses of this machine. Loopback addresses are accepted only if `ours` contains one.
     """
     mine = [own for own in map(_parsed, ours) if own]
     near: list[tuple[bool, bool, str]] = []
@@ -128,7 +129,7 @@ def _is_local(address: IpAddress, mine: Sequence[IpAddress]) -> bool:
 
 
 def _is_neighbor(address: IpAddress, other: IpAddress) -> bool:
-    """Return whether two addresses are probably on one link, guessing their unknown prefix lengths."""
+    """Return whether two addresses are probably on the same link. Their unknown prefix lengths are guessed."""
     if address.version != other.version:
         return False
     rest = address.max_prefixlen - _ONE_LINK[address.version]
@@ -143,13 +144,14 @@ def _parsed(text: str) -> IpAddress | None:
 
 
 def _device(text: str) -> str | None:
-    """Return the device name made safe to display, or None if it is empty."""
+    """Return the device name, sanitized for display, or None if it is empty."""
     shown = clean_name(text)[:MAX_DEVICE_CHARACTERS].strip() if text.strip() else ""
     return None if shown in ("", NO_NAME) else shown
 
 
 def _fields(text: bytes) -> Mapping[bytes, bytes]:
-    """Parse a TXT record: length-prefixed `key=value` pairs. The first value of a key counts (RFC 6763 6)."""
+    """Parse a TXT record: length-prefixed `key=value` pairs. If a key is repeated, its first value counts (RFC 6763
+    6)."""
     fields: dict[bytes, bytes] = {}
     at = 0
     while at < len(text):

@@ -1,4 +1,4 @@
-"""Discovery by mDNS: announcing this machine on its networks, and listening for others. Nothing received is trusted.
+"""Discovery by mDNS: announces this machine on its networks, and listens for others. Nothing received is trusted.
 
     discovery = Discovery(id16, port, report=..., is_member=...)
     discovery.use(("192.168.1.20",))
@@ -80,7 +80,7 @@ class _Sighting:
 
 
 class AnnouncementListener(RecordUpdateListener):
-    """A listener that collects the records received by zeroconf. It calls `news` when `take` may return something."""
+    """A listener that collects the records received by zeroconf. It calls `news` when `take` may return changes."""
 
     def __init__(
         self, me: str, port: int, is_member: Callable[[str], bool], clock: Callable[[], float], news: Callable[[], None]
@@ -114,11 +114,12 @@ class AnnouncementListener(RecordUpdateListener):
 
     @property
     def oldest_seconds(self) -> float | None:
-        """Return when the machine that has been silent the longest was last heard, or None if there is none."""
+        """Return the time of the last announcement from the machine that has been silent longest, or None if there is
+        none."""
         return min((sighting.seen_seconds for sighting in self._sightings.values()), default=None)
 
     def take(self) -> list[Announced | AnnouncementEnded]:
-        """Return the changes since the last call, beginning with the machines that left."""
+        """Return the changes since the last call. Machines that left come first."""
         now = self._clock()
         for id16, sighting in list(self._sightings.items()):
             if now - sighting.seen_seconds > FORGOTTEN_SECONDS:
@@ -186,7 +187,7 @@ class AnnouncementListener(RecordUpdateListener):
                 self._changed.add(id16)
 
     def _hosts(self, records: Iterable[DNSAddress]) -> None:
-        """Replace the addresses of each machine. A packet always contains all addresses of a machine."""
+        """Replace the addresses of each machine in a packet, which always contains all of them."""
         hosts: dict[str, list[str]] = {}
         for record in records:
             id16 = id_of(record.key)
@@ -264,7 +265,7 @@ def _text(record: DNSAddress) -> str:
 
 
 class Discovery:
-    """The mDNS announcer and listener. `report` is called with each change of another machine, and must not block."""
+    """The mDNS announcer and listener. `report` is called with each change of another machine and must not block."""
 
     def __init__(
         self,
@@ -291,10 +292,11 @@ class Discovery:
         self._failure: Reason | None = None
 
     def use(self, addresses: Sequence[str], speak_at: Sequence[str] | None = None) -> None:
-        """Set the addresses at which others reach this machine, and those from which to announce (`speak_at`).
+        """Set the addresses at which this machine can be reached, and the addresses from which to announce
+        (`speak_at`).
 
-        One `speak_at` address per interface is enough. None means all addresses, and an empty sequence means that
-        nothing is announced.
+        One `speak_at` address per interface is enough. None means all addresses, and an empty sequence turns
+        announcements off.
         """
         self._addresses = tuple(addresses)
         self._spoken_at = self._addresses if speak_at is None else tuple(speak_at)
@@ -304,13 +306,13 @@ class Discovery:
     def set_pairing_window(
         self, name: str | None, pairing_port: int | None, system: str = "", device: str = ""
     ) -> None:
-        """Set the name and port of the open pairing window, or None if it is closed. Only an open one is announced."""
+        """Announce the name and port of the open pairing window, or stop announcing it if they are None."""
         self._txt = TxtRecord(PROTOCOL, name, pairing_port, system or None, device or None)
         self._news.set()
 
     @property
     def has_listened(self) -> bool:
-        """Return whether discovery has run without trouble for long enough to have found every machine nearby."""
+        """Return whether discovery has run without problems for long enough to have found every machine nearby."""
         waited = self._clock() - self._announced_seconds > ITSELF_SECONDS
         return self._zeroconf is not None and waited and self.trouble is None
 
@@ -357,7 +359,7 @@ class Discovery:
         return max(0.0, min(TICK_SECONDS, due))
 
     def _restart(self) -> None:
-        """Announce and query again after a suspension, during which records may have expired on both sides."""
+        """Announce and query again after a suspension, because records may have expired on both sides."""
         self._announced = None
         self._expect_answers()
 

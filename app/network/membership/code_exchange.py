@@ -1,4 +1,4 @@
-"""Pairing by SPAKE2 with the typed code, bound to both certificates: two protocol objects that do no I/O.
+"""Pairing by SPAKE2 with the typed code, bound to both certificates. The two protocol objects do no I/O.
 
 See SAFETY.md 3. N, the newcomer, is side A. M, the member with the open window, is side B.
 
@@ -9,7 +9,7 @@ See SAFETY.md 3. N, the newcomer, is side A. M, the member with the open window,
     A -> B  PairSigned   A's signature
     B -> A  PairWelcome  the household, the peer port, and how many PairOperations follow
 
-A man in the middle with a certificate of its own derives another key, so every tag fails.
+A man in the middle with a different certificate derives another key, so every tag fails.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Small = Annotated[bytes, msgspec.Meta(max_length=256)]
 
 
 class WrongProof(Exception):
-    """Error for an invalid proof: the other side does not know the code, or a third party is in between."""
+    """Error for an invalid proof: the other side does not know the code, or there is a man in the middle."""
 
 
 class _Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", kw_only=True):
@@ -62,7 +62,7 @@ class PairHello(_Pair, frozen=True, tag="pair_hello"):
 
 
 class PairAnswer(_Pair, frozen=True, tag="pair_answer"):
-    """The answer of the machine with the pairing window to the newcomer's first message."""
+    """The reply to PairHello, sent by the machine with the pairing window."""
 
     name: Name
     nonce: Nonce
@@ -76,7 +76,7 @@ class PairProof(_Pair, frozen=True, tag="pair_proof"):
 
 
 class PairConfirm(_Pair, frozen=True, tag="pair_confirm"):
-    """The tag of the machine with the pairing window, and its sealed signature."""
+    """The tag and the sealed signature of the machine with the pairing window."""
 
     tag: Tag
     sealed: Small
@@ -202,7 +202,8 @@ class Doorkeeper:
         return PairConfirm(tag=keys.tag(b"B"), sealed=keys.seal(b"B", self._me))
 
     def handle_signature(self, signed: PairSigned) -> tuple[MachineId, bytes, str]:
-        """Check the newcomer's signature. Return its id, certificate and name, now proved. Raises WrongProof."""
+        """Check the newcomer's signature. Return its id, certificate and name, which are now proved. Raises
+        WrongProof."""
         keys, hello = self._keys, self._hello
         assert keys is not None
         assert hello is not None
@@ -224,7 +225,7 @@ class _Keys:
         self._box = ChaCha20Poly1305(_derive(key, CONTEXT + b" signatures"))
 
     def tag(self, side: bytes) -> bytes:
-        """Return the tag of this side, which only a machine that knows the code can compute."""
+        """Return the tag of a side. Only a machine that knows the code can compute it."""
         return hmac.digest(self._tags[side], self._transcript, "sha256")
 
     def seal(self, side: bytes, identity: Identity) -> bytes:
@@ -254,7 +255,7 @@ def _finish(spake: spake2.SPAKE2_A | spake2.SPAKE2_B, message: bytes) -> bytes:
 
 
 def _transcript(hello: PairHello, answer: PairAnswer, server_der: bytes) -> bytes:
-    """Return the hash of everything both sides sent, with each part preceded by its length."""
+    """Return the hash of everything that both sides sent. Each part is preceded by its length."""
     parts = (
         CONTEXT,
         str(hello.version).encode(),
@@ -279,5 +280,5 @@ def _derive(key: bytes, info: bytes) -> bytes:
 
 
 def _nonce(side: bytes) -> bytes:
-    """Return the nonce of a side. A constant is safe, since each side encrypts only one message with the key."""
+    """Return the nonce of a side. A constant is safe, because each side encrypts only one message with the key."""
     return side.ljust(12, b"\0")

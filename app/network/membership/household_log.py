@@ -1,4 +1,4 @@
-"""This machine's copy of the household log, and the machine that is admitted on trial."""
+"""This machine's copy of the household log, including the machine that is admitted on trial."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class _StoredLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LogStore:
-    """The two files in `directory`: the household log and the known addresses. Each is always replaced as a whole."""
+    """The files of the household log and of the known addresses in `directory`. Each file is always replaced as a
+    whole."""
 
     def __init__(self, directory: Path, write: Write) -> None:
         self._write_file = write
@@ -70,7 +71,7 @@ class LogStore:
         self._addresses = directory / "addresses.json"
 
     async def load(self) -> Log | None:
-        """Return the stored log, or None. Verifies all signatures again. Raises Damaged("household_damaged")."""
+        """Return the stored log, or None. All signatures are verified again. Raises Damaged("household_damaged")."""
         return await asyncio.to_thread(self._load)
 
     async def save(self, log: Log) -> None:
@@ -85,7 +86,8 @@ class LogStore:
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def load_addresses(self) -> Addresses:
-        """Return the addresses at which machines were reached, latest first. Errors are ignored: these are hints."""
+        """Return the addresses at which machines were reached, latest first. Errors are ignored, since these are only
+        hints."""
         try:
             content = await asyncio.to_thread(self._addresses.read_bytes)
             return {
@@ -106,8 +108,8 @@ class LogStore:
     def _load(self) -> Log | None:
         """Read and verify the log.
 
-        Earlier versions accepted operations that the current rules forbid, so such operations are dropped. Damage
-        is never ignored, since the damaged line may be a removal.
+        Operations that earlier versions accepted but the current rules forbid are dropped. Damage is never ignored,
+        since the damaged line may be a removal.
         """
         try:
             kept = decode_json(self._log.read_bytes(), _StoredLog)
@@ -139,7 +141,7 @@ def sign_operation(identity: Identity, body: Body) -> Operation:
 
 
 def new_household(identity: Identity, name: str) -> Log:
-    """Create the log of a new household whose first machine is this one."""
+    """Create the log of a new household with this machine as its first member."""
     body = Add(NO_HOUSEHOLD, identity.id, identity.der, clean_name(name), FIRST_ROLES)
     first = sign_operation(identity, body)
     return Log(household_of(first), (first,))
@@ -161,7 +163,7 @@ class MergeSummary:
     """The result of merging lines from a peer.
 
     n_false: the number of lines that no honest member would relay. n_outside: the number of lines that depend on
-    operations unknown here.
+    unknown operations.
     """
 
     new: tuple[Operation, ...] = ()
@@ -171,7 +173,7 @@ class MergeSummary:
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """The result of joining a household. So far, only the identity of `peer` has been verified."""
+    """The result of joining a household. At this point, only the identity of `peer` has been verified."""
 
     household: HouseholdId
     operations: tuple[Operation, ...]
@@ -181,7 +183,8 @@ class JoinResult:
 
 
 class LogKeeper:
-    """The keeper of the household log, which makes all changes to it. Calls `changed` if members may have changed."""
+    """The owner of the household log, which makes all changes to it. Calls `changed` if the members may have
+    changed."""
 
     def __init__(self, identity: Identity, store: LogStore, changed: Callable[[], None]) -> None:
         self.log: Log | None = None
@@ -205,12 +208,12 @@ class LogKeeper:
 
     @property
     def members(self) -> Mapping[MachineId, Member]:
-        """Return all machines that are admitted now, including this machine and one on trial."""
+        """Return all machines that are currently admitted, including this machine and one on trial."""
         return self._members
 
     @property
     def confirmed(self) -> Mapping[MachineId, Member]:
-        """Return the members without the one on trial."""
+        """Return the members except the machine on trial."""
         return self._confirmed
 
     @property
@@ -224,7 +227,7 @@ class LogKeeper:
         return self.log is None or len(self.log.operations) <= 1
 
     def lines(self) -> list[str]:
-        """Return the encoded operations in the order in which they are sent, each after those on which it depends."""
+        """Return the encoded operations in sending order. Each follows the operations on which it depends."""
         operations = self.log.operations if self.log else ()
         return [encode(operation).decode("ascii") for operation in operations]
 
@@ -242,7 +245,7 @@ class LogKeeper:
     async def merge(self, lines: Sequence[str]) -> MergeSummary:
         """Merge the lines that a peer sent. Raises DoesNotFit if the disk is full.
 
-        Messages are merged one after another. Signatures are verified in a thread, so that answers are not delayed.
+        Messages are merged one at a time. Signatures are verified in a thread to avoid delaying answers.
         """
         async with self._merging:
             before = self.log
@@ -263,7 +266,7 @@ class LogKeeper:
         """Sign the removal of `machine`, and return the new operations. Raises Refused.
 
         Of the `add` operations that `machine` signed, only those in `kept` remain valid. The names and roles that
-        it gave to others also remain: this machine re-signs them if the log has room.
+        it gave to other machines also remain: this machine re-signs them if the log has room.
         """
         log = self._may_change(machine)
         removal = sign_operation(self._me, Remove(log.household, machine, tuple(sorted(set(kept)))))
@@ -276,7 +279,7 @@ class LogKeeper:
     async def set_roles(self, machine: MachineId, roles: Sequence[Role]) -> tuple[Operation, ...]:
         """Change the roles of `machine`, and return the new operations. Raises Refused.
 
-        The admin role can be granted, but only a removal takes it away.
+        The admin role can be granted, but can be revoked only by removing the machine.
         """
         log, member = self._may_change(machine), self._members[machine]
         operations = []
@@ -308,8 +311,8 @@ class LogKeeper:
     ) -> Log:
         """Admit `machine` on trial for its first link, and return the log to send to it. Raises Refused.
 
-        No two machines may have the same name, so a number is appended to the newcomer's name if another member has
-        it or if it is in `called`, the names currently in use.
+        Names must be unique, so a number is appended to the newcomer's name if another member has the same name or
+        if it is in `called`, the names currently in use.
         """
         self.require_admin()
         assert self.log is not None
@@ -354,7 +357,7 @@ class LogKeeper:
         return host
 
     async def settle(self) -> None:
-        """Save the household that `adopt` adopted, now that the first link is up."""
+        """Save the household after `adopt`, because the first link is up."""
         assert self.log is not None
         async with self._saving:
             await self._store.save(self.log)
@@ -382,7 +385,7 @@ class LogKeeper:
         await self._keep_addresses()
 
     async def forget_strangers(self) -> None:
-        """Forget the addresses of machines that are not members. If saving fails, the next save makes up for it."""
+        """Forget the addresses of machines that are not members. A failed save is repaired by the next save."""
         self._addresses = {m: a for m, a in self._addresses.items() if m in self._members}
         try:
             await self._keep_addresses()
@@ -390,7 +393,7 @@ class LogKeeper:
             log.warning("the addresses of members cannot be saved: %s", error.reason)
 
     async def _keep_addresses(self) -> None:
-        """Save the addresses if they differ from those on disk, which also makes up for an earlier call that failed."""
+        """Save the addresses if they differ from those on disk. This also repeats an earlier save that failed."""
         async with self._saving:
             now = dict(self._addresses)
             if now != self._kept:
@@ -418,7 +421,8 @@ class LogKeeper:
         return tuple(sign_operation(self._me, body) for body in bodies)
 
     def _has_room(self, operations: Sequence[Operation]) -> bool:
-        """Return whether the log has room for these operations without displacing any that are still in force."""
+        """Return whether the log has room for these operations without displacing operations that are still in
+        force."""
         assert self.log is not None
         after = merge(self.log, operations, verify, is_fit).log
         remaining = set(after.operations)
@@ -426,7 +430,8 @@ class LogKeeper:
         return remaining.issuperset(operations) and all(is_superseded(operation, after) for operation in lost)
 
     def _no_room(self) -> Refused:
-        """Return the error for a full log. The first machine has its own share of it; the others share the rest."""
+        """Return the error for a full log. Part of the log is reserved for the first machine; the others share the
+        remainder."""
         assert self.log is not None
         first = founder(self.log)
         if first is None or first == self._me.id or first not in self._confirmed:
@@ -463,7 +468,7 @@ class LogKeeper:
         return merged.new
 
     async def _take(self, log: Log) -> None:
-        """Replace the log, first in memory, so that neither of two concurrent changes is lost, then on disk."""
+        """Replace the log in memory, then on disk. This order ensures that no concurrent change is lost."""
         self.log = log
         self._evaluate()
         self._changed()

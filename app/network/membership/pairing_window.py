@@ -1,6 +1,6 @@
 """Both sides of pairing: the temporary port of a pairing window, and the newcomer that connects to it.
 
-app/core/household/pairing.py makes the decisions, code_exchange.py defines the protocol, and this module adds the
+app/core/household/pairing.py makes the decisions, and code_exchange.py defines the protocol. This module adds the
 sockets and the clock.
 """
 
@@ -113,7 +113,7 @@ class PairingConnection:
     async def receive(self, kind: type[T]) -> T:
         """Return the next message, which must be of type `kind`.
 
-        Raises BadMessage for another message, AppError if the peer gives a reason for ending, EOFError or OSError.
+        Raises BadMessage for another message, AppError if the peer states a reason for ending, EOFError or OSError.
         """
         length = int.from_bytes(await self._reader.readexactly(4), "big")
         if length > MAX_PAIR_BYTES:
@@ -127,7 +127,7 @@ class PairingConnection:
         raise BadMessage(f"{type(message).__name__} out of order")
 
     async def refuse(self, why: Reason) -> None:
-        """Send the reason for ending the exchange. Errors are ignored, since the other side may have left already."""
+        """Send the reason for ending the exchange. Errors are ignored, since the other side may already be gone."""
         with suppress(OSError):
             await self.send(PairRefuse(code=why.code, facts=sent_facts(why.facts)))
 
@@ -143,7 +143,7 @@ BROKEN = (BadMessage, OSError, EOFError)  # TimeoutError and ssl.SSLError are OS
 
 
 class Admission(Protocol):
-    """The owner of the household log, as the pairing window uses it."""
+    """The part of the household log's owner that the pairing window uses."""
 
     def admit(self, machine: MachineId, der: bytes, name: str) -> Log:
         """Admit `machine` on trial for its first link, and return the log to send to it. Raises Refused."""
@@ -160,7 +160,7 @@ class Admission(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PairingParty:
-    """The identity, name and version that this machine presents in pairing."""
+    """The identity, name and version that this machine presents when pairing."""
 
     identity: Identity
     name: str
@@ -168,7 +168,7 @@ class PairingParty:
 
 
 class PairingWindow:
-    """A pairing window, open from the display of its code until the newcomer's first link is up."""
+    """A pairing window. It is open from the display of its code until the newcomer's first link is up."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class PairingWindow:
 
     @property
     def seconds_left(self) -> float:
-        """Return for how many more seconds the code is valid, or 0 if it no longer is."""
+        """Return for how many more seconds the code is valid, or 0 if it has expired."""
         until = getattr(self._state, "until_seconds", 0.0)
         good = not isinstance(self._state, pairing.Admitted)
         return max(0.0, until - self._clock()) if good else 0.0
@@ -310,7 +310,8 @@ class PairingWindow:
             sock.close()
 
     async def _greet(self, wire: PairingConnection) -> tuple[Doorkeeper, PairProof] | None:
-        """Return the newcomer's proof and the Doorkeeper that checks it, or None if the newcomer was refused.
+        """Exchange the first messages. Return the newcomer's proof and the Doorkeeper that checks it, or None if the
+        newcomer was refused.
 
         Several newcomers may be greeted at the same time.
         """
@@ -337,7 +338,7 @@ class PairingWindow:
         return None
 
     async def _check_proof(self, wire: PairingConnection, keeper: Doorkeeper, proof: PairProof) -> None:
-        """Check the newcomer's proof, and admit the newcomer if it is valid. Only one proof is checked at a time."""
+        """Check the newcomer's proof. If it is valid, admit the newcomer. Only one proof is checked at a time."""
         # the attempt is counted before the proof is checked
         if pairing.Check() not in self._apply(pairing.ProofReceived(self._clock())):
             await wire.refuse(self._why_not())
@@ -359,7 +360,7 @@ class PairingWindow:
         await self._refuse(wire, commands, why)
 
     def _why_not(self) -> Reason:
-        """Return the reason why nobody else can be admitted now."""
+        """Return the reason why no newcomer can be admitted now."""
         if isinstance(self._state, pairing.Closed):
             return self._state.why or Reason("pairing_cancelled")
         return Reason("pairing_busy")
@@ -372,9 +373,9 @@ class PairingWindow:
         await asyncio.sleep(CALMING_SECONDS)
 
     def _after_attempt(self, event: pairing.Event) -> tuple[pairing.Command, ...]:
-        """Apply the end of an attempt to the state of the window, even if the attempt was canceled or timed out.
+        """Update the state of the window after an attempt, even if the attempt was canceled or timed out.
 
-        A newcomer that was admitted and received the whole log needs nothing more.
+        Does nothing if the newcomer was admitted and received the whole log.
         """
         match self._state:
             case pairing.Checking() | pairing.Exchange():
@@ -400,7 +401,8 @@ class PairingWindow:
         self._sent = True
 
     def _require(self, event: pairing.Event, command: type[pairing.Command]) -> None:
-        """Apply an event. Raises BadMessage unless it results in `command`, as when the window was closed."""
+        """Apply an event. Raises BadMessage unless it results in `command`, for example because the window was
+        closed."""
         if not any(isinstance(answer, command) for answer in self._apply(event)):
             raise BadMessage("the window is closed")
 

@@ -1,1 +1,1 @@
-"""Links to other machines: dialing, accepting and maintaining them, and the channels and requests that they carry."""
+"""Links to other machines: dials, accepts and maintains them, and carries channels and requests over them."""

@@ -1,8 +1,8 @@
 """Channels that carry frames to a peer: over a WebSocket, over a raw connection, or in memory for tests.
 
 A data connection starts as a WebSocket, so that every caller is checked in the same place. Then both ends switch to
-length-prefixed frames on the raw connection. A frame then costs one call, rather than masking, parsing, a queue and
-two iterations of the event loop (measured: README).
+length-prefixed frames on the raw connection. This reduces the cost of a frame to one call, without masking,
+parsing, a queue and two iterations of the event loop (measured: README).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WAITING_FRAMES = 8  # number of unread frames at which reading pauses
 
 
 class FrameChannel(Protocol):
-    """A data connection to a peer. One task may send and one may receive."""
+    """A data connection to a peer. At most one task may send, and one may receive."""
 
     async def send(self, frame: bytes) -> None:
         """Send a frame. Raises Unreachable("channel_closed") if the channel has ended."""
@@ -40,7 +40,7 @@ class FrameChannel(Protocol):
         """Return the next frame. Raises Unreachable("channel_closed") if the channel has ended."""
 
     async def deliver(self, to: Callable[[bytes], None]) -> None:
-        """Call `to` with each frame as it arrives, instead of using `receive`.
+        """Call `to` with each frame as it arrives. Used instead of `receive`.
 
         Raises any error of `receive` or `to`.
         """
@@ -48,11 +48,11 @@ class FrameChannel(Protocol):
             to(await self.receive())
 
     async def close(self) -> None:
-        """Close the channel. Later calls on either side raise Unreachable. May be called again."""
+        """Close the channel. Later calls on either side raise Unreachable. Can be called repeatedly."""
 
 
 class WebSocketChannel(FrameChannel):
-    """A channel whose frames are binary WebSocket messages, for either side of the connection."""
+    """A channel over a WebSocket, in which each frame is a binary message. Used by both sides of the connection."""
 
     def __init__(self, socket: web.WebSocketResponse | aiohttp.ClientWebSocketResponse, peer_name: str) -> None:
         self._socket = socket
@@ -130,7 +130,7 @@ class MemoryChannel(FrameChannel):
 
 
 class FrameStream(asyncio.Protocol, FrameChannel):
-    """One end of a raw connection, taken over from its previous protocol, which is still notified when it ends."""
+    """One end of a raw connection. It replaces the connection's previous protocol, which is still told when it ends."""
 
     def __init__(
         self,
@@ -142,8 +142,8 @@ class FrameStream(asyncio.Protocol, FrameChannel):
     ) -> None:
         """Take over the connection.
 
-        begun_by: an object that would close the connection if it were garbage-collected, so it is referenced here.
-        pace: the bandwidth limit, if any. ended: called when the connection has ended.
+        begun_by: an object that would close the connection if it were garbage-collected, so a reference to it is
+        kept. pace: the bandwidth limit, if any. ended: called when the connection has ended.
         """
         self._transport, self._peer_name, self._begun_by = transport, peer_name, begun_by
         self._when_ended = ended
@@ -264,9 +264,9 @@ class FrameStream(asyncio.Protocol, FrameChannel):
             self._reader.set_result(None)
 
     async def _write_by_pace(self, data: bytes) -> None:
-        """Write slices as the bandwidth limit allows.
+        """Write the data in slices, as fast as the bandwidth limit allows.
 
-        A frame is always completed, even if canceled, since half a frame would corrupt all later ones.
+        A frame is completed even if this is canceled, since a partial frame would corrupt all later ones.
         """
         left, size = memoryview(data), self._pace.slice_bytes
         try:
@@ -281,7 +281,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
                 self._transport.write(left)
 
     def _hold(self, n_bytes: int) -> None:
-        """Pause reading for as long as the bandwidth limit requires after `n_bytes`."""
+        """Pause reading after `n_bytes` for as long as the bandwidth limit requires."""
         waits_s = self._pace.count_received(n_bytes)
         if waits_s > 0 and self._held is None and not self._transport.is_closing():
             self._transport.pause_reading()
@@ -298,7 +298,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
     async def _drained(self) -> None:
         """Wait until the write buffer has room.
 
-        A peer that reads anything within the timeout is only slow. A peer that reads nothing is hung, and its
+        If the peer reads anything within the timeout, it is just slow. If it reads nothing, it is hung, and the
         connection is aborted.
         """
         while not self._writable.is_set():
@@ -318,7 +318,7 @@ class FrameStream(asyncio.Protocol, FrameChannel):
 
 
 class PacedChannel(FrameChannel):
-    """A channel whose frames respect this machine's bandwidth limit, for measurements that must not exceed it."""
+    """A channel that applies this machine's bandwidth limit to its frames. Used for measurements."""
 
     def __init__(self, channel: FrameChannel, pace: LinkPace) -> None:
         self._channel, self._pace = channel, pace

@@ -1,9 +1,9 @@
-"""The single port of a machine, which admits members over TLS 1.3 and keeps everyone else out.
+"""The single port of a machine, which admits members over TLS 1.3 and rejects everyone else.
 
 Connections are accepted here rather than by `loop.create_server`, for three reasons. Strangers are limited before a
 handshake costs anything (app/network/waiting_room.py). Each handshake uses the current TLS context, so a removed
-certificate is refused immediately. And every wait has a timeout of our own. aiohttp handles HTTP and WebSocket on
-the admitted connections.
+certificate is refused immediately. And every wait has a timeout. aiohttp handles HTTP and WebSocket on the admitted
+connections.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Control = Callable[[Member, web.WebSocketResponse, str], Awaitable[None]]
 
 
 class StageHandlers(Protocol):
-    """A lender's handlers for requests from hosts. Each AppError is sent back to the host."""
+    """A lender's handlers for requests from hosts. Any AppError that they raise is sent back to the host."""
 
     async def stage_offer(self, member: Member, pipeline: PipelineId, body: bytes) -> bytes:
         """Accept a manifest (JSON, ≤ 16 MiB) and return the list of missing pieces (JSON)."""
@@ -67,7 +67,7 @@ class StageHandlers(Protocol):
         """Raise Refused unless a data connection from this member is expected for this pipeline."""
 
     async def data(self, member: Member, pipeline: PipelineId, channel: FrameChannel) -> None:
-        """Serve frames until the channel ends. The caller closes it afterwards."""
+        """Serve frames until the channel ends. The caller then closes it."""
 
 
 @dataclass(slots=True)
@@ -81,8 +81,8 @@ class _Connection:
 class Listener:
     """The server of this machine's port, on the listening socket `sock`. `use` sets which machines it admits.
 
-    is_known_host: returns whether a member was ever reached at a host, which then has priority. barred: returns
-    whether a member is refused for now because it flooded this machine.
+    is_known_host: returns whether a member was ever reached at a host, which gives its connections priority.
+    barred: returns whether a member is refused temporarily because it flooded this machine.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Listener:
         self._application.add_subapp(path, application)
 
     def use(self, context: ssl.SSLContext, members: Mapping[MachineId, Member]) -> None:
-        """Admit exactly `members` from now on. Later requests from any other machine are refused."""
+        """Admit exactly `members` from now on. Later requests from other machines are refused."""
         self._context, self._members = context, members
 
     def cut_strangers(self) -> None:
@@ -126,13 +126,13 @@ class Listener:
                 connection.transport.abort()
 
     def cut(self, machine: MachineId) -> None:
-        """Abort all connections of a machine, without a goodbye that would be delayed by the flood."""
+        """Abort all connections of a machine, without a goodbye, which the flood would delay."""
         for connection in self._connections.values():
             if connection.machine == machine:
                 connection.transport.abort()
 
     async def run(self) -> None:
-        """Accept connections until canceled. Then end everything within about a second."""
+        """Accept connections until canceled. Then close everything within about a second."""
         await self._runner.setup()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -192,9 +192,9 @@ class Listener:
                 self._handshakes.count_failure(host)
 
     def _admit(self, transport: asyncio.Transport) -> _Connection | None:
-        """Return the connection of a member, or abort any other connection and return None.
+        """Return the connection of a member. Any other connection is aborted, and None is returned.
 
-        The first request calls this again, since it may arrive before the handshake's own call.
+        The first request calls this again, since it may arrive before the handshake has called it.
         """
         if transport in self._connections:
             return self._connections[transport]
@@ -209,7 +209,8 @@ class Listener:
         return connection
 
     async def _sweep(self) -> None:
-        """Close connections that are idle or stalled within a header, which aiohttp would keep open forever."""
+        """Close connections that are idle or stalled in the middle of a header. aiohttp would keep them open
+        forever."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             limit = self._clock() - IDLE_SECONDS
@@ -236,7 +237,7 @@ class Listener:
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Require that each request comes from a current member with the necessary role. Errors become JSON."""
+        """Check that each request comes from a current member with the necessary role. Errors become JSON."""
         transport = request.transport
         connection = self._admit(transport) if transport is not None else None
         member = self._members.get(connection.machine) if connection else None
@@ -326,7 +327,7 @@ class Listener:
 
 
 def _may(member: Member, path: str) -> bool:
-    """Return whether the member may use this path. Guests may request only whole answers; stages are for hosts."""
+    """Return whether the member may use this path. Guests may only request answers; stages are for hosts."""
     if path.startswith(f"{GUEST_PATH}/"):
         return member.is_guest
     return path in FOR_ALL_ROLES or Role.HOST in member.roles

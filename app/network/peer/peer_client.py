@@ -1,4 +1,4 @@
-"""A client of a peer: its control socket, data channels, stages and guests' requests, all with pinned certificates."""
+"""A client of a peer: its control socket, data channels, stages and guest requests. All use pinned certificates."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GuestClient:
     """A client for a guest's requests to the household member `host` at `address`.
 
     ended: set when the link to the host has ended, which also ends every response. below: the path prefix of
-    requests. session: returns the link's session, which reuses connections to save handshakes.
+    requests. session: returns the link's session, which reuses connections and so avoids handshakes.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class GuestClient:
     async def request(
         self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        """Send a request and yield the response once its status has arrived. Leaving the block early hangs up.
+        """Send a request and yield the response once its status has arrived. Leaving the block early disconnects.
 
         Raises Unreachable or Refused.
         """
@@ -99,7 +99,8 @@ class GuestClient:
     async def _begun(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         """Send the request and wait for the status of the response.
 
-        An answer that is not streamed may take any time, so only the end of the link shows that the host is gone.
+        There is no timeout, because an answer that is not streamed may take any amount of time. If the host is
+        gone, the link ends.
         """
         url = f"https://{self._address}{self._below}{path}"
         async with asyncio.TaskGroup() as group:
@@ -119,7 +120,7 @@ class GuestClient:
 async def _settled(
     session: Callable[[], aiohttp.ClientSession], method: str, url: str, body: bytes, headers: Mapping[str, str]
 ) -> aiohttp.ClientResponse | Exception:
-    """Send the request. Return an error instead of raising it, since a TaskGroup would wrap it."""
+    """Send the request. An error is returned instead of raised, since a TaskGroup would wrap it."""
     try:
         return await session().request(method, url, data=body or None, headers=headers, allow_redirects=False)
     except (aiohttp.ClientError, OSError, RuntimeError) as error:
@@ -127,7 +128,7 @@ async def _settled(
 
 
 async def _read_to_its_end(answer: aiohttp.ClientResponse) -> None:
-    """Read the end of a response whose last part has arrived."""
+    """Read the end of a response after its last part has arrived."""
     with suppress(TimeoutError, aiohttp.ClientError, OSError):
         async with asyncio.timeout(END_SECONDS):
             await answer.content.readany()
@@ -167,7 +168,7 @@ class PinnedConnector(aiohttp.TCPConnector):
 
 
 class _WebSocket(aiohttp.ClientWebSocketResponse):
-    """A WebSocket that releases its connection even if the other side aborted it, unlike aiohttp's own class."""
+    """A WebSocket that releases its connection even if the other side aborted it. aiohttp's own class does not."""
 
     def __init__(
         self, reader: Any, writer: Any, protocol: Any, response: aiohttp.ClientResponse, *rest: Any, **more: Any
@@ -183,7 +184,7 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         return transport is not None and not transport.is_closing()
 
     async def switch_to_frames(self, peer_name: str, pace: LinkPace) -> FrameStream:
-        """Switch to raw frames once the other end has switched too. Raises Unreachable."""
+        """Switch to raw frames after the other end has switched. Raises Unreachable."""
         connection = self._answer.connection
         if connection is None or connection.transport is None:
             raise Unreachable("channel_closed", name=peer_name)
@@ -194,7 +195,7 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
         return stream
 
     def release(self) -> None:
-        """Abort the connection without a goodbye, which would block on a dead path. May be called again."""
+        """Abort the connection without a goodbye, which would block on a dead path. Can be called repeatedly."""
         connection = self._answer.connection
         if connection is not None and connection.transport is not None:
             connection.transport.abort()
@@ -233,7 +234,7 @@ class PeerClient:
         )
 
     def guest_session(self) -> aiohttp.ClientSession:
-        """Return the HTTP session for guests' requests. It reuses connections and sets no time limit on answers.
+        """Return the HTTP session for guest requests. It reuses connections and sets no time limit for answers.
 
         Raises RuntimeError if the client is closed.
         """
@@ -257,7 +258,7 @@ class PeerClient:
         return not (self._n_asked or guests or any(websocket.is_open for websocket in self._websockets))
 
     async def open_control(self) -> aiohttp.ClientWebSocketResponse:
-        """Open the control socket, on which HELLO must follow. Raises Unreachable or Refused."""
+        """Open the control socket. HELLO must be sent next. Raises Unreachable or Refused."""
         return await self._websocket("control", MAX_MESSAGE_BYTES)
 
     async def open_data(self, pipeline: PipelineId) -> FrameChannel:
@@ -274,7 +275,7 @@ class PeerClient:
             raise
 
     async def open_probe(self) -> tuple[FrameChannel, str]:
-        """Open a probe connection. Return it and our own address on it. Raises Unreachable or Refused."""
+        """Open a probe connection. Return it with our address on it. Raises Unreachable or Refused."""
         link = await self._websocket(PROBE_PATH, MAX_PROBE_BYTES)
         own = link.get_extra_info("sockname", ("",))
         return PacedChannel(WebSocketChannel(link, self.member.name), self.pace), str(own[0])
@@ -282,12 +283,13 @@ class PeerClient:
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
         """Send a manifest and return the peer's answer. Raises the peer's AppError, or Unreachable.
 
-        total_bytes: the size of all layers in the manifest. The timeout allows for hashing them before the answer.
+        total_bytes: the size of all layers in the manifest. The timeout includes the time for hashing them.
         """
         return await self._request("PUT", f"stage/{pipeline.hex()}", io.BytesIO(body), total_bytes)
 
     async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0) -> bytes:
-        """Stream tensor bytes, preferably in chunks of 1 MiB. Return the peer's answer. Raises like `offer_stage`."""
+        """Stream tensor bytes, preferably in chunks of 1 MiB. Return the peer's answer. Raises the same errors as
+        `offer_stage`."""
         paced = self.pace.pace_sending(chunks)
         return await self._request("POST", f"stage/{pipeline.hex()}/pieces", paced, total_bytes)
 
@@ -343,7 +345,7 @@ class PeerClient:
 
 
 def connection_error(member: Member, address: Address, error: Exception) -> AppError:
-    """Return the AppError for a failed connection. A RuntimeError means that this side closed the link."""
+    """Return the AppError for a failed connection. A RuntimeError means that our side closed the link."""
     facts = {"name": member.name, "address": str(address)}
     match error:
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
@@ -364,8 +366,8 @@ def connection_error(member: Member, address: Address, error: Exception) -> AppE
 def is_blocked_by_macos(cause: OSError, address: Address, platform: str = sys.platform) -> bool:
     """Return whether macOS is denying this program access to the local network.
 
-    In that case, only neighbors are unreachable, with EHOSTUNREACH. For a machine that is off, macOS reports
-    EHOSTDOWN. See UX.md T15; not yet verified on a Mac.
+    If it does, only machines in the local network are unreachable, with EHOSTUNREACH. For a machine that is off,
+    macOS reports EHOSTDOWN. See UX.md T15; not yet verified on a Mac.
     """
     if platform != "darwin" or cause.errno != errno.EHOSTUNREACH:
         return False
@@ -377,7 +379,7 @@ def is_blocked_by_macos(cause: OSError, address: Address, platform: str = sys.pl
 
 
 def _waits(total_bytes: int) -> ClientTimeout:
-    """Return the timeouts of a request for which the peer processes `total_bytes`."""
+    """Return the timeouts of a request that makes the peer process `total_bytes`."""
     return ClientTimeout(
         total=None,
         connect=OPEN_SECONDS,
@@ -394,7 +396,7 @@ def _socket(through: LocalInterface | None, info: aiohttp.AddrInfoType) -> socke
 
 
 class _Problem(msgspec.Struct, frozen=True):
-    """The error response of a peer's listener."""
+    """The body of an error response from a peer's listener."""
 
     kind: str
     code: str
@@ -402,10 +404,10 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 def reported_error(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
-    """Return the error that the peer `name` reported. The peer is trusted only in what it says about itself.
+    """Return the error that the peer `name` reported. The peer is trusted only in statements about itself.
 
-    The error names no machine but the peer. of_its_pool: it may also name a machine that computes for the peer, as
-    in a host's answer to a guest.
+    The error names no other machine. of_its_pool: it may also name a machine that computes for the peer, as in a
+    host's answer to a guest.
     """
     try:
         sent = decode(answer, _Problem)

@@ -1,7 +1,7 @@
-"""A link to another machine, which carries heartbeats and messages. Data connections and stages accompany it.
+"""A link to another machine, which carries heartbeats and messages. Data connections and stages belong to it.
 
 A link is up only after three checks: a handshake with pinned certificates, the fingerprint of a member (when
-dialing, of the intended one), and a HELLO answered by HELLO_ACK. See SAFETY.md 2 and 5.
+dialing, the intended member), and a HELLO answered by HELLO_ACK. See SAFETY.md 2 and 5.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 class ReachabilityTest:
-    """A test of whether a machine can be reached from outside: its peer connects back to it. Implements both sides.
+    """A test of whether a machine accepts connections: its peer connects back to it. Implements both sides.
 
     A machine connects only to the address at which its peer claims to listen. hears: returns whether that peer's
     announcements arrive here, or None if unknown.
@@ -77,7 +77,7 @@ class ReachabilityTest:
         self._number, self._tried_at = 0, -RETRY_SECONDS
 
     async def ask(self) -> Called | None:
-        """Ask the peer to connect to us. Return its answer, or None if it did not answer."""
+        """Ask the peer to connect back. Return its answer, or None if it did not answer."""
         if self._asked is None:
             self._asked = asyncio.get_running_loop().create_future()
             self._number += 1
@@ -119,7 +119,7 @@ class ReachabilityTest:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The interval between pings, and the silence after which a peer is suspected or its link is ended."""
+    """The interval between pings, and the durations of silence after which a peer is suspected and its link ends."""
 
     every_seconds: float = HEARTBEAT_SECONDS
     suspect_after_seconds: float = 3 * HEARTBEAT_SECONDS
@@ -135,12 +135,12 @@ class WorkerProgress:
 
 
 class LinkEvents(Protocol):
-    """The handler of a link's events, which are reported one at a time. `connected` always comes first."""
+    """The handler of a link's events, which are reported one at a time, beginning with `connected`."""
 
     async def connected(self, link: PeerLink) -> None: ...
     async def message(self, link: PeerLink, message: Message) -> None: ...
     def suspect(self, link: PeerLink, doubted: bool) -> None:
-        """Handle the peer's silence (`doubted`), or the end of that silence."""
+        """Handle the start (`doubted`) or the end of the peer's silence."""
 
     def work(self) -> WorkerProgress:
         """Return the progress of this machine's workers."""
@@ -192,12 +192,13 @@ class PingTimer:
 
     @property
     def best_seconds(self) -> float | None:
-        """Return the shortest recent round trip, or None before the first. Longer ones only reflect a busy moment."""
+        """Return the shortest recent round trip, or None before the first. Longer ones only show that a machine was
+        busy."""
         return min(self._round_trips, default=None)
 
 
 class Paths:
-    """The network paths to a peer: that of the control link, possibly a better one for data, and abandoned ones."""
+    """The network paths to a peer: the path of the control link, possibly a better one for data, and abandoned ones."""
 
     def __init__(self, first: PeerClient) -> None:
         self.first = self.now = first
@@ -205,14 +206,15 @@ class Paths:
         self._has_abandoned = asyncio.Event()
 
     def use(self, client: PeerClient) -> None:
-        """Open data connections and stages over another path from now on."""
+        """Use another path for new data connections and stages."""
         if self.now is not self.first:
             self.abandoned.append(self.now)
             self._has_abandoned.set()
         self.now = client
 
     def back_to_first(self) -> bool:
-        """Switch back to the first path, since the other one may be gone. Return False if it was already in use."""
+        """Switch back to the first path, since the other path may be gone. Return False if the first was already in
+        use."""
         if self.now is self.first:
             return False
         self.use(self.first)
@@ -236,7 +238,7 @@ class Paths:
 
 
 class PeerLink:
-    """A link that is up. It is created by peer_links.py, and served by `run` until it ends."""
+    """A link that is up. It is created by peer_links.py and served by `run` until it ends."""
 
     def __init__(
         self,
@@ -285,7 +287,7 @@ class PeerLink:
         return self.paths.now.through
 
     def guest_session(self) -> aiohttp.ClientSession:
-        """Return the HTTP session for guests' requests to a host. Raises RuntimeError after the link has ended."""
+        """Return the HTTP session for guest requests to a host. Raises RuntimeError after the link has ended."""
         return self.paths.now.guest_session()
 
     @property
@@ -295,7 +297,7 @@ class PeerLink:
         return plain_host(str(name[0])).partition("%")[0]
 
     def use(self, client: PeerClient) -> None:
-        """Open data connections and stages over another path from now on. Existing ones stay open."""
+        """Use another path for new data connections and stages. Existing ones stay open."""
         self.paths.use(client)
 
     @property
@@ -325,13 +327,13 @@ class PeerLink:
         await self.progress.refresh(lambda: self.send(Ping(n=0)))
 
     def computes(self) -> bool:
-        """Return whether the peer is merely slow: it computed recently, or our bandwidth limit delays frames."""
+        """Return whether the peer is just slow: it computed recently, or our bandwidth limit delays frames."""
         return self.progress.computes or self.paths.now.pace.throttled_s() > 0
 
     async def offer_stage(self, pipeline: PipelineId, body: bytes, total_bytes: int = 0) -> bytes:
         """Send a manifest (JSON) and return the answer (JSON). Raises the peer's AppError, or Unreachable.
 
-        total_bytes: the size of all layers in the manifest. The timeout allows for hashing them before the answer.
+        total_bytes: the size of all layers in the manifest. The timeout includes the time for hashing them.
         """
         try:
             return await self.paths.now.offer_stage(pipeline, body, total_bytes)
@@ -341,11 +343,12 @@ class PeerLink:
         return await self.paths.now.offer_stage(pipeline, body, total_bytes)
 
     async def upload_pieces(self, pipeline: PipelineId, chunks: AsyncIterator[bytes], total_bytes: int = 0) -> bytes:
-        """Stream tensor bytes, preferably in chunks of 1 MiB. Return the answer (JSON). Raises like `offer_stage`."""
+        """Stream tensor bytes, preferably in chunks of 1 MiB. Return the answer (JSON). Raises the same errors as
+        `offer_stage`."""
         return await self.paths.now.upload_pieces(pipeline, chunks, total_bytes)
 
     async def close(self, why: Reason) -> None:
-        """Close the link and everything opened with it. May be called again."""
+        """Close the link and everything opened on it. Can be called repeatedly."""
         self.ended = self.ended or why
         try:
             await self._socket.close()  # waits at most one second for the other side's goodbye
@@ -353,9 +356,10 @@ class PeerLink:
             await asyncio.shield(self.paths.close())
 
     async def count_lines(self, n_lines: int, n_false: int = 0, n_outside: int = 0) -> bool:
-        """Count lines of the household log against the allowance. If they exceed it, cut the link and return False.
+        """Count lines of the household log against the peer's allowance. If they exceed it, cut the link and return
+        False.
 
-        n_false, n_outside: how many of them are false or depend on unknown operations.
+        n_false, n_outside: how many of the lines are false or depend on unknown operations.
         """
         try:
             self._allowance.take(EventKind.LINE, n_lines)
@@ -388,7 +392,7 @@ class PeerLink:
         return True
 
     async def run(self, owner: LinkEvents, heartbeat: Heartbeat) -> None:
-        """Serve the link until it ends for the reason in `ended`. A handler that is still running is canceled."""
+        """Serve the link until it ends; `ended` then has the reason. A handler that is still running is canceled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 helpers = (
@@ -407,7 +411,7 @@ class PeerLink:
             self.finished.set()
 
     def _end(self) -> Reason:
-        """Return the reason for the end of a link if no other one is known."""
+        """Return the default reason for the end of a link, used if no other reason is known."""
         return Reason("shutting_down") if self._leaves else Reason("link_lost", {"name": self.name})
 
     async def _read(self, owner: LinkEvents) -> None:
@@ -454,7 +458,7 @@ class PeerLink:
                     raise BadMessage("more messages than can be processed") from None
 
     async def _deliver(self, owner: LinkEvents) -> None:
-        """Deliver messages one after another. Heartbeats do not wait for this: handling a message may take long."""
+        """Deliver messages one at a time. Handling a message may take long, so heartbeats do not wait for it."""
         if self.ended is not None:
             return  # the link was replaced before it began, and its end has been reported
         self.announced = True
@@ -479,13 +483,13 @@ class PeerLink:
                 self._inbox.task_done()
 
     async def _ask(self, n: int, within_seconds: float) -> None:
-        """Send a PING. The answer to number 0 is not timed."""
+        """Send a ping. The answer to number 0 is not timed."""
         with suppress(TimeoutError, Unreachable):  # only the silence matters
             async with asyncio.timeout(within_seconds):
                 await self.send(Ping(n=n))
 
     async def _beat(self, owner: LinkEvents, beat: Heartbeat) -> None:
-        """Send pings and watch for silence, waking in time to declare the peer dead when due."""
+        """Send pings and watch for silence. Wakes up in time to declare the peer dead when that is due."""
         doubted = False
         while True:
             silent_seconds = self._clock() - self._heard_seconds
@@ -503,7 +507,7 @@ class PeerLink:
             await self._pause(max(0.0, min(beat.every_seconds, dies_in_seconds)), beat)
 
     async def _pause(self, seconds: float, beat: Heartbeat) -> None:
-        """Sleep. If that took far too long, this machine was suspended, and the excess does not count as silence."""
+        """Sleep. If this takes far too long, this machine was suspended, and the excess does not count as silence."""
         asleep_seconds = self._clock()
         await asyncio.sleep(seconds)
         held_up_seconds = self._clock() - asleep_seconds - seconds

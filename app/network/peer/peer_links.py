@@ -58,7 +58,7 @@ async def say_hello(
 ) -> HelloAck:
     """Send HELLO and wait for HELLO_ACK, as the dialing side. Raises Refused or Unreachable.
 
-    within_seconds: enough for the other side to end an old link first. our_name: our name in the household.
+    within_seconds: long enough for the other side to end an old link first. our_name: our name in the household.
     """
     await socket.send_str(encode(mine).decode("utf-8"))
     answer = await _first(socket, member, within_seconds)
@@ -97,7 +97,7 @@ def check_greeting(theirs: Hello | HelloAck, mine: Hello, member: Member) -> Non
 
 
 def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, Fact]:
-    """Return the facts for the reason `version_differs`: the name and build of the older and the newer side."""
+    """Return the facts of `version_differs`: the name and build of the older and of the newer side."""
     old, new = sorted((theirs, mine), key=lambda greeting: greeting.protocol)
     return {
         "older": clean_name(old.name),
@@ -108,7 +108,8 @@ def version_facts(theirs: Hello | HelloAck, mine: Hello) -> dict[str, Fact]:
 
 
 def _restrict_names(reason: Reason, ours: Collection[str], member: Member) -> dict[str, Fact]:
-    """Return the facts of a peer's reason. Any name but the peer's own and ours is replaced, since the peer may lie."""
+    """Return the facts of a peer's reason. Names other than the peer's and ours are replaced, since the peer may
+    lie."""
     known = {name_key(name): clean_name(name) for name in (*ours, member.name) if name}
     return reason.mapped(lambda key, fact: known.get(name_key(str(fact)), member.name) if key in NAMING else fact).facts
 
@@ -128,11 +129,11 @@ async def _first(socket: Socket, member: Member, within_seconds: float) -> Messa
 
 
 class LinkServices(LinkEvents, Protocol):
-    """The handler of the events of all links, which also provides what is needed to create links."""
+    """The handler of the events of all links. It also provides what LinkManager needs to create links."""
 
     async def disconnected(self, link: PeerLink) -> None: ...
     def refusal_changed(self, machine: MachineId) -> None:
-        """Handle a change in whether a machine responds but refuses a link; see `LinkManager.refusals`."""
+        """Handle the start or end of a machine's refusal to link, although it responds; see `LinkManager.refusals`."""
 
     def flooded(self, machine: MachineId) -> None:
         """Abort all other connections of a machine immediately."""
@@ -146,7 +147,7 @@ class LinkServices(LinkEvents, Protocol):
 
 @dataclass(slots=True)
 class _Call:
-    """The ongoing attempts to reach a member."""
+    """The attempts in progress to reach a member."""
 
     task: asyncio.Task[None]
     news: asyncio.Event = field(default_factory=asyncio.Event)  # a new address, or a lost link
@@ -154,7 +155,7 @@ class _Call:
 
 
 class LinkManager:
-    """The links of this machine, by peer. `maintain` and `abandon` determine which machines are linked.
+    """The links of this machine, by peer. `maintain` and `abandon` set which machines to link to.
 
     `tasks` must outlive the link manager.
     """
@@ -196,16 +197,18 @@ class LinkManager:
             self._calls[machine].news.set()
 
     def is_down(self, machine: MachineId) -> bool:
-        """Return whether the last call to `machine` was refused: its system is up, but Poolhouse is not running."""
+        """Return whether the last call to `machine` was refused because its system is up but Poolhouse is not
+        running."""
         why = self.failed.get(machine)
         return machine not in self.up and why is not None and bool(why.facts.get("refused"))
 
     def drop_stale(self, own_hosts: Collection[str]) -> None:
         """Close and redial the links that use an address which this machine no longer has.
 
-        Nothing else would detect that they are dead. Their data connections end with them and are reopened. Closing
-        is not awaited, since it takes seconds on a dead path and the next address may arrive in the meantime.
-        Loopback links are kept: 127.0.0.2 is an address of this machine even though no interface has it.
+        Nothing else would detect that they are dead. Their data connections also end and are reopened. This does
+        not wait for the links to close, since that takes seconds on a dead path and the address may change again in
+        the meantime. Loopback links are kept: 127.0.0.2 is an address of this machine even though no interface has
+        it.
         """
         for link in self.up.values():
             own = link.own_host
@@ -234,8 +237,8 @@ class LinkManager:
     async def call(self, member: Member, addresses: Sequence[Address]) -> PeerLink:
         """Dial the addresses in parallel, and exchange HELLO on the first connection that opens.
 
-        The interface chosen for this machine is tried first, then any. The returned link is not running yet. Raises
-        Refused or Unreachable.
+        The interface chosen for this machine is tried first, then any other. The returned link is not running yet.
+        Raises Refused or Unreachable.
         """
         if not addresses:
             raise Unreachable("peer_address_unknown", name=member.name)
@@ -270,7 +273,7 @@ class LinkManager:
         )
 
     def _name(self, member: Member, announced: str) -> str:
-        """Return the name that a machine announces, or its name in the household if another machine uses the former."""
+        """Return the name that a machine announces or, if another machine uses that name, its name in the household."""
         taken = {
             *(other.name for key, other in self._owner.members.items() if key != member.id),
             *(link.name for key, link in self.up.items() if key != member.id),
@@ -288,7 +291,7 @@ class LinkManager:
         return self._allowances[machine]
 
     async def accept(self, member: Member, socket: web.WebSocketResponse, host: str) -> None:
-        """Serve a link that a member dialed, from its HELLO to its end."""
+        """Serve a link that a member dialed, from HELLO until it ends."""
         try:
             link = await self._welcome(member, socket, host)
         except AppError as error:
@@ -301,7 +304,7 @@ class LinkManager:
         await self.serve(link)
 
     def register(self, link: PeerLink) -> None:
-        """Register a link from `call` as up. The caller must call `serve` next."""
+        """Register a link returned by `call` as up. The caller must call `serve` next."""
         self.up[link.peer] = link
         self._clear_failure(link.peer)
 
@@ -339,7 +342,7 @@ class LinkManager:
             await self._part(link)
 
     async def _part(self, link: PeerLink) -> None:
-        """Notify the owner of the end of a link, exactly once and before the next link to that machine is up."""
+        """Notify the owner of the end of a link, exactly once and before the next link to the same machine is up."""
         if link.announced:
             link.announced = False
             await self._owner.disconnected(link)
@@ -369,7 +372,7 @@ class LinkManager:
             return link
 
     async def _keep(self, member: Member) -> None:
-        """Dial, serve the link, and dial again: immediately after a loss, then at growing intervals."""
+        """Keep dialing a member and serving the link. Redial immediately after a loss, then at growing intervals."""
         patience_seconds = REDIAL_SECONDS
         while True:
             call = self._calls[member.id]
@@ -386,7 +389,7 @@ class LinkManager:
             patience_seconds = min(2 * patience_seconds, REDIAL_AT_MOST_SECONDS)
 
     async def _attempt(self, member: Member, call: _Call) -> PeerLink | None:
-        """Dial once. `_make_way` cancels the attempt if the other side's call gets through first."""
+        """Dial once. If the other side's call succeeds first, `_make_way` cancels the attempt."""
         addresses = self._owner.addresses(member.id)
         if not addresses or self.is_barred(member.id):
             return None
@@ -417,7 +420,8 @@ class LinkManager:
         return link
 
     def _record_failure(self, machine: MachineId, why: Reason) -> None:
-        """Record a failed call. Only two in a row mean a refusal: a machine that shuts down also hangs up."""
+        """Record a failed call. Only two failures in a row count as a refusal, because a machine that is shutting down
+        also hangs up."""
         before, self.failed[machine] = self.failed.get(machine), why
         if why.code in ANSWERED:
             if before is not None and before.code == why.code and self.refusals.get(machine) != why:

@@ -1,4 +1,4 @@
-"""Measurement of a link over its own peer connection, including TLS: round trips, and throughput each way.
+"""Measurement of a link over a separate peer connection, including TLS: round trips, and throughput each way.
 
 This module implements both sides. The first byte of a message is its type. The measuring side sends ECHO messages,
 then chunks, then GIVE, and then receives chunks until DONE, which also describes the other side's interface. All
@@ -6,8 +6,8 @@ figures are measured locally and never taken from the other side. Either side ca
 that it has work to do and ends the probe.
 
 To measure throughput, a window of chunks is kept in flight. Each answer repeats eight random bytes of its chunk, so
-that nobody can confirm data that has not arrived. The window adapts to the link, so that a slow link is not
-congested for seconds and a fast one is never idle.
+nobody can confirm data that has not arrived. The window adapts to the link: a slow link is not congested for
+seconds, and a fast one is never idle.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ DescribeEnd = Callable[[str, str], LinkEnd]
 def rate_of(samples: Samples) -> float | None:
     """Return the bytes per second after the start phase, or None if nothing arrived.
 
-    This is the median of equal time slices, which ignores a pause of a busy computer and the burst after it. If it
-    paused most of the time, the median is meaningless, and the mean is returned instead.
+    This is the median over equal time slices, which is not affected by a pause of a busy computer and the burst
+    after it. If the computer paused most of the time, the median is meaningless, and the mean is returned instead.
     """
     (begun, _), (ended, total) = samples[0], samples[-1]
     if ended <= begun or not total:
@@ -89,7 +89,7 @@ def rate_of(samples: Samples) -> float | None:
 
 
 def _arrived_by(samples: Samples, at: float) -> float:
-    """Return the bytes that had arrived at time `at`, interpolated linearly between samples."""
+    """Return how many bytes had arrived at time `at`, interpolated linearly between samples."""
     place = bisect.bisect_left(samples, at, key=lambda sample: sample[0])
     if place == len(samples):
         return samples[-1][1]
@@ -99,7 +99,7 @@ def _arrived_by(samples: Samples, at: float) -> float:
 
 @dataclass(slots=True)
 class _Window:
-    """The bytes that may be in flight: twice the link's capacity, based on the best rate and round trip so far."""
+    """The bytes that may be in flight: twice the link's capacity, based on the best rate and round trip yet."""
 
     best_rate: float = 0.0
     round_trip_s: float = 1.0
@@ -129,7 +129,7 @@ class _Window:
 async def send_chunks(
     channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], clock: Callable[[], float] = time.monotonic
 ) -> tuple[float | None, int]:
-    """Send chunks as the window allows. Return the rate at which they arrived (bytes/s) and the bytes sent.
+    """Send chunks as the window allows. Return the rate at which they arrived (bytes/s) and the number of bytes sent.
 
     receive: returns the next message, and raises if the probe must end. Raises Refused if an answer is wrong.
     """
@@ -175,7 +175,7 @@ class RoundTrips:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The result of a probe. Bytes per second count the payload only."""
+    """The result of a probe. Throughput counts only the payload."""
 
     round_trips: RoundTrips
     out_bytes_per_s: float
@@ -184,12 +184,12 @@ class Measured:
 
 
 def encode_end(end: LinkEnd) -> bytes:
-    """Encode a description of our end of the link for the other side: its kind, card speed and name."""
+    """Encode a description of our end of the link for the other side: its kind, speed and name."""
     return f"{end.kind} {end.negotiated_bits_per_s or 0} {end.interface}".encode()[:MAX_END_BYTES]
 
 
 def decode_end(text: bytes) -> LinkEnd:
-    """Decode the other side's description of its end, and make it safe to display. Invalid parts become unknown."""
+    """Decode the other side's description of its end, and sanitize it for display. Invalid parts become unknown."""
     kind, _, rest = text[:MAX_END_BYTES].decode("ascii", "replace").partition(" ")
     speed, _, name = rest.partition(" ")
     known = {str(link_kind): link_kind for link_kind in LinkKind}
@@ -199,7 +199,7 @@ def decode_end(text: bytes) -> LinkEnd:
 
 
 def round_trips_of(seconds: Sequence[float]) -> RoundTrips:
-    """Return the statistics of two or more consecutive round trips. The percentile is by nearest rank."""
+    """Return the statistics of at least two consecutive round trips. The percentile is by nearest rank."""
     ranked = sorted(seconds)
     p95 = ranked[-(-95 * len(ranked) // 100) - 1]
     steps = [abs(after - before) for before, after in itertools.pairwise(seconds)]
@@ -207,7 +207,7 @@ def round_trips_of(seconds: Sequence[float]) -> RoundTrips:
 
 
 class Probes:
-    """The probes of a node. At most one runs at a time, and none while `busy()` returns true."""
+    """The probes of a node. Only one runs at a time, and none while `busy()` returns true."""
 
     def __init__(
         self, busy: Callable[[], bool], end_of: DescribeEnd, clock: Callable[[], float] = time.monotonic
@@ -232,7 +232,7 @@ class Probes:
         return await self._alone(open_channel, name, self._measured)
 
     async def round_trips(self, open_channel: OpenChannel, name: str) -> RoundTrips:
-        """Measure only the round trips, with a few kilobytes. Raises like `measure`."""
+        """Measure only the round trips, with a few kilobytes. Raises the same errors as `measure`."""
         return await self._alone(open_channel, name, self._round_trips)
 
     async def _alone(self, open_channel: OpenChannel, name: str, work: Measurement[Result]) -> Result:
@@ -254,7 +254,7 @@ class Probes:
     async def serve(self, member: Member, channel: FrameChannel, ends: tuple[str, str]) -> None:
         """Answer a member's probe, within the limits for each member. The caller closes the channel.
 
-        ends: the addresses of the connection, ours first.
+        ends: the two addresses of the connection, ours first.
         """
         sent = self._given_lately(member.id)
         most = MAX_BYTES_PER_MINUTE - sum(size for _, size in sent)
@@ -287,7 +287,7 @@ class Probes:
         return Measured(round_trips, out, back, far)
 
     async def _round_trips(self, channel: FrameChannel, name: str) -> RoundTrips:
-        """Measure echoes one after another. A slow link gets fewer, but never fewer than eight."""
+        """Measure echoes one at a time. A slow link gets fewer, but at least eight."""
         seconds: list[float] = []
         begun = self._clock()
         while len(seconds) < ROUND_TRIPS + UNCOUNTED:
@@ -305,7 +305,7 @@ class Probes:
     async def _absorbed(
         self, channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], name: str
     ) -> tuple[float | None, LinkEnd]:
-        """Receive and answer chunks until DONE. Return the rate of arrival and the description of the other end."""
+        """Receive and answer chunks until DONE. Return their rate and the description of the other end."""
         samples, total = [(self._clock(), 0)], 0
         while (message := await receive())[:1] != DONE:
             try:
