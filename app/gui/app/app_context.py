@@ -1,4 +1,4 @@
-"""The services passed to every page. application.py creates them."""
+"""The services passed to every page, created in application.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.gui.models.importing import ImportQueue
 
 @dataclass(slots=True)
 class ModelFilter:
-    """The filter of the model list: the search text and the selected items of the two drop-down lists beside it."""
+    """The filter of the model list: the search text, and the selected indexes of the two drop-down lists."""
 
     words: str = ""
     kind: int = 0
@@ -30,10 +30,10 @@ class ModelFilter:
 class AppContext:
     """The services that pages use.
 
-    folder: the window's own files. go: shows the page at an address such as `settings/Network` (see navigation.py).
-    lock: the encryption of stored chats. motion: whether animations are allowed. importing: imports of local model
-    files in progress. interrupted: the chats whose answer was interrupted. renew: recreates the window in the
-    chosen language, or returns False if a page has unfinished work.
+    folder: the folder for the window's own files. go: shows the page at an address such as `settings/Network` (see
+    navigation.py). lock: encrypts stored chats. motion: tells whether animations are allowed. importing: the queue
+    of model files being imported. interrupted: the chats whose answer was interrupted. renew: recreates the window
+    in the chosen language, or returns False if a page has unfinished work.
     """
 
     pool: NodeState
@@ -54,7 +54,7 @@ class AppContext:
 def restart(services: AppContext) -> None:
     """Restart the node, even one of a different version.
 
-    Answers in progress end. Before the node exits, it returns the layers that it holds for other machines.
+    Answers in progress are canceled. The node drains before it exits.
     """
     client, pool = services.client, services.pool
     followed = client.endpoint

@@ -1,4 +1,4 @@
-"""The startup of the window: creates the QApplication and all services, and connects them."""
+"""Startup of the window: creates and connects the QApplication and all services."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class PagePreloader(QObject):
 
 
 def page_modules() -> Iterator[str]:
-    """Yield the module names of all pages except Chat. The module of a page follows the modules that it imports.
+    """Yield the module names of all pages except Chat. The module of a page comes after the modules that it imports.
 
     The window is unresponsive during an import, so each import should load only one module.
     """
@@ -134,7 +134,7 @@ def python_signals() -> Iterator[None]:
 
 
 class CrashRecorder:
-    """A crash recorder: while it is entered, a crash of the window writes a stack trace that the next start reads."""
+    """A context manager that records a stack trace if the window crashes. The next start reads it."""
 
     def __init__(self, logs: Path) -> None:
         self._logs, self.details = logs, take_crash_trace(logs)
@@ -155,7 +155,7 @@ class CrashRecorder:
             self._file.close()
 
     def report(self, window: Window) -> None:
-        """Report that the previous window crashed, with a button that copies the details."""
+        """Report the crash of the previous window, if any, with a button that copies the details."""
         if self.details:
             window.say(self._words)
 
@@ -181,7 +181,7 @@ def take_crash_trace(logs: Path) -> str:
 class QuitDialog(Sheet):
     """A confirmation dialog for quitting during unfinished work.
 
-    where: the titles of the busy pages. leave: quits.
+    where: the titles of the busy pages. leave: quits the app.
     """
 
     needs_node = False
@@ -203,7 +203,8 @@ class QuitDialog(Sheet):
 class PoolhouseApplication(QApplication):
     """A QApplication that emits `to_quit` when the system asks it to quit. macOS does so at logout and from the Dock.
 
-    By default, Qt would close each window. Ours would only hide in the tray, and macOS would cancel the logout.
+    By default, Qt would close each window. Ours would only hide in the tray, and macOS would then cancel the
+    logout.
     """
 
     to_quit = Signal()
@@ -342,7 +343,7 @@ def app_icon() -> QIcon:
 
 
 def start(launcher: Launcher, *, hidden: bool = False) -> int:
-    """Run the window of a home folder until it quits. If one is already open, show that window instead."""
+    """Run the window until the app quits. If a window of this home folder is already open, show that one instead."""
     app = PoolhouseApplication(sys.argv[:1])
     claimed = claim_lock(launcher.home)
     if claimed is None:

@@ -1,6 +1,6 @@
 """Navigation in the window: page addresses, and the pages on which errors can be fixed.
 
-An address is the name of a page, or of a section of it, such as `settings/Network`.
+An address names a page and, optionally, one of its sections, such as `settings/Network`.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def log_button_text() -> str:
 
 
 def technical_details(error: AppError) -> str:
-    """Return the details of an internal error, with the time to find it in the log, or the last output of an engine.
+    """Return the details of an internal error, or the last output of an engine that crashed.
 
-    Returns "" for any other error.
+    An internal error's details include the time, to find it in the log. Returns "" for any other error.
     """
     details = reason_details(error.reason)
     if not details or error.reason.code not in INTERNAL_ERRORS:
@@ -72,7 +72,7 @@ def technical_details(error: AppError) -> str:
 
 
 def reason_details(reason: Reason) -> str:
-    """Return the same details as `technical_details` without the time, for an error in the past."""
+    """Return the same details as `technical_details`, but without the time. Use this for past errors."""
     if reason.code not in INTERNAL_ERRORS:
         return last_words(reason)
     facts = " ".join(map(fact_text, reason.facts.values()))
@@ -80,7 +80,7 @@ def reason_details(reason: Reason) -> str:
 
 
 def page_actions(code: str, go: Callable[[str], object]) -> list[Action]:
-    """Return a button that opens the page on which the error can be fixed, if there is such a page."""
+    """Return a button that opens the page on which the error can be fixed, or no button if there is no such page."""
     error_page = ERROR_PAGES.get(code)
     if error_page is None:
         return []

@@ -17,7 +17,7 @@ LOST = (Link.STARTING, Link.AWAY, Link.OTHER_VERSION)
 class Sheet(CompactDialog):
     """A dialog that calls the node. It shows errors as a notice, and cancels its requests when it closes.
 
-    needs_node: whether to report a missing node, without which the dialog is useless.
+    needs_node: whether to show an error while the node is unavailable.
     """
 
     needs_node = True
@@ -35,7 +35,7 @@ class Sheet(CompactDialog):
         services.pool.link_changed.connect(self._link_changed)
 
     def keep(self, call: Call | None) -> None:
-        """Cancel this request when the dialog closes."""
+        """Register a request to cancel when the dialog closes."""
         if call is not None:
             self._calls.append(call)
 
@@ -56,10 +56,10 @@ class Sheet(CompactDialog):
         self.services.go(page)
 
     def came_back(self) -> None:
-        """React to the return of the node, for example by repeating a request that was lost."""
+        """Handle the node becoming available again, for example by repeating a lost request."""
 
     def _link_changed(self) -> None:
-        """Report that the node is unavailable. The window does so too, but the dialog blocks access to it."""
+        """Show a notice while the node is unavailable. The window shows one too, but the dialog blocks access to it."""
         pool = self.services.pool
         if self.needs_node and pool.link in LOST:
             self._is_lost = True

@@ -65,16 +65,16 @@ class Page(QWidget):
 
     @property
     def part(self) -> str:
-        """The name of the current section, as accepted by `open`, or "" if the page has no sections."""
+        """The name of the current section, as passed to `open`, or "" if the page has no sections."""
         return ""
 
     @property
     def is_busy(self) -> bool:
-        """Return whether the page has work in progress that closing it would lose."""
+        """Return whether the page has unfinished work that would be lost if it closed."""
         return False
 
     def take_focus(self) -> None:
-        """Move the keyboard focus to where the user would continue."""
+        """Move the keyboard focus to the widget where the user would continue."""
 
     def end(self) -> None:
         """Cancel all requests before the page is deleted."""
@@ -83,4 +83,4 @@ class Page(QWidget):
         """Show the section with this name."""
 
     def shown(self) -> None:
-        """React to being shown, for example by refreshing the content."""
+        """Respond to being shown, for example by refreshing the content."""

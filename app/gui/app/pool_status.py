@@ -38,8 +38,8 @@ COLORS = {
 class PoolStatus:
     """The status of the pool.
 
-    page: the address of a page with more information. model: the name of the model, if the chat whose answer was
-    interrupted is a better place than `page`.
+    page: the address of a page with more information. model: the name of a lost model. If an answer from it was
+    interrupted, that chat is shown instead of `page`.
     """
 
     kind: StatusKind
@@ -97,7 +97,7 @@ def current_status(pool: NodeState) -> PoolStatus:
 
 
 def trouble_with(loaded: LoadedModel) -> str:
-    """Return the sentence about the problem of a loaded model, or ""."""
+    """Return a sentence about the problem with a loaded model, or ""."""
     return said(loaded.reason_facts)
 
 
@@ -113,7 +113,7 @@ def other_models(now: Snapshot) -> list[str]:
 
 
 def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
-    """Return a sentence about a machine that is about to stop lending while others take over its layers, or None."""
+    """Return a sentence about a machine of the loaded model that is about to stop lending, or None."""
     holders = {stage.id for stage in loaded.stages}
     for machine in now.sorted_machines:
         if machine.state not in ("draining", "paused") or machine.this or machine.id not in holders:
@@ -126,7 +126,7 @@ def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
 
 
 def _ready(now: Snapshot, loaded: LoadedModel) -> str:
-    """Return a sentence that says which machines run the model. After a loss, this may be a single other machine."""
+    """Return a sentence that says where the model runs. After a loss, this may be a single other machine."""
     holders = loaded.holders or [machine.id for machine in loaded.machines]
     model = model_name(loaded.model)
     if len(holders) > 1:

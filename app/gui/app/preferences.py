@@ -80,7 +80,7 @@ class Preferences(QObject):
         return any(map(self.is_locked, PRIVATE))
 
     def use(self, codec: Codec) -> None:
-        """Encrypt or decrypt private texts with this codec from now on, and convert the stored ones."""
+        """Use this codec for private texts from now on, and convert the stored ones."""
         if codec.seals:
             self._codec = codec
         texts = {name: self.text(name) for name in PRIVATE if not self.is_locked(name)}
@@ -129,7 +129,7 @@ class SamplingValue:
 
     @property
     def key(self) -> str:
-        """The name of its preference."""
+        """The name under which the preferences store this parameter."""
         return f"chat/{self.name}"
 
     def chosen(self, preferences: Preferences) -> float:
@@ -172,7 +172,7 @@ def reads_paragraphs(preferences: Preferences) -> bool:
 
 
 def new_chat_defaults(preferences: Preferences) -> tuple[str, dict[str, float | int]]:
-    """Return the system message and the sampling parameters that differ from their defaults."""
+    """Return the system message for a new chat, and the sampling parameters that the user has changed."""
     now = sampling(preferences)
     changed = {value.name: now[value.name] for value in SAMPLING_VALUES if now[value.name] != value.default}
     return system_message(preferences), changed

@@ -27,7 +27,7 @@ from app.gui.widgets.layouts import column, line, row
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the sidebar, and the factory of its page."""
+    """An entry of the sidebar, with a function that creates its page."""
 
     name: str
     words: object  # translated when shown
@@ -178,7 +178,7 @@ class Sidebar(QWidget):
         self._tell()
 
     def _bolder(self) -> int:
-        """Return the extra width that the longest title needs in bold, the weight of the current page's title."""
+        """Return how much wider the longest title becomes in bold, which marks the current page."""
         usual, bold = (QFontMetrics(self._services.theme.font(bold=is_bold)) for is_bold in (False, True))
         titles = [entry.title for entry in ENTRIES]
         return max(bold.horizontalAdvance(title) - usual.horizontalAdvance(title) for title in titles)

@@ -37,8 +37,8 @@ def show_other(home: Path) -> bool:
 def claim_lock(home: Path, opening_ms: int = OPENING_MS) -> QLockFile | None:
     """Acquire the window lock of this home folder. If another window holds it, show that window and return None.
 
-    A new window takes about a second until it listens, so this retries for `opening_ms`. It creates the home folder
-    if necessary; a failure to do so is reported later by the window.
+    A new window takes about a second to start listening, so this retries for `opening_ms`. The home folder is
+    created if necessary; if that fails, the window reports it later.
     """
     with suppress(OSError):
         home.mkdir(mode=0o700, parents=True, exist_ok=True)

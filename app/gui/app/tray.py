@@ -27,8 +27,8 @@ from app.gui.this_computer.lending_store import is_manual_pause, state_word, use
 class Notification:
     """A desktop notification.
 
-    page: the address shown on a click. model: the name of the model whose interrupted answer is shown instead, if
-    any.
+    page: the address to open on a click. model: the name of a lost model. If an answer from it was interrupted,
+    that chat is shown instead of `page`.
     """
 
     title: str
@@ -38,7 +38,7 @@ class Notification:
 
 
 def notifications(before: Snapshot | None, now: Snapshot) -> list[Notification]:
-    """Return notifications about changes between two snapshots that the user is waiting for or must know about."""
+    """Return notifications about changes between two snapshots that the user should know about."""
     if before is None:
         return []
     return [*_pairing(before, now), *_downloads(before, now), *_lost_models(before, now)]
@@ -62,7 +62,7 @@ def _pairing(before: Snapshot, now: Snapshot) -> list[Notification]:
 
 
 def _paired(snapshot: Snapshot) -> str | None:
-    """Return the ID of the machine that last used a pairing code of this one, if the snapshot already lists it."""
+    """Return the ID of the machine most recently paired with this one, or None if the snapshot does not list it yet."""
     return snapshot.paired if snapshot.paired in snapshot.machines else None
 
 
@@ -93,7 +93,7 @@ PAUSES_H = (1, 4)
 class TrayMenu(QMenu):
     """The tray menu. It is built once and updated in place, even while it is open.
 
-    failed: receives the error of an action that the node rejects.
+    failed: called with the error if the node rejects an action.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class Tray(QObject):
         return self._has_host() and self._icon.isVisible()
 
     def start_hidden(self) -> None:
-        """Start without a visible window, as at sign-in. The window is minimized until a tray is available."""
+        """Start without a visible window, as at sign-in. Until a tray is available, the window is minimized."""
         if self.is_there:
             self._guard.start()
         else:
@@ -286,7 +286,7 @@ class Tray(QObject):
             QTimer.singleShot(RETRY_MS, self, self._show)
 
     def _check_tray(self) -> None:
-        """Show the window, minimized, if it is hidden and the desktop's tray has disappeared."""
+        """Minimize the window if it is hidden and the desktop's tray has disappeared."""
         if self._window.isVisible():
             self._guard.stop()
         elif not self.is_there:
@@ -337,7 +337,7 @@ class Tray(QObject):
         self.notify(Notification("Poolhouse", said(error), LOG_PAGE if technical_details(error) else ""))
 
     def _explain_first_close(self) -> None:
-        """Explain, once, that the app keeps running after its window was closed."""
+        """Explain, once, that the app keeps running after the window is closed."""
         if not self._services.preferences.flag(FIRST_CLOSE):
             self._services.preferences.keep(FIRST_CLOSE, True)
             text = self.tr("You can find it here in the tray. To stop it, choose Quit from this menu.")

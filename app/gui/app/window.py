@@ -26,7 +26,7 @@ AT_ONCE = 25  # widgets polished per step, which takes a few milliseconds
 
 
 class PageBuilder(QObject):
-    """The creation of a page in steps. The window handles events between the steps.
+    """A builder that creates a page in steps, so that the window can handle events between them.
 
     `placed(page)` adds the page to the window. `done()` is called when the page can be shown.
     """
@@ -93,7 +93,7 @@ def _polished(page: QWidget) -> Iterator[None]:
 def shown_with(widget: QWidget) -> Iterator[QWidget]:
     """Yield a widget and all descendants that become visible with it, parents first.
 
-    This avoids `findChildren`: PySide ties its results to the widget, which would keep deleted widgets alive.
+    This avoids `findChildren`, because PySide would keep the returned widgets alive even after they are deleted.
     """
     yield widget
     for child in widget.children():
@@ -113,8 +113,7 @@ FIRST = 0.8  # initial opacity of the overlay
 class FadeIn(QWidget):
     """An overlay that fades out to reveal a page. Keys and clicks pass through it.
 
-    It paints a plain color instead of a picture of the page, because grabbing one would make Qt lay out hidden
-    parts.
+    It paints a plain color, because taking a picture of the page would make Qt lay out hidden parts.
     """
 
     def __init__(self, over: QWidget, theme: Theme) -> None:
@@ -264,7 +263,7 @@ class Window(QMainWindow):
         self._tell = tell
 
     def take_over_notice(self, after: Window) -> None:
-        """Show the notice of this window in the window that replaces it."""
+        """Show this window's notice in the window that replaces it."""
         if self._tell is not None:
             after.say(self._tell)
 
@@ -306,7 +305,7 @@ class Window(QMainWindow):
 
     @property
     def busy_pages(self) -> list[str]:
-        """The titles of the pages with unfinished work that closing the window would lose."""
+        """The titles of the pages with unfinished work that would be lost if the window closed."""
         return [page.title.text() for page in self._pages.values() if page.is_busy]
 
     def end(self) -> None:
@@ -365,7 +364,7 @@ class Window(QMainWindow):
         self.go(f"{navigation.SETTINGS}/{ADVANCED}")
 
     def _tell_link(self) -> None:
-        """Show above all pages that the node is unavailable or has a different version."""
+        """Show a notice above all pages while the node is unavailable or has a different version."""
         pool = self._services.pool
         if pool.link is Link.THERE or (pool.link is not Link.AWAY and pool.problem is None):
             self._bar.clear()
@@ -382,5 +381,5 @@ class Window(QMainWindow):
 
 
 def _restart_notice(window: Window) -> NoticeContent:
-    """Return the notice that the node has been restarted."""
+    """Return a notice that the node has been restarted."""
     return said(AppError("node_restarted")), ((window.tr("Details"), window._show_log),)

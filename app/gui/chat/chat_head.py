@@ -1,4 +1,4 @@
-"""The header of a conversation: the chat's title, the model that answers, and how much of the context is used."""
+"""The header of a conversation: the chat's title, its model, and the fraction of the context in use."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ WHOLE = "whole"  # role of a stage that holds all layers
 
 
 def processing_lines(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
-    """Return one line for each machine that processes a chat, and one about the data that other machines receive.
+    """Return a line for each machine that processes a chat, and one about the data sent to other machines.
 
-    Empty if no model is loaded.
+    Returns an empty list if no model is loaded.
     """
     if pool.now.hosts is not None and loaded is None:
         if not pool.now.hosts:
@@ -74,7 +74,7 @@ METER_WIDTH = 96
 
 
 class ChatHead(QWidget):
-    """The header of a conversation. `settings` opens the chat settings, and `go` opens a page of the window."""
+    """The header of a conversation. `settings` opens the chat's settings, and `go` opens a page of the window."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class ChatHead(QWidget):
     def show_chat(self, chat: Chat, *, guide_fails: bool = False) -> None:
         """Show a chat and the current state of the pool.
 
-        `guide_fails` means that the Guide was asked in this chat but does not fit in memory.
+        guide_fails: whether the Guide was asked in this chat but does not fit in memory.
         """
         self._guide_fails = guide_fails
         self.title.say(tree.title_of(chat) or self.tr("New chat"))
@@ -150,7 +150,7 @@ class ChatHead(QWidget):
         return self._pool.now.model(chat.model)
 
     def _model_text(self, chat: Chat) -> str:
-        """Describe which model answers next, and where."""
+        """Return a text that says which model answers next, and on which machines."""
         now = self._pool.now
         if not self._pool.is_there:
             return ""  # the status bar above every page explains that the node is away

@@ -1,4 +1,4 @@
-"""The Chat page: the list of chats, the open chat beside it, and announcements for screen readers."""
+"""The Chat page with the list of chats, the open chat, and announcements for screen readers."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ MAX_LIST_SHARE = 0.36  # maximum share of the page's width, until the user moves
 
 
 class ListAndChat(QSplitter):
-    """A splitter with the list of chats and the open chat. The list's width is automatic until the user moves the
-    divider."""
+    """A splitter with the list of chats and the open chat. The list's width is automatic until the user changes it."""
 
     def __init__(self, theme: Theme, chats: QWidget, chat: QWidget) -> None:
         super().__init__()
@@ -79,7 +78,7 @@ class ListAndChat(QSplitter):
 
 
 class ChatPage(Page):
-    """The Chat page. It shows the chats of the history; a `Session` carries out the user's requests."""
+    """The Chat page. It shows the chats in the history, and passes the user's requests to a `Session`."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, QCoreApplication.translate("Sidebar", "Chat"))
@@ -185,7 +184,7 @@ class ChatPage(Page):
         app.aboutToQuit.connect(self.close_history)
 
     def _open_last(self) -> None:
-        """Open the chat that was shown last, or a new one."""
+        """Open the most recently shown chat, or a new one."""
         last = self.services.preferences.text(LAST_CHAT_KEY)
         chat = self.history.chat(ChatId(last)) if last else None
         self.open_chat((chat or self.history.begin()).id)
@@ -202,7 +201,7 @@ class ChatPage(Page):
         self.session.close()
 
     def close_history(self) -> None:
-        """Stop all answers, write all changes and close the history."""
+        """Stop all answers, save all changes and close the history."""
         self.end()
         self.history.close()
 
@@ -214,9 +213,9 @@ class ChatPage(Page):
     # Switching chats
 
     def open(self, part: str) -> None:
-        """Show a chat for the model `part`, or the chat whose ID follows CHAT_ID_PREFIX.
+        """Show a chat with the model `part`, or the chat whose ID follows CHAT_ID_PREFIX in `part`.
 
-        The current chat stays open if it already uses the model. An empty chat is switched to the model.
+        The current chat stays open if it already uses the model. If it is empty, it switches to the model.
         """
         if part.startswith(CHAT_ID_PREFIX):
             self.open_chat(part.removeprefix(CHAT_ID_PREFIX))
@@ -245,7 +244,7 @@ class ChatPage(Page):
         self.composer.field.setFocus()
 
     def _open_match(self, chat_id: str, message: str, words: str) -> None:
-        """Show the message that a search found, switching to its branch if necessary."""
+        """Show a message found by a search, switching to its branch if necessary."""
         if chat_id != self.chat.id:
             self.open_chat(chat_id)
         if message in self.chat.messages:
@@ -259,7 +258,7 @@ class ChatPage(Page):
             self.open_chat(self.history.begin().id)
 
     def _history_changed(self, chat_id: str) -> None:
-        """Show the new title after the chat was renamed in the list."""
+        """Update the title after the chat has been renamed in the list."""
         chat = self.history.chat(self.chat.id)
         if chat is not None and chat_id in (self.chat.id, "") and chat.title != self.chat.title:
             self.chat = chat
@@ -394,7 +393,7 @@ class ChatPage(Page):
         self.composer.field.setFocus()
 
     def _use_model_and_retry(self, model: str) -> None:
-        """Let another model take over the answer that has failed or is waiting for a machine."""
+        """Let another model complete the answer that has failed or is waiting for a machine."""
         self.notice.clear()
         self.session.stop(self.chat.id)
         self._choose_model(model)
@@ -418,7 +417,7 @@ class ChatPage(Page):
         self._settings.open(self.chat, self._set_up)
 
     def _set_up_and_retry(self) -> None:
-        """Open the settings of the current chat and retry the answer once they are saved."""
+        """Open the settings of the current chat, and retry the answer after they are saved."""
 
         def done(chosen: Chat) -> None:
             self._set_up(chosen)
@@ -436,7 +435,7 @@ class ChatPage(Page):
 
 
 class Speaker(QObject):
-    """Announces the answers of the current chat to a screen reader, either when complete or paragraph by paragraph.
+    """An announcer of answers for screen readers. It announces each paragraph, or the whole answer when complete.
 
     `shown` returns the ID of the current chat, and `end` the text of its last message.
     """
@@ -478,8 +477,7 @@ class Speaker(QObject):
 
 
 def finished(text: str, start: int) -> int:
-    """Return the end of the last complete paragraph in a growing text, or `start` if no paragraph has ended since
-    then.
+    """Return the end of the last complete paragraph in a growing text, or `start` if there is no new one.
 
     A blank line inside a code block does not end a paragraph.
     """

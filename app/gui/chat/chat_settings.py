@@ -1,4 +1,4 @@
-"""The settings of a chat: model, context, system message and sampling, with every default visible."""
+"""The settings of a chat: model, context, system message and sampling parameters. Defaults are shown as values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from app.gui.widgets.layouts import layout_widget, row
 
 
 class ModelNames(QObject):
-    """The models that can answer in a chat: those of this machine or, on a guest, those of its hosts.
+    """The models that can answer in a chat. They come from this machine or, on a guest, from its hosts.
 
     `changed` is called whenever the node has sent a new list.
     """
@@ -53,12 +53,12 @@ class ModelNames(QObject):
 
     @property
     def names(self) -> list[str]:
-        """The names of the models, or an empty list until the node has sent them."""
+        """The names of the models. The list is empty until the node has sent it."""
         loaded = self._pool.now.loaded
         return names_of(self._models or Models(), self._pool.now.hosts, loaded.model if loaded is not None else "")
 
     def context_length(self, name: str) -> int | None:
-        """Return the context length for which a local model was trained, or None if unknown."""
+        """Return the context length that a local model was trained with, or None if unknown."""
         lengths = {model.name: model.context_length for model in (self._models or Models()).models}
         return lengths.get(name)
 
@@ -83,7 +83,7 @@ class ModelNames(QObject):
 
 
 def names_of(models: Models, hosts: Sequence[str] | None, loaded: str) -> list[str]:
-    """Return the names of the models that can answer. `hosts` is set on a guest that runs no model of its own."""
+    """Return the names of the models that can answer. `hosts` is set only on a guest that runs no model itself."""
     offered = [model.name for model in models.offered if model.writes]
     if hosts is not None:
         return offered
@@ -101,16 +101,16 @@ SYSTEM_LINES, MIN_CHARACTERS = 5, 8
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """The maximum context of a model, or None if unknown."""
+    """The maximum context length of a model, or None if unknown."""
 
     context: int | None = None
     is_guide: bool = False  # the Guide is sent only the last question
 
 
 class ChatSettings(CompactDialog):
-    """The dialog for the settings of a chat. Calls `changed` with the changed chat when the user saves them.
+    """The dialog for the settings of a chat. It calls `changed` with the updated chat when the user saves.
 
-    `limits` returns the limits of a model by name, or those of the loaded model for None.
+    `limits` returns the limits of the model with the given name, or of the loaded model if the name is None.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class ChatSettings(CompactDialog):
         self.be_wide(max(self._theme.px(WIDTH), needed))
 
     def _prepare(self) -> None:
-        """Configure the fields before they are laid out."""
+        """Configure the fields before laying them out."""
         self.system.setAccessibleName(self.tr("System message"))
         self.system.setPlaceholderText(self.tr("Who the model should be, and how it should answer"))
         self.system.setTabChangesFocus(True)
@@ -217,7 +217,7 @@ class ChatSettings(CompactDialog):
             box.currentIndexChanged.connect(self._offer_removal)
 
     def _form(self, *fields: tuple[str, QWidget], columns: int = 1) -> QGridLayout:
-        """Return a form with a label beside each field and `columns` fields per row."""
+        """Return a form with a label beside each field and `columns` fields in each row."""
         form = QGridLayout()
         form.setHorizontalSpacing(sizes.L)
         form.setVerticalSpacing(sizes.S)
@@ -284,7 +284,7 @@ class ChatSettings(CompactDialog):
         return box
 
     def _fill(self, chat: Chat) -> None:
-        """Show the values of a chat. Values that the chat does not set show their defaults."""
+        """Show the settings of a chat. Settings that the chat does not specify show their defaults."""
         self.model.setCurrentIndex(max(0, self.model.findData(chat.model)))
         self.context.setCurrentIndex(max(0, self.context.findData(chat.context)))
         self.system.setPlainText(chat.system)
@@ -340,7 +340,7 @@ class ChatSettings(CompactDialog):
         self.remove_sampling.setVisible(sampling in self._presets.own_samplings())
 
     def _drop_system(self) -> None:
-        """Remove the preset. Its text stays in the field, so it can be saved again."""
+        """Remove the preset. Its text stays in the field, so that the user can save it again."""
         self._presets.remove_system(self.system_presets.currentText())
 
     def _drop_sampling(self) -> None:
@@ -409,8 +409,10 @@ def _sampling_labels(dialog: ChatSettings) -> dict[str, str]:
 
 
 class ChatSettingsOpener:
-    """Opens the settings dialog of a chat with the available models. `model_of` returns the model that answers in a
-    chat."""
+    """A helper that opens a chat's settings dialog with the available models.
+
+    `model_of` returns the name of the model that answers in a chat.
+    """
 
     def __init__(
         self, services: AppContext, models: ModelNames, model_of: Callable[[Chat], str], parent: QWidget
@@ -420,7 +422,7 @@ class ChatSettingsOpener:
         self._presets = Presets(services.preferences, parent)
 
     def open(self, chat: Chat, done: Callable[[Chat], None]) -> None:
-        """Open the settings of a chat. Calls `done` with the changed chat when they are saved."""
+        """Open the settings of a chat. `done` is called with the updated chat when the user saves."""
         system, sampling = preferences.new_chat_defaults(self._services.preferences)
         defaults = Chat(chat.id, system=system, sampling=sampling)
 

@@ -1,4 +1,4 @@
-"""The composer: the message field with its attached files, the Send or Stop button, and a hint above it."""
+"""The composer: the message field with attached files, the Send or Stop button, and a hint above the field."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MIN_LINE_CHARACTERS = 20  # minimum line length of the field with the buttons be
 
 
 def read_text(path: Path) -> Details:
-    """Read a text file as an attachment. Raises BadInput if it is too large or is not text."""
+    """Read a text file as an attachment. Raises BadInput if the file is too large or not text."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -55,7 +55,7 @@ def read_text(path: Path) -> Details:
 
 
 def file_words(file: Details) -> str:
-    """Return the caption of an attached file: its name, shortened in the middle if long, its size and token count."""
+    """Return the caption of an attached file: its name (elided in the middle if long), size and token count."""
     name = str(file.get("name"))
     if len(name) > NAME_CHARACTERS:
         half = NAME_CHARACTERS // 2
@@ -68,9 +68,9 @@ def file_words(file: Details) -> str:
 
 
 class Field(QPlainTextEdit):
-    """The message field, which grows with its text and accepts dropped files.
+    """The message field. It grows with its text and accepts dropped files.
 
-    Enter sends the message, or Ctrl+Enter alone if so configured. Shift+Enter begins a new line.
+    Enter, or Ctrl+Enter if so configured, sends the message. Shift+Enter starts a new line.
     """
 
     sent = Signal()
@@ -112,7 +112,7 @@ class Field(QPlainTextEdit):
         return int(n_lines * self.fontMetrics().lineSpacing() + 2 * self._theme.px(sizes.S))
 
     def _show_scroll_bar(self) -> None:
-        """Show the scroll bar only if needed: it takes up width, so lines wrap sooner and the text gets taller."""
+        """Show the scroll bar only if needed, because it narrows the text, which then needs more lines."""
         policy = Qt.ScrollBarPolicy
         scrolls = self._height_of(inf) > self.height()
         self.setVerticalScrollBarPolicy(policy.ScrollBarAsNeeded if scrolls else policy.ScrollBarAlwaysOff)
@@ -138,9 +138,9 @@ class Field(QPlainTextEdit):
 
 
 class Composer(QFrame):
-    """The message field with its buttons. Emits `sent` with a message, and `stopped` to stop the answer in progress.
+    """The message field with its buttons. `sent` is emitted with a message, and `stopped` to stop the current answer.
 
-    A message submitted during an answer is queued until `send_queued`.
+    A message that the user sends during an answer is queued until `send_queued` is called.
     """
 
     sent = Signal(str, list)  # text, attachments
@@ -201,7 +201,7 @@ class Composer(QFrame):
         self._show_files()
 
     def show_busy(self, busy: bool) -> None:
-        """Turn the button into Stop while an answer is in progress, and into Send otherwise."""
+        """Show a Stop button while an answer is in progress, and a Send button otherwise."""
         self._is_busy = busy
         self.send.setText(self.tr("Stop") if busy else self.tr("Send"))
         with_enter = self.field.sends_with_enter()
@@ -277,8 +277,7 @@ class Composer(QFrame):
             self.sent.emit(self.text, self.files)
 
     def send_queued(self, *, succeeded: bool) -> None:
-        """Send the queued message if the answer succeeded. Otherwise take it out of the queue and leave it in the
-        field."""
+        """Send the queued message if the answer succeeded. Otherwise, leave it in the field, no longer queued."""
         if self.is_queued and succeeded:
             self._send()
         self._set_queued(False)
@@ -290,9 +289,9 @@ class Composer(QFrame):
 
 
 class TokenCounts:
-    """Counts the tokens of the text files attached to a draft, once for each text and model.
+    """The token counts of the text files attached to a draft, computed once per text and model.
 
-    Calls `counted(file, tokens)` with each result. Files are counted only while the model is loaded.
+    `counted(file, tokens)` is called with each result. Files are counted only while the model is loaded.
     """
 
     def __init__(self, services: AppContext, counted: Callable[[Details, int], object]) -> None:
@@ -301,7 +300,7 @@ class TokenCounts:
         self._counts: dict[tuple[str, str], int | None] = {}  # by model and text; None while the count is pending
 
     def request(self, files: Sequence[Details], model: str | None) -> None:
-        """Count the files that have no count yet, with the model of the chat."""
+        """Count the tokens of files that have no count yet, using the chat's model."""
         loaded = self._pool.now.model(model)
         for file in files if loaded is not None else ():
             key = (loaded.model if loaded is not None else "", str(file["text"]))
@@ -333,9 +332,9 @@ LAST_MODEL_KEY = "chat/last_model"  # preferences key: the model that answered l
 
 
 class ComposerHint(QWidget):
-    """A line above the composer that explains the effect of sending a message where it is not obvious.
+    """A line above the composer that explains what happens on sending a message, if that is not obvious.
 
-    Calls `use(model)` when the user accepts the offered model: the one that answered last, or the Guide.
+    It may offer the model that answered last, or the Guide. If the user accepts, `use(model)` is called.
     """
 
     def __init__(self, preferences: Preferences, use: Callable[[str], object]) -> None:
@@ -351,7 +350,7 @@ class ComposerHint(QWidget):
         return self._preferences.text(LAST_MODEL_KEY)
 
     def note_answer(self, model: str | None) -> None:
-        """Remember the model that has just answered, unless it is the Guide."""
+        """Remember the model that has just answered as the one to offer, unless it is the Guide."""
         if model and model not in (GUIDE, self.last_model):
             self._preferences.keep(LAST_MODEL_KEY, model)
 
@@ -368,9 +367,8 @@ class ComposerHint(QWidget):
     ) -> None:
         """Show the hint for the next message of a chat.
 
-        Arguments: `is_queued` means that a message waits for the current answer to end. `may_trim` means that the
-        oldest messages are dropped from the prompt if needed. `guide_fails` means that the Guide was asked here but
-        does not fit in memory.
+        is_queued: whether a message is queued until the current answer ends. may_trim: whether the oldest messages
+        may be dropped from the prompt. guide_fails: whether the Guide was asked here but does not fit in memory.
         """
         text = offer = ""
         self._offered = self.last_model

@@ -1,5 +1,4 @@
-"""The views shown in place of a conversation: suggested questions in an empty chat, or the reason why chats are
-locked."""
+"""The views shown instead of a conversation: suggested questions in an empty chat, or why the chats are locked."""
 
 from __future__ import annotations
 
@@ -27,9 +26,9 @@ NO_KEY = ("history_key_gone", "history_key_wrong")
 
 
 class Suggestions(QWidget):
-    """A greeting with suggested questions. Calls `chosen(question)` when the user clicks one.
+    """A greeting with suggested questions. It calls `chosen(question)` when the user clicks one.
 
-    If no model is available, it offers two buttons instead: `models` opens the Models page, `guide` selects the
+    If no model is available, it shows two buttons instead: `models` opens the Models page, and `guide` selects the
     Guide.
     """
 
@@ -62,7 +61,7 @@ class Suggestions(QWidget):
         self._chosen(self._questions[place])
 
     def show_failure(self, model: str) -> None:
-        """Report that this model could not be loaded and offer alternatives."""
+        """Report that a model could not be loaded, and offer alternatives."""
         self._show_buttons(questions=False)
         self.title.setText(self.tr("No model is available"))
         text = self.tr(
@@ -73,7 +72,7 @@ class Suggestions(QWidget):
         self._wrap()
 
     def show_questions(self, *, for_guide: bool) -> None:
-        """Suggest questions for the model that will answer. The Guide knows little beyond Poolhouse."""
+        """Suggest questions. The Guide gets its own, because it knows little beyond Poolhouse."""
         self._show_buttons(questions=True)
         self.title.setText(self.tr("What would you like to know?"))
         if for_guide:
@@ -106,7 +105,7 @@ class Suggestions(QWidget):
         self._wrap()
 
     def _wrap(self) -> None:
-        """Wrap the questions to the available width, because a button does not wrap its text."""
+        """Insert line breaks into the questions, because a button does not wrap its text."""
         self.words.setMaximumWidth(LINE_CHARACTERS * self.words.fontMetrics().averageCharWidth())
         room = self.width() - 2 * sizes.XXL - 2 * sizes.L
         for choice, question in zip(self.buttons, self._questions, strict=True):
@@ -114,7 +113,7 @@ class Suggestions(QWidget):
 
 
 class LockedChats(QStackedWidget):
-    """A stack that shows the chats or, while they are locked, the reason in their place."""
+    """A stack that shows the chats, or the reason why they are locked."""
 
     def __init__(self, lock: ChatLock, theme: Theme, chats: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -128,7 +127,7 @@ class LockedChats(QStackedWidget):
         self._show_state()
 
     def ask_new_history(self) -> CompactDialog:
-        """Ask whether to begin a new history. The locked file is kept."""
+        """Ask whether to start a new history. The locked file is preserved."""
         box = CompactDialog(
             self._theme,
             self.tr("Start a new history without the locked chats?"),

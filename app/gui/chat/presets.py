@@ -20,7 +20,7 @@ MAX_SEED = (1 << 32) - 2
 
 @dataclass(frozen=True, slots=True)
 class SamplingParameter:
-    """A sampling parameter and its valid range. A default of None stands for a new random value each time."""
+    """A sampling parameter and its valid range. If its default is None, a random value is used each time."""
 
     name: str
     minimum: float
@@ -59,8 +59,10 @@ def _fits(parameter: SamplingParameter, value: object) -> bool:
 
 
 class Presets(QObject):
-    """The built-in presets and the user's own. The latter are stored in the preferences and override built-in ones by
-    name."""
+    """The built-in presets and the user's own presets, which override built-in ones with the same name.
+
+    The user's presets are stored in the preferences.
+    """
 
     changed = Signal()
 
@@ -86,12 +88,12 @@ class Presets(QObject):
         return builtin | self.own_systems()
 
     def own_systems(self) -> dict[str, str]:
-        """Return the user's own system messages by name. These can be removed."""
+        """Return the user's system messages by name. Only these can be removed."""
         saved = self._saved(SYSTEM)
         return {name: text for name, text in saved.items() if isinstance(text, str)}
 
     def samplings(self) -> dict[str, Sampling]:
-        """Return all sets of sampling parameters by name. Parameters missing from a set keep their defaults."""
+        """Return all sets of sampling parameters by name. A set may omit parameters, which then have their defaults."""
         builtin: dict[str, Sampling] = {
             self.tr("Balanced"): {},
             self.tr("Precise"): {"temperature": 0.2, "top_p": 0.9},
@@ -101,15 +103,15 @@ class Presets(QObject):
         return builtin | self.own_samplings()
 
     def own_samplings(self) -> dict[str, Sampling]:
-        """Return the user's own sets of sampling parameters by name. These can be removed."""
+        """Return the user's sets of sampling parameters by name. Only these can be removed."""
         return {name: valid_sampling(values) for name, values in self._saved(SAMPLING).items()}
 
     def save_system(self, name: str, text: str) -> None:
-        """Save a system message under a name, replacing any existing one."""
+        """Save a system message under this name, replacing any existing one."""
         self._save(SYSTEM, name, text[:TEXT_CHARACTERS])
 
     def save_sampling(self, name: str, values: Sampling) -> None:
-        """Save a set of sampling parameters under a name, replacing any existing one."""
+        """Save a set of sampling parameters under this name, replacing any existing one."""
         self._save(SAMPLING, name, valid_sampling(values))
 
     def remove_system(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Carries out the user's requests in chats, such as send, stop, regenerate and edit. Saves every change immediately."""
+"""The user's requests in chats, such as send, stop, regenerate and edit. Every change is saved immediately."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ANSWERING_STATES = ("ready", "recovering")
 
 @dataclass(slots=True)
 class RunningAnswer:
-    """An answer in progress. If it continues an earlier answer, `before` holds that text and `stats` its statistics."""
+    """An answer in progress. If it continues an earlier one, `before` is the earlier text and `stats` its figures."""
 
     chat: ChatId
     message: MessageId
@@ -71,7 +71,7 @@ class RunningAnswer:
 
     @property
     def thought(self) -> str:
-        """The whole thought, including the part from before the answer was continued."""
+        """The entire thought, including the part before the answer was continued."""
         return self.thought_before + self.answer.thought
 
     @property
@@ -80,20 +80,22 @@ class RunningAnswer:
 
     @property
     def is_thinking(self) -> bool:
-        """Return whether the thought is still arriving and the answer itself has not begun."""
+        """Return whether the model is still thinking and has not started the answer itself."""
         return bool(self.answer.thought) and not self.text
 
     def thought_details(self) -> Details:
         return {THOUGHT: self.thought, THOUGHT_S: self.thought_s} if self.thought else {}
 
     def whole_stats(self, part: AnswerStats) -> AnswerStats:
-        """Combine the statistics of the earlier text with `part`, those of the text generated since."""
+        """Combine the statistics of the earlier text with `part`, the statistics of the text generated since."""
         return self.stats.continued(part) if self.before else part
 
 
 class Session(QObject):
-    """Carries out requests in chats and tracks their answers in progress, at most one per chat. The history owns the
-    chats."""
+    """A handler of the user's requests, which tracks the answers in progress, at most one per chat.
+
+    The history owns the chats.
+    """
 
     changed = Signal(str)  # ID of a chat whose messages have changed or whose answer has ended
     grew = Signal(str)  # ID of a chat whose answer has more text; at most once every PAINT_MS
@@ -137,7 +139,7 @@ class Session(QObject):
             self.answer(chat_id, parent)
 
     def edit(self, chat_id: ChatId, message: MessageId, text: str) -> None:
-        """Add an edited version of a message. An edited question is answered again."""
+        """Add an edited version of a message. If it is a question, it is answered again."""
         chat = self._idle_chat(chat_id)
         if chat is None:
             return
@@ -166,7 +168,7 @@ class Session(QObject):
         self._begin(tree.add(chat, message), message.id, "", branch, notes)
 
     def continue_answer(self, chat_id: ChatId, message: MessageId) -> None:
-        """Continue an answer that ended early, keeping its text."""
+        """Continue an answer that ended early. Its text is preserved."""
         chat = self._idle_chat(chat_id)
         if chat is None:
             return
@@ -174,7 +176,7 @@ class Session(QObject):
         self._begin(chat, message, chat.messages[message].text, branch, notes)
 
     def stop(self, chat: ChatId) -> None:
-        """Stop the answer in progress in a chat and keep its text."""
+        """Stop the answer in progress in a chat. Its text is preserved."""
         if chat in self.running:
             self.running[chat].answer.stop()
 
@@ -183,17 +185,16 @@ class Session(QObject):
         return chat in self._trimmed
 
     def allow_trimming(self, chat: ChatId) -> None:
-        """Allow the oldest messages of a chat to be dropped from the prompt if the context is too short for all of
-        them."""
+        """Allow dropping a chat's oldest messages from the prompt if they do not fit in the context."""
         self._trimmed.add(chat)
 
     def close(self) -> None:
-        """Stop all answers and keep their text."""
+        """Stop all answers. Their text is preserved."""
         for chat in list(self.running):
             self.stop(chat)
 
     def model_of(self, chat: Chat) -> str:
-        """Return the name of the model that would answer in a chat now."""
+        """Return the name of the model that would now answer in a chat."""
         loaded = self._pool.now.loaded
         return chat.model or (loaded.model if loaded is not None else GUIDE)
 
@@ -224,7 +225,7 @@ class Session(QObject):
             self._ask(running, chat)
 
     def resume(self) -> None:
-        """Follow the answers of a killed window, which the node has continued to generate."""
+        """Follow the answers that a killed window requested and the node has continued."""
         if self._pool.link is Link.THERE and self._history.locked is None:
             self._pool.client.get("/answers", self._resume, answer=AnswerKeys)
 
@@ -245,7 +246,7 @@ class Session(QObject):
             answer.follow()
 
     def _run(self, chat: Chat, running: RunningAnswer) -> None:
-        """Register an answer in progress and follow its signals."""
+        """Register an answer in progress and connect to its signals."""
         answer, details = running.answer, chat.messages[running.message].details
         running.stats = AnswerStats.stored(details)
         running.thought_before = str(details.get(THOUGHT_BEFORE) or "")
@@ -260,7 +261,7 @@ class Session(QObject):
         self._timer.start()
 
     def _link_changed(self) -> None:
-        """Ask the questions that were waiting for the node, or fail them if it cannot be reached."""
+        """Send the questions that were waiting for the node, or report an error if it cannot be reached."""
         link = self._pool.link
         self.resume()
         if link in WAITING_LINKS:
@@ -279,9 +280,9 @@ class Session(QObject):
         running.answer.begin(self._load_first(chat))
 
     def _load_first(self, chat: Chat) -> dict[str, Any] | None:
-        """Return the body of a POST /load that must precede the question, or None if no load is needed.
+        """Return the body of a POST /load to send before the question, or None if no load is needed.
 
-        The chat may need a longer context, or the Guide alongside another model.
+        The chat may need a longer context, or need the Guide to be loaded alongside another model.
         """
         now = self._pool.now
         if now.hosts is not None:
@@ -334,7 +335,7 @@ class Session(QObject):
         running.answer.deleteLater()
 
     def _with_ending(self, chat: Chat, running: RunningAnswer, ending: Ending) -> Chat:
-        """Return the chat with the finished answer, or without it if it ended early and without any text."""
+        """Return the chat with the finished answer. An answer that ended early without any text is removed."""
         message = chat.messages[running.message]
         if running.text or running.thought or ending.how in ("stop", "length", FULL):
             details = _ended_details(message, running, ending)
@@ -347,7 +348,7 @@ class Session(QObject):
         return replace(chat, leaf=message.parent) if message.parent in chat.messages else chat
 
     def _note_interruption(self, running: RunningAnswer, ending: Ending) -> None:
-        """Record whether the answer failed because its model was lost, or while it was waiting for a machine."""
+        """Record the answer as interrupted if it failed because of a lost model or while waiting for a lost machine."""
         error = ending.error
         if isinstance(error, StageLost) or (error is not None and running.answer.trouble):
             self._interrupted.add(running.chat, running.model)
@@ -355,10 +356,10 @@ class Session(QObject):
             self._interrupted.remove(running.chat)
 
     def _fitting(self, chat: Chat, branch: Sequence[Message]) -> tuple[Sequence[Message], tuple[str, ...]]:
-        """Return the messages to send, and a note if any were left out.
+        """Return the messages to send, and a note if some were left out.
 
-        The oldest messages are left out if they do not all fit and the user has agreed to that. The Guide is sent
-        only the last question, because it was trained on single questions and longer conversations confuse it.
+        If not all messages fit and the user has agreed, the oldest ones are left out. The Guide receives only the
+        last question: it was trained on single questions, so longer conversations confuse it.
         """
         if self.model_of(chat) == GUIDE:
             return tree.last_turn(branch), ()
@@ -407,7 +408,7 @@ def _answer_key(chat: ChatId, message: MessageId) -> str:
 
 
 def _tokens_per_character(branch: Sequence[Message]) -> float:
-    """Return the ratio of tokens to characters measured by the last answer of the branch, or a typical ratio."""
+    """Return the number of tokens per character, measured by the branch's last answer or else a typical value."""
     for place in range(len(branch) - 1, 0, -1):
         if tokens := AnswerStats.stored(branch[place].details).prompt_tokens:
             characters = sum(len(content(message)) for message in branch[:place])

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QWidget
 
 
 def announce(widget: QWidget, sentence: str) -> None:
-    """Let screen readers announce a sentence after what they are currently reading."""
+    """Ask screen readers to announce a sentence after the one they are reading."""
     if QAccessible.isActive():
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, sentence))
 

@@ -59,12 +59,12 @@ def draw_text(
 
 
 def draw_icon(painter: QPainter, where: QRectF, name: str, color: QColor) -> None:
-    """Draw an icon. It is rendered at its final size, so it is sharp at any scale factor."""
+    """Draw an icon, rendered at its final size so that it is sharp at any scale factor."""
     _renderer(name, color.name()).render(painter, where)
 
 
 def draw_surface(painter: QPainter, where: QRectF, radius: float, fill: QColor, pen: QPen) -> None:
-    """Draw a rounded rectangle. Its border lies inside `where`."""
+    """Draw a rounded rectangle with its border inside `where`."""
     inner = pen.widthF() / 2
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(fill)

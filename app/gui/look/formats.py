@@ -11,7 +11,7 @@ MINUTE_S, HOUR_S, STEP_S = 60, 3600, 5
 
 
 def number(value: float, digits: int = 0) -> str:
-    """Format a number with this many decimals."""
+    """Format a number with `digits` decimals."""
     return QLocale().toString(float(value), "f", digits)
 
 

@@ -59,12 +59,12 @@ def install(app: QCoreApplication, names: list[str]) -> list[str]:
 
 
 def translators(app: QCoreApplication) -> dict[str, QTranslator]:
-    """Return all our translators by name. The first call must come before any of Qt's threads can translate text.
+    """Return all our translators by name. Call this once before any Qt thread can translate text.
 
-    PySide checks once per translator whether Python overrides `translate`. The check waits for the GIL while
-    holding Qt's lock on the translators. If Qt's HTTP thread ran it, to translate an error, while we install a
-    translator (which holds the GIL and needs that lock), the window would deadlock. The first call here therefore
-    triggers the check.
+    On first use of a translator, PySide checks whether Python overrides `translate`, and waits for the GIL while
+    holding Qt's lock on the translators. If Qt's HTTP thread did this while the main thread, holding the GIL,
+    waited for that lock to install a translator, the window would deadlock. The first call here therefore triggers
+    the check.
     """
     known = {
         translator.objectName(): translator for translator in app.findChildren(QTranslator) if translator.objectName()
@@ -83,7 +83,7 @@ def translators(app: QCoreApplication) -> dict[str, QTranslator]:
 
 
 def _speaking(code: str, locale: QLocale) -> QLocale:
-    """Return a locale with dates in this language and, if Qt knows the combination, the user's country for numbers."""
+    """Return a locale for this language, with the user's number format if Qt supports the combination."""
     words = QLocale(code).language()
     return locale if locale.language() == words else QLocale(words, locale.territory())
 

@@ -21,7 +21,7 @@ SPI_GETCLIENTAREAANIMATION = 0x1042  # winuser.h
 
 
 class SystemMotion(QObject):
-    """The system setting for reduced motion. `look` reads it, and `changed` is emitted when it has changed."""
+    """The system's reduced-motion setting, read by `look`. `changed` is emitted when its value changes."""
 
     changed = Signal()
 
@@ -40,7 +40,7 @@ class SystemMotion(QObject):
             self._ask_portal(self._bus or QDBusConnection.sessionBus())
 
     def _ask_portal(self, bus: QDBusConnection) -> None:
-        """Query the desktop portal, which makes its settings available even to sandboxed programs."""
+        """Query the desktop portal, which also answers sandboxed programs."""
         if not bus.isConnected():
             return
         self._told = {}
@@ -85,7 +85,7 @@ def less_motion(key: tuple[str, str], value: Any) -> bool | None:
 
 
 def _bare(value: Any) -> Any:
-    """Return a D-Bus value without its variant wrappers. The portal's `Read` method returns two of them."""
+    """Unwrap a D-Bus value from its variants. The portal's `Read` method wraps it twice."""
     while isinstance(value, QDBusVariant):
         value = value.variant()
     return value
@@ -94,9 +94,9 @@ def _bare(value: Any) -> Any:
 if sys.platform == "win32":
 
     def _asks_for_less() -> bool:
-        """Read the Windows setting "Animation effects" (Accessibility, Visual effects).
+        """Return whether the Windows setting "Animation effects" (Accessibility > Visual effects) is off.
 
-        Written from the documentation; untested.
+        Based on the documentation; untested.
         """
         import ctypes
         from ctypes import wintypes
@@ -108,9 +108,9 @@ if sys.platform == "win32":
 elif sys.platform == "darwin":
 
     def _asks_for_less() -> bool:
-        """Read the macOS setting "Reduce motion" (Accessibility, Display).
+        """Return whether the macOS setting "Reduce motion" (Accessibility > Display) is on.
 
-        Written from the documentation; untested.
+        Based on the documentation; untested.
         """
         import ctypes
 

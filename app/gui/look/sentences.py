@@ -1,6 +1,6 @@
-"""Sentences for reason codes, in the language of the window and with numbers in the format of the user's country.
+"""Sentences for reason codes, in the window's language and the user's number format.
 
-Some English sentences differ from those of the command line, which mention its commands.
+Some English sentences differ from the command line's, which name commands to run.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _DEATHS = ("worker_died", "worker_crashed", "engine_gave_up", "worker_memory_sho
 
 
 def said(reason_or_error: Reason | AppError | None) -> str:
-    """Return the sentence for a reason, or "" for None.
+    """Return the sentence for a reason or an error, or "" for None.
 
-    The output of an engine is left out of the sentence and shown only in the details.
+    The sentence omits the output of a failed engine, which only the technical details show.
     """
     if reason_or_error is None:
         return ""
@@ -32,24 +32,24 @@ def said(reason_or_error: Reason | AppError | None) -> str:
 
 
 def told(answer: Mapping[str, Any], name: str = "reason") -> str:
-    """Return the sentence for the reason in a field of an answer, or "" if the field is empty."""
+    """Return the sentence for the reason in the field `name` of a response, or "" if the field is empty."""
     facts = answer.get(f"{name}_facts")
     return said(Reason.from_json(facts)) if facts else ""
 
 
 def fact_text(fact: Fact) -> str:
-    """Return a fact as text. A fact that is itself a reason becomes its sentence."""
+    """Return a fact as text, or its sentence if the fact is itself a reason."""
     return said(fact) if isinstance(fact, Reason) else str(fact)
 
 
 def last_words(reason: Reason | None) -> str:
-    """Return the last output of an engine that ended unexpectedly, or "" for any other reason."""
+    """Return the last output of an engine that crashed, or "" if the reason is not a crash."""
     words = reason.facts.get(LAST_WORDS) if reason is not None and reason.code in _DEATHS else ""
     return words if isinstance(words, str) else ""
 
 
 def model_name(name: str) -> str:
-    """Return the display name of a model. Only the built-in model has one that differs from its name."""
+    """Return the display name of a model. It differs from `name` only for the built-in model."""
     return QCoreApplication.translate("Answer", "Guide") if name == GUIDE else name
 
 

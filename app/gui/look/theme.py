@@ -1,4 +1,4 @@
-"""The theme: two color palettes, and the style sheet into which colors and sizes are substituted.
+"""The theme: two color palettes, and a style sheet template filled with colors and sizes.
 
 Colors are defined only here. Tests check their contrast (at least 4.5:1 for text and 3:1 for borders of controls).
 """
@@ -77,7 +77,7 @@ DARK = Colors(
 
 @lru_cache(maxsize=2)
 def contrasting(colors: Colors) -> Colors:
-    """Return a high-contrast version of a palette, with borders and secondary text in the color of text."""
+    """Return a high-contrast version of a palette, with borders and secondary text in the main text color."""
     return replace(colors, border=colors.text, hairline=colors.text, muted=colors.text)
 
 
@@ -91,7 +91,7 @@ class StyleUpdater(QObject):
     """A service that applies a new style sheet to visible widgets immediately and to all others gradually.
 
     When the application's style sheet changes, Qt polishes each widget, even hidden ones, once for every ancestor.
-    With all pages created, that takes half a second. This class polishes each widget once.
+    That takes half a second once all pages exist. This class polishes each widget only once.
     """
 
     resized = Signal()  # all widgets, including hidden ones, have adopted the new text size
@@ -109,7 +109,7 @@ class StyleUpdater(QObject):
     def apply(self, sheet: str, palette: QPalette, *, is_resized: bool) -> None:
         """Apply a style sheet and a palette.
 
-        is_resized: whether sizes have changed as well, so that widgets must be measured again.
+        is_resized: whether the text size has changed as well, so that widgets must be measured again.
         """
         self._is_resized = is_resized or (self._is_resized and self._timer.isActive())
         # The first time, Qt itself polishes the few existing widgets.
@@ -136,7 +136,8 @@ class StyleUpdater(QObject):
     def _polish_seen(self, widget: QWidget) -> None:
         """Polish a visible widget and its visible descendants.
 
-        This avoids `findChildren`: PySide ties its results to the widget, which would keep deleted widgets alive.
+        This avoids `findChildren`, because PySide would keep the returned widgets alive even after they are
+        deleted.
         """
         if not widget.isVisible():
             return
@@ -150,7 +151,7 @@ class StyleUpdater(QObject):
                 self._polish_seen(child)
 
     def _go_on(self) -> None:
-        """Polish the next batch of widgets. The first call only lists them, which takes as long as a batch."""
+        """Polish the next batch of widgets. The first call only lists the widgets, which takes as long as a batch."""
         if self._waiting is None:
             self._waiting = [other for other in self._polished() if other not in self._fresh]
             return
@@ -176,8 +177,8 @@ class StyleUpdater(QObject):
 def _without_gc(listing: Callable[[], list[QWidget]]) -> list[QWidget]:
     """Call `listing` with garbage collection disabled.
 
-    PySide wraps each pointer in Qt's list one by one. A collection in between may delete widgets of a closed window
-    whose pointers come later in the list, which crashes the program.
+    PySide wraps the pointers in Qt's list one by one. Garbage collection halfway through could delete widgets of a
+    closed window that are not yet wrapped, which would crash the program.
     """
     before = gc.isenabled()
     gc.disable()
@@ -231,8 +232,8 @@ class Theme(QObject):
     def cell(self) -> int:
         """The distance from the edge of a table cell to its text: the padding plus the focus margin of Qt's style.
 
-        The margin is a constant, because reading it from the style would keep old styles alive in Python: each
-        style sheet creates a new one.
+        The margin is a constant, because each new style sheet creates a style, and reading the margin from that
+        style would keep it alive in Python.
         """
         return self.px(sizes.XS) + sizes.CELL_MARGIN
 
@@ -332,7 +333,7 @@ def _palette(colors: Colors) -> QPalette:
 
 
 def set_role(widget: QWidget, role: str) -> None:
-    """Set the `role` property by which the style sheet selects a widget, as in `[role="muted"]`."""
+    """Set the `role` property, which style sheet selectors such as `[role="muted"]` match."""
     if widget.property("role") != role:
         widget.setProperty("role", role)
         if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # otherwise Qt polishes it when it is shown

@@ -1,1 +1,1 @@
-"""The Models page: local and downloadable models, whether they fit, and loading them."""
+"""The Models page, which lists local and downloadable models, tells whether they fit, and loads them."""

@@ -1,5 +1,4 @@
-"""Lets the user choose another folder for models: first the system's folder dialog, then a preview of the
-consequences."""
+"""The dialogs for changing the models folder: the system's folder dialog, then a preview of the consequences."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ FOLDER_ERRORS = frozenset(  # errors that choosing another folder can resolve
 
 
 def choose_folder(services: AppContext, parent: QWidget) -> None:
-    """Ask for a folder on this computer, and then whether to move the models there."""
+    """Ask the user for a folder on this computer, then show what choosing it would do."""
     dialog = QFileDialog(parent, choose_folder_text(), str(Path.home()))
     dialog.setFileMode(QFileDialog.FileMode.Directory)
     dialog.setOption(QFileDialog.Option.ShowDirsOnly)
@@ -32,12 +31,12 @@ def choose_folder(services: AppContext, parent: QWidget) -> None:
 
 
 def choose_folder_text() -> str:
-    """Return the label of the buttons that open this dialog."""
+    """Return the label of the button that calls `choose_folder`."""
     return _tr("Choose another folder…")
 
 
 class FolderSheet(Sheet):
-    """A dialog that shows the consequences of choosing a folder. An empty `path` stands for Poolhouse's own folder."""
+    """A dialog that shows the consequences of choosing a folder. If `path` is empty, it is Poolhouse's own folder."""
 
     def __init__(self, services: AppContext, path: str, parent: QWidget) -> None:
         title = _tr("Store models in another folder")

@@ -1,4 +1,4 @@
-"""Imports model files one after another. The node checks and hashes each file first."""
+"""The queue of model files to import. The node checks and hashes each file first."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MIN_READING_S = 0.5  # minimum reading time before a speed is shown
 
 
 class ImportQueue(QObject):
-    """The queue of imports. Its `path` is the file being imported, or empty.
+    """The queue of imports. `path` is the file being imported, or an empty string.
 
-    The queue outlives pages, because hashing can take minutes. If the window or the node ends during an import, the
-    file is remembered and imported from the start later.
+    The queue outlives pages, because hashing can take minutes. If the window or the node stops during an import,
+    the import is restarted later.
     """
 
     changed = Signal()
@@ -57,7 +57,7 @@ class ImportQueue(QObject):
 
     @property
     def bytes_per_s(self) -> float | None:
-        """The reading speed, or None until it can be measured."""
+        """The reading speed, or None if it is not known yet."""
         at, done = self._began
         passed = time.monotonic() - at
         return (self.done_bytes - done) / passed if at and passed >= MIN_READING_S else None
@@ -69,16 +69,16 @@ class ImportQueue(QObject):
 
     @property
     def paths(self) -> list[str]:
-        """The file being imported, followed by the files in the queue."""
+        """The file being imported, followed by the queued files."""
         return [*([self.path] if self.path else []), *(path for path, _ in self._waiting)]
 
     def take_unseen_error(self) -> AppError | None:
-        """Return the latest import error that no page has shown, and clear it."""
+        """Return and clear the latest import error that no page has shown."""
         error, self._unseen = self._unseen, None
         return error
 
     def add(self, path: str, name: str | None = None) -> None:
-        """Queue a file. `name` is its name in the library, by default derived from the file."""
+        """Queue a file. `name` is its name in the library; the default is derived from the file."""
         self._waiting.append((path, name))
         if not self.path:
             self.resume()
@@ -90,7 +90,7 @@ class ImportQueue(QObject):
         self._next()
 
     def cancel(self) -> None:
-        """Cancel the current import, or drop the interrupted one, and start the next."""
+        """Cancel the current or interrupted import, and start the next one."""
         self._calls.end(IMPORT)
         if not self.path:
             del self._waiting[:1]
@@ -126,7 +126,7 @@ class ImportQueue(QObject):
         self.changed.emit()
 
     def _save(self) -> None:
-        """Save the unfinished imports in the preferences, so that a later window can resume them."""
+        """Save the unfinished imports in the preferences, so that they can be resumed after a restart."""
         now = [(self.path, self._name)] if self.path else []
         text = json.dumps([*now, *self._waiting])
         if text != self._preferences.text(QUEUE_KEY, "[]"):
@@ -143,7 +143,7 @@ class ImportQueue(QObject):
         self.changed.emit()
 
     def _ended(self, error: AppError | None) -> None:
-        """Report the end of an import before starting the next one, so that listeners still see its state."""
+        """Report the end of an import before starting the next one, which resets the state that listeners read."""
         path, self.path = self.path, ""
         self.ended.emit(path, error)
         self._next()
@@ -166,7 +166,7 @@ class ImportQueue(QObject):
 
 
 def _load_unfinished(preferences: Preferences) -> list[tuple[str, str | None]]:
-    """Load the imports that an earlier window left unfinished."""
+    """Load the imports that were unfinished when the previous window closed."""
     try:
         return decode(preferences.text(QUEUE_KEY, "[]"), list[tuple[str, str | None]])
     except ValueError:

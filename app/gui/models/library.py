@@ -1,4 +1,4 @@
-"""All models that can be selected: local ones, files of other apps, the catalog and online search results."""
+"""The library of models that the user can select: local models, other apps' files, the catalog and search results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_RESULTS = 30
 
 
 class Library(QObject):
-    """The lists of models, each requested from the node when it is needed."""
+    """The lists of models. Each list is requested from the node when it is needed."""
 
     changed = Signal()
     failed = Signal(object)  # AppError of a request that the user made
@@ -46,31 +46,31 @@ class Library(QObject):
         return self._calls.running(SEARCH)
 
     def item(self, key: str) -> ModelItem | None:
-        """Return a model by its key, or None if it is not listed."""
+        """Return the model with this key, or None if it is not listed."""
         every = (*self.shelf, *self.others, *self.offers, *self.found)
         return next((item for item in every if item.key == key), None)
 
     def refresh(self) -> None:
-        """Request the local models and the catalog, and a recommendation."""
+        """Request the local models, the catalog and a recommendation."""
         client, calls = self._client, self._calls
         calls.keep(SHELF, client.get("/models", self._shelf_loaded, self.failed.emit, answer=Models))
         calls.keep(CATALOG, client.get("/catalog", self._offers_loaded, self._no_offers, answer=Catalog))
         self.ask_starter()
 
     def ask_starter(self) -> None:
-        """Request a recommendation for the memory that is currently lent. If that fails, no model is recommended."""
+        """Request a recommendation based on the lent memory. If the request fails, no model is recommended."""
         call = self._client.get("/starter", self._starter_loaded, self._no_starter, answer=StarterResponse)
         self._calls.keep(STARTER, call)
 
     def recommended(self) -> ModelItem | None:
-        """Return the recommended catalog model, or None if there is none or it is already on this computer."""
+        """Return the recommended catalog model, or None if there is none or it is already local."""
         item = self.item(f"offer:{self.starter.id}") if self.starter is not None else None
         if item is None or any(file.on_shelf for file in item.files):
             return None
         return item
 
     def search_other_apps(self) -> None:
-        """Search the folders of other apps, which takes some seconds. On failure their section stays hidden."""
+        """Search the folders of other apps, which takes a few seconds. If this fails, their section stays hidden."""
         self._calls.keep(FOUND, self._client.get("/found", self._others_loaded, answer=FoundFiles))
 
     def search(self, words: str) -> None:
@@ -128,7 +128,7 @@ class Library(QObject):
             self.starter_changed.emit()
 
     def _no_offers(self, error: AppError) -> None:
-        """Report the missing catalog once. The rest of the page works without it."""
+        """Report once that the catalog is unavailable. The rest of the page works without it."""
         self._calls.done(CATALOG)
         if not self._has_reported:
             self._has_reported = True

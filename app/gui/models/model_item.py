@@ -1,4 +1,4 @@
-"""An entry of the model list: a local model, another app's file, a catalog entry or a search result."""
+"""The data of a model list entry, which is a local model, another app's file, a catalog entry or a search result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ItemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelItem:
-    """An entry of the list, with the node's information about the model."""
+    """An entry of the model list, with the node's facts about the model."""
 
     key: str  # unique among all listed models
     name: str
@@ -49,22 +49,22 @@ class ModelItem:
 
     @property
     def shelf(self) -> ShelfModel | None:
-        """The local model, or None if the model is not on this computer. Only local models can be planned exactly."""
+        """The local model, or None if the entry is not a local model. Only local models can be planned exactly."""
         return self.facts if isinstance(self.facts, ShelfModel) else None
 
     @property
     def remote(self) -> CatalogModel | HubModel | None:
-        """The downloadable model, or None if the entry is a file on this computer."""
+        """The downloadable model, or None if the entry is for a file on this computer."""
         return self.facts if isinstance(self.facts, CatalogModel | HubModel) else None
 
     @property
     def files(self) -> list[HubFile]:
-        """The known files of a downloadable model, one for each quantization."""
+        """The known files of a downloadable model, one per quantization."""
         return self.facts.files if isinstance(self.facts, CatalogModel | HubListing) else []
 
     @property
     def title(self) -> str:
-        """The displayed name, which differs from `name` for the built-in model."""
+        """The display name. It differs from `name` for the built-in model."""
         return model_name(self.name) if self.is_guide else self.name
 
     @property
@@ -77,7 +77,7 @@ class ModelItem:
 
     @property
     def is_missing(self) -> bool:
-        """Return whether the file of a local model is gone or on a disk that is not connected."""
+        """Return whether a local model's file is gone or on a disk that is not connected."""
         return self.shelf is not None and self.shelf.missing is not None
 
     @property
@@ -91,7 +91,7 @@ class ModelItem:
 
     @property
     def splits(self) -> bool:
-        """Return False if the model is known to require a single machine."""
+        """Return False if the model is known to run only on a single machine."""
         return self.facts.splits is not False
 
     @property
@@ -100,7 +100,7 @@ class ModelItem:
 
     @property
     def quantization(self) -> str:
-        """The quantization of a file on this computer, or an empty string if the model would be downloaded."""
+        """The quantization of a file on this computer, or an empty string for a downloadable model."""
         return self.facts.quantization or "" if isinstance(self.facts, ShelfModel | FoundFile) else ""
 
     @property
@@ -116,10 +116,10 @@ class ModelItem:
 
     @property
     def listed_bytes(self) -> float:
-        """The size by which the list is filtered, or 0 if unknown.
+        """The size used for filtering the list, or 0 if unknown.
 
-        For a search result it is always estimated from the number of parameters, even once its files are known.
-        Otherwise the entry could vanish from the filtered list while the user is looking at it.
+        A search result's size is always estimated from its number of parameters, even once its files are known.
+        Otherwise, the entry could vanish from the filtered list while the user is looking at it.
         """
         if isinstance(self.facts, HubModel):
             return (self.facts.parameters or 0) * BYTES_PER_PARAMETER
@@ -131,8 +131,7 @@ class ModelItem:
         return self.facts.revision if isinstance(self.facts, CatalogModel | HubListing) else None
 
     def file(self, name: str | None = None) -> HubFile | None:
-        """Return a file by name. By default, return the file to download: the recommended one, or else the first
-        usable one."""
+        """Return the file with this name. The default is the recommended file, or else the first usable one."""
         if name is not None:
             return next((file for file in self.files if file.file == name), None)
         usable = [file for file in self.files if file.usable]
@@ -156,7 +155,7 @@ def found_item(model: HubModel) -> ModelItem:
 
 
 def details_line(item: ModelItem) -> str:
-    """Return the second line of a list entry: quantization, size, source and similar facts."""
+    """Return the second line of a list entry, with facts such as quantization, size and source."""
     facts = item.facts
     size = formats.size(item.file_bytes) if item.file_bytes else ""
     match facts:
@@ -182,7 +181,7 @@ def details_line(item: ModelItem) -> str:
 
 
 def parameters(count: float | None) -> str:
-    """Return a number of parameters in words, such as `8.2 B parameters`, or an empty string if unknown."""
+    """Return a parameter count as text, such as `8.2 B parameters`, or an empty string if unknown."""
     if not count:
         return ""
     digits = 0 if count >= 100 * BILLION else 1
@@ -191,7 +190,7 @@ def parameters(count: float | None) -> str:
 
 
 def matches(item: ModelItem, words: str) -> bool:
-    """Return whether every word occurs in the information about a model."""
+    """Return whether each of these words occurs in the facts about a model."""
     facts = item.facts
     texts = [item.name, facts.architecture or "", item.quantization]
     if item.remote is not None:

@@ -1,4 +1,4 @@
-"""The left side of the Models page: the search field, the filters and the list of models in sections."""
+"""The left side of the Models page: the search field, the filters, and the models grouped in sections."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MIN_ROWS = 2  # minimum number of fully visible rows; if less is available, the 
 
 
 class ModelList(FullHeightFrame):
-    """The model list with its search field and filters. Emits `picked` with the model that the user selects."""
+    """The model list with its search field and filters. `picked` is emitted with the model that the user selects."""
 
     picked = Signal(object)  # ModelItem
     entered = Signal()  # Enter was pressed on a row, or the row was double-clicked
@@ -70,7 +70,7 @@ class ModelList(FullHeightFrame):
         self._paint()
 
     def select(self, key: str) -> bool:
-        """Select a model by its key and return whether it is listed."""
+        """Select the model with this key. Return whether it is listed."""
         place = self.rows.place(key)
         if not place.isValid():
             return False
@@ -84,12 +84,12 @@ class ModelList(FullHeightFrame):
         self.size_filter.setCurrentIndex(0)
 
     def items(self) -> list[ModelItem]:
-        """Return all models, including those hidden by filters."""
+        """Return all models, including those that are filtered out."""
         library = self._library
         return [*library.shelf, *library.others, *library.offers, *library.found]
 
     def refresh(self) -> None:
-        """Rebuild the list from the current library and verdicts, keeping the selection."""
+        """Rebuild the list from the current library and verdicts, preserving the selection."""
         model_filter = self._services.model_filter
         model_filter.words, model_filter.kind = self.search.text(), self.filter.currentIndex()
         model_filter.size = self.size_filter.currentIndex()
@@ -148,7 +148,7 @@ class ModelList(FullHeightFrame):
         find.setContext(Qt.ShortcutContext.WindowShortcut)
 
     def _fit_search(self) -> None:
-        """Keep the search field wide enough for its placeholder. The filters wrap to a second line instead."""
+        """Keep the search field wide enough for its placeholder. The filters wrap to a second line if necessary."""
         words = self.search.fontMetrics().horizontalAdvance(self.search.placeholderText())
         self.search.setMinimumWidth(words + self._services.theme.px(SEARCH_ICONS_WIDTH))
 
@@ -190,7 +190,7 @@ class ModelList(FullHeightFrame):
         return rows
 
     def _update_empty(self) -> None:
-        """Explain why the list is empty and what the user can do."""
+        """Explain why the list is empty and what the user can do, or show nothing if it is not empty."""
         here, words = self._library.has_shelf, self.search.text().strip()
         self._all.setVisible(here)
         self._log.setVisible(not here)
@@ -269,7 +269,7 @@ class ModelList(FullHeightFrame):
 
 
 class _Stack(QStackedWidget):
-    """A stack that takes its minimum size from the visible page, because a hidden page may report an outdated one."""
+    """A stack whose minimum size is that of the visible page, because a hidden page may report an outdated size."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -298,7 +298,7 @@ class SizeClass:
         return whole_size(self.min_bytes, self.max_bytes)
 
     def holds(self, item: ModelItem) -> bool:
-        """Return whether a model belongs to this class. A model of unknown size belongs to none."""
+        """Return whether a model passes the filter. A model of unknown size does not."""
         return self.min_bytes < item.listed_bytes <= self.max_bytes
 
 
@@ -312,7 +312,7 @@ CLASSES = (
 
 
 def _first(item: ModelItem | None, items: list[ModelItem]) -> list[ModelItem]:
-    """Move a model to the front of a list, keeping the order of the rest."""
+    """Move a model to the front of a list, preserving the order of the others."""
     return [item, *(other for other in items if other.key != item.key)] if item is not None else items
 
 

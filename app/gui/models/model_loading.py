@@ -1,4 +1,4 @@
-"""Loads a model, and shows the progress of the load on each machine."""
+"""Loading a model, and the display of its progress on each machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOAD, UNLOAD = "load", "unload"
 
 
 class ModelLoader(QObject):
-    """Loads models on request, one at a time, and follows loads that were requested elsewhere."""
+    """A loader that loads one model at a time, and also tracks loads requested elsewhere."""
 
     changed = Signal()
     loaded = Signal(object)  # LoadedModel
@@ -51,27 +51,27 @@ class ModelLoader(QObject):
 
     @property
     def is_ours(self) -> bool:
-        """Return whether this window requested the current load. Closing the window would cancel it."""
+        """Return whether this window requested the current load. If so, closing the window cancels it."""
         return self._calls.running(LOAD)
 
     @property
     def _loading(self) -> LoadedModel | None:
-        """The model that the node is loading, no matter who requested it."""
+        """The model that the node is loading, regardless of who requested it."""
         loading = (model for model in self._pool.now.models if model.state == "loading")
         return next((model for model in loading if not model.stopping), None)
 
     @property
     def steps(self) -> list[Progress]:
-        """The latest progress of each machine."""
+        """The latest progress report of each machine."""
         steps = self._loading.progress if self._loading is not None else {}
         if self._calls.running(LOAD):
             steps = {**self._progress, **steps}
         return [step for step in steps.values() if step.machine] or list(steps.values())
 
     def start(self, setup: Setup, *, anyway: bool = False, beside: bool = False) -> None:
-        """Load a model in place of the current one, or alongside it if `beside` is set.
+        """Load a model, either replacing the current one or, if `beside` is set, alongside it.
 
-        The current model is unloaded only after the node has found that the new one fits.
+        The node unloads the current model only after it has determined that the new one fits.
         """
         self._model, self._progress = setup.item.name, {}
         flags = {"anyway": anyway, "beside": beside}
@@ -150,7 +150,7 @@ class LoadSteps(QWidget):
         self.setLayout(column(self.title, self.total, self._rows, row(self.cancel, None), gap=sizes.M))
 
     def show_steps(self, name: str, steps: list[Progress]) -> None:
-        """Show the latest progress of each machine that takes part in loading a model."""
+        """Show the latest progress of each machine that is loading a part of the model."""
         machines = [step.machine or "" for step in steps]
         if machines != list(self._lines):
             self._make(machines)
@@ -197,7 +197,7 @@ def step_words(step: Progress) -> str:
 
 
 def _amounts(step: Progress) -> list[str]:
-    """Return the amounts done and total and, for a copy over the network, its speed and the time left."""
+    """Return the amount done of the total and, for a network transfer, the speed and the remaining time."""
     words = translate("Models", "{done} of {total}")
     amounts = [words.format(done=formats.size(step.done), total=formats.size(step.total))]
     if step.bytes_per_s is not None:
@@ -208,7 +208,7 @@ def _amounts(step: Progress) -> list[str]:
 
 
 def all_copies(steps: list[Progress]) -> Progress | None:
-    """Combine all copies over the network into one progress, or return None if fewer than two machines receive any."""
+    """Combine the progress of all network transfers. Return None if fewer than two machines receive layers."""
     copies = [step for step in steps if step.step == "sending"]
     if len(copies) < 2:
         return None

@@ -1,4 +1,4 @@
-"""The rows of the model list as a Qt model, with their painter and hover effect."""
+"""The rows of the model list: their Qt model, painter and hover effect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the list: either a heading, or a model with everything that its row shows."""
+    """A row of the list: a heading, or a model with all data shown for it."""
 
     heading: str = ""
     item: ModelItem | None = None
@@ -82,7 +82,7 @@ class Rows(QAbstractListModel):
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
 
     def show(self, rows: list[Row]) -> None:
-        """Replace the rows. If they show the same entries in the same order, only the changed ones are repainted."""
+        """Replace the rows. If the entries and their order are the same, only changed rows are repainted."""
         if _lines(rows) == _lines(self._rows):
             changed = [n for n, row in enumerate(rows) if row != self._rows[n]]
             self._rows = rows
@@ -109,7 +109,7 @@ def _lines(rows: list[Row]) -> list[str]:
 
 
 class RowPainter(QStyledItemDelegate):
-    """Paints headings, and models in two lines: the name and details on the left, the verdict on the right."""
+    """A delegate that paints headings and models. A model has two lines, with the verdict on the right."""
 
     def __init__(self, theme: Theme, view: QAbstractItemView) -> None:
         super().__init__(view)
@@ -217,7 +217,7 @@ class RowPainter(QStyledItemDelegate):
 
 
 class RowHover(QObject):
-    """Fades the hover effect of rows in and out over HOVER_MS. The painter asks for the strength of each row."""
+    """The hover effect of rows, which fades in and out within HOVER_MS."""
 
     def __init__(self, view: QAbstractItemView) -> None:
         super().__init__(view)
@@ -234,7 +234,7 @@ class RowHover(QObject):
         view.viewport().installEventFilter(self)
 
     def share(self, index: Index) -> float:
-        """Return the strength of the hover effect of a row, from 0 to 1."""
+        """Return the strength of a row's hover effect, from 0 to 1."""
         done = float(self._fade.currentValue() or 0)
         if self._over == index:
             return done

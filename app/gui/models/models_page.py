@@ -1,4 +1,4 @@
-"""The Models page: a list of models on the left, the details of the selected model on the right."""
+"""The Models page, with the model list on the left and the details of the selected model on the right."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")
 
 
 class ModelsPage(Page):
-    """The Models page. It connects the list, the details and the transfers, each of which makes its own requests."""
+    """The Models page. It connects the list, the details and the transfers, which make their own requests."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
@@ -72,8 +72,7 @@ class ModelsPage(Page):
         self.later(self._make_list, self._make_details)
 
     def shown(self) -> None:
-        """Request all lists, on the first display and after each reconnection to the node. Otherwise only update the
-        verdicts."""
+        """Request all lists if this is the first display or the node has reconnected, otherwise only the verdicts."""
         if self.services.pool.is_there and not self._has_requested:
             self._has_requested = True
             self.library.refresh()
@@ -160,7 +159,7 @@ class ModelsPage(Page):
         self.services.theme.changed.connect(self._arrange)
 
     def _arrange(self) -> None:
-        """Place the halves side by side or, if the window is too narrow for its text size, one above the other."""
+        """Place the halves side by side or, if the window is too narrow for the text size, one above the other."""
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         orientation = across if self.width() >= self.services.theme.px(NARROW) else down
         if orientation != self._split.orientation():
@@ -197,7 +196,7 @@ class ModelsPage(Page):
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
 
     def _link_changed(self) -> None:
-        """Refresh the page when the node is reachable again, because anything may have changed in the meantime."""
+        """Refresh the page when the node is reachable again, because anything may have changed meanwhile."""
         there = self.services.pool.is_there
         if there and not self._was_there:
             self._has_requested = False
@@ -210,7 +209,7 @@ class ModelsPage(Page):
             self.library.refresh()
 
     def _downloads_changed(self) -> None:
-        """Refresh the buttons and lists after a download began or ended."""
+        """Refresh the buttons and lists after the state of a download has changed."""
         self.details.update_actions()
         self._refresh_library()
 
@@ -228,7 +227,7 @@ class ModelsPage(Page):
         self._request_verdicts()
 
     def _request_verdicts(self) -> None:
-        """Request new verdicts for all models after memory may have changed. A hidden page waits until it is shown."""
+        """Request new verdicts for all models because memory may have changed. Does nothing while hidden."""
         if self._has_requested and self.isVisible():
             self.verdict_loader.ask(self.list.items())
             self.details.plan_again()
@@ -238,8 +237,7 @@ class ModelsPage(Page):
             self.library.ask_starter()
 
     def _update_starter(self) -> None:
-        """Show the recommended model until the user has a model besides the Guide, or is downloading the recommended
-        one."""
+        """Show the recommended model if the Guide is the only local model and no download of it has begun."""
         own = any(not item.is_guide for item in self.library.shelf)
         begins = self.library.has_shelf and not own
         is_guest = self.services.pool.now.hosts is not None  # a guest is answered by its hosts, with their models
@@ -301,7 +299,7 @@ class ModelsPage(Page):
                 self.removal.ask(item)
 
     def _has_others(self, item: ModelItem) -> bool:
-        """Return whether a model is loaded alongside others, which reloading it must not unload."""
+        """Return whether other models are loaded alongside this one. Reloading it must not unload them."""
         snapshot = self.services.pool.now
         return len(snapshot.models) > 1 and snapshot.model(item.name) is not None
 
@@ -311,7 +309,7 @@ class ModelsPage(Page):
             self.removal.ask(self.details.item)
 
     def _download(self, item: ModelItem, name: str | None, copies: Sequence[MachineRef] = ()) -> None:
-        """Download a file. `copies` lists the machines of the household that have the file; the first one sends it."""
+        """Download a file. If `copies` lists machines of the household that have it, the first of them sends it."""
         file = item.file(name)
         if file is None or item.remote is None:
             return
@@ -337,7 +335,7 @@ class ModelsPage(Page):
                 self.transfers.resume(download.id)
 
     def _show_refused(self) -> None:
-        """Show a refused import if the page is visible."""
+        """Show the error of a refused import if the page is visible."""
         if self.isVisible() and (error := self.importing.take_unseen_error()):
             self.fail(error)
 
@@ -352,7 +350,7 @@ class ModelsPage(Page):
         self.notice.clear()
 
     def _load_failed(self, error: AppError) -> None:
-        """Show why a model could not be loaded, and offer the context that would fit, if there is one."""
+        """Show why loading a model failed, and offer a context length that would fit, if any."""
         context = int(error.reason.number("fits_context"))
         choose = self.details.form.context.choose
         smaller = (self.tr("Use a smaller context"), lambda: choose(context))
@@ -363,7 +361,7 @@ class ModelsPage(Page):
         self.removal.ask_cancel(download, lambda: self.transfers.drop(download.id))
 
     def _recommend(self) -> None:
-        """Select a model that fits and is more capable than the Guide, preferring local ones."""
+        """Select a model that fits and is more capable than the Guide, preferably a local one."""
         item = recommended(self.library, self.verdict_loader)
         if item is not None:
             self._show(item.key)
@@ -389,7 +387,7 @@ class ModelsPage(Page):
 
 
 class SnapshotWatcher(QObject):
-    """Watches the node's snapshots for changes that make verdicts or lists stale, and reports each change once."""
+    """A watcher that reports each change in the node's snapshots that makes verdicts or lists outdated."""
 
     memory = Signal()  # lent memory or the set of machines has changed
     shelf = Signal()  # a local model was added or removed
@@ -433,7 +431,7 @@ class SnapshotWatcher(QObject):
                 self.ended.emit(downloads[key])
 
     def _lent_memory(self) -> list[tuple[Any, ...]]:
-        """Return the memory that each machine lends, coarsely rounded, because free memory fluctuates all the time."""
+        """Return the memory that each machine lends, rounded coarsely because free memory fluctuates constantly."""
         snapshot = self._pool.now
         machines = [
             (machine.id, machine.online, (machine.lent_bytes or 0) // MEMORY_STEP_BYTES)
@@ -443,7 +441,7 @@ class SnapshotWatcher(QObject):
 
 
 class Removal(QObject):
-    """Removes models. Asks for confirmation before anything that cannot be undone; `question` is the open dialog."""
+    """The removal of models. It asks for confirmation before anything irreversible; `question` is the open dialog."""
 
     failed = Signal(object)  # AppError
 
@@ -454,7 +452,7 @@ class Removal(QObject):
         self.question: CompactDialog | None = None
 
     def ask(self, item: ModelItem) -> None:
-        """Remove a model, asking first if that deletes its file."""
+        """Remove a model. If that deletes its file, ask for confirmation first."""
         if item.shelf is None or not item.shelf.downloaded:
             self._remove(item)
             return
@@ -471,7 +469,7 @@ class Removal(QObject):
         )
 
     def ask_anyway(self, name: str, then: Callable[[], object]) -> None:
-        """Ask whether to load a model that is too big for the memory this machine lends."""
+        """Ask whether to load a model that needs more memory than this machine lends."""
         self._question(
             self.tr("Try {name} anyway?").format(name=name),
             self.tr(
@@ -484,7 +482,7 @@ class Removal(QObject):
         )
 
     def ask_cancel(self, download: Download, then: Callable[[], object]) -> None:
-        """Ask whether to cancel a download that has already received a lot of data."""
+        """Ask whether to cancel a download and delete its data."""
         size = formats.size(download.done_bytes or 0)
         self._question(
             self.tr("Cancel the download of {name}?").format(name=download.name),

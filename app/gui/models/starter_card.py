@@ -18,9 +18,9 @@ translate = QCoreApplication.translate
 
 
 class StarterCard(QFrame):
-    """The card with the recommended model, hidden if there is none.
+    """The card that recommends a model. It is hidden if there is no recommendation.
 
-    Emits `download_requested(item, file)` to download the model, and `details_requested(item)` to show its details.
+    `download_requested(item, file)` and `details_requested(item)` are emitted when the user clicks the buttons.
     """
 
     download_requested = Signal(object, str)
@@ -64,7 +64,7 @@ class StarterCard(QFrame):
 
 
 def why(starter: Starter) -> str:
-    """Explain a recommendation: the memory the model needs, the memory available, and its forecast speed if known."""
+    """Explain a recommendation by the memory needed, the memory available and, if known, the forecast speed."""
     words = translate("Models", "Needs {needs} of the {lends} free for models.").format(
         needs=formats.size(starter.needs_bytes), lends=formats.size(starter.lends_bytes)
     )

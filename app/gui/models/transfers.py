@@ -1,4 +1,4 @@
-"""The panel of downloads and imports in progress, shown below the list."""
+"""The panel below the model list that shows downloads and imports in progress."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_VISIBLE_ROWS = 3  # maximum number of visible rows; the rest can be scrolled
 
 
 class Transfers(QWidget):
-    """The panel with a row for each download of the node and for the current import. Hidden if there are none."""
+    """The panel with a row for each download and for the current import. It is hidden if there are none."""
 
     failed = Signal(object)  # AppError
     cancel_asked = Signal(object)  # the Download, which has already received a lot of data
@@ -55,12 +55,12 @@ class Transfers(QWidget):
         self.refresh()
 
     def downloads(self) -> list[Download]:
-        """Return the downloads of the node, or none while it is unreachable."""
+        """Return the node's downloads, or an empty list while the node is unreachable."""
         pool = self._services.pool
         return [] if pool.link in GONE else list(pool.now.downloads.values())
 
     def begin(self, body: dict[str, Any]) -> None:
-        """Start a download. The node then reports it in its snapshots."""
+        """Start a download. Its progress then appears in the node's snapshots."""
         call = self._services.client.post("/downloads", body, _quiet, self._refused)
         self._calls.keep(f"begin {body['file']}", call)
 
@@ -69,7 +69,7 @@ class Transfers(QWidget):
         self._act(ident, "resume")
 
     def refresh(self) -> None:
-        """Update the rows to the current state of all transfers."""
+        """Update the rows to reflect all current transfers."""
         now = [*map(of_download, self.downloads())]
         if self._importing.paths:
             now.append(of_import(self._importing, IMPORT_ID))
@@ -94,7 +94,7 @@ class Transfers(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Set the height to that of the first three rows. Further rows can be scrolled to."""
+        """Make the list as tall as its first three rows. It scrolls if there are more."""
         width = max(1, self._area.viewport().width())
         heights = [_height(row, width) + self._box.spacing() for row in self.rows.values()]
         shown = sum(heights[:MAX_VISIBLE_ROWS]) - self._box.spacing()
@@ -123,7 +123,7 @@ class Transfers(QWidget):
             self.drop(ident)
 
     def drop(self, ident: str) -> None:
-        """Cancel a download and delete the data received so far."""
+        """Cancel a download and delete its data."""
         call = self._services.client.delete(f"/downloads/{ident}", _quiet, self._refused)
         self._calls.keep(f"drop {ident}", call)
 
@@ -132,7 +132,7 @@ class Transfers(QWidget):
 
 
 def _quiet(_: object) -> None:
-    """Ignore a reply, because the snapshot shows its effect."""
+    """Ignore a reply, because the next snapshot shows the result."""
 
 
 def _height(row: TransferRow, width: int) -> int:
@@ -223,7 +223,7 @@ def of_import(importing: ImportQueue, ident: str) -> Transfer:
 
 
 def checking_words(importing: ImportQueue) -> str:
-    """Describe the progress of hashing an imported file. There is no checksum to compare it with yet."""
+    """Describe the progress of hashing an imported file. There is nothing to compare the hash with yet."""
     words = translate("Models", "Computing the file's checksum")
     if not importing.total_bytes:
         return words
@@ -238,7 +238,7 @@ def _amounts(done: float, total: float) -> str:
 
 
 def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
-    """Return the speed and the time left, omitting whatever is unknown."""
+    """Return the speed and the remaining time, without those that are unknown."""
     parts = [f"{formats.size(bytes_per_s)}/s"] if bytes_per_s else []
     if seconds_left is not None:
         left = formats.whole_seconds(max(1.0, float(seconds_left)))
@@ -247,8 +247,10 @@ def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
 
 
 class TransferRow(QWidget):
-    """The row of a transfer. Calls `act(id, action)` to pause, resume or cancel it, or to open the folder dialog or
-    the log."""
+    """The row of a transfer.
+
+    `act(id, action)` is called to pause, resume or cancel it, or to open the folder dialog or the log.
+    """
 
     def __init__(self, theme: Theme, act: Callable[[str, str], object], first: Transfer) -> None:
         super().__init__()

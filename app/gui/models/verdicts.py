@@ -1,4 +1,4 @@
-"""Verdicts on whether models fit in memory, derived from plans, refusals and estimates, and how they are worded."""
+"""Verdicts on whether models fit in memory, and their wording. They are derived from plans, refusals and estimates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ translate = QCoreApplication.translate
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """A verdict with the other facts that the list shows beside it."""
+    """A verdict, with the other facts shown beside it in the list."""
 
     verdict: Verdict
     estimate: bool = False  # based on the file's size instead of its contents
@@ -59,7 +59,7 @@ class Judgment:
 
 
 def of_plan(plan: Plan) -> Judgment:
-    """Return the judgment for a plan, which proves that the model fits."""
+    """Return the judgment for a plan. A plan exists only if the model fits."""
     verdict = verdict_of((machine.needs_bytes, machine.lends_bytes) for machine in plan.machines)
     return Judgment(verdict, tok_s=plan.forecast.decode_tok_s if plan.forecast else None)
 
@@ -82,7 +82,7 @@ def of_error(error: AppError) -> Judgment | None:
 
 
 def of_estimate(estimate: Estimate, quantization: str = "") -> Judgment:
-    """Return the judgment for an estimate, based on the plan that comes with it if there is one."""
+    """Return the judgment for an estimate, based on its plan if it has one."""
     if estimate.plan is not None:
         return replace(of_plan(estimate.plan), estimate=True)
     parts = estimate.parts
@@ -97,7 +97,7 @@ def of_estimate(estimate: Estimate, quantization: str = "") -> Judgment:
 
 
 def short(judgment: Judgment) -> str:
-    """Return the wording of a verdict in the list."""
+    """Return the text of a verdict for the list."""
     verdict = judgment.verdict
     match verdict.word:
         case VerdictWord.FITS:
@@ -117,7 +117,7 @@ def short(judgment: Judgment) -> str:
 
 
 def title(judgment: Judgment) -> str:
-    """Return the wording of a verdict as the title of the details."""
+    """Return the text of a verdict for the title of the details."""
     verdict = judgment.verdict
     if verdict.word is VerdictWord.SMALLER:
         return translate("Models", "Fits with a smaller context")
@@ -149,14 +149,13 @@ def beside(judgment: Judgment) -> str:
 
 
 def sentence(error: AppError) -> str:
-    """Return the part of a refusal that the title does not already state."""
+    """Return the part of a refusal that the title does not already cover."""
     helps = error.reason.facts.get("what_helps")
     return said(helps) if isinstance(error, DoesNotFit) and isinstance(helps, Reason) else said(error)
 
 
 def sketch(item: ModelItem, file: HubFile | None, key: str) -> Sketch | None:
-    """Return the data from which the node estimates a model that is not in the library, or None if its size is
-    unknown."""
+    """Return the data for the node's estimate of a model outside the library, or None if its size is unknown."""
     facts = item.facts
     size = facts.size_bytes if isinstance(facts, FoundFile) else file.size_bytes if file is not None else None
     if not size or isinstance(facts, ShelfModel):
@@ -192,8 +191,10 @@ def smaller_files(offer: ModelItem, limit_bytes: int) -> list[HubFile]:
 
 
 def with_smaller(estimate: Estimate, smaller: Iterable[tuple[HubFile, Estimate]]) -> Judgment:
-    """Return the judgment for an estimate. If the model is too big, it names the largest of its smaller files that
-    fits."""
+    """Return the judgment for an estimate.
+
+    If the model is too big, the judgment names its largest smaller file that fits.
+    """
     if estimate.word != VerdictWord.TOO_BIG:
         return of_estimate(estimate)
     return of_estimate(estimate, largest_fitting(smaller))
@@ -205,9 +206,9 @@ def largest_fitting(smaller: Iterable[tuple[HubFile, Estimate]]) -> str:
 
 
 class VerdictLoader(QObject):
-    """Determines the verdicts of all listed models: by plans for local models, by estimates for the others.
+    """A loader of verdicts for all listed models. It uses plans for local models and estimates for all others.
 
-    Plans are requested one at a time, so that each reflects the current state of the household.
+    Plans are requested one at a time, so that each one reflects the current state of the household.
     """
 
     changed = Signal()
@@ -225,7 +226,7 @@ class VerdictLoader(QObject):
         return self._known.get(item.key)
 
     def put(self, item: ModelItem, judgment: Judgment) -> None:
-        """Store a judgment made by the details. If the verdict is unchanged, the known smaller quantization is kept."""
+        """Store a judgment made by the details view. If the verdict is unchanged, its smaller quantization is kept."""
         was = self._known.get(item.key)
         same = was is not None and was.verdict.word is judgment.verdict.word
         kept = was.quantization if was is not None and same else ""
@@ -233,7 +234,7 @@ class VerdictLoader(QObject):
         self.changed.emit()
 
     def ask(self, items: list[ModelItem]) -> None:
-        """Request new judgments for these models. Earlier ones remain until they are replaced."""
+        """Request new judgments for these models. The old ones remain valid until they are replaced."""
         self._calls.end_all()
         if self._client.endpoint is None:
             return
@@ -272,7 +273,7 @@ class VerdictLoader(QObject):
         self._next_plan()
 
     def _siblings(self) -> list[Sketch]:
-        """Return sketches of the smaller files of those local models that are too big."""
+        """Return sketches of smaller files of the local models that are too big."""
         return [
             made
             for item, offer in self._too_big
@@ -293,8 +294,7 @@ class VerdictLoader(QObject):
             self._calls.keep(call, self._client.post("/verdicts", body, done, answer=Verdicts))
 
     def _estimated(self, answer: Verdicts) -> None:
-        """Store the judgments of downloadable files. For files that are too big, request estimates of the smaller
-        ones."""
+        """Store the judgments of downloadable models. If a model is too big, request estimates of its smaller files."""
         self._calls.done(ESTIMATES)
         more: list[Sketch] = []
         for key, verdict in answer.verdicts.items():
@@ -318,7 +318,7 @@ class VerdictLoader(QObject):
 def _estimated_files(
     key: str, files: Iterable[HubFile], verdicts: dict[str, Estimate]
 ) -> list[tuple[HubFile, Estimate]]:
-    """Return the files that have an estimate, each paired with it."""
+    """Return the files that have an estimate, each paired with its estimate."""
     return [(file, verdicts[name]) for file in files if (name := f"{key}\n{file.file}") in verdicts]
 
 
@@ -328,12 +328,12 @@ def offer_of(item: ModelItem, items: Iterable[ModelItem]) -> ModelItem | None:
 
 
 def recommended(library: Library, verdict_loader: VerdictLoader) -> ModelItem | None:
-    """Return a model that fits now and suits real work: a local one, the recommended one, or one of the catalog."""
+    """Return a capable model that fits now: a local one, the recommended one or, failing both, one from the catalog."""
     return _largest(library.shelf, verdict_loader) or library.recommended() or _largest(library.offers, verdict_loader)
 
 
 def _largest(items: list[ModelItem], verdict_loader: VerdictLoader) -> ModelItem | None:
-    """Return the largest fitting model of at most HANDY_BYTES or, if there is none, the smallest fitting model."""
+    """Return the largest fitting model up to HANDY_BYTES, or the smallest fitting model if all of them are larger."""
 
     fitting = [
         item

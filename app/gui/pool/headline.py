@@ -32,7 +32,7 @@ LEAST_CHARACTERS = 40  # minimum width of the text beside the buttons
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """The main content of the card: an icon with its color, a title, and figures."""
+    """The main content of the card."""
 
     icon: str
     color: str
@@ -81,9 +81,9 @@ class Headline(QFrame):
     ) -> None:
         """Show the loaded model and its state.
 
-        expected: the forecast for the loaded model, or for the last one that was loaded. hosts: the names of the
-        hosts that answer if this machine is a guest, or None. beside: sentences about other loaded models. failed:
-        the last load, if it failed.
+        expected: the forecast for the loaded model, or for the most recently loaded one. hosts: the names of the
+        hosts that answer for this machine if it is a guest, or None. beside: sentences about other loaded models.
+        failed: the last load, if it failed.
         """
         if loaded is None and hosts is not None:
             expected = PlanOutcome()  # other machines answer for a guest, so its own forecast is irrelevant
@@ -109,9 +109,9 @@ class Headline(QFrame):
         self.again.setVisible(is_lost)
 
     def _show_buttons(self, loaded: LoadedModel | None, *, named: bool) -> None:
-        """Show the buttons to choose or unload a model, or to cancel loading it.
+        """Show the buttons that choose or unload a model or cancel a load.
 
-        named: whether the Unload button names the model, because others are loaded as well.
+        named: whether the Unload button includes the model's name, because other models are loaded as well.
         """
         is_loading, is_kept = loaded is not None and loaded.state == "loading", loaded is not None
         is_stopping = loaded is not None and loaded.stopping
@@ -122,7 +122,7 @@ class Headline(QFrame):
         self.unload.setText(text or self.tr("Unload"))
 
     def _show_progress(self, loaded: LoadedModel | None) -> None:
-        """Show the progress of the machine that is furthest behind."""
+        """Show the loading progress of the slowest machine."""
         is_rebuilt = loaded is not None and loaded.state == "recovering" and bool(_unfinished(loaded))
         is_shown = loaded is not None and not loaded.stopping and (loaded.state == "loading" or is_rebuilt)
         self._bar.setVisible(is_shown)
@@ -183,7 +183,7 @@ class Headline(QFrame):
         return self.tr("whole on each of %n machine(s)", "", len(holders))
 
     def _forecast(self, expected: PlanOutcome) -> str:
-        """Return the forecast for a model that is not loaded, or the reason why it does not fit."""
+        """Return the forecast for a model that is not loaded as a sentence, or the reason why it does not fit."""
         if not expected.model or not expected.fits:
             return expected.problem if expected.model else ""
         name = model_name(expected.model)
@@ -203,7 +203,7 @@ class Headline(QFrame):
         return forecast + self._rough(expected.tok_s)
 
     def _figures(self, loaded: LoadedModel, expected: PlanOutcome) -> str:
-        """Return the speed of the last answer with its forecast. Before the first answer, return the forecast alone."""
+        """Return the measured and forecast speeds of the last answer, or only the forecast before the first answer."""
         if last := loaded.last_answer:
             text = self.tr("Last answer: {fact}. Forecast: {forecast}.")
             figures = text.format(fact=formats.speed(last.tok_s), forecast=formats.speed(last.forecast_tok_s))
@@ -225,14 +225,14 @@ class Headline(QFrame):
         return figures + self._rough(speed)
 
     def _rough(self, tok_s: float) -> str:
-        """Return a note that the forecast is only a rough estimate, or "". This applies to very small models."""
+        """Return a note that the forecast is only a rough estimate if the model is very small, or ""."""
         words = self.tr("Rough estimate: with a model this small, other work on the computers matters just as much.")
         return f" {words}" if is_rough(tok_s) else ""
 
     def _why_no_forecast(self, loaded: LoadedModel, expected: PlanOutcome) -> str:
         """Explain why the loaded model has no forecast.
 
-        The planner's latest answer is used only if it is about this model.
+        `expected` is used only if it is about this model.
         """
         if not expected.fits or expected.model != loaded.model:
             return self.tr("No forecast.")

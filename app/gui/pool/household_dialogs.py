@@ -1,4 +1,4 @@
-"""Dialogs that change the household: adding a machine with a pairing code, and leaving the household."""
+"""Dialogs for adding a machine to the household with a pairing code, and for leaving the household."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.gui.widgets.layouts import column, row
 
 
 def trust_note() -> str:
-    """Return the warning to pair only trusted machines. The dialogs on both sides of a pairing show it."""
+    """Return the warning to pair only trusted machines, shown on both sides of a pairing."""
     return QCoreApplication.translate(
         "Household",
         "Paired machines could in theory reconstruct what you type from the numbers they process. Only pair "
@@ -41,7 +41,7 @@ ROLE_ORDER = (machine_words.USE_AND_LEND, machine_words.LEND, machine_words.GUES
 
 
 class AddMachineDialog(Sheet):
-    """A dialog that shows a pairing code to enter on another machine. Closing it closes the pairing window."""
+    """A dialog that shows a pairing code to enter on another machine. Closing the dialog closes the pairing window."""
 
     def __init__(self, services: AppContext, parent: QWidget) -> None:
         super().__init__(services, "", "", parent)
@@ -83,7 +83,7 @@ class AddMachineDialog(Sheet):
         self.keep(self.services.client.post("/pairing", body, opened, self._ended, answer=PairingCode))
 
     def came_back(self) -> None:
-        """Report that the code is void, because the node that issued it is gone. The user can request a new one."""
+        """Explain that the code is no longer valid, because the node has restarted. The user can request a new one."""
         if self._open.isHidden():
             return
         self._stop_waiting()
@@ -164,7 +164,7 @@ class AddMachineDialog(Sheet):
             self.left.setText("")
 
     def _change_role(self) -> None:
-        """Replace the current code, because a code is tied to the role of the new machine."""
+        """Replace the code, because each code is tied to a role for the new machine."""
         if not self.again.isHidden() or self._is_asking:
             return  # the next code will have this role
         self._stop_waiting()
@@ -193,7 +193,7 @@ class AddMachineDialog(Sheet):
         self.fit()
 
     def _ended(self, error: AppError) -> None:
-        """Explain why there is no code: it expired, too many wrong codes were entered, or none could be created."""
+        """Explain why there is no code: it expired, too many wrong codes were entered, or creating one failed."""
         self._is_asking = False
         self._tick.stop()
         self._waiting = None
@@ -205,7 +205,7 @@ class AddMachineDialog(Sheet):
             self.again.show()
 
     def _name_who_may(self) -> bool:
-        """Name the machines that may add others, because a new code would not help. Return False if there are none."""
+        """Show which machines may add others, because a new code would not help. Return False if there are none."""
         machines = machines_of(self.services.pool.now)
         if not any("admin" in machine.roles and not machine.this for machine in machines):
             return False
@@ -224,7 +224,7 @@ class AddMachineDialog(Sheet):
 class LeaveHouseholdDialog(Sheet):
     """A dialog that makes this machine leave its household.
 
-    Leaving involves no other machine and works even if the node is unreachable. `done` receives a sentence about
+    Leaving needs no other machine and works even if the node is unreachable. `done` is called with a sentence about
     the result.
     """
 

@@ -1,4 +1,4 @@
-"""The panel below the map and the table: details of the selected machine and its link, with buttons for actions."""
+"""The panel below the map or table, with details of the selected machine and its link, and action buttons."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Fact = tuple[str, str]  # name and value
 
 
 class Inspector(QFrame):
-    """The details panel. It is hidden while no machine is selected."""
+    """The details panel. It is hidden if no machine is selected."""
 
     def __init__(self, services: AppContext, actions: MachineActions, close: Callable[[], object]) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class Inspector(QFrame):
     def show_machine(self, machine: MachineFacts | None, lender_links: Sequence[LenderLink] = ()) -> None:
         """Show the details of a machine, or hide the panel if `machine` is None.
 
-        lender_links: the links of the machine to machines other than the one in the center.
+        lender_links: the machine's links to machines other than the central one.
         """
         self.setVisible(machine is not None)
         if machine is None:
@@ -94,7 +94,7 @@ class Inspector(QFrame):
         self.facts.show_facts(facts + [_lender_link_detail(machine.id, entry) for entry in lender_links])
 
     def _show_trouble(self, link: LinkFacts | None) -> None:
-        """Show the problem of the link and, if a faster interface is available, a button that switches to it."""
+        """Show the problem with the link and, if there is a faster interface, a button that switches to it."""
         self._trouble_row.setVisible(link is not None and bool(link.trouble))
         if link is not None:
             self.trouble.setText(link.trouble)
@@ -147,7 +147,7 @@ class MachineButtons(QObject):
 
     @property
     def first(self) -> QWidget:
-        """The first visible button. It receives the keyboard focus when the user opens the details."""
+        """The first visible button, which gets the keyboard focus when the user opens the details."""
         return next((widget for widget in self.all if widget.isVisible()), self.more)
 
     def _with_machine(self, action: Callable[[MachineFacts], object]) -> None:
@@ -199,16 +199,16 @@ class FactGrid(QWidget):
         self._share_width()
 
     def _share_width(self) -> None:
-        """Divide the width among the columns according to the widths of their values."""
+        """Divide the width among the columns according to the width of their values."""
         room = self.width() - sum(self._name_widths) - 2 * self._n_columns * sizes.S
         for across, width in enumerate(divided_width(self._value_widths, room)):
             self._grid.setColumnStretch(2 * across + 1, width)
 
 
 def divided_width(needs: list[int], room: int) -> list[int]:
-    """Return the widths of columns that share `room`.
+    """Return the widths of columns that share `room` pixels.
 
-    If it is too small for all, the widest columns are cut to equal width.
+    If not all of them fit, the widest columns are reduced to the same width.
     """
     shares, left = [0] * len(needs), max(0, room)
     for place, index in enumerate(sorted(range(len(needs)), key=needs.__getitem__)):
@@ -262,7 +262,7 @@ def _link_details(link: LinkFacts) -> list[Fact]:
 
 
 def _lender_link_detail(machine: str, between: LenderLink) -> Fact:
-    """Return the fact about the link of a machine to another one that is not in the center."""
+    """Return the fact about a machine's link to a machine other than the central one."""
     far = between.names[0 if between.ends[1] == machine else 1]
     return _tr("To {name}").format(name=far), machine_words.link_summary(between.link)
 

@@ -30,7 +30,7 @@ ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
 
 
 class JoinHouseholdDialog(Sheet):
-    """A dialog for joining a household: the user selects a nearby machine or enters its address, and enters its code.
+    """A dialog for joining a household. The user selects a nearby machine or enters an address, then enters the code.
 
     address: the address of a nearby machine that the user has already selected, or "".
     """
@@ -76,7 +76,7 @@ class JoinHouseholdDialog(Sheet):
         self.keep(self.services.client.post("/pairing/join", body, self._joined, self._failed, answer=JoinResponse))
 
     def _first_field(self) -> QWidget:
-        """Return the field to focus first: the code if the address is already known."""
+        """Return the field to focus first: the code if the address is already known, otherwise the address."""
         if self.address.text():
             return self.code
         return self.near if self.near.count() else self.address
@@ -109,7 +109,7 @@ class JoinHouseholdDialog(Sheet):
         self.add(self._form)
 
     def _show_near(self) -> None:
-        """List the nearby machines with an open pairing window. Keep the selected one if it is still among them."""
+        """List the nearby machines with an open pairing window. The selected one stays selected if still listed."""
         strangers = [stranger for stranger in strangers_of(self.services.pool.now) if stranger.pairing_address]
         if self._near and self._near not in [stranger.pairing_address for stranger in strangers]:
             if self.address.text() == self._near:

@@ -1,4 +1,4 @@
-"""Forecasts for running a model on this household: with all machines, and without those left out by the user."""
+"""Forecasts for running a model on this household, with all machines and without those that the user leaves out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETTLE_MS = 150  # several clicks within this time cause a single request
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """The planner's result for a model: its forecast, or the reason why it does not fit."""
+    """The planner's result for a model: a forecast, or the reason why the model does not fit."""
 
     model: str = ""
     fits: bool = False
@@ -48,7 +48,7 @@ class PlanOutcome:
 class LoadForecast(QObject):
     """The forecasts shown on the Pool page.
 
-    They are requested again whenever the machines, their memory, the links or the model change.
+    They are updated whenever the machines, their memory, the links or the model change.
     """
 
     changed = Signal()
@@ -72,12 +72,12 @@ class LoadForecast(QObject):
 
     @property
     def model(self) -> str:
-        """The loaded model, or else the last one that was loaded, or else the built-in model."""
+        """The loaded model. If none is loaded, the most recently loaded one, or else the built-in model."""
         loaded = self._services.pool.now.loaded
         return loaded.model if loaded else self._last_model() or self._builtin
 
     def leave_out(self, machine: str, out: bool) -> None:
-        """Leave a machine out of the forecast, or include it again if `out` is False."""
+        """Exclude a machine from the forecast, or include it again if `out` is False."""
         self.without = self.without | {machine} if out else self.without - {machine}
         self.then = None
         self._seen = None
@@ -90,7 +90,7 @@ class LoadForecast(QObject):
         self.changed.emit()
 
     def refresh(self) -> None:
-        """Request new forecasts if anything that they depend on has changed."""
+        """Request new forecasts if their inputs have changed."""
         pool = self._services.pool
         loaded, machines = pool.now.loaded, pool.now.sorted_machines
         if loaded and loaded.state == "ready" and loaded.model != self._last_model():
@@ -110,7 +110,7 @@ class LoadForecast(QObject):
                 self._soon.start()
 
     def forget(self) -> None:
-        """Request new forecasts even if nothing has changed."""
+        """Request new forecasts even if their inputs have not changed."""
         self._seen = None
         self.refresh()
 
@@ -124,10 +124,10 @@ class LoadForecast(QObject):
         return self._services.preferences.text(LAST_MODEL)
 
     def _ask(self) -> None:
-        """Ask the planner. Requests in progress are canceled only if they concern another model or other machines.
+        """Query the planner. Pending requests are canceled only if the model or the set of machines has changed.
 
-        The amount of lent memory may change faster than the planner answers. Canceling on each change would never
-        yield a forecast.
+        The amount of lent memory may change faster than the planner answers, so canceling on every such change
+        could prevent any forecast.
         """
         request = (self.model, self.without)
         if request == self._in_progress and any(call.running for call in self._calls):
@@ -149,7 +149,7 @@ class LoadForecast(QObject):
         self._go_on()
 
     def _go_on(self, _: AppError | None = None) -> None:
-        """Ask again if something has changed during the last request."""
+        """Query the planner again if something changed during the last request."""
         if self._again and not any(call.running for call in self._calls):
             self._ask()
 
@@ -203,15 +203,12 @@ def expected_from_plan(plan: Plan) -> PlanOutcome:
 
 
 def unforecast_reason(plan: Plan) -> str:
-    """Return the reason why the speed of this plan cannot be forecast even after a measurement, or ""."""
+    """Return the reason why the speed of this plan cannot be forecast even with measurements, or ""."""
     return next((said(entry.reason) for entry in plan.why if entry.code.startswith(UNFORECAST)), "")
 
 
 class WhatIf(QFrame):
-    """A bar above the map, shown while machines are left out.
-
-    It describes the effect of loading the model without them.
-    """
+    """A bar above the map that predicts the effect of leaving machines out. It is shown while any are left out."""
 
     def __init__(self, load: Callable[[], object], take_back: Callable[[], object]) -> None:
         super().__init__()
@@ -226,9 +223,9 @@ class WhatIf(QFrame):
         self.hide()
 
     def show_change(self, machines: Sequence[MachineFacts], now: PlanOutcome, then: PlanOutcome | None) -> None:
-        """Compare the forecasts with all machines (`now`) and without those left out (`then`).
+        """Compare the forecast for all machines (`now`) with the one for the remaining machines (`then`).
 
-        `then` is None while the planner computes it.
+        `then` is None until the planner has answered.
         """
         left_out = [machine for machine in machines if machine.left_out]
         self.setVisible(bool(left_out))

@@ -1,4 +1,4 @@
-"""Dialogs about one machine: renaming it, its roles, the network interface used to reach it, and removing it."""
+"""Dialogs for renaming or removing a machine, changing its roles, and choosing the interface used to reach it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Done = Callable[[str], object]  # receives a sentence about the result
 class MachineDialog(Sheet):
     """The base class of dialogs about one machine.
 
-    `done` receives a sentence about the result before the dialog closes.
+    `done` is called with a sentence about the result before the dialog closes.
     """
 
     def __init__(
@@ -44,9 +44,9 @@ class MachineDialog(Sheet):
 
 
 class InterfaceDialog(MachineDialog):
-    """A dialog to choose the network interface of this computer that reaches a machine.
+    """A dialog for choosing this computer's network interface for the link to a machine.
 
-    By default, it is the fastest one.
+    The default is the fastest interface.
     """
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
@@ -124,7 +124,7 @@ class InterfaceDialog(MachineDialog):
 
 
 def preference_result(name: str, link: LinkReport) -> str:
-    """Return a sentence about the effect of choosing an interface for traffic to the machine called `name`."""
+    """Return a sentence about the effect of choosing an interface for the link to the machine `name`."""
     if reason := link.preferred_reason_facts or link.reason_facts:
         return said(reason)
     if link.interface and link.out_bytes_per_s and link.in_bytes_per_s:
@@ -212,7 +212,7 @@ class RoleChoice:
 
     @property
     def chosen(self) -> str:
-        """The selected combination, or "" if the machine has another one, which can be set on the command line."""
+        """The selected combination, or "" if the machine has one that can only be set on the command line."""
         at = self._group.checkedId()
         return self._names[at] if at >= 0 else ""
 
@@ -231,7 +231,7 @@ class RoleChoice:
 class RemoveMachineDialog(MachineDialog):
     """A dialog to remove a machine.
 
-    It warns of what cannot be undone, and asks whether to remove machines that it added as well.
+    It warns about irreversible effects, and asks whether to also remove the machines that this one had added.
     """
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:

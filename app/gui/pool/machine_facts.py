@@ -1,4 +1,4 @@
-"""Immutable descriptions of the machines and links of a household, derived from the node's snapshot."""
+"""Immutable descriptions of the household's machines and links, derived from the node's snapshot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AnyLink = TypeVar("AnyLink", bound=LinkMeasurement)
 
 @dataclass(frozen=True, slots=True)
 class LinkFacts:
-    """A link to a machine. A value that has not been measured is None."""
+    """A link to a machine. Unmeasured values are None."""
 
     round_trip_s: float | None  # median of the last measurement, or of heartbeats if there was none
     slow_round_trip_s: float | None  # 95th percentile
@@ -48,7 +48,7 @@ class LinkFacts:
 
     @property
     def worst_kind(self) -> str:
-        """The kind of interface. If the two ends differ, it is the kind of the end that is not wired."""
+        """The kind of interface. If the kinds at the two ends differ, the one that is not wired."""
         for kind in ("vpn", "wifi", "virtual"):
             if kind in (self.kind, self.far_kind):
                 return kind
@@ -57,7 +57,7 @@ class LinkFacts:
 
 @dataclass(frozen=True, slots=True)
 class LenderLink:
-    """A link between two machines other than the one in the center of the map."""
+    """A link between two machines, neither of which is the central one on the map."""
 
     ends: tuple[str, str]  # IDs
     names: tuple[str, str]
@@ -65,13 +65,13 @@ class LenderLink:
 
     @property
     def key(self) -> str:
-        """An identifier that does not depend on the direction of the link."""
+        """An identifier that is the same for both directions of the link."""
         return "-".join(sorted(self.ends))
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFacts:
-    """The state of a replica: a machine that holds the whole model and answers requests by itself."""
+    """The state of a replica on a single machine, which holds the whole model and answers requests alone."""
 
     state: str  # ready, draining, recovering or lost
     answering: int
@@ -113,7 +113,7 @@ class HeldModels:
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """A machine of the household, as the window shows it."""
+    """A machine of the household, as displayed in the window."""
 
     id: str
     name: str
@@ -138,7 +138,7 @@ class MachineFacts:
 
     @property
     def lends(self) -> bool:
-        """Return whether this is another machine, online and a lender, so that it can be left out."""
+        """Return whether this is another machine that is online and a lender. Only such machines can be left out."""
         return not self.this and self.online and "lender" in self.roles
 
     @property
@@ -151,7 +151,7 @@ class MachineFacts:
 class Stranger:
     """A nearby machine that runs Poolhouse but does not belong to the household.
 
-    Nothing that it announces is verified.
+    Its announced facts are unverified.
     """
 
     id: str
@@ -164,7 +164,7 @@ class Stranger:
 def machines_of(
     snapshot: Snapshot, without: Collection[str] = (), center: str = "", model: str = ""
 ) -> tuple[MachineFacts, ...]:
-    """Return all machines: the one in the center, then the others sorted by name.
+    """Return all machines: the central one, then the others sorted by name.
 
     without: the IDs of the machines that the user has left out. center: the ID of the machine whose placement is
     shown, or "" for this one. model: the only model of this machine to show, or "" for all.
@@ -175,12 +175,12 @@ def machines_of(
 
 
 def is_foreign(snapshot: Snapshot, center: str) -> bool:
-    """Return whether `center` is another machine. This machine knows only who takes part in its placement."""
+    """Return whether `center` is another machine. Of its placement, this machine knows only the participants."""
     return bool(center) and not (center in snapshot.machines and snapshot.machines[center].this)
 
 
 def may_change_household(machines: Sequence[MachineFacts]) -> bool:
-    """Return whether this machine may add and remove others. Any machine may while it belongs to no household."""
+    """Return whether this machine may add and remove others. A machine without a household always may."""
     own = next((machine for machine in machines if machine.this), None)
     return own is None or not own.roles or "admin" in own.roles
 
@@ -213,7 +213,7 @@ def strangers_of(snapshot: Snapshot) -> tuple[Stranger, ...]:
 
 
 def active_of(snapshot: Snapshot, model: str = "") -> frozenset[str]:
-    """Return the IDs of the machines that are computing an answer, for one model or, with "", for all of them."""
+    """Return the IDs of the machines that are computing an answer from `model`, or from any model if it is ""."""
     if not snapshot.answers.running:
         return frozenset()
     shown = (loaded for loaded in snapshot.models if model in ("", loaded.model))
@@ -221,7 +221,7 @@ def active_of(snapshot: Snapshot, model: str = "") -> frozenset[str]:
 
 
 def _active(loaded: LoadedModel) -> frozenset[str]:
-    """Return the IDs of the machines that are computing with a model. There are none while it is being rebuilt."""
+    """Return the IDs of the machines that are computing with a model. A model that is being rebuilt has none."""
     if loaded.replicas:
         answering = (replica for replica in loaded.replicas if replica.answering and replica.state != "recovering")
         return frozenset(key for replica in answering for key in replica.ids)
@@ -234,7 +234,7 @@ def _active(loaded: LoadedModel) -> frozenset[str]:
 
 
 def lender_links(snapshot: Snapshot, center: str) -> tuple[LenderLink, ...]:
-    """Return the measured links that do not end in the center, sorted by the names of their ends."""
+    """Return the measured links between machines other than the central one, sorted by the names of their ends."""
     machines = snapshot.machines
     links: dict[frozenset[str], LenderLink] = {}
     for near, far, link in _measured_links(snapshot):
@@ -248,7 +248,7 @@ def lender_links(snapshot: Snapshot, center: str) -> tuple[LenderLink, ...]:
 
 
 def _measured_links(snapshot: Snapshot) -> Iterator[tuple[str, str, LinkMeasurement]]:
-    """Yield the near end, the far end and the measurement of each link, those of this machine first."""
+    """Yield the near end, the far end and the measurement of each link, starting with the links of this machine."""
     own = _own_id(snapshot)
     for far, link in snapshot.links.items():
         if link.measured_at:
@@ -276,8 +276,8 @@ def reversed_link(link: AnyLink) -> AnyLink:
 def link_facts(link: LinkMeasurement, far: str, key: str = "", loaded: LoadedModel | None = None) -> LinkFacts:
     """Describe a link.
 
-    far: the machine at the far end, or "" if the link does not start at this machine. key: the machine whose share
-    of the loaded model uses the link.
+    far: the machine at the far end, or "" if the link does not start at this machine. key: the machine whose part
+    of the loaded model is computed over this link.
     """
     share = _time_share(loaded, key, "link")
     timed = None
@@ -310,7 +310,7 @@ def link_facts(link: LinkMeasurement, far: str, key: str = "", loaded: LoadedMod
 
 
 def _time_share(loaded: LoadedModel | None, machine: str, part: str) -> float | None:
-    """Return the forecast fraction of a request's time that a machine, or the link to it, takes."""
+    """Return the forecast fraction of a request's time spent on a machine or on the link to it."""
     shares = loaded.forecast.shares if loaded is not None and loaded.forecast is not None else []
     return next((share.share for share in shares if share.id == machine and share.part == part), None)
 
@@ -320,7 +320,7 @@ def _time_share(loaded: LoadedModel | None, machine: str, part: str) -> float | 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The displayed placement, with all data needed to describe its machines."""
+    """The displayed placement, with all data needed to describe the machines."""
 
     snapshot: Snapshot
     own: str  # ID of this machine
@@ -336,11 +336,11 @@ class _View:
 
     @property
     def is_own(self) -> bool:
-        """Return whether the displayed placement is that of this machine."""
+        """Return whether the displayed placement belongs to this machine."""
         return self.center == self.own
 
     def link_to(self, key: str) -> tuple[str, LinkMeasurement | None]:
-        """Return the link between the center and a machine, preceded by the ID of its far end.
+        """Return the ID of the link's far end, and the link between the central machine and the given one.
 
         The ID is "" if the link does not start at this machine.
         """
@@ -424,7 +424,7 @@ def _state(machine: Machine, left_out: str) -> str:
 def _memory(machine: Machine, own_bytes: int) -> MemoryFacts:
     """Return the memory of a machine.
 
-    The memory of this machine's own models is not lent, so it is added to both amounts.
+    Models loaded on this machine use memory that is not lent, so it is added to both the lent and the used amount.
     """
     own = own_bytes if machine.this else 0
     lent, used = machine.lent_bytes or 0, machine.used_bytes or 0
@@ -466,7 +466,7 @@ def merged_ranges(ranges: Sequence[LayerRange]) -> tuple[LayerRange, ...]:
 
 
 def _whole_replicas(loaded: LoadedModel | None) -> Mapping[str, ReplicaFacts]:
-    """Return the replicas that consist of a single machine, keyed by its ID."""
+    """Return the replicas that consist of a single machine, keyed by machine ID."""
     return {
         replica.ids[0]: ReplicaFacts(replica.state or "ready", replica.answering, replica.waiting)
         for replica in (loaded.replicas if loaded else ())

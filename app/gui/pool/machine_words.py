@@ -1,4 +1,4 @@
-"""The text shown about machines and links, such as states, roles, memory, layers and speeds."""
+"""Text about machines and links, such as states, roles, memory, layers and speeds."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def state_badge(machine: MachineFacts) -> Badge:
 
 
 def unnamed_machine() -> str:
-    """Return the label of a nearby machine that announces no name."""
+    """Return the label of a nearby machine that does not announce its name."""
     return _tr("Unnamed machine")
 
 
@@ -59,7 +59,7 @@ def relation(machine: MachineFacts) -> str:
 
 
 def state_reason(machine: MachineFacts) -> str:
-    """Return the reason for the state of a machine. If it is offline without a reason, return when it was last seen."""
+    """Return the reason for the state of a machine. If an offline machine has none, return when it was last seen."""
     if machine.left_out:
         return _tr("Left out by you.")
     if machine.reason:
@@ -82,18 +82,18 @@ def power(facts: MachineFacts) -> str:
 
 
 def link_limit(facts: MachineFacts) -> str:
-    """Return the limit that the owner has set for Poolhouse's network traffic."""
+    """Return the network limit that the machine's owner has set for Poolhouse."""
     return _tr("at most {rate} Mbit/s").format(rate=formats.number(facts.hardware.link_mbit))
 
 
 def version_note(facts: MachineFacts) -> str:
-    """Return a note with the Poolhouse version of a machine, or "" if it equals the version here."""
+    """Return a note with the Poolhouse version of a machine, or "" if this machine runs the same version."""
     text = _tr("Runs Poolhouse {version}")
     return text.format(version=facts.other_version) if facts.other_version else ""
 
 
 def lent(machine: MachineFacts) -> str:
-    """Return the used and the lent memory, such as `0.4 of 1.0 GiB`."""
+    """Return the used and lent memory, such as `0.4 of 1.0 GiB`."""
     n_used = machine.memory.used - machine.memory.own
     n_lent = max(0, machine.memory.lent - machine.memory.own)
     if not n_lent:
@@ -107,15 +107,15 @@ def lent(machine: MachineFacts) -> str:
 
 
 def own_memory(machine: MachineFacts) -> str:
-    """Return the memory used by the machine's own models, which is not lent."""
+    """Return the memory used by models loaded on the machine itself, which is not lent."""
     size = formats.size(machine.memory.own)
     return _tr("{size} used by the model").format(size=size) if machine.memory.own else ""
 
 
 def lent_memory(machine: MachineFacts) -> str:
-    """Describe the lent memory in use. If none is, describe the memory of the machine's own models.
+    """Describe the lent memory in use or, if there is none, the memory used by the machine's own models.
 
-    The phrase needs no heading.
+    The text is understandable without a heading.
     """
     n_used, amount = machine.memory.used - machine.memory.own, lent(machine)
     if not n_used:
@@ -132,7 +132,7 @@ def total_memory(size: str) -> str:
 
 
 def all_memory(machine: MachineFacts) -> str:
-    """Return the memory of the machine's own models, the lent memory and the total memory."""
+    """Return the memory used by the machine's own models, the lent memory and the total memory."""
     amounts = ", ".join(filter(None, (own_memory(machine), lent(machine))))
     if not machine.memory.total:
         return amounts
@@ -141,14 +141,14 @@ def all_memory(machine: MachineFacts) -> str:
 
 
 def own_use_note(machine: MachineFacts) -> str:
-    """Return a note that models loaded on this machine may use more memory than it lends, or "" for other machines."""
+    """Return a note that models loaded on this machine may use more than the lent memory, or "" for other machines."""
     if not (machine.this and machine.memory.lent):
         return ""
     return _tr("This limits what others can use. Models that you load here may use more.")
 
 
 def largest_model(machine: MachineFacts, room_bytes: int) -> str:
-    """Return a sentence with the size of the largest model that fits here, and the lent memory if that is less."""
+    """Return a sentence with the size of the largest model that fits, and the limit for lent memory if smaller."""
     lent = machine.memory.lent
     text = _tr("Models up to {size} fit on it now.")
     if 0 < lent < room_bytes:
@@ -157,15 +157,15 @@ def largest_model(machine: MachineFacts, room_bytes: int) -> str:
 
 
 def layer_ranges(ranges: Iterable[LayerRange]) -> str:
-    """Return layer ranges, counted from one, such as `layers 1–4, 13–16`."""
+    """Return layer ranges such as `layers 1–4, 13–16`, numbered from 1."""
     text = ", ".join(f"{first + 1}" if last == first + 1 else f"{first + 1}–{last}" for first, last in ranges)
     return _tr("layers {runs}").format(runs=text) if text else ""
 
 
 def held_models(machine: MachineFacts) -> str:
-    """Describe the models on a machine: layers or a whole language model, an embedding model, a reranker.
+    """Describe the models on a machine: a language model or some of its layers, an embedding model and a reranker.
 
-    Of models that another host has placed there, only the host is known, and sometimes not even that.
+    If another host placed layers there, the text names at most that host.
     """
     vectors = machine.held.embedder and _tr("creates embeddings with {model}").format(model=machine.held.embedder)
     scores = machine.held.reranker and _tr("scores texts with {model}").format(model=machine.held.reranker)
@@ -194,7 +194,7 @@ def _language_model(machine: MachineFacts) -> str:
 
 
 def _of_others(machine: MachineFacts) -> str:
-    """Describe the models on a machine that do not belong to the displayed placement."""
+    """Describe the models on a machine that are not part of the displayed placement."""
     if machine.held.has_own:
         return _tr("its own model")
     if machine.held.hidden:
@@ -205,7 +205,7 @@ def _of_others(machine: MachineFacts) -> str:
 
 
 def used_by(names: Iterable[str]) -> str:
-    """Return a phrase with the names of the machines that use this one."""
+    """Return a phrase that names the machines using this one."""
     return _tr("used by {names}").format(names=", ".join(names))
 
 
@@ -234,7 +234,7 @@ def role_name(name: str) -> str:
 
 
 def not_admin_note(machines: Iterable[MachineFacts]) -> str:
-    """Return a note that this machine may not change the household, with the names of those that may."""
+    """Return a note that this machine may not change the household, with the names of the machines that may."""
     names = [machine.name for machine in machines if "admin" in machine.roles and not machine.this]
     if not names:
         return _tr("This machine can't change the household.")
@@ -255,13 +255,13 @@ def kind_badge(name: str) -> Badge:
 
 
 def poor_link_badge(link: LinkFacts) -> Badge:
-    """Return a badge for a link that could use a faster interface. The details panel offers to switch to that."""
+    """Return a badge for a link that could use a faster interface, which the details panel offers."""
     text = _tr("{kind}, not the fastest option").format(kind=kind_badge(link.worst_kind).word)
     return Badge(text, "warning", "warning")
 
 
 def share_badge(part_of_time: float) -> Badge:
-    """Return a badge for the fraction of the request time that a link takes."""
+    """Return a badge for the fraction of the request time spent on a link."""
     percent = formats.percent(part_of_time)
     if part_of_time < NOTICEABLE:
         return Badge(_tr("{percent}, good").format(percent=percent), "check", "good")
@@ -272,9 +272,9 @@ def share_badge(part_of_time: float) -> Badge:
 
 
 def link_carrier(link: LinkFacts) -> str:
-    """Describe the interfaces of a link, for example `cable (eth0, 1.00 Gbit/s), Wi-Fi (wlan0) there`.
+    """Describe the interfaces of a link, for example `cable (eth0, 1.00 Gbit/s), Wi-Fi (wlan0) at the other end`.
 
-    The far end is included only if it is known and differs.
+    The other end is omitted if its interface is unknown, or if both ends are on this computer.
     """
     text = _end(link.kind, link.interface, link.negotiated_bits_per_s)
     if link.kind == link.far_kind == "loopback":
@@ -309,7 +309,7 @@ def link_summary(link: LinkFacts) -> str:
 
 
 def link_details(between: LenderLink) -> tuple[str, ...]:
-    """Return the lines of a link's tooltip: ends, speed, interfaces, and the time of the measurement."""
+    """Return the lines of a link's tooltip: its ends, speed and interfaces, and when it was measured."""
     at = measured_when(between.link)
     when = at and _tr("Measured {when}").format(when=at)
     return link_ends(between), link_speed(between.link), link_carrier(between.link), when
@@ -325,23 +325,23 @@ def link_speed(link: LinkFacts) -> str:
 
 
 def milliseconds(value: float) -> str:
-    """Format a round-trip time, always in milliseconds so that links are easy to compare."""
+    """Format a round-trip time, always in milliseconds to make links easy to compare."""
     ms = 1000 * value
     return f"{formats.number(ms, 1 if ms < 100 else 0)} ms"
 
 
 def compute_share(facts: MachineFacts) -> str:
-    """Return the forecast percentage of the request time that a machine computes, or "" without a forecast."""
+    """Return the forecast percentage of the request time spent computing on a machine, or "" without a forecast."""
     return "" if facts.share is None else formats.percent(facts.share)
 
 
 def age(at: float, now: float | None = None) -> str:
-    """Return how long ago a measurement was made: `5 min ago`. An old one says little about the network now."""
+    """Return how long ago a measurement was made, such as `5 min ago`. Old measurements may no longer be accurate."""
     return _tr("{age} ago").format(age=short_age(at, now))
 
 
 def short_age(at: float, now: float | None = None) -> str:
-    """Return how long ago a measurement was made, for narrow columns: `5 min`."""
+    """Return how long ago a measurement was made in a short form for narrow columns, such as `5 min`."""
     seconds = max(0, int((time.time() if now is None else now) - at))
     if seconds < MINUTE_S:
         return f"{seconds} s"
@@ -353,7 +353,7 @@ def short_age(at: float, now: float | None = None) -> str:
 
 
 def measured_when(link: LinkFacts) -> str:
-    """Return the time and age of a link's measurement, or "" if it has never been measured."""
+    """Return when and how long ago a link was measured, or "" if it never was."""
     at = link.measured_at
     return f"{moment(at)}, {age(at)}" if at else ""
 

@@ -1,4 +1,4 @@
-"""The actions of the Pool page: those on a machine and its link, and those on the loaded model."""
+"""The actions of the Pool page on machines, links and the loaded model."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class MachineActions(QObject):
         menu.popup(position)
 
     def fill(self, menu: QMenu, machine: MachineFacts) -> None:
-        """Add all actions that apply to a machine and its link to a menu."""
+        """Add all actions for a machine and its link to a menu."""
         menu.addAction(self.tr("Details"), lambda: self.details.emit(machine.id))
         menu.addSeparator()
         if machine.this:
@@ -94,16 +94,16 @@ class MachineActions(QObject):
         menu.addAction(self.tr("Pause lending until I resume"), lambda: self.pause(None))
 
     def toggle(self, machine: MachineFacts) -> None:
-        """Leave a machine out to see the forecast without it, or include it again."""
+        """Exclude a machine from the forecast, or include it again."""
         if machine.lends or machine.left_out:
             self._load_forecast.leave_out(machine.id, not machine.left_out)
 
     def use_again(self, machine: MachineFacts) -> None:
-        """Release a machine from quarantine after it returned wrong numbers and the user has checked it."""
+        """Release a machine from quarantine. It had returned wrong numbers, and the user has checked it since."""
         self._send(f"/machines/{segment(machine.id)}/use-again", {})
 
     def find_out_why(self, _: MachineFacts | None = None) -> None:
-        """Open the diagnosis dialog for machines that cannot be reached."""
+        """Open the dialog that diagnoses why machines cannot be reached."""
         open_doctor(self._page.services, self._page)
 
     def rename(self, machine: MachineFacts) -> None:
@@ -137,7 +137,7 @@ class MachineActions(QObject):
         self.changed.emit()
 
     def test(self, machine: MachineFacts | None = None) -> None:
-        """Measure the displayed link of a machine, or all links without one."""
+        """Measure the displayed link of a machine, or all links if `machine` is None."""
         if self._test is None:
             far = machine.link.to if machine is not None and machine.link else ""
             path = f"/measure?machine={segment(far)}" if far else "/measure"
@@ -181,7 +181,7 @@ class MachineActions(QObject):
 
 
 class ModelActions(QObject):
-    """The actions that load, unload and measure a model. Each takes time and can be canceled."""
+    """The actions that load, unload or measure a model. They take time and can be canceled."""
 
     changed = Signal()  # a measurement started or ended
 
@@ -203,22 +203,22 @@ class ModelActions(QObject):
         return self._load is not None or self.measuring
 
     def load_without(self) -> None:
-        """Load the model of the forecast without the machines that are left out."""
+        """Load the model of the forecast without the machines that the user has left out."""
         self._begin_load(self._load_forecast.model, sorted(self._load_forecast.without))
 
     def load_again(self) -> None:
-        """Load the lost model again."""
+        """Reload the lost model."""
         self._begin_load(self._load_forecast.model)
 
     def cancel(self) -> None:
-        """Cancel a load, even one started elsewhere."""
+        """Cancel loading, even if the load was not started here."""
         self._begin_unload(lambda _: None)
 
     def unload(self) -> None:
         self._begin_unload(self._unloaded)
 
     def measure(self) -> None:
-        """Measure how fast each machine computes the model. This takes a few seconds per machine."""
+        """Measure the speed of each machine with this model, which takes a few seconds per machine."""
         if self._measure is not None:
             return
         body = {"model": self._load_forecast.model, "measure": True}
@@ -246,7 +246,7 @@ class ModelActions(QObject):
             self._page.fail(error)
 
     def _begin_unload(self, done: Callable[[UnloadResponse], None]) -> None:
-        """Unload the main model, or cancel loading it. A separate embedding model stays loaded."""
+        """Unload the main model, or cancel loading it. An embedding model stays loaded."""
         loaded, client = self._page.services.pool.now.loaded, self._page.services.client
         body = {"model": loaded.model} if loaded else {}
         self._unload = client.post("/unload", body, done, self._page.fail, answer=UnloadResponse)

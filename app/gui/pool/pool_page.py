@@ -93,7 +93,7 @@ class ViewChoice(QWidget):
 
 
 class HouseholdViews(QStackedWidget):
-    """The map and the tables of the household, of which one is shown, or a note while the node is unavailable."""
+    """The map and the tables of the household, only one of which is visible. A note replaces them without a node."""
 
     chosen = Signal(str)  # machine ID, or ""
     opened = Signal(str)
@@ -123,7 +123,7 @@ class HouseholdViews(QStackedWidget):
     def show_household(
         self, machines: Sequence[MachineFacts], active: frozenset[str], links: Sequence[LenderLink]
     ) -> None:
-        """Show the machines, highlight those in `active`, and show the links between lenders."""
+        """Show the machines and the links between lenders. Highlight the machines in `active`."""
         self.map.show_machines(machines, active, links)
         self.table.show_machines(machines)
         self.links.show_links(links)
@@ -153,7 +153,7 @@ class HouseholdViews(QStackedWidget):
 
 
 class PlacementChoice(QWidget):
-    """A drop-down list to choose which placement the map shows.
+    """A drop-down list that selects the placement shown on the map.
 
     It is hidden unless several machines host a model, or this machine hosts several.
     """
@@ -174,7 +174,7 @@ class PlacementChoice(QWidget):
 
     @property
     def center(self) -> str:
-        """The host of the selected placement, or "" for this machine if there is no choice."""
+        """The host of the selected placement. "" stands for this machine if there is no choice."""
         return self._chosen[0]
 
     @property
@@ -189,7 +189,7 @@ class PlacementChoice(QWidget):
         return ("", "") if index < 0 or is_only_own else self._placements[index]
 
     def show_hosts(self, hosts: Sequence[HostName], this: str, models: Sequence[str] = ()) -> None:
-        """Offer the given hosts and the models of this machine. Keep the current selection if possible."""
+        """Offer these hosts, and these models of this machine. Preserve the current selection if possible."""
         now = (tuple(hosts), this, tuple(models))
         if now == self._shown:
             return
@@ -211,7 +211,7 @@ class PlacementChoice(QWidget):
 
 
 class Nearby(QWidget):
-    """A row of nearby machines outside the household. Nothing that they announce is verified.
+    """A row of nearby machines outside the household. Their announced facts are unverified.
 
     A click calls `chosen(stranger)`. The row is hidden if there are no such machines.
     """
@@ -225,7 +225,7 @@ class Nearby(QWidget):
         self.show_strangers(())
 
     def show_strangers(self, strangers: Sequence[Stranger]) -> None:
-        """Show the first MOST_STRANGERS machines and the number of further ones."""
+        """Show the first MOST_STRANGERS machines, and how many more there are."""
         if tuple(strangers) == self._shown:
             return
         self._shown = tuple(strangers)
@@ -241,7 +241,7 @@ class Nearby(QWidget):
             self._row.addWidget(label(self.tr("and %n more", "", len(strangers) - MOST_STRANGERS), "caption"))
 
     def _entry(self, stranger: Stranger, title: str, number: int) -> QWidget:
-        """Return a button for a machine, followed by the system and hardware that it claims to have."""
+        """Return a button for a machine, with the system and hardware that the machine claims to have."""
         if number > 1:
             title = self.tr("{machine}, number {number}").format(machine=title, number=number)
         choice = button(title, partial(self._chosen, stranger), "link")
@@ -253,7 +253,7 @@ class Nearby(QWidget):
         return layout_widget(row(choice, label(stranger.claims, "caption"), gap=sizes.XS))
 
     def _title(self, stranger: Stranger) -> str:
-        """Return the name or the address of a machine, but never its ID, which would tell users nothing."""
+        """Return the name or the address of a machine. Its ID would mean nothing to users."""
         by_address = self.tr("A machine at {address}").format(address=stranger.address) if stranger.address else ""
         name = stranger.name[:MOST_LETTERS] if stranger.name else by_address or machine_words.unnamed_machine()
         if stranger.pairing_address:
@@ -262,7 +262,7 @@ class Nearby(QWidget):
 
 
 class PoolPage(Page):
-    """The Pool page."""
+    """The Pool page, with all its parts and dialogs."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")
@@ -281,7 +281,7 @@ class PoolPage(Page):
         self.later(self._make_head, self._make_views, self._make_panels, self._place, self._begin)
 
     def _begin(self) -> None:
-        """Begin to follow the node's snapshots, now that the page is complete."""
+        """Start following the node's snapshots. Called when the page is complete."""
         services = self.services
         for changed in (
             services.pool.changed,
@@ -299,7 +299,7 @@ class PoolPage(Page):
         self.load_forecast.forget()  # another page may have measured speeds in the meantime
 
     def open(self, part: str) -> None:
-        """Show the details of the machine with the ID `part`."""
+        """Show the details of the machine whose ID is `part`."""
         if self._is_stale:  # the machine may be new
             self._show()
         self.choose(part)
@@ -408,7 +408,7 @@ class PoolPage(Page):
         self._inspect()
 
     def _show_buttons(self) -> None:
-        """Show the actions on the household. Joining another one is possible only while this machine is alone."""
+        """Show the actions on the household. This machine can join another one only while it is alone."""
         is_alone, testing = len(self.machines) == 1, self.machine_actions.testing
         self.test.setVisible(not is_alone)
         self.test.setEnabled(not testing)
@@ -437,7 +437,7 @@ class PoolPage(Page):
         self.headline.setVisible(is_loading or not forecast.without)
 
     def _say_removed(self, reason: str | None) -> None:
-        """Report that this machine was removed from its household. This takes precedence over all other notices."""
+        """Report that this machine was removed from its household. This notice takes precedence over all others."""
         if reason != self._removed_reason:
             self._removed_reason = reason
             if reason:
@@ -484,9 +484,9 @@ class PoolPage(Page):
         return next((machine for machine in self.machines if machine.id == key), None)
 
     def _stranger_chosen(self, stranger: Stranger) -> None:
-        """Join the household of a nearby machine, or offer to add it to this one.
+        """Join the household of a nearby machine, or offer to add that machine to this household.
 
-        Joining requires that this machine is alone and that the other one has an open pairing window.
+        Joining is possible only if this machine is alone and the other one has an open pairing window.
         """
         if stranger.pairing_address and len(self.machines) == 1:
             self.join(stranger.pairing_address)

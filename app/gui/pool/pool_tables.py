@@ -1,4 +1,4 @@
-"""The sortable tables of the Pool page: machines, with the same facts as on the map, and links between lenders."""
+"""The sortable tables of the Pool page: the machines, with the facts shown on the map, and links between lenders."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ACROSS = Qt.Orientation.Horizontal
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table column: its title, and functions for the text and sort key of its cells. Figures are right-aligned."""
+    """A table column: its title, and functions for the text and sort key of a cell. Figures are right-aligned."""
 
     title: str
     shown: Callable[[Any], str]
@@ -56,9 +56,9 @@ class Column:
 
 
 class _Middle(QStyledItemDelegate):
-    """A delegate that elides long names in the middle, because machine names often differ only at the end.
+    """A delegate that elides long machine names in the middle, because they often differ only at the end.
 
-    A note in parentheses after the name is elided at its end instead, if the name itself fits.
+    If the name itself fits, only the note in parentheses after it is elided.
     """
 
     def initStyleOption(  # noqa: N802  Qt's name
@@ -83,7 +83,7 @@ class FactModel(QAbstractTableModel):
         self.facts: tuple[Any, ...] = ()
 
     def show_facts(self, facts: Sequence[Any]) -> None:
-        """Show these facts. Only changed rows are reported to views, so that the selection survives."""
+        """Show these facts. If the keys are unchanged, views are told only of changed rows and keep their selection."""
         now = tuple(facts)
         if list(map(self._key_of, self.facts)) != list(map(self._key_of, now)):
             self.beginResetModel()
@@ -97,7 +97,7 @@ class FactModel(QAbstractTableModel):
                 self.dataChanged.emit(self.index(row, 0), last)
 
     def restyled(self) -> None:
-        """Report that the size of all cells has changed, but not their text."""
+        """Tell views that the size of all cells has changed, although their text has not."""
         if self.facts:
             last = self.index(len(self.facts) - 1, len(self._columns) - 1)
             self.dataChanged.emit(self.index(0, 0), last)
@@ -129,7 +129,7 @@ class FactModel(QAbstractTableModel):
         return self._tip(index) if role == Role.ToolTipRole else None
 
     def _tip(self, index: Index) -> str:
-        """Return the full text of a text cell, or the tooltip of the row for any other cell."""
+        """Return the full text of a text cell, or the row's tooltip for any other cell."""
         fact, column = self.facts[index.row()], self._columns[index.column()]
         text = "" if column.figure or not index.column() else column.shown(fact)
         return tooltip(text) if text else self._tip_of(fact)
@@ -139,7 +139,7 @@ class FactModel(QAbstractTableModel):
 
 
 class FactTable(QTableView):
-    """An accessible table that can be sorted. Initially it is sorted by the first column."""
+    """An accessible, sortable table. It is initially sorted by the first column."""
 
     name_share = 0.0  # fraction of the width reserved for long names before other texts are elided
 
@@ -180,8 +180,8 @@ class FactTable(QTableView):
     def fit_columns(self) -> None:
         """Make columns as wide as their text, and give the remaining width to the names.
 
-        If space is short, the longest texts are elided first. This measures every cell, so it does nothing while
-        the table is hidden.
+        If space is short, the widest columns are narrowed first. This does nothing while the table is hidden,
+        because it has to measure every cell.
         """
         if not self.isVisible():
             return
@@ -233,7 +233,7 @@ class MachineModel(FactModel):
 
 
 class MachineTable(FactTable):
-    """The table of machines. They can be selected, opened and left out with the same keys as on the map."""
+    """The table of machines. The keys that select, open and leave out a machine are the same as on the map."""
 
     chosen = Signal(str)
     opened = Signal(str)
@@ -257,7 +257,7 @@ class MachineTable(FactTable):
         self.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return a height for a few rows. If there is less space, the whole page scrolls."""
+        """Return the height of a few rows. If there is less space, the whole page scrolls."""
         rows = min(LEAST_ROWS, self._model.rowCount()) * self.verticalHeader().defaultSectionSize()
         bar = self.horizontalScrollBar().sizeHint().height()
         around = self.horizontalHeader().sizeHint().height() + 2 * self.frameWidth()
@@ -322,7 +322,7 @@ def _machine_columns() -> tuple[Column, ...]:
 
 
 def _machine_name(machine: MachineFacts) -> str:
-    """Return the name of a machine, followed by `(this machine)`, `(host)` or both if they apply."""
+    """Return the name of a machine, followed by `(this machine)`, `(host)` or both."""
     parts = ((machine.this, _tr("this machine")), (machine.host, _tr("host")))
     notes = ", ".join(word for is_so, word in parts if is_so)
     return f"{machine.name} ({notes})" if notes else machine.name
@@ -371,7 +371,7 @@ def _carrier(machine: MachineFacts) -> str:
 
 
 def _share(machine: MachineFacts) -> str:
-    """Return the share as a plain percentage. The map and the details explain its meaning."""
+    """Return the share as a bare percentage, because the map and the details explain it."""
     return _of_link(machine, lambda link: "" if link.share is None else formats.percent(link.share))
 
 
@@ -387,7 +387,7 @@ MOST_ROWS = 4  # visible rows
 
 
 class _SortedLinks(FactTable):
-    """The table of links between lenders, only a few rows high. The names of both ends take precedence in width."""
+    """The table of links between lenders, only a few rows high. Names of machines are elided last."""
 
     name_share = 0.35
 

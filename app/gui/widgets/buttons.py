@@ -52,7 +52,7 @@ class Feedback:
         return self._fade is not None and self._fade.state() is QVariantAnimation.State.Running
 
     def hovered(self, on: bool) -> None:
-        """Start the hover effect when the pointer enters or leaves the button."""
+        """Fade the hover effect in or out."""
         fade = self._fade or self._made()
         now = float(fade.currentValue() or 0)
         fade.stop()
@@ -78,7 +78,7 @@ class Feedback:
             option.state &= ~STATE.State_HasFocus
 
     def paint(self, option: QStyleOption, draw: Callable[[QStylePainter], object]) -> None:
-        """Paint the button in its normal style, and on top of that its hover style with the current opacity.
+        """Paint the button in its normal style, then its hover style on top at the current opacity.
 
         draw: paints the button in the style described by `option`.
         """
@@ -225,7 +225,7 @@ def wrapping(text: str, clicked: Callable[[], object]) -> WrappingButton:
 def button(
     text: str, clicked: Callable[[], object] | None = None, role: str = "", parent: QWidget | None = None
 ) -> QPushButton:
-    """Return a button.
+    """Return a push button that calls `clicked`.
 
     role: primary, danger, link, inline (a link aligned with the text above it), or "".
     """
@@ -256,7 +256,7 @@ class ToolButton(_WithFeedback, QToolButton):
 
 
 class IconButton(ToolButton):
-    """A button that shows only an icon. Its tooltip is its name."""
+    """A button that shows only an icon. Its name appears as a tooltip."""
 
     def __init__(
         self,
@@ -289,7 +289,7 @@ class IconButton(ToolButton):
             self._paint()
 
     def _repaint(self) -> None:
-        """Repaint the icon in the colors of a new theme, or do so when the button is shown if it is hidden now."""
+        """Repaint the icon in the colors of a new theme. A hidden button is repainted when it is next shown."""
         self._is_stale = not self.isVisible()
         if not self._is_stale:
             self._paint()
@@ -308,7 +308,7 @@ LINE = 2  # width of the focus ring
 
 
 class Switch(QCheckBox):
-    """A toggle switch. It calls `switched(on)` when the user toggles it, but not when `show_on` does."""
+    """A toggle switch. It calls `switched(on)` when the user toggles it, but not when `show_on` changes it."""
 
     def __init__(
         self, theme: Theme, name: str, switched: Callable[[bool], object], parent: QWidget | None = None
@@ -322,7 +322,7 @@ class Switch(QCheckBox):
         theme.changed.connect(self.updateGeometry)
 
     def show_on(self, on: bool) -> None:
-        """Show this state without calling `switched`."""
+        """Set the state without calling `switched`."""
         self.setChecked(on)
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name

@@ -24,7 +24,7 @@ def available_area(widget: QWidget) -> QRect:
 
 
 def screen_room(widget: QWidget) -> QSize:
-    """Return the largest size that a window can have on its screen, without its frame."""
+    """Return the maximum size of a window on its screen, excluding the window frame."""
     return available_area(widget).size() - FRAME
 
 
@@ -62,7 +62,7 @@ class Dialog(QDialog):
 
     @property
     def room(self) -> QSize:
-        """The maximum size on the screen of the dialog, or on that of its parent while the dialog is hidden."""
+        """The maximum size of the dialog on its screen. While it is hidden, its parent's screen is used."""
         return screen_room(self if self.isVisible() else self.parentWidget() or self)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
@@ -76,7 +76,7 @@ class Dialog(QDialog):
 
 
 class CompactDialog(Dialog):
-    """A dialog that is as high as its content: a heading, a sentence, widgets, and buttons. Escape closes it."""
+    """A dialog exactly as tall as its heading, sentence, widgets and buttons need. Escape closes it."""
 
     def __init__(self, theme: Theme, title: str, sentence: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -103,7 +103,7 @@ class CompactDialog(Dialog):
         self.be_wide(theme.px(WIDTH))
 
     def be_wide(self, width: int) -> None:
-        """Set the width, limited by the window behind the dialog and by the screen."""
+        """Set the width, limited by the parent window and the screen."""
         parent = self.parentWidget()
         room = max(parent.window().width() - 2 * sizes.L, WIDTH) if parent else width
         self.setFixedWidth(min(width, room, self.room.width()))
@@ -117,7 +117,7 @@ class CompactDialog(Dialog):
                 self.content.addLayout(item)
 
     def offer(self, close: str, *acts: QPushButton) -> QPushButton:
-        """Add a button that closes the dialog, followed by the given buttons. Return the first one."""
+        """Add a close button, followed by the given buttons. Return the close button."""
         made = button(close, self.reject)
         for choice in (made, *acts):
             self.buttons.addWidget(choice)
@@ -133,7 +133,7 @@ class CompactDialog(Dialog):
         return button(words, pressed, role)
 
     def fit(self) -> None:
-        """Adjust the height to the content. If it is limited by the window or the screen, the content scrolls."""
+        """Adjust the height to the content, which scrolls if it is too tall for the window or the screen."""
         box, inner = self.layout(), self._inner
         assert box is not None
         inner.activate()
@@ -157,13 +157,13 @@ class CompactDialog(Dialog):
         return min(max(window, HEIGHT - 2 * sizes.L), self.room.height())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        """Adjust the height when the layout of the content changes, because a scroll area does not report that."""
+        """Adjust the height when the layout of the content changes, which a scroll area does not report."""
         if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
             self.fit()
         return super().eventFilter(watched, event)
 
     def event(self, event: QEvent) -> bool:
-        """Adjust the height when the layout changes, for example when labels wrap as they are first shown."""
+        """Adjust the height when the layout changes, for example when labels wrap on first display."""
         done = super().event(event)
         if event.type() is QEvent.Type.LayoutRequest and self.isVisible():
             self.fit()
@@ -175,7 +175,7 @@ class CompactDialog(Dialog):
 
 
 def _height(box: QLayout, width: int) -> int:
-    """Return the height of a layout at this width. With wrapping labels, its size hint would be too large."""
+    """Return the height of a layout at this width. The layout's size hint is too large if labels wrap."""
     return box.totalHeightForWidth(width) if box.hasHeightForWidth() else box.totalSizeHint().height()
 
 

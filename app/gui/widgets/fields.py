@@ -14,14 +14,14 @@ from app.gui.widgets.labels import SPARE, paragraph, show_if
 
 
 class DropDown(QComboBox):
-    """A drop-down list that follows the style sheet. Qt's own popup has square corners and items without styles."""
+    """A drop-down list styled by the style sheet. Qt's own popup has square corners and unstyled items."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setItemDelegate(QStyledItemDelegate(self))
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return Qt's size hint plus a few pixels, without which the longest item would be cut off."""
+        """Return Qt's size hint plus a few pixels, because Qt alone would cut off the longest item."""
         return super().sizeHint() + QSize(SPARE, 0)
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
@@ -42,8 +42,8 @@ MOST_TYPED = 4 * MAX_NAME_CHARACTERS  # long names are reported instead of being
 class MachineName(QLineEdit):
     """A field for the name of a machine.
 
-    problem: a label with the current problem, to be placed below the field. judged: emitted after each check of the
-    text. needed: whether an empty name is a problem.
+    problem: a label that shows what is wrong with the name, to be placed below the field. judged: emitted after
+    each check of the text. needed: whether a name is required.
     """
 
     judged = Signal()
@@ -105,12 +105,12 @@ class _Wheel(QObject):
 
 
 def wheel_scrolls_page(box: QWidget) -> None:
-    """Let the mouse wheel scroll the page instead of changing an input widget that does not have the focus."""
+    """Let the mouse wheel scroll the page, rather than change an input widget that does not have the focus."""
     _Wheel(box)
 
 
 class Escape(QObject):
-    """An event filter that calls `act` when Escape is pressed in a field, if `is_wanted()`."""
+    """An event filter that calls `act` when Escape is pressed in a field and `is_wanted()` returns True."""
 
     def __init__(self, field: QWidget, act: Callable[[], object], is_wanted: Callable[[], bool] = lambda: True) -> None:
         super().__init__(field)

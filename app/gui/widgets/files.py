@@ -22,11 +22,11 @@ class LastFolder:
         self._preferences, self._name = preferences, f"folders/{purpose}"
 
     def folder(self) -> str:
-        """Return the folder in which to open files. The default is the user's home folder."""
+        """Return the folder in which to open a file dialog. The default is the user's home folder."""
         return self._kept() or str(Path.home())
 
     def offered(self, file: Path) -> Path:
-        """Return the path to suggest for saving: in the last folder, or as given relative to the user's documents."""
+        """Return the path to suggest for saving a file: in the last folder, or initially in the user's documents."""
         documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         own = Path(documents) if Path(documents).is_dir() else Path.home()
         kept = self._kept()
@@ -44,8 +44,8 @@ class LastFolder:
 def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, str], last: LastFolder) -> Path | None:
     """Ask the user where to save a file. Return its path, or None if canceled.
 
-    kinds: file suffixes keyed by dialog filter. A missing or wrong suffix is corrected. If the corrected file
-    already exists, the dialog opens again with that name, so that it asks before overwriting.
+    kinds: file suffixes keyed by dialog filter. A missing or wrong suffix is corrected. If a file with the
+    corrected name exists, the dialog opens again with that name to ask before overwriting.
     """
     offered = last.offered(offered)
     while True:
@@ -60,7 +60,7 @@ def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, st
 
 
 def with_suffix(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
-    """Return the path with this suffix, which is appended or replaces that of another kind."""
+    """Return the path with this suffix, which replaces a suffix from `kinds` and is appended otherwise."""
     if typed.suffix.lower() == suffix:
         return typed
     if typed.suffix.lower() in kinds.values():

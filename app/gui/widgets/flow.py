@@ -64,8 +64,8 @@ def height_at(item: QLayoutItem, width: int) -> int:
 class Flow(FlexibleLayout):
     """A row of left-aligned items that wraps into several lines.
 
-    If all items fit on one line, some can be right-aligned: the last one with `last_right`, or all from the index
-    `right_from` on.
+    If all items fit on one line, some can be right-aligned: the last one if `last_right` is set, or all items from
+    index `right_from` on.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Flow(FlexibleLayout):
         return [item for item in self._items if not item.isEmpty()]
 
     def _arrange(self, box: QRect, *, place: bool) -> int:
-        """Arrange the items in lines and return their total height. The items are moved only if `place`."""
+        """Arrange the items in lines and return their total height. The items are moved only if `place` is set."""
         lines: list[list[QLayoutItem]] = [[]]
         left = 0
         for item in self._shown():
@@ -131,7 +131,7 @@ class Flow(FlexibleLayout):
             left += wide + self._gap
 
     def _first_right(self, line: list[QLayoutItem]) -> QLayoutItem | None:
-        """Return the first right-aligned item of the only line, or None."""
+        """Return the first right-aligned item of a single-line row, or None."""
         if self._last_right:
             return line[-1] if len(line) > 1 else None
         after = len(self._items) if self.right_from is None else self.right_from
@@ -139,7 +139,7 @@ class Flow(FlexibleLayout):
 
 
 def _needed(item: QLayoutItem) -> int:
-    """Return the minimum width of an item before the line wraps. A text field may shrink to its minimum width."""
+    """Return the width that an item needs to stay on the current line. For a text field, this is its minimum width."""
     widget = item.widget()
     least = widget.minimumWidth() if widget is not None and _grows(item) else 0
     return least or item.sizeHint().width()
@@ -153,7 +153,7 @@ def _grows(item: QLayoutItem) -> bool:
 
 
 def _high(item: QLayoutItem, room: int) -> int:
-    """Return the height of an item. The content of an item that is wider than the line wraps."""
+    """Return the height of an item. If an item is wider than the line, its content wraps."""
     wide = item.sizeHint().width()
     return height_at(item, room) if wide > room else item.sizeHint().height()
 
@@ -163,7 +163,7 @@ CENTER, TOP = Qt.AlignmentFlag.AlignVCenter, Qt.AlignmentFlag.AlignTop
 
 
 class Beside(FlexibleLayout):
-    """A layout of text with controls beside it, or below it if there is not enough width."""
+    """A layout that places controls beside a text, or below it if there is not enough width."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class Beside(FlexibleLayout):
         return sum(control.sizeHint().width() + self._gap for control in controls)
 
     def _arrange(self, box: QRect, *, place: bool) -> int:
-        """Arrange the text and controls and return their height. They are moved only if `place`."""
+        """Arrange the text and controls and return their height. They are moved only if `place` is set."""
         words, controls = self._parts()
         left = box.width() - self._taken(controls)
         if not controls or left >= self._least(words):

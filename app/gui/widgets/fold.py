@@ -15,7 +15,7 @@ from app.gui.widgets.layouts import column
 
 
 class RevealingContainer(QWidget):
-    """A container whose content is revealed from the top by an animation. The content itself keeps its final size."""
+    """A container that reveals its content from top to bottom. The content keeps its full size during the animation."""
 
     def __init__(self, content: QWidget) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class RevealingContainer(QWidget):
 
 
 class Fold(QWidget):
-    """A heading with content that expands and collapses on a click. It is collapsed initially."""
+    """A heading that shows or hides the content below it when clicked. The content is hidden initially."""
 
     def __init__(self, theme: Theme, title: str, content: QWidget) -> None:
         super().__init__()

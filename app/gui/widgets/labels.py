@@ -39,7 +39,7 @@ def bound_width(theme: Theme, widget: QWidget, size: int) -> None:
 
 
 class FullHeightFrame(QFrame):
-    """A frame whose minimum height is what its content needs at the current width. Splitters do not consider that."""
+    """A frame whose minimum height fits its content at the current width. Splitters ignore height-for-width layouts."""
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
         box, hint = self.shown_layout(), super().minimumSizeHint()
@@ -56,10 +56,10 @@ class FullHeightFrame(QFrame):
 
 
 def show_if(widget: QWidget, visible: bool) -> None:
-    """Hide a widget, or show it if it was hidden. A widget that was never hidden appears together with its parent.
+    """Hide a widget, or show it again. Does nothing if it was never hidden: it appears with its parent anyway.
 
-    Showing such a widget explicitly would make Qt polish and measure it immediately, even in an unfinished page,
-    and again whenever the page is moved to another parent.
+    Showing such a widget explicitly would make Qt polish and measure it immediately, even on an unfinished page,
+    and again whenever the page gets another parent.
     """
     if not visible or widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide):
         widget.setVisible(visible)
@@ -72,7 +72,7 @@ SPARE = 4  # pixels, without which Qt would wrap a line that fits
 
 
 def label(text: str = "", role: str = "", parent: QWidget | None = None) -> QLabel:
-    """Return a label for a single line of plain text. A name in it may look like HTML."""
+    """Return a label for a single line of plain text. HTML in the text is not interpreted."""
     return _dressed(QLabel(text, parent), role)
 
 
@@ -94,12 +94,12 @@ def paragraph(text: str = "", role: str = "", parent: QWidget | None = None) -> 
 
 
 class _Paragraph(QLabel):
-    """A label that repaints the dots of umlauts in its first line, which Qt cuts off if the text is selectable."""
+    """A label that redraws the umlaut dots on its first line, which Qt cuts off in selectable text."""
 
     _needs: tuple[tuple[str, int, str], int] = (("", 0, ""), 0)
 
     def _needed(self) -> int:
-        """Return the height of the text. It is cached, because asking Qt for it triggers a repaint."""
+        """Return the height of the text. It is cached, because computing it makes Qt repaint the label."""
         key = (self.text(), self.width(), self.font().key())
         if self._needs[0] != key:
             self._needs = (key, self.heightForWidth(self.width()))
@@ -138,23 +138,24 @@ def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
 def tooltip(*lines: str) -> str:
     """Return lines of untrusted text as an HTML tooltip.
 
-    Without the HTML element, Qt would guess the format. It treats text as plain if only an apostrophe is escaped.
+    The explicit HTML element keeps Qt from guessing the format: it would treat text in which only an apostrophe is
+    escaped as plain text.
     """
     text = "<br>".join(escape(line, quote=False) for line in lines if line)
     return f"<span>{text}</span>" if text else ""
 
 
 class ValueLabel(QLabel):
-    """A value that is shown on one line if there is enough space, and otherwise wraps."""
+    """A label for a value, which wraps only if it does not fit on one line."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
         _dressed(self, "muted").setWordWrap(True)
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return the size of a single line, plus a few pixels without which Qt wraps it.
+        """Return the size of a single line, plus a few pixels because Qt would wrap a line that fits exactly.
 
-        Qt's own hint is for several lines.
+        Qt's own size hint assumes several lines.
         """
         wide = self.fontMetrics().horizontalAdvance(self.text()) + SPARE
         return QSize(wide, self.heightForWidth(wide))

@@ -40,7 +40,7 @@ KINDS = {"info": "notice", "warning": "notice-warning", "error": "notice-error"}
 class Notice(QFrame):
     """A notice within a page, hidden until `say` is called.
 
-    close: the action of its close button. By default, this is `clear`.
+    close: called by the close button. The default is `clear`.
     """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None, close: Callable[[], object] | None = None) -> None:

@@ -15,7 +15,7 @@ AT_REST = 0.4  # opacity of the whole bar if motion is reduced
 
 
 class Progress(QProgressBar):
-    """A progress bar. It shows an animation until `tell` receives the finished fraction."""
+    """A progress bar, animated until `tell` receives a fraction."""
 
     def __init__(self, name: str = "") -> None:
         super().__init__()
@@ -31,11 +31,11 @@ class Progress(QProgressBar):
 
     @property
     def is_known(self) -> bool:
-        """Return whether the progress is known. While it is not, the range of the bar is 0 to 0."""
+        """Return whether the progress is known. While it is unknown, the bar's range is 0 to 0."""
         return self.maximum() > 0
 
     def tell(self, share: float | None) -> None:
-        """Show the finished fraction, or the animation for None."""
+        """Show the completed fraction, or the animation if `share` is None."""
         self.setRange(0, WHOLE if share is not None else 0)
         if share is not None:
             self.setValue(round(WHOLE * min(1.0, max(0.0, share))))

@@ -1,4 +1,4 @@
-"""Vertical scroll areas whose content is exactly as high as it needs to be at its width."""
+"""Vertical scroll areas that give their content exactly the height it needs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from app.gui.look.theme import set_role
 class ScrollArea(QScrollArea):
     """A scroll area that scrolls only vertically.
 
-    Qt computes the minimum height of content that wraps as if it were narrow, which leaves empty space below. That
-    height is therefore ignored for layouts with a height for their width.
+    Qt computes the minimum height of wrapping content at a narrow width, which leaves empty space below it. This
+    class ignores that height if the layout's height depends on its width.
 
-    Set the layout of the content after creating the scroll area: it is then neither measured nor polished before it
-    is shown, which would take half of the time needed to show a page.
+    Set the layout of the content after creating the scroll area. Otherwise, Qt measures and polishes the content
+    before showing it, which takes half of the time needed to show a page.
     """
 
     def __init__(self, content: QWidget) -> None:
@@ -30,7 +30,7 @@ class ScrollArea(QScrollArea):
         self.setWidget(content)
 
     def event(self, event: QEvent) -> bool:
-        """Do not measure the content on a style change while the area is hidden."""
+        """Skip measuring the content on a style change while the area is hidden."""
         if event.type() == QEvent.Type.StyleChange and not self.isVisible():
             return QAbstractScrollArea.event(self, event)
         return super().event(event)
@@ -67,7 +67,7 @@ SEEN = (QEvent.Type.ShowToParent, QEvent.Type.HideToParent)
 
 
 class BoundedScrollArea(ScrollArea):
-    """A scroll area as high as its content, up to a fraction of the window. It is hidden while its content is."""
+    """A scroll area as tall as its content, up to a fraction of the window's height. It hides when its content does."""
 
     _content: QWidget | None = None  # Qt sends events during construction already
 
@@ -130,7 +130,7 @@ class CardScrollArea(ScrollArea):
         return QSize(hint.width(), self._wanted) if self._wanted else hint
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return a width that leaves space for the scroll bar, because the area cannot scroll horizontally."""
+        """Return a size with space for the vertical scroll bar, because the area cannot scroll horizontally."""
         content, least = self.widget(), super().minimumSizeHint()
         if content is None:
             return least

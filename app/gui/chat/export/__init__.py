@@ -1,1 +1,1 @@
-"""Exports chats as JSON, Markdown, HTML or PDF, and imports them from JSON."""
+"""Export of chats to JSON, Markdown, HTML or PDF, and import from JSON."""

@@ -1,4 +1,4 @@
-"""Converts chats to and from JSON, with all branches and folders. Imported files are untrusted and fully validated."""
+"""Conversion of chats to and from JSON, with all branches and folders. Imported files are fully validated."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ TAIL = "\n]}\n"
 
 
 class _InvalidFile(Exception):
-    """An error in an imported file. The message describes it."""
+    """An error in an imported file, described by its message."""
 
 
 def chat_json(chat: Chat) -> str:
-    """Return a chat as JSON, to be written between `HEAD` and `TAIL`."""
+    """Return a chat as JSON. The file consists of `HEAD`, the chats and `TAIL`."""
     said = {
         "title": chat.title,
         "folder": chat.folder,
@@ -71,9 +71,9 @@ def chat_json(chat: Chat) -> str:
 
 
 def parse_chats(data: bytes, path: str, report: Callable[[int], None] = lambda n: None) -> list[Chat]:
-    """Return the chats of an exported file. They have temporary IDs, so the history must store them under new ones.
+    """Return the chats in an exported file. Their IDs are temporary: the history must assign new ones.
 
-    Calls `report` with the number of chats read so far. Raises BadInput if any part of the file is invalid.
+    Calls `report` with the number of chats parsed. Raises BadInput if any part of the file is invalid.
     """
     if len(data) > MAX_FILE_BYTES:
         raise BadInput("chats_too_large", path=path, most_bytes=MAX_FILE_BYTES)
@@ -100,7 +100,7 @@ def validated(chat: Chat) -> Chat | None:
 
 
 def _items(text: str) -> Iterator[object]:
-    """Yield the items of the list of chats. A file written by this app is decoded one item at a time."""
+    """Yield the entries of the list of chats. A file written by this app is decoded one entry at a time."""
     decoder = json.JSONDecoder(parse_constant=_no_number)
     if not text.startswith(HEAD):
         yield from _whole(decoder.decode(text))
@@ -181,7 +181,7 @@ def _messages(value: object) -> dict[MessageId, Message]:
 
 
 def _details(value: object) -> Details:
-    """Return the details of a message that this version knows, validated. Unknown ones are dropped."""
+    """Return the validated details of a message, without those that this version does not know."""
     details = _dict(value, "details")
     kept: dict[str, Any] = {}
     for name in (MODEL, ENDED):
@@ -204,7 +204,7 @@ def _details(value: object) -> Details:
 
 
 def _figures(figures: Mapping[str, object]) -> dict[str, Any]:
-    """Return the numbers, the forecast and the layer placement of an answer, validated."""
+    """Return the validated numbers, forecast and layer placement of an answer."""
     kept: dict[str, Any] = _numbers(figures)
     if isinstance(predicted := figures.get("predicted"), dict):
         kept["predicted"] = _numbers(predicted)

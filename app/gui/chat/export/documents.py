@@ -1,4 +1,4 @@
-"""Renders chats as documents in Markdown, HTML and PDF."""
+"""Rendering of chats as Markdown, HTML and PDF documents."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def chat_title(chat: Chat) -> str:
 
 
 def chat_facts(chat: Chat) -> str:
-    """Return the line below the title: folder, model and time of the last change."""
+    """Return the line below the title, with the folder, the model and the time of the last change."""
     return " · ".join(fact for fact in (chat.folder, chat.model or "", _local_time(chat.changed_at)) if fact)
 
 
@@ -124,7 +124,7 @@ def _quoted(text: str) -> str:
 
 
 def _fenced(text: str) -> str:
-    """Return text as a code block with a fence longer than any run of backticks in the text."""
+    """Return text as a code block whose fence is longer than any run of backticks in the text."""
     longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text.rstrip()}\n{fence}"
@@ -186,7 +186,7 @@ def html_article(chat: Chat) -> str:
 
 
 def _rendered(text: str) -> str:
-    """Render Markdown as HTML. Blocks that are nested too deeply are shown as source text."""
+    """Render Markdown as HTML. Deeply nested blocks are shown as source text."""
     source = text.split("\n")
     parts = []
     for block in parser.blocks(parser.tokens(text)):
@@ -225,14 +225,14 @@ PDF_SHEET = (
 
 
 class _Document(QTextDocument):
-    """A text document that loads no resources, even if an answer refers to some."""
+    """A text document that loads no resources, even if an answer references them."""
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:  # noqa: N802  Qt's name
         return None
 
 
 class PdfBook:
-    """A PDF file (A4) in which each chat begins on a new page. All calls must come from the thread that created it."""
+    """A PDF file (A4) in which each chat starts on a new page. It must be used only in the thread that created it."""
 
     def __init__(self, target: Path, title: str) -> None:
         self._writer = QPdfWriter(str(target))
@@ -253,7 +253,7 @@ class PdfBook:
         return self._begun
 
     def add(self, chat: Chat) -> Iterator[int]:
-        """Paint the pages of a chat, yielding after each page so that the caller can stop."""
+        """Paint the pages of a chat. Yields after each page, so that the caller can stop."""
         document = self._laid_out(chat)
         size, paper = document.pageSize(), QPalette()
         paper.setColor(QPalette.ColorRole.Text, LIGHT.text)

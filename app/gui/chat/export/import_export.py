@@ -1,4 +1,4 @@
-"""Exports chats to files and imports them: background jobs, file dialogs, progress and results."""
+"""Export and import of chats: background jobs, file dialogs, progress and results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FORMATS = (MARKDOWN, HTML, PDF, JSON)
 
 
 def read_chats(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
-    """Yield chats from the history file, or all of them if `ids` is None. May be used in any thread."""
+    """Yield chats from the history file, or all of them if `ids` is None. Can run in any thread."""
     with contextlib.closing(connect(file)) as db:
         if ids is None:
             ids = [heading.id for heading in history_rows.headings(db, codec)]
@@ -72,9 +72,9 @@ def read_chats(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
 def export(
     chats: Chats, form: Format, target: Path, title: str, report: ReportProgress, *, thoughts: bool = True
 ) -> int:
-    """Export chats and return their number. On failure, raises AppError and leaves an existing file unchanged.
+    """Export chats and return their number. On failure, raises AppError and leaves any existing file unchanged.
 
-    `thoughts` decides whether answers include their thoughts. JSON always includes them, since it can be imported
+    thoughts: whether to include the thoughts of answers. JSON always includes them, because it can be imported
     again.
     """
     if not thoughts and form != JSON:
@@ -116,7 +116,7 @@ def _text(chats: Iterable[Chat], form: Format, part: Path, title: str, report: R
 
 
 def _parts(form: Format, title: str) -> tuple[str, Callable[[Chat], str], str, str]:
-    """Return the beginning of the file, the writer for a chat, the separator between chats, and the end of the file."""
+    """Return the beginning of the file, a function that writes a chat, the separator, and the end of the file."""
     if form == JSON:
         return HEAD, chat_json, ",\n", TAIL
     if form == HTML:
@@ -145,13 +145,13 @@ log = logging.getLogger(__name__)
 
 
 class _Cancelled(Exception):
-    """Raised inside a job to end it after it was canceled."""
+    """An exception raised inside a job to end it after it was canceled."""
 
 
 class CancelableJob(QObject):
     """A job that runs in another thread.
 
-    Emits either `done` or `failed`, once, in the thread that created this object. Emits neither after `cancel`.
+    Either `done` or `failed` is emitted once, in the thread that created this object; after `cancel`, neither is.
     """
 
     progress = Signal(int)
@@ -160,7 +160,10 @@ class CancelableJob(QObject):
     _over = Signal(object)  # carries a callable that emits the outcome, to run in this object's thread
 
     def __init__(self, job: Callable[[Callable[[int], None]], Any]) -> None:
-        """`job` receives a function that reports progress and that raises an exception once the job is canceled."""
+        """Prepare the job.
+
+        job: receives a function that reports progress and, once the job is canceled, raises an exception.
+        """
         super().__init__()
         self._job, self._cancelled = job, False
         self._over.connect(self._deliver)
@@ -202,7 +205,7 @@ Done = Callable[[Any], None]
 
 
 class ImportExportPanel(QWidget):
-    """Runs exports and imports and shows their progress. Hidden while there is nothing to do."""
+    """A panel that runs exports and imports and shows their progress. It is hidden if there is nothing to show."""
 
     def __init__(self, history: History, notice: NarrowNotice, services: AppContext, parent: QWidget) -> None:
         super().__init__(parent)
@@ -228,7 +231,7 @@ class ImportExportPanel(QWidget):
             application.aboutToQuit.connect(self.cancel)
 
     def export(self, form: Format, ids: Sequence[ChatId] | None, name: str) -> None:
-        """Let the user choose a file and export these chats to it, or all chats if `ids` is None."""
+        """Let the user choose a file, and export these chats to it (all chats if `ids` is None)."""
         words = _NOT_IN_NAMES.sub(" ", name).strip(" .") or self.tr("Chats")
         place = QStandardPaths.StandardLocation.DocumentsLocation
         offered = Path(QStandardPaths.writableLocation(place)) / f"{words[:80]}{form.suffix}"
@@ -273,7 +276,7 @@ class ImportExportPanel(QWidget):
             self.read(Path(chosen))
 
     def read(self, source: Path) -> None:
-        """Import the chats of `source`. The whole file is validated before the first chat is added."""
+        """Import the chats in `source`. The whole file is validated before any chat is added."""
         words = self.tr("Reading {name}…").format(name=source.name)
         self._begin(CancelableJob(partial(_read, source)), words, 0, self._read)
 
@@ -283,7 +286,7 @@ class ImportExportPanel(QWidget):
         self._begin(CancelableJob(partial(rescue, aside, self._history.codec)), words, 0, self._rescued)
 
     def cancel(self) -> None:
-        """Cancel the job. Chats that an import has already added are deleted again."""
+        """Cancel the job. Chats already added by an import are deleted again."""
         if self._work is not None:
             self._work.cancel()
         self._timer.stop()
@@ -342,11 +345,11 @@ class ImportExportPanel(QWidget):
         self._timer.start(0)
 
     def _rescued(self, chats: list[Chat]) -> None:
-        """Add the rescued chats, except open ones, which the history has already written to its new file."""
+        """Add the rescued chats, except those in memory, which the history has already written to its new file."""
         self._read([chat for chat in chats if self._history.heading(chat.id) is None])
 
     def _add_some(self) -> None:
-        """Add chats for one time slice, so that the window stays responsive."""
+        """Add chats for one time slice, which keeps the window responsive."""
         until = time.monotonic() + SLICE_S
         while self._waiting and time.monotonic() < until:
             self._added.append(self._history.adopt(self._waiting.pop()).id)
@@ -371,7 +374,7 @@ class ImportExportPanel(QWidget):
 
 
 def _read(source: Path, report: ReportProgress) -> list[Chat]:
-    """Read and validate the chats of an exported file. Raises BadInput if the file is invalid."""
+    """Read and validate the chats in an exported file. Raises BadInput if the file is invalid."""
     try:
         with source.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -381,7 +384,7 @@ def _read(source: Path, report: ReportProgress) -> list[Chat]:
 
 
 def rescue(aside: Path, codec: Codec, report: Callable[[int], None]) -> list[Chat]:
-    """Return the intact chats of a damaged history file. Runs in any thread and leaves the file unchanged.
+    """Return the intact chats in a damaged history file, which is not modified. Can run in any thread.
 
     Calls `report` with the number of chats found so far. Raises Damaged if there are none.
     """
@@ -398,7 +401,7 @@ def rescue(aside: Path, codec: Codec, report: Callable[[int], None]) -> list[Cha
 
 
 def _ids(db: sqlite3.Connection) -> list[ChatId]:
-    """Return the IDs of the chats up to the first damaged page, without deleted chats."""
+    """Return the IDs of all chats stored before the first damaged page, except deleted chats."""
     ids: list[ChatId] = []
     with contextlib.suppress(sqlite3.DatabaseError):
         for (ident,) in db.execute("SELECT id FROM chats NOT INDEXED WHERE deleted_at IS NULL"):
@@ -407,7 +410,7 @@ def _ids(db: sqlite3.Connection) -> list[ChatId]:
 
 
 def _whole(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
-    """Return a chat if it is complete and valid."""
+    """Return a chat, or None if it is incomplete or invalid."""
     try:
         chat = history_rows.read(db, ident, codec)
         whole = validated(chat) if chat is not None else None

@@ -1,4 +1,4 @@
-"""Turns the encryption of chats on and off, and fetches the key from the node, which stores it."""
+"""Switching the encryption of chats on and off, and unlocking them with a key stored by the node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY_ROUTE = "/history/key"
 
 
 class ChatLock(QObject):
-    """Opens the history and, if it is encrypted, unlocks it with the key from the node.
+    """The lock on the history. It opens the file and, if the file is encrypted, unlocks it with the key from the node.
 
     A key is created only when the user turns encryption on, and it never replaces an existing key.
     """
@@ -71,8 +71,7 @@ class ChatLock(QObject):
 
     @property
     def _has_locked_words(self) -> bool:
-        """Return whether preferences are still encrypted. That happens if the command line has decrypted the chats
-        alone."""
+        """Return whether preferences are still encrypted because the command line has decrypted only the chats."""
         return not self.is_on and self._preferences.has_locked
 
     @property
@@ -85,7 +84,7 @@ class ChatLock(QObject):
         return self._is_changing or (self._history is not None and self._history.converter.busy)
 
     def request_key(self) -> None:
-        """Request the key if the chats are encrypted, because it also decrypts some preferences."""
+        """Request the key if the chats are encrypted, because some preferences are encrypted with it as well."""
         if self.is_on:
             _ = self.history
 
@@ -97,7 +96,7 @@ class ChatLock(QObject):
             self._fetch_key()
 
     def set_encryption(self, on: bool) -> None:
-        """Turn encryption on or off. Emits `encryption_changed` when that is done or has failed."""
+        """Turn encryption on or off. `encryption_changed` is emitted when this has succeeded or failed."""
         if self.is_busy or on == self.is_on or self.is_locked or self.history.locked is not None:
             self.encryption_changed.emit(self.problem or self.history.locked)
             return
@@ -110,8 +109,7 @@ class ChatLock(QObject):
             self._begin(Conversion.OPEN, None)
 
     def start_new_history(self) -> Path | None:
-        """Set the locked file aside and begin a new history. Return the new path of the old file, or None if renaming
-        failed."""
+        """Rename the locked file and start a new history. Return the renamed file, or None if renaming failed."""
         aside = self.history.set_aside()
         if aside is None:
             self.problem = self.history.trouble
@@ -122,7 +120,7 @@ class ChatLock(QObject):
         return aside
 
     def readable_leftovers(self) -> list[str]:
-        """Return the names of older files in the history's folder that still contain readable text."""
+        """Return the names of older history files in the same folder that are not encrypted."""
         beside = sorted(self._path.parent.glob(f"{self._path.stem}-*{self._path.suffix}"))
         return [file.name for file in beside if file != self.history.file and not is_sealed(file)]
 

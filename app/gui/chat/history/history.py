@@ -1,4 +1,4 @@
-"""The history of chats. Changes are written to a single file immediately and survive a crash."""
+"""The history of chats. Changes are written to a single file and survive a crash."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ NewChatDefaults = Callable[[], tuple[str, Sampling]]
 
 
 class History(QObject):
-    """The store of all chats. A chat is an immutable value: read it, make a changed copy, and pass the copy to `save`.
+    """The store of all chats. A chat is immutable: to change it, pass a modified copy to `save`.
 
-    While an answer is in progress, use `save_soon`, and use `save` when it ends. The title, the folder and the
-    pinned and archived flags have methods of their own; `save` and `save_soon` do not change them.
+    Use `save_soon` while an answer is in progress and `save` when it ends. The title, the folder and the pinned and
+    archived flags are changed only by their own methods; `save` and `save_soon` ignore them.
     """
 
     changed = Signal(str)  # the ID of a new or changed chat; "" if several chats or the folders changed
@@ -44,9 +44,9 @@ class History(QObject):
     unlocked = Signal()  # the chats have become readable, or the file was replaced
 
     def __init__(self, path: Path, parent: QObject | None = None, *, sealed: bool = False) -> None:
-        """Open or create the file. Never raises because of an unusable file; `trouble` then has the error.
+        """Open or create the file. An unusable file raises no exception, but sets `trouble`.
 
-        The argument `sealed` decides whether a new file is encrypted. An existing file records that itself.
+        sealed: whether to encrypt a new file. An existing file records whether it is encrypted.
         """
         super().__init__(parent)
         self._waiting: dict[ChatId, Chat] = {}  # unwritten changes
@@ -71,22 +71,22 @@ class History(QObject):
 
     @property
     def trouble(self) -> AppError | None:
-        """The current error, or the error from opening the file."""
+        """The current error, including any error from opening the file."""
         return self._store.trouble
 
     @property
     def file(self) -> Path | None:
-        """The path of the history file, or None while the chats exist only in memory."""
+        """The path of the history file, or None if the chats are only in memory."""
         return self._store.file
 
     @property
     def locked(self) -> AppError | None:
-        """The reason why the encrypted chats are locked, or None. A locked history appears empty and is not written."""
+        """The reason why the encrypted chats are locked, or None. A locked history appears empty and is read-only."""
         return self._store.locked
 
     @property
     def codec(self) -> Codec:
-        """The codec for texts in the file, used by readers in other threads."""
+        """The codec for texts in the file, for code that reads the file in other threads."""
         return self._store.codec
 
     def new_message_id(self) -> MessageId:
@@ -98,16 +98,16 @@ class History(QObject):
     # Reading
 
     def headings(self, *, archived: bool = False) -> list[Heading]:
-        """Return the entries of the current or the archived chats, pinned ones first, then by latest activity."""
+        """Return the entries of the current or archived chats: pinned ones first, then the most recently active."""
         return self._headings("archived = ?", archived)
 
     def heading(self, chat: ChatId) -> Heading | None:
-        """Return the list entry of a chat, or None if the chat is unwritten or deleted."""
+        """Return the list entry of a chat, or None if the chat has not been written or was deleted."""
         headings = self._headings("id = ?", chat)
         return headings[0] if headings else None
 
     def chat(self, chat: ChatId) -> Chat | None:
-        """Return the latest state of a chat, including unwritten changes, or None if there is no such chat."""
+        """Return the latest state of a chat, including unsaved changes, or None if there is no such chat."""
         return self._waiting.get(chat) or self._begun.get(chat) or self._stored(chat)
 
     def folders(self) -> list[str]:
@@ -116,11 +116,11 @@ class History(QObject):
         return self._store.read(lambda db: history_rows.folder_names(db, codec), list[str]())
 
     def search(self, words: str, limit: int = 200) -> list[Hit]:
-        """Return the chats, archived ones included, in which every word occurs in the title or in a single text."""
+        """Return the chats, including archived ones, whose title or a single text contains all words."""
         return [hit for hit in self.search_steps(words, limit) if hit is not None]
 
     def search_steps(self, words: str, limit: int = 200) -> Iterator[Hit | None]:
-        """Run a search in small steps, yielding each result, or None after a step without one."""
+        """Search in small steps. Each step yields a result, or None if it found nothing."""
         self._write_waiting()
         codec, indexed = self.codec, self._store.indexed
         if codec.seals:
@@ -133,7 +133,7 @@ class History(QObject):
     # Whole chats
 
     def begin(self, folder: str = "", model: str | None = None) -> Chat:
-        """Begin a new chat. It is not written until it has content, so an unused chat leaves no trace."""
+        """Start a new chat. It is not saved until it has content, so an unused chat leaves no trace."""
         system, sampling = self.beginning()
         made = Chat(_new_chat_id(), folder=folder, model=model, system=system, sampling=sampling, changed_at=self.now())
         self._begun[made.id] = made
@@ -142,13 +142,13 @@ class History(QObject):
         return made
 
     def save(self, chat: Chat) -> None:
-        """Write the changes of a chat. If that fails, they stay in memory and are retried."""
+        """Write a chat's changes to the file. If that fails, they stay in memory and are retried."""
         self._under_way.discard(chat.id)
         self._note(chat)
         self._write_waiting()
 
     def save_soon(self, chat: Chat) -> None:
-        """Write the changes of a chat within a second. For answers in progress and drafts, which change often."""
+        """Write a chat's changes within a second. Use this for answers in progress and drafts, which change often."""
         self._under_way.add(chat.id)
         self._note(chat)
         if not self._timer.isActive():
@@ -159,7 +159,7 @@ class History(QObject):
         self._write_waiting()
 
     def close(self) -> None:
-        """Write pending changes, remove deleted chats for good, and close the file."""
+        """Write pending changes, permanently remove deleted chats, and close the file."""
         if self.closed:
             return
         self.closed = True
@@ -172,12 +172,12 @@ class History(QObject):
         self._store.close()
 
     def duplicate(self, chat: ChatId, title: str) -> Chat | None:
-        """Copy a chat under another title. Return the copy, or None if the original no longer exists."""
+        """Copy a chat under a new title. Return the copy, or None if the original no longer exists."""
         old = self.chat(chat)
         return self.adopt(clone(old, chat, title)) if old else None
 
     def adopt(self, chat: Chat) -> Chat:
-        """Store a chat from elsewhere, such as a fork or an import, under a new ID."""
+        """Store a forked or imported chat under a new ID."""
         made = replace(
             chat,
             id=_new_chat_id(),
@@ -191,7 +191,7 @@ class History(QObject):
     # Changes made in the list
 
     def rename(self, chat: ChatId, title: str) -> None:
-        """Rename a chat. An empty title names it after its first question again."""
+        """Rename a chat. If the title is empty, the chat is named after its first question again."""
         title = normalized_name(title)
         now = self.chat(chat)
         if now is not None:
@@ -203,16 +203,16 @@ class History(QObject):
         self._flag(chats, "pinned", pinned)
 
     def archive(self, chats: Sequence[ChatId], archived: bool) -> None:
-        """Archive chats, which searches still find, or unarchive them."""
+        """Archive or unarchive chats. Archived chats are still found by searches."""
         self._flag(chats, "archived", archived)
 
     def move(self, chats: Sequence[ChatId], folder: str) -> None:
-        """Move chats into a folder, which is created if needed. An empty name moves them out of all folders."""
+        """Move chats into a folder, which is created if necessary. An empty name moves them out of all folders."""
         folder, codec = normalized_name(folder), self.codec
         self._headline(chats, lambda db: history_rows.move_to_folder(db, chats, folder, codec), folder=folder)
 
     def delete(self, chats: Sequence[ChatId]) -> None:
-        """Hide chats immediately. `purge`, or the next start of the app, removes them for good."""
+        """Hide chats immediately. They are permanently removed by `purge` or on the next start of the app."""
         self._write_waiting()
         for chat in chats:
             self._begun.pop(chat, None)
@@ -222,14 +222,14 @@ class History(QObject):
                 self.removed.emit(chat)
 
     def restore(self, chats: Sequence[ChatId]) -> None:
-        """Undo `delete`, which is possible until `purge`."""
+        """Undo `delete`. This is possible until `purge` is called."""
         there = [chat for chat in chats if chat not in self._gone]
         if self._mark(there, None):
             self._deleted.difference_update(there)
         self.changed.emit("")
 
     def purge(self) -> None:
-        """Remove deleted chats from the file for good, in small steps."""
+        """Permanently remove deleted chats from the file in small steps."""
         gone = self._store.read(
             lambda db: db.execute("SELECT id FROM chats WHERE deleted_at IS NOT NULL").fetchall(), list[Any]()
         )
@@ -250,7 +250,7 @@ class History(QObject):
             self.changed.emit("")
 
     def rename_folder(self, name: str, new: str) -> None:
-        """Rename a folder. If a folder with the new name exists, the two are merged."""
+        """Rename a folder. If a folder with the new name exists, they are merged."""
         new = normalized_name(new)
         if not new or new == name:
             return
@@ -260,7 +260,7 @@ class History(QObject):
         self.delete_folder(name)
 
     def delete_folder(self, name: str) -> list[ChatId]:
-        """Delete a folder but not its chats, and return their IDs, so that the caller can undo it."""
+        """Delete a folder but not its chats. Return their IDs, so that the caller can undo this."""
         inside, codec = self.inside(name), self.codec
         self.move(inside, "")
         self._store.write(lambda db: history_rows.remove_folder(db, name, codec))
@@ -274,7 +274,7 @@ class History(QObject):
     # Encryption
 
     def unlock(self, key: bytes) -> bool:
-        """Try to unlock encrypted chats. Return whether the key fits; if it does not, `locked` has the reason."""
+        """Try to unlock encrypted chats. Return whether the key is correct; if not, `locked` is the reason."""
         if self.locked is None or not self._store.unlock(cipher := Cipher(key)):
             return self.locked is None
         self._write_again()
@@ -285,16 +285,14 @@ class History(QObject):
         return True
 
     def convert(self, conversion: Conversion, key: bytes | None = None) -> bool:
-        """Start encrypting all texts with `key`, or decrypting them. `converter` reports progress. Return whether it
-        started."""
+        """Start encrypting or decrypting all texts, and return whether it started. `converter` reports progress."""
         self._write_waiting()
         self._purge.finish()
         cipher = Cipher(key) if key is not None else self.codec
         return isinstance(cipher, Cipher) and self.converter.begin(conversion, cipher)
 
     def set_aside(self) -> Path | None:
-        """Set the locked file aside and begin a new history. Return the new path of the old file, or None if renaming
-        failed."""
+        """Rename the locked file and start a new history. Return the renamed file, or None if renaming failed."""
         aside = self._store.set_aside()
         if aside is not None:
             self._write_again()
@@ -308,7 +306,7 @@ class History(QObject):
         return self._store.read(lambda db: history_rows.headings(db, codec, where, values), list[Heading]())
 
     def _stored(self, ident: ChatId) -> Chat | None:
-        """Return a chat as stored in the file, cached if it was read recently."""
+        """Return a chat as it is in the file. Recently read chats are cached."""
         if ident not in self._written:
             codec = self.codec
             chat = self._store.read(lambda db: history_rows.read(db, ident, codec), None)
@@ -321,7 +319,7 @@ class History(QObject):
         return self._written[ident]
 
     def _note(self, chat: Chat) -> None:
-        """Queue a chat for writing, with its current title, folder and flags instead of those in `chat`."""
+        """Queue a chat for writing. Its title, folder and flags are replaced by the current ones."""
         known = self.chat(chat.id)
         now = history_rows.with_headline(chat, known) if known else chat
         if chat.id in self._begun and not (now.messages or now.draft or now.draft_files):
@@ -357,7 +355,7 @@ class History(QObject):
         self._headline(chats, lambda db: db.executemany(order, rows), **{column: on})
 
     def _headline(self, chats: Sequence[ChatId], act: Callable[[sqlite3.Connection], object], **fields: Any) -> None:
-        """Write a change made in the list and apply it to the copies of the chats in memory."""
+        """Write a change made in the list, and apply it to the chats in memory."""
         if not self._store.write(act):
             return
         for chat in chats:
@@ -372,12 +370,12 @@ class History(QObject):
         return self._store.write(lambda db: db.executemany(order, rows))
 
     def _converted(self) -> None:
-        """Write the changes that were held back while the file was being converted."""
+        """Write the changes that were postponed while the file was being converted."""
         self._write_waiting()
         self.changed.emit("")
 
     def _write_again(self) -> None:
-        """Write the chats that are in memory to the file that was just opened."""
+        """Write the chats in memory to the newly opened file."""
         known = {**self._written, **self._waiting}
         self._waiting = {ident: chat for ident, chat in known.items() if ident not in self._deleted}
         self._written.clear()

@@ -1,4 +1,4 @@
-"""Codecs for the texts in the history file: plain text, or AES-256-GCM."""
+"""Codecs for the texts in the history file: plain text and AES-256-GCM."""
 
 from __future__ import annotations
 
@@ -15,18 +15,16 @@ StoredText = str | bytes
 
 
 class Codec(Protocol):
-    """Converts between a text and its value in a database column.
+    """A codec that converts between a text and its value in a database column.
 
-    The `place` identifies the row and column. An encrypted text is bound to it and cannot be decrypted with any
-    other.
+    `place` identifies the row and column. An encrypted text can be decrypted only with the same place.
     """
 
     @property
     def seals(self) -> bool: ...
     def seal(self, text: str, *place: str) -> StoredText: ...
     def open(self, kept: StoredText, *place: str) -> str:
-        """Return the text. If it was altered or moved, raises sqlite3.DatabaseError, as SQLite does for a damaged
-        file."""
+        """Return the text. Raises sqlite3.DatabaseError, as for a damaged file, if it was altered or moved."""
 
 
 class PlainCodec:
@@ -44,12 +42,12 @@ class PlainCodec:
 
 
 class Cipher:
-    """A codec that encrypts texts with one key. Unencrypted texts are read unchanged."""
+    """A codec that encrypts texts with a key. It returns unencrypted texts unchanged."""
 
     seals = True
 
     def __init__(self, key: bytes) -> None:
-        """Raises ValueError if the key does not have 32 bytes."""
+        """Create a cipher. Raises ValueError if the key is not 32 bytes long."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         if len(key) != KEY_BYTES:
@@ -90,7 +88,7 @@ def storable(text: str) -> str:
 
 
 def damage_error() -> sqlite3.DatabaseError:
-    """Return the error that SQLite raises for a damaged page, so that callers handle both cases alike."""
+    """Return the error that SQLite raises for a damaged page, so that callers can handle both cases alike."""
     error = sqlite3.DatabaseError("a sealed text does not open")
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error

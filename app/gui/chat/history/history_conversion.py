@@ -1,4 +1,4 @@
-"""Encrypts or decrypts all texts in the history file in a single transaction. Independent of Qt."""
+"""Encryption or decryption of all texts in the history file in a single transaction. Does not depend on Qt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Conversion(StrEnum):
 
 @contextlib.contextmanager
 def conversion_connection(file: Path, stop: threading.Event) -> Iterator[sqlite3.Connection]:
-    """Open a connection that keeps temporary data in memory and whose statements fail once `stop` is set."""
+    """Open a connection that stores temporary data in memory. Its statements fail once `stop` is set."""
     with contextlib.closing(history_file.connect(file)) as db:
         db.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         db.execute("PRAGMA temp_store = MEMORY")
@@ -38,9 +38,9 @@ def conversion_connection(file: Path, stop: threading.Event) -> Iterator[sqlite3
 
 
 def convert(conversion: Conversion, db: sqlite3.Connection, file: Path, cipher: Cipher, report: ReportProgress) -> None:
-    """Encrypt, decrypt or sweep the file. May run in any thread.
+    """Encrypt, decrypt or sweep the file. Can run in any thread.
 
-    Raises sqlite3.Error, or AppError if the file is encrypted but could not be swept.
+    Raises sqlite3.Error, or AppError if the file was encrypted but could not be swept.
     """
     if conversion is Conversion.OPEN:
         with transaction(db):
@@ -66,7 +66,7 @@ def _drop_index(db: sqlite3.Connection) -> None:
 
 
 def _sweep(db: sqlite3.Connection) -> None:
-    """Overwrite all pages that may contain earlier plain text, in the database and in SQLite's files beside it."""
+    """Overwrite all pages that may still contain plain text, in the database and in SQLite's accompanying files."""
     db.execute("PRAGMA temp_store = FILE")  # on disk, because the copy may be large and its texts are encrypted by now
     db.execute("VACUUM")
     (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -77,7 +77,7 @@ def _sweep(db: sqlite3.Connection) -> None:
 
 
 def _recode(db: sqlite3.Connection, old: Codec, new: Codec, report: ReportProgress) -> None:
-    """Convert all texts that may be encrypted from one codec to the other."""
+    """Convert all columns that may be encrypted from one codec to the other."""
     (n_chats,) = db.execute("SELECT count(*) FROM chats").fetchone()
     (n_messages,) = db.execute("SELECT count(*) FROM messages").fetchone()
     done, of = 0, n_chats + n_messages

@@ -1,4 +1,4 @@
-"""Opens, creates and migrates the history file, and sets it aside if it is damaged."""
+"""Opening, creating and migrating the history file, and renaming it if it is damaged."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ MARK = ("Poolhouse", "mark")  # the text of the mark and its place
 class OpenedHistory:
     """An open history file.
 
-    The field `trouble` is an error the user should see. If `locked` is set, the encrypted texts cannot be read, and
-    `db` is an empty in-memory database instead. `indexed` tells whether there is a full-text index.
+    trouble: an error that the user should see. locked: the reason why the encrypted texts cannot be read; `db` is
+    then an empty in-memory database. indexed: whether there is a full-text index.
     """
 
     db: sqlite3.Connection
@@ -94,13 +94,13 @@ class OpenedHistory:
 
 
 class _Newer(Exception):
-    """The file was written by a newer version of the app."""
+    """An error raised if the file was written by a newer version of the app."""
 
 
 def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> OpenedHistory:
-    """Open the history at `path`. A damaged file is set aside, and a file from a newer version is left untouched.
+    """Open the history at `path`. A damaged file is renamed, and a file from a newer version is not modified.
 
-    An encrypted file is locked without the right `cipher`. `seal_new` decides whether a new file is encrypted.
+    Without the right `cipher`, an encrypted file is locked. `seal_new` tells whether to encrypt a new file.
     """
     try:
         return _open(path, cipher, seal_new)
@@ -118,7 +118,7 @@ def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = F
 
 
 def replace_damaged_file(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> OpenedHistory:
-    """Set a damaged file aside and open a new one in its place."""
+    """Rename a damaged file and open a new one in its place."""
     try:
         aside = move_aside(path, "damaged")
     except OSError as error:
@@ -127,17 +127,17 @@ def replace_damaged_file(path: Path, cipher: Cipher | None = None, *, seal_new: 
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether an error means that the file is damaged, rather than a problem with the disk or permissions."""
+    """Return whether an error means that the file is damaged. Other causes are the disk or permissions."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_index_damage(error: sqlite3.Error) -> bool:
-    """Return whether only the full-text index is damaged. It can be rebuilt."""
+    """Return whether only the full-text index is damaged, which can be rebuilt."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT_VTAB
 
 
 def rebuild_index(db: sqlite3.Connection) -> bool:
-    """Rebuild the full-text index from the messages and return whether that succeeded."""
+    """Rebuild the full-text index from the messages. Return whether that succeeded."""
     try:
         db.execute("INSERT INTO words (words) VALUES ('rebuild')")
     except sqlite3.DatabaseError:
@@ -146,14 +146,14 @@ def rebuild_index(db: sqlite3.Connection) -> bool:
 
 
 def database_error(error: sqlite3.Error, path: Path | None) -> AppError:
-    """Translate a database error into one for the user."""
+    """Convert a database error to one that can be shown to the user."""
     if _code(error) == sqlite3.SQLITE_FULL:
         return DoesNotFit("history_full", path=str(path))
     return AppError("history_unwritten", path=str(path), why=str(error))
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary error code, or 0 if Python's own module raised the error."""
+    """Return SQLite's primary error code, or 0 if the error was raised by Python's module."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
@@ -171,7 +171,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def is_sealed(path: Path) -> bool:
-    """Return whether the header marks a file as encrypted, or False if it cannot be read. Opens no database."""
+    """Return whether the file header says that the file is encrypted. Returns False if it cannot be read."""
     try:
         with path.open("rb") as file:
             head = file.read(VERSION_OFFSET + 4)
@@ -181,7 +181,7 @@ def is_sealed(path: Path) -> bool:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a read-write connection. Jobs in other threads open one of their own."""
+    """Open a read-write connection. Each thread must open its own."""
     db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, factory=_Connection)
     db.text_factory = _text
     db.executescript("PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;")
@@ -196,7 +196,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that reports undecodable bytes as damage, including those in SQLite's own error messages."""
+    """A connection that reports undecodable bytes as damage, even those in SQLite's error messages."""
 
     def execute(self, *arguments: Any) -> sqlite3.Cursor:
         try:
@@ -254,7 +254,7 @@ def _is_sealed(db: sqlite3.Connection, seal_new: bool) -> bool:
 
 
 def why_locked(db: sqlite3.Connection, path: Path, cipher: Cipher | None) -> AppError | None:
-    """Return the reason why the file is locked, or None if it is new or the cipher fits."""
+    """Return the reason why the file is locked, or None if it is new or the cipher is correct."""
     if cipher is None:
         return Refused("history_locked")
     if _version(db) == SEALED:
@@ -271,7 +271,7 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _create_tables(db: sqlite3.Connection, cipher: Cipher | None = None) -> None:
-    """Create the tables of the current version in a new file."""
+    """Create the tables of the current schema version in a new file."""
     if _version(db) >= VERSION:
         return
     db.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION};")
@@ -294,7 +294,7 @@ def mark_plain(db: sqlite3.Connection) -> None:
 
 
 def is_swept(db: sqlite3.Connection) -> bool:
-    """Return whether an encrypted file no longer contains any plain text from before its encryption."""
+    """Return whether all plain text from before the encryption has been erased from the file."""
     return bool((db.execute("SELECT swept FROM seal").fetchone() or (0,))[0])
 
 
@@ -319,7 +319,7 @@ def can_index(db: sqlite3.Connection) -> bool:
 
 
 def _probe(db: sqlite3.Connection) -> None:
-    """Read all columns that the list of chats needs, so that damage is noticed now, and delete empty chats."""
+    """Read all columns that the list of chats needs, to detect damage early. Also delete empty chats."""
     db.execute("SELECT id, shown, folder, draft, leaf, deleted_at FROM chats").fetchall()
     db.execute("SELECT count(*) FROM messages").fetchone()
     db.execute(f"DELETE FROM chats WHERE {IS_EMPTY}")  # noqa: S608  ours
@@ -340,7 +340,7 @@ def _in_memory(trouble: AppError | None) -> OpenedHistory:
 
 
 def move_aside(path: Path, why: str) -> Path:
-    """Rename the file and SQLite's files beside it to an unused name. Raises OSError."""
+    """Rename the file and SQLite's accompanying files to an unused name. Raises OSError."""
     number = 1
     while (aside := path.with_name(f"{path.stem}-{why}-{number}{path.suffix}")).exists():
         number += 1

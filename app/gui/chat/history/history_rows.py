@@ -1,4 +1,4 @@
-"""Converts chats and messages to rows of the history file and back."""
+"""Conversion of chats and messages to and from rows of the history file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def folder_names(db: sqlite3.Connection, codec: Codec) -> list[str]:
 
 
 def ensure_folder(db: sqlite3.Connection, name: str, codec: Codec) -> StoredText:
-    """Return the stored form of a folder name, creating the folder if needed."""
+    """Create the folder if necessary, and return its name as stored."""
     name = storable(name)
     known = _all(db, codec).get(name)
     if known is not None:
@@ -39,7 +39,7 @@ def move_to_folder(db: sqlite3.Connection, chats: Sequence[ChatId], name: str, c
 
 
 def remove_folder(db: sqlite3.Connection, name: str, codec: Codec) -> None:
-    """Delete a folder. Its chats remain, without a folder."""
+    """Delete a folder and move its chats out of it."""
     known = _all(db, codec).get(storable(name))
     if known is not None:
         db.execute("DELETE FROM folders WHERE name = ?", (known,))
@@ -51,7 +51,7 @@ def _all(db: sqlite3.Connection, codec: Codec) -> dict[str, StoredText]:
 
 
 def normalized_name(typed: str) -> str:
-    """Normalize a title or folder name as typed: a single line of limited length."""
+    """Return a title or folder name as a single line of limited length."""
     return storable(" ".join(typed.split())[:NAME_CHARACTERS])
 
 
@@ -63,12 +63,12 @@ WITH_FILES = "\x1e"  # marks a draft with files, stored as JSON; one without fil
 
 
 def chat_place(column: str, chat: str) -> tuple[str, ...]:
-    """Return the place to which an encrypted text in this column of a chat is bound."""
+    """Return the place of an encrypted text in a column of a chat, for use with a codec."""
     return "chat", chat, column
 
 
 def message_place(column: str, chat: str, message: str) -> tuple[str, ...]:
-    """Return the place to which an encrypted text in this column of a message is bound."""
+    """Return the place of an encrypted text in a column of a message, for use with a codec."""
     return "message", chat, message, column
 
 
@@ -130,9 +130,9 @@ def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[Messag
 
 
 def write(db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec, *, whole: bool) -> None:
-    """Write the difference between a chat and its state `before`.
+    """Write the changes of a chat since its state `before`.
 
-    `whole` means that no answer is in progress, so the chat's messages can be indexed.
+    whole: whether the chat has no answer in progress, so that its messages can be indexed.
     """
     if before is None:
         _insert(db, chat, codec)
@@ -152,7 +152,7 @@ def write(db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec,
 
 
 def rename(db: sqlite3.Connection, chat: Chat, title: str, codec: Codec) -> None:
-    """Rename a chat. An empty title names it after its first question."""
+    """Rename a chat. If the title is empty, the chat is named after its first question."""
     shown = title_of(replace(chat, title=title))
     db.execute(
         "UPDATE chats SET title = ?, shown = ? WHERE id = ?",
@@ -161,7 +161,7 @@ def rename(db: sqlite3.Connection, chat: Chat, title: str, codec: Codec) -> None
 
 
 def with_headline(chat: Chat, kept: Chat) -> Chat:
-    """Return `chat` with the title, folder and flags of `kept`, which only the list may change."""
+    """Return `chat` with the title, folder and flags of `kept`, because only the list may change those."""
     return replace(chat, title=kept.title, folder=kept.folder, pinned=kept.pinned, archived=kept.archived)
 
 
@@ -224,7 +224,7 @@ def _settings(chat: Chat) -> tuple[Any, ...]:
 
 
 def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
-    """Return the encoded settings of a chat, including the title shown in the list."""
+    """Return the encoded settings of a chat, including its title in the list."""
     model = None if chat.model is None else _sealed(codec, "model", chat.model, chat.id)
     return (
         model,
@@ -276,7 +276,7 @@ def _encode_json(facts: Mapping[str, Any]) -> str:
 
 
 def decode_json(text: str) -> dict[str, Any]:
-    """Decode the JSON in a column. Raises the error of a damaged file."""
+    """Decode the JSON in a column. Raises the error for a damaged file if it is invalid."""
     try:
         return decode(text, dict[str, Any])
     except ValueError:
@@ -284,7 +284,7 @@ def decode_json(text: str) -> dict[str, Any]:
 
 
 def headings(db: sqlite3.Connection, codec: Codec, where: str = "1", values: Iterable[object] = ()) -> list[Heading]:
-    """Return the list entries, pinned ones first, then by latest activity. `where` must be trusted SQL."""
+    """Return the list entries: pinned ones first, then the most recently active. `where` must be trusted SQL."""
     rows = db.execute(
         f"SELECT {HEADING} FROM chats WHERE deleted_at IS NULL AND {where}"  # noqa: S608
         " ORDER BY pinned DESC, changed_at DESC, id",

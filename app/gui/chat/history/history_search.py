@@ -1,7 +1,7 @@
-"""Searches titles, messages, attached files and system messages.
+"""The search of titles, messages, attached files and system messages.
 
-Messages are searched through the full-text index if it can answer the query, otherwise by comparing their texts.
-Encrypted texts have no index, so they are decrypted and compared a few at a time.
+Messages are searched with the full-text index if it supports the query, otherwise by comparing texts. Encrypted
+texts have no index, so they are decrypted and compared in small batches.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A search result. `excerpt` is the text around the words, and empty if only the title matches."""
+    """A search result. `excerpt` is the text around the match, or empty if only the title matches."""
 
     heading: Heading
     message: MessageId | None
@@ -41,7 +41,7 @@ class Hit:
 
 
 def search(db: sqlite3.Connection, typed: str, limit: int, codec: Codec, *, indexed: bool) -> list[Hit]:
-    """Return the chats in which every word occurs in a single text, pinned ones first, then by latest activity."""
+    """Return the chats with a text that contains all words: pinned ones first, then the most recently active."""
     words = typed.split()[:MAX_WORDS]
     if not words:
         return []
@@ -93,7 +93,7 @@ def _by_letters(db: sqlite3.Connection, words: list[str], limit: int, codec: Cod
 def _hits(
     db: sqlite3.Connection, query: str, values: tuple[Any, ...], words: list[str], limit: int, codec: Codec
 ) -> list[Hit]:
-    """Return the latest chats among the messages found by `query`, each with an excerpt of its latest match."""
+    """Return the chats of the latest messages found by `query`, each with an excerpt of its latest match."""
     rows = db.execute(
         f"SELECT {HEADING}, number FROM chats"  # noqa: S608
         f" JOIN (SELECT chat, max(number) AS number FROM ({query}) GROUP BY chat) ON chat = id"
@@ -111,7 +111,7 @@ def _hit(db: sqlite3.Connection, row: tuple[Any, ...], words: list[str], codec: 
 
 
 def _texts(text: str, details: str) -> Iterator[str]:
-    """Yield the text of a message and the name and text of each attached file."""
+    """Yield the text of a message, followed by the name and text of each attached file."""
     yield text
     attached = decode_json(details).get(ATTACHMENTS)
     for file in attached if isinstance(attached, list) else ():
@@ -120,12 +120,12 @@ def _texts(text: str, details: str) -> Iterator[str]:
 
 
 def _with_words(texts: Iterable[str], words: list[str]) -> str | None:
-    """Return the first text that contains all of the folded words."""
+    """Return the first text that contains all words, which must be folded."""
     return next((text for text in texts if _has(text, words)), None)
 
 
 def search_sealed(read: Read, typed: str, limit: int, codec: Codec) -> Iterator[Hit | None]:
-    """Search encrypted texts in list order. Yields None after each batch of texts, so that the caller can pause."""
+    """Search encrypted texts in list order. Yields None after each batch of texts, to let the caller pause."""
     words = [folded(word) for word in typed.split()[:MAX_WORDS]]
     if not words:
         return
@@ -145,7 +145,7 @@ def search_sealed(read: Read, typed: str, limit: int, codec: Codec) -> Iterator[
 def _search_heading(
     chat: Heading, words: list[str], typed: list[str], codec: Codec, db: sqlite3.Connection
 ) -> Hit | None:
-    """Return a result if the title or the system message contains the words."""
+    """Return a result if the title or the system message contains all words."""
     if _has(chat.title, words):
         return Hit(chat, None, "")
     (kept,) = db.execute("SELECT system FROM chats WHERE id = ?", (chat.id,)).fetchone() or ("",)
@@ -154,8 +154,7 @@ def _search_heading(
 
 
 def _messages(read: Read, chat: Heading, words: list[str], typed: list[str], codec: Codec) -> Iterator[Hit | None]:
-    """Search the messages of a chat, newest first. Yields None after each batch without a match, and stops at the
-    first match."""
+    """Search the messages of a chat, newest first, until one matches. Yields None after each batch without a match."""
     order = "SELECT number, id, text, details FROM messages WHERE chat = ? AND number < ? ORDER BY number DESC LIMIT ?"
     below = 1 << 62
     while rows := read(partial(_rows, order, (chat.id, below, BATCH), codec, chat.id), []):
@@ -187,13 +186,13 @@ def _has(text: str, words: list[str]) -> bool:
 
 
 def folded(text: str) -> str:
-    """Return text in lower case and without accents, as the full-text index stores it."""
+    """Return text in lower case and without accents, like the text in the full-text index."""
     low = text.casefold()
     return low if low.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", low))
 
 
 def excerpt(text: str, words: list[str]) -> str:
-    """Return a line of text around the earliest occurrence of any of the words."""
+    """Return a line of text around the first occurrence of any word."""
     low = text[:SEARCHED_CHARACTERS].casefold()
     places = [place for word in words if (place := low.find(word.casefold())) >= 0]
     place = min(places, default=0)
@@ -205,7 +204,7 @@ def excerpt(text: str, words: list[str]) -> str:
 
 
 def _every(column: str, words: list[str]) -> str:
-    """Return the SQL condition that a column contains every word, to be given patterns from `_like_pattern`."""
+    """Return an SQL condition that requires all words in a column. Its parameters come from `_like_pattern`."""
     return "(" + " AND ".join(f"{column} LIKE ? ESCAPE '\\'" for _ in words) + ")"
 
 

@@ -1,5 +1,4 @@
-"""Access to the open history file, with error handling, the removal of deleted chats, and encryption of the whole
-file."""
+"""Access to the open history file, with error handling, purging of deleted chats, and encryption of the whole file."""
 
 from __future__ import annotations
 
@@ -29,14 +28,14 @@ T = TypeVar("T")
 
 
 class HistoryStore(QObject):
-    """Access to the history file. No method raises because of an unusable file; `trouble` then has the error."""
+    """Access to the history file. An unusable file raises no exceptions, but sets `trouble`."""
 
     troubled = Signal(object)  # an AppError
     recovered = Signal()  # writing has succeeded again
     replaced = Signal()  # the file was damaged and has been replaced by an empty one
 
     def __init__(self, path: Path, parent: QObject | None = None, *, seal_new: bool = False) -> None:
-        """`seal_new` decides whether a new file is encrypted."""
+        """Open or create the file. `seal_new` tells whether to encrypt a new file."""
         super().__init__(parent)
         self._path, self._seal_new = path, seal_new
         self._opened = history_file.open_history(path, seal_new=seal_new)
@@ -45,7 +44,7 @@ class HistoryStore(QObject):
 
     @property
     def file(self) -> Path | None:
-        """The path of the history file, or None while the chats exist only in memory."""
+        """The path of the history file, or None if the chats are only in memory."""
         return self._opened.path
 
     @property
@@ -66,15 +65,15 @@ class HistoryStore(QObject):
     # Encryption
 
     def unlock(self, cipher: Cipher) -> bool:
-        """Try to open the encrypted file. Return whether the key fits; if it does not, `locked` has the reason."""
+        """Try to open the encrypted file. Return whether the key is correct; if not, `locked` is the reason."""
         self._opened.db.close()
         self._open(cipher, seal_new=self._seal_new)
         return self.locked is None
 
     def suspend_writing(self, cipher: Cipher) -> Path | None:
-        """Suspend writing until `resume_writing`, while another thread converts all texts. Both forms stay readable.
+        """Suspend writing while another thread encrypts or decrypts all texts. Texts in both forms remain readable.
 
-        Returns the path of the file, or None if there is no file or it is locked.
+        Return the path of the file, or None if there is no file or it is locked. Call `resume_writing` afterwards.
         """
         if self.file is not None:
             self._suspended = True
@@ -90,8 +89,7 @@ class HistoryStore(QObject):
             self._seal_new = self.codec.seals
 
     def set_aside(self) -> Path | None:
-        """Set a locked file aside and begin a new, unencrypted one. Return the new path of the old file, or None on
-        failure."""
+        """Rename a locked file and start a new, unencrypted one. Return the renamed file, or None on failure."""
         path = self._opened.locked_path
         if path is None:
             return None
@@ -120,9 +118,9 @@ class HistoryStore(QObject):
             return otherwise
 
     def write(self, action: Callable[[sqlite3.Connection], object], *, later: bool = False) -> bool:
-        """Run `action` in a transaction and return whether it was committed.
+        """Run `action` in a transaction. Return whether it was committed.
 
-        `later` means that the caller retries a write that is refused while the file is locked or being converted.
+        later: whether the caller retries a write that is rejected while the file is locked or being converted.
         """
         if self.locked is not None or self._suspended:
             if not later:
@@ -143,7 +141,7 @@ class HistoryStore(QObject):
         return True
 
     def shrink(self) -> None:
-        """Truncate the write-ahead log, so that it contains no deleted text."""
+        """Truncate the write-ahead log, which may still contain deleted text."""
         self.read(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall(), list[object]())
 
     def close(self) -> None:
@@ -152,7 +150,7 @@ class HistoryStore(QObject):
         self._opened.db.close()
 
     def _handle_error(self, error: sqlite3.DatabaseError) -> None:
-        """Handle a database error: rebuild a damaged index, replace a damaged file, and report any other error once."""
+        """Rebuild a damaged index or replace a damaged file. Report any other database error once."""
         if self._closed or self._suspended:  # the converting thread reports errors itself
             return
         if not history_file.is_damage(error):
@@ -164,7 +162,7 @@ class HistoryStore(QObject):
             self.replaced.emit()
 
     def _set_damaged_aside(self) -> None:
-        """Set a damaged file aside and open a new one, which is encrypted if the old one was."""
+        """Rename a damaged file and open a new one, which is encrypted if the old one was."""
         codec = self.codec
         cipher = codec if isinstance(codec, Cipher) else None
         self._opened.db.close()
@@ -190,7 +188,7 @@ MIN_MERGED_ROWS = 2  # a merge with fewer changed rows had nothing left to merge
 
 
 class Purge(QObject):
-    """Removes deleted chats from the file and its index, in steps short enough to keep the window responsive."""
+    """A background job that removes deleted chats from the file and its index, in short steps."""
 
     def __init__(self, store: HistoryStore, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -259,9 +257,9 @@ _MERGE = "INSERT INTO words (words, rank) VALUES ('merge', ?)"
 
 
 class Converter(QObject):
-    """Encrypts or decrypts all texts of the file in another thread.
+    """A background job that encrypts or decrypts all texts in the file in another thread.
 
-    The store is read-only while `busy`. `ended` is emitted once it is writable again.
+    The store is read-only while `busy` is set. `ended` is emitted when the store is writable again.
     """
 
     progressed = Signal(int, int)  # number of converted rows, and their total
@@ -292,7 +290,7 @@ class Converter(QObject):
         return True
 
     def stop(self) -> None:
-        """Stop the conversion because the window is closing. It is rolled back."""
+        """Stop the conversion and roll it back, because the window is closing."""
         if self.busy:
             self._stop.set()
             self._finished.wait()

@@ -34,9 +34,9 @@ PARTIAL_RESULTS_S = 0.3  # time after which the results so far are shown
 
 
 class HistorySearch(QObject):
-    """A search of the history that runs in steps short enough to keep the window responsive.
+    """A search of the history that runs in short steps to keep the window responsive.
 
-    Emits `found` with all results at the end. If the search takes long, it also emits the results so far.
+    `found` is emitted at the end with all results and, if the search takes long, with the results so far.
     """
 
     found = Signal(object, bool)  # list[Hit], and whether the search is complete
@@ -57,7 +57,7 @@ class HistorySearch(QObject):
         return self._steps is not None
 
     def begin(self, words: str) -> None:
-        """Start a search, or repeat it if the words are the same. The first step runs immediately."""
+        """Start a search, or repeat it if the words are unchanged. The first step runs immediately."""
         if self.busy and words == self._words:
             self._again = True  # repeat after the running search
             return
@@ -96,7 +96,7 @@ class HistorySearch(QObject):
 
 
 class ChatListActions(Protocol):
-    """The actions offered by the menus of the list."""
+    """The actions in the menus of the list."""
 
     def new_chat(self, folder: str = "") -> None: ...
     def rename(self) -> None: ...
@@ -116,7 +116,7 @@ class ChatListActions(Protocol):
 
 
 class ChatListMenu(QObject):
-    """The menus of the list. They are built on demand because they include the current folders."""
+    """The menus of the list. They are built on demand, because they list the current folders."""
 
     def __init__(self, theme: Theme, actions: ChatListActions, parent: QWidget) -> None:
         super().__init__(parent)
@@ -151,7 +151,7 @@ class ChatListMenu(QObject):
         return menu
 
     def of_list(self, *, any_chats: bool) -> QMenu:
-        """Build the menu for the list as a whole."""
+        """Build the menu for the entire list."""
         menu = QMenu(self._parent)
         self._add(menu, "folder", self.tr("New folder"), self._actions.new_folder)
         self._add(menu, "import", self.tr("Import chats…"), self._actions.import_chats)
@@ -203,7 +203,7 @@ SEPARATOR = "\n"  # separator; never part of a folder name
 class ChatList(QWidget):
     """The panel with the list of chats.
 
-    Emits `opened(chat)` when a chat is to be shown, and `found(chat, message, search words)` for a search result.
+    `opened(chat)` is emitted to show a chat, and `found(chat, message, search words)` to show a search result.
     """
 
     opened = Signal(str)
@@ -257,7 +257,7 @@ class ChatList(QWidget):
         self._show_rows(rows, whole=True, empty=self._no_chats)
 
     def _show_found(self, hits: list[Hit], over: bool) -> None:
-        """Show search results. An empty result counts as "nothing found" only once the search is complete."""
+        """Show search results. "Nothing found" is shown only after the search is complete."""
         if self.view.busy:  # the search is repeated afterwards
             self._refresh_timer.start(SEARCH_DELAY_MS)
         elif hits or over:
@@ -271,7 +271,7 @@ class ChatList(QWidget):
     # Actions of the menu and the keyboard
 
     def new_chat(self, folder: str = "") -> None:
-        """Begin a new chat and open it."""
+        """Start a new chat and open it."""
         self.search.clear()
         made = self._history.begin(folder)
         self._open = made.id
@@ -314,7 +314,7 @@ class ChatList(QWidget):
             self._offer_undo(words, lambda: self._history.archive(ids, False))
 
     def delete(self) -> None:
-        """Delete the selected chats, or the selected folder but not its chats, and offer to undo it."""
+        """Delete the selected chats, or the selected folder without its chats. Offer to undo the deletion."""
         self._forget_undo()
         folder = self.view.folder()
         if folder is not None:
@@ -472,7 +472,7 @@ class ChatList(QWidget):
         NameDialog(self._services.theme, title, asks, then, self).open()
 
     def _offer_rescue(self) -> None:
-        """Offer to rescue chats from a damaged history file. The chat page reports that the file was set aside."""
+        """Offer to rescue chats from a damaged history file. The Chat page reports the damage itself."""
         trouble = self._history.trouble
         if trouble is None or trouble.reason.code != "history_set_aside":
             return
@@ -509,7 +509,7 @@ class ChatList(QWidget):
             undo()
 
     def _forget_undo(self) -> None:
-        """End the offer to undo and remove the deleted chats from the file. Each new deletion does this first."""
+        """Withdraw the offer to undo, and purge the deleted chats. Each new deletion begins with this."""
         self._undo_timer.stop()
         if self._undo is not None:
             self._undo = None

@@ -27,7 +27,7 @@ from app.gui.look.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class ChatRow:
-    """The row of a chat. A search result also has an excerpt and the message that matched."""
+    """The row of a chat. A search result also has an excerpt and the matching message."""
 
     heading: Heading
     excerpt: str = ""
@@ -36,7 +36,7 @@ class ChatRow:
 
 @dataclass(frozen=True, slots=True)
 class FolderRow:
-    """The row of a folder and the chats in it. The archive has no name."""
+    """The row of a folder, with the rows of its chats. The archive is a folder without a name."""
 
     name: str | None
     chats: tuple[ChatRow, ...]
@@ -46,7 +46,7 @@ Row = ChatRow | FolderRow
 
 
 def rows(current: Sequence[Heading], archived: Sequence[Heading], folders: Sequence[str]) -> tuple[Row, ...]:
-    """Return the pinned chats, folders, other chats and archive in display order."""
+    """Return the rows in display order: pinned chats, folders, other chats and the archive."""
     inside: dict[str, list[ChatRow]] = {name: [] for name in folders}
     pinned: list[ChatRow] = []
     loose: list[ChatRow] = []
@@ -61,7 +61,7 @@ def rows(current: Sequence[Heading], archived: Sequence[Heading], folders: Seque
 
 
 def search_rows(hits: Sequence[Hit]) -> tuple[Row, ...]:
-    """Return the results of a search as a flat list."""
+    """Return search results as a flat list of rows."""
     return tuple(ChatRow(hit.heading, hit.excerpt, hit.message) for hit in hits)
 
 
@@ -72,7 +72,7 @@ ROOT = QModelIndex()
 
 
 class ChatListModel(QAbstractItemModel):
-    """The tree model of the list. The user's edits go to the history, whose signals then update the rows."""
+    """The tree model of the list. It passes the user's edits to the history, whose signals then update the rows."""
 
     def __init__(self, history: History, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -84,7 +84,7 @@ class ChatListModel(QAbstractItemModel):
         return self._rows
 
     def show(self, rows: tuple[Row, ...]) -> None:
-        """Replace all rows. Views lose their selection."""
+        """Replace all rows, which clears the selection of views."""
         self.beginResetModel()
         self._rows = rows
         self.endResetModel()
@@ -213,7 +213,7 @@ class ChatListModel(QAbstractItemModel):
         return f"{words}. {row.excerpt}" if row.excerpt else words
 
     def _tooltip(self, row: Row) -> str:
-        """Return the tooltip as escaped HTML, so that a title with markup is shown literally."""
+        """Return the tooltip as escaped HTML, so that markup in a title is shown literally."""
         lines = [self.words(row)]
         if isinstance(row, ChatRow):
             when = QDateTime.fromSecsSinceEpoch(int(row.heading.changed_at))

@@ -1,4 +1,4 @@
-"""The tree view of the chats. It keeps the selection and the expanded folders when the rows are replaced."""
+"""The tree view of the chats. When rows are replaced, it preserves the selection and the expanded folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class ChatListDelegate(QStyledItemDelegate):
-    """Paints the row of a chat: its title, its pin, and the excerpt of a search result."""
+    """A delegate that paints the row of a chat: its title, its pin, and the excerpt of a search result."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -49,7 +49,7 @@ class ChatListDelegate(QStyledItemDelegate):
         painter.restore()
 
     def _pin(self, painter: QPainter, room: QRect) -> QRect:
-        """Paint the pin at the right edge and return the remaining space."""
+        """Paint the pin at the right edge. Return the remaining space."""
         side = self._theme.px(sizes.L)
         picture = icon("pin", self._theme.colors.muted).pixmap(side, side)
         painter.drawPixmap(room.right() - side, room.center().y() - side // 2, picture)
@@ -74,7 +74,7 @@ class ChatListDelegate(QStyledItemDelegate):
 
 
 class ChatListView(QTreeView):
-    """The tree view of the chats. Emits `picked(row)` when the user clicks a chat or presses Enter on it."""
+    """The tree view of the chats. `picked(row)` is emitted when the user clicks a chat or presses Enter on it."""
 
     picked = Signal(object)
     folded = Signal()
@@ -112,12 +112,12 @@ class ChatListView(QTreeView):
 
     @property
     def busy(self) -> bool:
-        """Return whether the user is typing a name or dragging a chat, during which the rows must not change."""
+        """Return whether the user is renaming an item or dragging a chat. Rows must not change during that time."""
         usual = (QAbstractItemView.State.NoState, QAbstractItemView.State.AnimatingState)
         return self.state() not in usual
 
     def show_rows(self, rows: tuple[Row, ...], *, whole: bool) -> None:
-        """Replace the rows. `whole` is False for search results, which have no folders."""
+        """Replace the rows. `whole` is False for search results, which are not in folders."""
         if rows == self.rows and whole == self._whole:
             return
         chosen, here = [heading.id for heading in self.chosen()], self.verticalScrollBar().value()
@@ -135,7 +135,7 @@ class ChatListView(QTreeView):
         self._marking = False
 
     def mark(self, chat: ChatId | None) -> None:
-        """Select this chat alone, or nothing, without emitting a signal."""
+        """Select only this chat, or nothing if it is None, without emitting a signal."""
         if chat is None:
             self.clearSelection()
             self.setCurrentIndex(QModelIndex())
@@ -148,7 +148,7 @@ class ChatListView(QTreeView):
         return [row.heading for row in rows if isinstance(row, ChatRow)]
 
     def folder(self) -> str | None:
-        """Return the name of the selected folder, or None if no folder is selected or the selection includes chats."""
+        """Return the name of the selected folder, or None if no folder or any chat is selected."""
         row = self._rows_model.row(self.currentIndex())
         chosen = bool(self.selectedIndexes()) and not self.chosen()
         return row.name if chosen and isinstance(row, FolderRow) else None
@@ -156,7 +156,7 @@ class ChatListView(QTreeView):
     def drawRow(  # noqa: N802  Qt's name
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        """Paint the background of a selected row with rounded corners, which the style does not provide."""
+        """Paint the background of a selected row with rounded corners, which the style does not support."""
         if self.selectionModel().isSelected(index):
             radius = self._theme.px(sizes.CONTROL_RADIUS)
             painter.save()

@@ -1,4 +1,4 @@
-"""The statistics of an answer and their wording: speed and forecast, tokens, machines and loading progress."""
+"""The statistics of an answer as data and as text: speed and forecast, tokens, machines and loading progress."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STEPS = {
 
 
 class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The statistics of an answer, in the form in which the history stores them."""
+    """The statistics of an answer, as stored in the history."""
 
     tokens: int | None = None  # in the last part, if the answer was continued
     before_tokens: int | None = 0  # in the earlier parts; None if they were not counted
@@ -65,7 +65,7 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @classmethod
     def stored(cls, details: Mapping[str, Any]) -> AnswerStats:
-        """Return the statistics stored with a message, or empty ones if they are missing or unreadable."""
+        """Return the statistics stored with a message. They are empty if missing or unreadable."""
         try:
             return convert(details.get(FIGURES) or {}, cls)
         except ValueError:  # written by another version or another program
@@ -76,9 +76,9 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return details
 
     def continued(self, part: AnswerStats) -> AnswerStats:
-        """Return the combined statistics of this answer and `part`, which continued it.
+        """Return the combined statistics of this answer and `part`, its continuation.
 
-        Times and prompt tokens are taken from `part`, whose prompt includes the text generated before it.
+        Times and prompt tokens come from `part`, because its prompt includes the text generated before.
         """
         before = None if self.tokens is None else self.tokens + (self.before_tokens or 0)
         whole = msgspec.structs.replace(
@@ -96,12 +96,12 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def context_tokens(self) -> int | None:
-        """The number of context tokens that the chat occupies after this answer."""
+        """The number of context tokens used by the chat after this answer."""
         return self.prompt_tokens + (self.tokens or 0) if self.prompt_tokens else None
 
 
 def caption(stats: AnswerStats) -> str:
-    """Return the line shown below an answer, leaving out anything that was not measured."""
+    """Return the line below an answer, without anything that was not measured."""
     parts = []
     if stats.decode_tok_s:
         forecast = stats.predicted.decode_tok_s if stats.predicted else 0.0
@@ -119,7 +119,7 @@ def caption(stats: AnswerStats) -> str:
 
 
 def details(stats: AnswerStats) -> list[str]:
-    """Return the measurements that the caption leaves out, one per line."""
+    """Return the measurements that are not in the caption, one per line."""
     lines = []
     prompt, reused, queued = stats.prompt_tokens or 0, stats.reused_tokens or 0, stats.queued_s or 0.0
     if prompt:
@@ -141,7 +141,7 @@ def details(stats: AnswerStats) -> list[str]:
 
 
 def recoveries(stats: AnswerStats) -> list[str]:
-    """Return one line for each interruption of the answer, such as the loss of a machine."""
+    """Return a line for each interruption of the answer, such as the loss of a machine."""
     return [
         _recovery_text(recovery).format(
             machine=recovery.machine, others=recovery.others, time=formats.seconds(recovery.recovered_after_s)
@@ -163,7 +163,7 @@ def _recovery_text(recovery: AnswerRecovery) -> str:
 
 
 def machines(stats: AnswerStats) -> list[str]:
-    """Return one line for each machine, with the layers it computed."""
+    """Return a line for each machine, with the layers that the machine computed."""
     runs: dict[str, list[tuple[int, int]]] = {}
     for stage in stats.placement:
         runs.setdefault(stage.machine, []).append((stage.first, stage.last))

@@ -1,5 +1,4 @@
-"""The widgets that show the text of a message: one per segment, stacked vertically. Very long text is shown in
-portions."""
+"""The widgets that show the text of a message, stacked vertically, one per segment. Long text is shown in portions."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ MAX_LINE_CHARS = 1_000  # maximum line length; longer lines of code are broken f
 
 @dataclass(frozen=True, slots=True)
 class MessageServices:
-    """The services that message widgets share: the theme, a scheduler for slow work, and a function to open links."""
+    """The services shared by message widgets: the theme, a scheduler for slow work, and a function that opens links."""
 
     theme: Theme
     slicer: TimeSlicer
@@ -43,7 +42,7 @@ class MessageServices:
 
 
 class TextBlock(QTextBrowser):
-    """A text widget as tall as its content. It never loads resources and never follows a link by itself."""
+    """A text widget as tall as its content. It never loads resources, and it does not follow links."""
 
     def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -62,13 +61,13 @@ class TextBlock(QTextBrowser):
         self.anchorClicked.connect(lambda url: services.open_link(url.toString()))
 
     def show_segment(self, segment: Segment, *, growing: bool = False) -> None:
-        """Show a segment in place of the current one."""
+        """Replace the displayed segment."""
         if segment != self._shown:
             self._shown = segment
             self._write(segment)
 
     def restyle(self) -> None:
-        """Apply a changed theme."""
+        """Apply the new theme."""
         if self._shown is not None:
             self._write(self._shown)
             self.mark(self._highlighted)
@@ -88,12 +87,12 @@ class TextBlock(QTextBrowser):
         self.fit()
 
     def mark(self, words: Sequence[str]) -> int | None:
-        """Highlight these words, ignoring case, and return the text position of the first match."""
+        """Highlight these words, ignoring case. Return the text position of the first match."""
         self._highlighted = words
         return _mark(self, words, self._services.theme)
 
     def point_of(self, place: int) -> QPoint:
-        """Return the point of this widget at which a text position is displayed."""
+        """Return the point in this widget at which a text position is displayed."""
         return _point_of(self, place)
 
     def fit(self) -> None:
@@ -109,7 +108,7 @@ class TextBlock(QTextBrowser):
         return None
 
     def createMimeDataFromSelection(self) -> QMimeData:  # noqa: N802  Qt's name
-        """Return the selection as plain text, so that a copy carries no colors or fonts."""
+        """Return the selection as plain text, so that copied text has no colors or fonts."""
         data = QMimeData()
         data.setText(self.textCursor().selection().toPlainText())
         return data
@@ -124,8 +123,7 @@ class TextBlock(QTextBrowser):
 
 
 class Listing(QPlainTextEdit):
-    """A code listing that does not wrap and is as tall as its content. Bidirectional control characters are spelled
-    out."""
+    """A code listing as tall as its unwrapped lines. It makes bidirectional control characters visible."""
 
     def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -168,7 +166,7 @@ class Listing(QPlainTextEdit):
         self.mark(self._highlighted)
 
     def fit(self) -> None:
-        """Set the height to that of all lines, plus the scroll bar if one is needed."""
+        """Set the height to that of all lines, plus that of the horizontal scroll bar if needed."""
         first = self.blockBoundingRect(self.document().firstBlock()).height()
         bar = self.horizontalScrollBar()
         widest = self.fontMetrics().horizontalAdvance("m") * max(map(len, self._code.split("\n")))
@@ -219,7 +217,7 @@ class Listing(QPlainTextEdit):
 
 
 class CodeBlock(QFrame):
-    """A code listing with a header that names its language and offers to copy it."""
+    """A code listing with a header that shows its language and a Copy button."""
 
     def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -277,7 +275,7 @@ def _broken(code: str) -> Iterator[str]:
 
 
 def _mark(view: TextBlock | Listing, words: Sequence[str], theme: Theme) -> int | None:
-    """Highlight words in the selection colors and return the text position of the first match."""
+    """Highlight words in the selection colors. Return the text position of the first match."""
     marks: list[QTextEdit.ExtraSelection] = []
     for word in words:
         match = view.document().find(word)
@@ -299,14 +297,14 @@ def _point_of(view: TextBlock | Listing, place: int) -> QPoint:
 
 
 def _set_height(view: TextBlock | Listing, height: int) -> None:
-    """Set the height of a view and of its viewport, which Qt does not update while the width is changing."""
+    """Set the height of a view and its viewport, which Qt does not update while the width is changing."""
     if view.height() != height:
         view.setFixedHeight(height)
         view.setViewportMargins(0, 0, 0, 0)  # makes Qt update the viewport's height
 
 
 def _forward_wheel(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> None:
-    """Scroll the view horizontally; leave vertical scrolling to the conversation around it."""
+    """Scroll the view horizontally. Vertical scrolling is left to the conversation."""
     if abs(event.angleDelta().x()) > abs(event.angleDelta().y()):
         view.horizontalScrollBar().event(event)
     else:
@@ -314,7 +312,7 @@ def _forward_wheel(view: QTextBrowser | QPlainTextEdit, event: QWheelEvent) -> N
 
 
 def _indent(html: str) -> int:
-    """Return a list indentation wide enough for the highest item number."""
+    """Return a list indentation wide enough for the largest item number."""
     begins = max((int(number) for number in _START.findall(html)), default=1)
     digits = len(str(begins + html.count("<li>"))) if "<ol" in html else 1
     return sizes.XL + sizes.S * max(0, digits - 2)
@@ -366,7 +364,7 @@ class Body(QWidget):
         return self._text
 
     def show_text(self, text: str, *, growing: bool = False) -> None:
-        """Show a text. A growing text is shown in full, but only its end is laid out again."""
+        """Show a text. If it is growing, only its last part is laid out again."""
         if not text.startswith(self._text):
             self._parser, self._limit = IncrementalParser(), PORTION
         grew = growing or len(self._text) > self._limit
@@ -376,7 +374,7 @@ class Body(QWidget):
         self._show(growing=growing)
 
     def mark(self, words: str) -> None:
-        """Highlight words; an empty string clears the highlights."""
+        """Highlight these words. An empty string clears the highlights."""
         searched = words.split()
         low = self._text.casefold()
         first = min((at for word in searched if (at := low.find(word.casefold())) >= 0), default=0)
@@ -388,14 +386,14 @@ class Body(QWidget):
 
     @property
     def match_position(self) -> QPoint | None:
-        """The position of the first highlighted match in this widget."""
+        """The position of the first match in this widget."""
         if self._match is None or self._match[0] not in self.blocks:
             return None
         block, place = self._match
         return block.mapTo(self, block.point_of(place))
 
     def restyle(self) -> None:
-        """Apply a changed theme."""
+        """Apply the new theme."""
         for block in self.blocks:
             block.restyle()
 
@@ -420,7 +418,7 @@ class Body(QWidget):
             self._drop(self.blocks.pop())
 
     def _at(self, place: int, segment: Segment) -> Block:
-        """Return the widget at an index, replacing it if the segment is of the other kind."""
+        """Return the widget at an index. It is replaced if the segment is of a different kind."""
         if place < len(self.blocks):
             if isinstance(self.blocks[place], CodeBlock) is (segment.kind is SegmentKind.CODE):
                 return self.blocks[place]

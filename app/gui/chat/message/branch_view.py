@@ -1,4 +1,4 @@
-"""Prepares the messages of a chat for display, including the answer in progress."""
+"""The messages of a chat as displayed, including the answer in progress."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def state_of(running: RunningAnswer, pool: NodeState) -> str:
 
 
 def _reloading(loaded: LoadedModel | None) -> list[str]:
-    """Return the progress of the machine that is furthest behind in reloading layers, if any is reloading."""
+    """Return the progress of the slowest machine that is reloading layers, if any."""
     steps = loaded.progress.values() if loaded is not None else ()
     unfinished = [step for step in steps if step.done != step.total]
     slowest = min(unfinished, key=lambda step: step.done / step.total, default=None)

@@ -1,4 +1,4 @@
-"""The scrollable view of the current branch. Creates the last messages first, and earlier ones on demand."""
+"""The scrollable view of the current branch. The last messages are created first, earlier ones on demand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SORT_DELAY_MS = 200  # delay after the last change
 
 
 class ReadingOrder(QObject):
-    """Keeps the Tab order of message widgets in reading order, beginning after `begin`."""
+    """A helper that keeps the Tab order of message widgets in reading order, starting after `begin`."""
 
     def __init__(self, begin: QWidget, views: Callable[[], Sequence[QWidget]]) -> None:
         super().__init__(begin)
@@ -31,7 +31,7 @@ class ReadingOrder(QObject):
         self._soon.timeout.connect(self._sort)
 
     def changed(self) -> None:
-        """Schedule a new sort after widgets were added or removed."""
+        """Schedule an update of the Tab order after widgets were added or removed."""
         self._soon.start()
 
     def _sort(self) -> None:
@@ -43,7 +43,7 @@ class ReadingOrder(QObject):
 
 
 def _inside(view: QWidget) -> list[QWidget]:
-    """Return the widgets of a message that Tab can reach, from top to bottom and left to right."""
+    """Return the widgets of a message that can be reached with Tab, from top to bottom and left to right."""
     widgets = [
         widget
         for widget in view.findChildren(QWidget)
@@ -60,7 +60,7 @@ NEAR_PX = 32  # distance from an end, in pixels, that still counts as being ther
 
 
 class Conversation(QScrollArea):
-    """A scroll area with the messages of a chat. It follows the end of the chat while that end is visible."""
+    """A scroll area with the messages of a chat. If scrolled to the end, it follows new text."""
 
     action_requested = Signal(object, str, str)  # MessageAction, message ID, text or version
 
@@ -110,7 +110,7 @@ class Conversation(QScrollArea):
 
     @property
     def views(self) -> list[MessageView]:
-        """The message widgets that exist so far."""
+        """The message widgets created so far."""
         return list(self._views)
 
     @property
@@ -132,7 +132,7 @@ class Conversation(QScrollArea):
         self._more.start()
 
     def update_to(self, shown: Sequence[ShownMessage]) -> None:
-        """Show the changed messages of the same chat, reusing the widgets of messages that remain."""
+        """Show changed messages of the same chat. The widgets of remaining messages are reused."""
         known = {view.message.id: view for view in self._views}
         first = next((n for n, message in enumerate(shown) if message.message.id in known), None)
         if first is None:
@@ -156,7 +156,7 @@ class Conversation(QScrollArea):
             self._views[min(had_focus, len(self._views) - 1)].setFocus()
 
     def _place_of_focus(self) -> int | None:
-        """Return the index of the message that has the keyboard focus, so that the focus survives its removal."""
+        """Return the index of the message with the keyboard focus, which is needed if that message is removed."""
         # unlike QApplication.focusWidget, also valid while another window is active
         focus: QObject | None = self.window().focusWidget()
         while focus is not None and not isinstance(focus, MessageView):
@@ -165,11 +165,11 @@ class Conversation(QScrollArea):
         return next(inside, None)
 
     def view(self, message: str) -> MessageView | None:
-        """Return the widget of a message, or None if it has not been created."""
+        """Return the widget of a message, or None if it does not exist yet."""
         return next((view for view in self._views if view.message.id == message), None)
 
     def show_message(self, message: MessageId, words: str = "") -> None:
-        """Scroll to a message, creating its widget and those of all later messages, and highlight words in it."""
+        """Scroll to a message and highlight words in it. Creates its widget and those of all later messages."""
         place = next((n for n, other in enumerate(self._shown) if other.message.id == message), None)
         if place is None:
             return
@@ -189,7 +189,7 @@ class Conversation(QScrollArea):
             view.body.mark(words if view.message.id == message else "")
 
     def search_changed(self, words: str) -> None:
-        """Clear the highlights once the search field is empty."""
+        """Clear the highlights when the search field becomes empty."""
         if not words:
             self.mark("")
 
@@ -200,12 +200,12 @@ class Conversation(QScrollArea):
             questions[-1].edit()
 
     def to_end(self) -> None:
-        """Scroll to the end and keep following it."""
+        """Scroll to the end and follow new text."""
         self._follows, self._target = True, None
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
 
     def restyle(self) -> None:
-        """Apply a changed theme."""
+        """Apply the new theme."""
         self._fit()
         for view in self._views:
             view.restyle()
@@ -213,7 +213,7 @@ class Conversation(QScrollArea):
     # Creating views
 
     def _scroll_to(self, view: MessageView) -> None:
-        """Scroll to a message once the layout has assigned its position."""
+        """Scroll to a message once the layout has positioned it."""
         self._follows, self._anchor, self._target = False, view, None
 
         def scroll() -> None:
@@ -230,7 +230,7 @@ class Conversation(QScrollArea):
         self._target = None
 
     def _scroll_to_match(self, view: MessageView) -> None:
-        """Scroll to the top of a message, or to the highlighted match if that would otherwise be out of view."""
+        """Scroll to the top of a message, or to its first match if that would not be visible."""
         top = view.mapTo(self._inner, QPoint()).y() - NEAR_PX
         marked = view.body.match_position
         if marked is not None:
@@ -293,12 +293,12 @@ class Conversation(QScrollArea):
             self._more.start()
 
     def _choose_anchor(self, value: int) -> None:
-        """Make the first visible message the anchor."""
+        """Use the first visible message as the scroll anchor."""
         top = value - self._middle.y()
         self._anchor = next((view for view in self._views if view.geometry().bottom() > top), None)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        """Keep the anchor in place on screen when messages above it are added or grow."""
+        """Keep the scroll anchor in the same position when messages above it are added or grow."""
         if watched is self._anchor and isinstance(event, QMoveEvent) and not self._follows:
             bar, anchor = self.verticalScrollBar(), self._anchor
             bar.setValue(bar.value() + event.pos().y() - event.oldPos().y())
@@ -313,7 +313,7 @@ class Conversation(QScrollArea):
             self.verticalScrollBar().setValue(maximum)
 
     def _fit(self) -> None:
-        """Align the column with the composer, whether or not a scroll bar takes up space."""
+        """Align the column of messages with the composer, with or without a scroll bar."""
         self._middle.setMaximumWidth(self._services.theme.px(sizes.CHAT_WIDTH))
         bar = self.verticalScrollBar()
         beside = bar.sizeHint().width() if bar.maximum() else 0

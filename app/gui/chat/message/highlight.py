@@ -1,4 +1,4 @@
-"""Syntax highlighting with Pygments, and a scheduler that runs slow work in slices too short to block the window."""
+"""Syntax highlighting with Pygments, and a scheduler that runs slow work in short slices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NONE: tuple[Span, ...] = ()
 
 
 def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
-    """Yield the colored spans of each line, or nothing if the language is unknown or a line is too long."""
+    """Yield the colored spans of each line. Yields nothing if the language is unknown or a line is too long."""
     lexer = _lexer(language) if language else None
     if lexer is None or max(map(len, code.split("\n"))) > MAX_LINE_CHARS:
         return
@@ -46,7 +46,7 @@ def lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
 
 
 def warm() -> Iterator[None]:
-    """Load the lexers of common languages ahead of time, because the first use of each is slow."""
+    """Load the lexers of common languages in advance, because the first use of each one is slow."""
     for language in COMMON_LANGUAGES:
         _lexer(language)
         yield
@@ -60,7 +60,7 @@ def _lexer(language: str) -> Lexer | None:
 
 
 def _color(token: _TokenType) -> str | None:
-    """Return the color of a token type or of its nearest ancestor that has one."""
+    """Return the color of a token type, or that of its nearest ancestor with a color."""
     kind: _TokenType | None = token
     while kind is not None:
         if kind in COLORS:
@@ -73,7 +73,7 @@ SLICE_S = 0.006
 
 
 class TimeSlicer(QObject):
-    """A scheduler that runs generators on the GUI thread, one after another, in slices of a few milliseconds."""
+    """A scheduler that runs generators one after another on the GUI thread, in slices of a few milliseconds."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -84,7 +84,7 @@ class TimeSlicer(QObject):
         self._timer.timeout.connect(self._run)
 
     def add(self, owner: QObject, work: Iterator[object]) -> None:
-        """Schedule work in place of any earlier work of the same owner. It is dropped when the owner is destroyed."""
+        """Schedule work, replacing earlier work of the same owner. Work is dropped when its owner is destroyed."""
         key = id(owner)
         if key not in self._known:
             self._known.add(key)

@@ -1,6 +1,7 @@
-"""Parses Markdown into segments: CommonMark with tables and strikethrough. HTML stays text, and images become links.
+"""The Markdown parser, which splits a text into segments. It supports CommonMark, tables and strikethrough.
 
-The output of a model is untrusted, so the cost of parsing a single paragraph is bounded to a few milliseconds.
+HTML is shown as text, and images become links. Model output is untrusted, so the cost of parsing a single paragraph
+is limited to a few milliseconds.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class SegmentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The content of one widget. `language` applies to code and is empty if the fence names none."""
+    """The content of one widget. `language` is the language of a code block, or empty if unknown."""
 
     kind: SegmentKind
     content: str
@@ -59,9 +60,10 @@ class Part:
 
 
 class IncrementalParser:
-    """An incremental parser for a message that is still growing.
+    """An incremental parser for a growing message.
 
-    Each update parses only the text from the start of the open segment, so its cost does not grow with the message.
+    Each update parses only the text since the start of the open segment, so its cost does not grow with the
+    message.
     """
 
     def __init__(self) -> None:
@@ -71,7 +73,7 @@ class IncrementalParser:
         self._state = ParserState()
 
     def feed(self, text: str) -> int:
-        """Parse the full text received so far and return the index of the first segment that may have changed."""
+        """Parse the full text received so far. Return the index of the first segment that may have changed."""
         first = self._n_closed
         parts = parse_parts(text[self._at :], self._state)
         self.segments[first:] = [part.segment for part in parts]
@@ -82,10 +84,10 @@ class IncrementalParser:
         return first
 
     def finish(self, text: str) -> int:
-        """Parse the complete text, from the start if it defines link targets, which may follow the links that use
-        them.
+        """Parse the complete text. Return the index of the first segment that may have changed.
 
-        Returns the index of the first segment that may have changed.
+        If the text defines link targets, it is parsed again from the start, because links may precede their
+        definitions.
         """
         if not self._n_closed or not _DEFINITION.search(text):
             return self.feed(text)
@@ -104,13 +106,15 @@ def segments(text: str) -> list[Segment]:
 
 
 def plain(text: str) -> list[Segment]:
-    """Split plain text into segments short enough to lay out quickly."""
+    """Split plain text into segments that are short enough to lay out quickly."""
     return [Segment(SegmentKind.PLAIN, piece) for _, piece in split_text(text, PIECE_CHARS)]
 
 
 def split_text(text: str, limit: int) -> Iterator[tuple[int, str]]:
-    """Split a text into pieces and yield each with its position. Splits at line ends, otherwise at spaces, otherwise
-    anywhere."""
+    """Split a text into pieces of at most `limit` characters. Yield the position and text of each piece.
+
+    The text is split at a line end if possible, otherwise at a space, otherwise anywhere.
+    """
     at = 0
     while at < len(text):
         end = at + limit
@@ -123,7 +127,7 @@ def split_text(text: str, limit: int) -> Iterator[tuple[int, str]]:
 
 
 def parse_parts(text: str, state: ParserState) -> list[Part]:
-    """Parse a text, continuing from the state that an earlier split left."""
+    """Parse a text, starting in the state in which an earlier split ended."""
     if not state.is_plain:
         return _SegmentBuilder(text, state).parts
     blank = _BLANK.search(text)
@@ -139,7 +143,7 @@ def _plain_parts(text: str, at: int) -> Iterator[Part]:
 
 
 class _SegmentBuilder:
-    """Groups short blocks into one segment and splits long blocks into several."""
+    """A builder that groups short blocks into one segment and splits long blocks into several."""
 
     def __init__(self, text: str, state: ParserState) -> None:
         self._text = state.prefix + text
@@ -175,7 +179,7 @@ class _SegmentBuilder:
             self._add_to_group(block, size, self._place(block), state)
 
     def _add_to_group(self, block: list[Token], size: int, at: int, state: ParserState) -> None:
-        """Add a block to the open group, or to a new one if that is full."""
+        """Add a block to the open group, or start a new group if it is full."""
         if self._size >= SEGMENT_CHARS:
             self._close()
         if not self._group:
@@ -184,7 +188,7 @@ class _SegmentBuilder:
         self._size += size + 1
 
     def _add_source(self, block: Sequence[Token]) -> None:
-        """Emit a block as plain source text because it is too long or too deeply nested to lay out."""
+        """Add a block as source text because it is too long or too deeply nested to lay out."""
         self._close()
         start, end = self._span(block)
         self.parts += _plain_parts(self._text[start:end].rstrip("\n"), start - self._shift)
@@ -196,7 +200,7 @@ class _SegmentBuilder:
         self._group, self._size = [], 0
 
     def _split(self, block: list[Token], head: list[Token], items: list[list[Token]], tail: list[Token]) -> None:
-        """Split a long list or table into several segments. The last one stays open for the blocks that follow."""
+        """Split a long list or table into several segments. The last segment remains open for subsequent blocks."""
         self._close()
         state = self._continuation(block)
         held: list[Token] = []
@@ -219,7 +223,7 @@ class _SegmentBuilder:
             self._add_to_group([*_numbered(head, state), *held, *tail], size, at, state)
 
     def _continuation(self, block: list[Token]) -> ParserState:
-        """Return the state with which a list or table continues after a split."""
+        """Return the state in which to continue a list or table after a split."""
         first = block[0]
         if first.type == "ordered_list_open":
             return ParserState(number=int(first.attrs.get("start", 1)))
@@ -247,12 +251,12 @@ class _SegmentBuilder:
         return self._starts[first], end
 
     def _place(self, block: Sequence[Token]) -> int:
-        """Return the position in the original text at which a block begins."""
+        """Return the position at which a block begins in the original text."""
         return max(0, self._starts[lines(block)[0]] - self._shift)
 
 
 def _body(block: Sequence[Token]) -> int:
-    """Return the index of the token with which the rows of a table begin, or 0 if it has no rows."""
+    """Return the index of the first token of a table's rows, or 0 if there are none."""
     return next((n for n, token in enumerate(block, 1) if token.type == "tbody_open"), 0)
 
 
@@ -269,11 +273,10 @@ TOKEN_WEIGHT = 5  # cost of showing one token, expressed in characters
 
 
 class _Renderer(RendererHTML):
-    """Renders HTML for Qt: images as links, links without titles, headings as classes, and table borders as
-    attributes."""
+    """A renderer of HTML for Qt, which supports only part of HTML and must not load images."""
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Render an image as a link with its alternative text, because images are never loaded."""
+        """Render an image as a link with the alternative text, because images are never loaded."""
         token = tokens[idx]
         address = str(token.attrs.get("src", ""))
         words = self.renderInlineAsText(token.children, options, env) or address
@@ -282,7 +285,7 @@ class _Renderer(RendererHTML):
         return str(self.render(inside, options, env))
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Render a link without its title, which Qt would show as an HTML tooltip."""
+        """Render a link without its title, because Qt would show that as an HTML tooltip."""
         tokens[idx].attrs.pop("title", None)
         return str(self.renderToken(tokens, idx, options, env))
 
@@ -294,8 +297,7 @@ class _Renderer(RendererHTML):
         return str(self.renderToken(tokens, idx, options, env))
 
     def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Render a heading as a paragraph with a class, because no style sheet can change the size that Qt gives to
-        <h1>."""
+        """Render a heading as a paragraph with a class, because Qt's size of <h1> cannot be changed by style sheets."""
         return f'<p class="{tokens[idx].tag}">'
 
     def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -306,7 +308,7 @@ class _Renderer(RendererHTML):
 
 
 def _inline(state: StateCore) -> None:
-    """Parse the inline content of each paragraph, except for extremely long ones, which stay plain text."""
+    """Parse the inline markup of each paragraph, except extremely long ones, which remain plain text."""
     for token in state.tokens:
         if token.type != "inline":
             continue
@@ -328,7 +330,7 @@ _MARKDOWN = _parser()
 
 
 def tokens(text: str) -> list[Token]:
-    """Parse a text into tokens. Those at level 0 have line numbers."""
+    """Parse a text into tokens. The tokens at level 0 have line numbers."""
     return _MARKDOWN.parse(text, {})
 
 
@@ -338,7 +340,7 @@ def html(tokens: Sequence[Token]) -> str:
 
 
 def blocks(tokens: Sequence[Token], level: int = 0) -> Iterator[list[Token]]:
-    """Yield the tokens of each block at a level."""
+    """Yield the tokens of each block at this level."""
     held: list[Token] = []
     for token in tokens:
         held.append(token)
@@ -348,13 +350,13 @@ def blocks(tokens: Sequence[Token], level: int = 0) -> Iterator[list[Token]]:
 
 
 def lines(block: Sequence[Token]) -> tuple[int, int]:
-    """Return the first line of a block and the line after its last."""
+    """Return the numbers of a block's first line and of the line after its last one."""
     span = block[0].map
     return (span[0], span[1]) if span else (0, 0)
 
 
 def weight(block: Sequence[Token]) -> int:
-    """Return the cost of showing a block: its length in characters plus a fixed amount per token."""
+    """Return the cost of displaying a block: its length in characters plus a constant per token."""
     return sum(len(token.content) + TOKEN_WEIGHT for token in block)
 
 

@@ -1,4 +1,4 @@
-"""Carries out the actions of a message: copy, select, fork and opening links. Others go to the chat session."""
+"""The actions on messages: copying, selecting, forking and opening links. The chat session handles all others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def as_text(text: str) -> str:
 
 
 class TextWindow(Dialog):
-    """A window with the selectable text of a message. It is not modal, so the conversation stays usable."""
+    """A window with the selectable text of a message. It is not modal, so the conversation remains usable."""
 
     def __init__(self, theme: Theme, text: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -70,7 +70,7 @@ BREAK = "\u200b"  # zero-width space; lets an address wrap, which has no spaces
 
 
 def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], object]) -> CompactDialog:
-    """Ask before opening a link. A link that neither a browser nor a mail program can open can only be copied."""
+    """Ask before opening a link. If neither a browser nor a mail program can open it, it can only be copied."""
     words = _tr("This link from an answer leads to:")
     box = CompactDialog(theme, _tr("Open a link"), words, parent)
     shown = paragraph(BREAK.join(_shown(address)))
@@ -88,7 +88,7 @@ def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], 
 
 
 def _shown(address: str) -> str:
-    """Return an address as a browser would show it, with look-alike characters encoded."""
+    """Return an address as browsers show it, with look-alike characters encoded."""
     whole = QUrl(address).toString(QUrl.ComponentFormattingOption.FullyEncoded) or address
     return whole if len(whole) <= SHOWN_CHARACTERS else f"{whole[:SHOWN_CHARACTERS]}…"
 
@@ -98,7 +98,7 @@ def _tr(text: str) -> str:
 
 
 class MessageActionHandler(QObject):
-    """Carries out the actions that the user chooses for messages. Calls `opened` with the ID of each new chat."""
+    """A handler of the actions that the user selects for messages. It calls `opened` with the ID of each new chat."""
 
     def __init__(
         self, history: History, session: Session, theme: Theme, opened: Callable[[str], object], window: QWidget
@@ -108,7 +108,7 @@ class MessageActionHandler(QObject):
         self._opened, self._window = opened, window
 
     def do(self, chat: Chat, action: MessageAction, message: str, text: str) -> None:
-        """Carry out an action. `text` is the new text for an edit, or the version ID for a switch."""
+        """Perform an action. `text` is the new text of an edited message, or the ID of the version to switch to."""
         chosen = chat.messages.get(MessageId(message))
         if chosen is None:
             return
@@ -131,7 +131,7 @@ class MessageActionHandler(QObject):
                 self._fork(chat, chosen)
 
     def open_link(self, address: str) -> None:
-        """Open a link after showing the user its address."""
+        """Show the user the address of a link, then open it."""
         ask_link(self._theme, self._window, address, lambda: QDesktopServices.openUrl(QUrl(address)))
 
     def _copy(self, text: str) -> None:

@@ -49,10 +49,10 @@ from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 
 
 class WrappedLabel(QLabel):
-    """A label with wrapped text that reports the height it needs at its current width.
+    """A label that wraps and reports the height needed at its current width.
 
-    It hides its height-for-width from Qt. Otherwise a scrolled column would reserve the height that all labels need
-    at their minimum width.
+    It hides its height-for-width from Qt. Otherwise, a scrolled column would reserve the height that its labels
+    need at their minimum width.
     """
 
     def __init__(self, text: str, role: str) -> None:
@@ -81,8 +81,7 @@ class WrappedLabel(QLabel):
 
 
 class ThoughtView(QWidget):
-    """The thought that precedes an answer, collapsed under a line with its duration. It is laid out only when
-    expanded."""
+    """The thought before an answer, collapsed under a line with its duration. It is not laid out until expanded."""
 
     def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -106,7 +105,7 @@ class ThoughtView(QWidget):
         return not self._frame.isHidden()
 
     def show_thought(self, text: str, seconds: float | None, n_tokens: int | None, *, growing: bool) -> None:
-        """Show a thought. `growing` means that more of it is still to come."""
+        """Show a thought. `growing` tells whether it is still incomplete."""
         self._text, self._growing = text, growing
         self.setVisible(bool(text))
         if growing and n_tokens:
@@ -126,7 +125,7 @@ class ThoughtView(QWidget):
         self._update()
 
     def restyle(self) -> None:
-        """Apply a changed theme."""
+        """Apply the new theme."""
         self._paint()
         if self.body is not None:
             self.body.restyle()
@@ -152,8 +151,9 @@ MAX_LINES, UNLIMITED_HEIGHT = 12, 1 << 20
 class Editor(QWidget):
     """An in-place editor for a message.
 
-    Calls `done(text)` when the text is accepted, or `gone()` when editing is canceled or the text is unchanged. With
-    `same_too`, unchanged text is accepted as well.
+    `done(text)` is called when the user accepts the text, and `gone()` if the user cancels or the text is unchanged.
+    If
+    `same_too` is set, unchanged text can be accepted as well.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Editor(QWidget):
         Escape(self.field, gone)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
-        """Adjust the height to the text, up to a limit, and to the buttons, which wrap in a narrow column."""
+        """Adjust the height to the text, up to a limit, and to the buttons, which may wrap."""
         super().resizeEvent(event)
         self._fit()
 
@@ -233,7 +233,7 @@ class MessageAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """A message and how to show it. `state` describes an answer in progress and is None once it is complete."""
+    """A message prepared for display. `state` describes an answer in progress, and is None for a complete one."""
 
     message: Message
     versions: tuple[MessageId, ...]
@@ -246,7 +246,7 @@ class ShownMessage:
 
 
 class _Head(QWidget):
-    """The header line of a message, whose height grows when its contents wrap."""
+    """The header line of a message, which becomes taller when its contents wrap."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__()
@@ -274,7 +274,7 @@ class _Head(QWidget):
 class MessageView(QFrame):
     """The widget of a message.
 
-    Emits `action_requested(action, message ID, text or version)` when the user chooses an action.
+    `action_requested(action, message ID, text or version)` is emitted when the user selects an action.
     """
 
     action_requested = Signal(object, str, str)
@@ -316,7 +316,7 @@ class MessageView(QFrame):
         return self._editor is not None
 
     def show_message(self, shown: ShownMessage, *, first: bool = False) -> None:
-        """Show a new state or text of the same message."""
+        """Show the same message with a new state or text."""
         before, self._shown = self._shown, shown
         growing = shown.state is not None
         if first or growing or shown.message.text != before.message.text or before.state:
@@ -333,11 +333,11 @@ class MessageView(QFrame):
             self._update()
 
     def grow(self, text: str) -> None:
-        """Show the longer text of an answer in progress."""
+        """Show more text of the answer in progress."""
         self.body.show_text(text, growing=True)
 
     def grow_thought(self, text: str, seconds: float, n_tokens: int, *, growing: bool) -> None:
-        """Show the longer thought of an answer in progress. `growing` means that the answer itself has not begun."""
+        """Show more of the thought of the answer in progress. `growing` tells whether it is still incomplete."""
         if text:
             self.thought.show_thought(text, seconds, n_tokens, growing=growing)
 
@@ -517,7 +517,7 @@ class MessageView(QFrame):
         return made
 
     def _menu(self) -> QMenu:
-        """Return the menu of all actions, which serves as the More menu and the context menu."""
+        """Return the menu of all actions, used both as the More menu and as the context menu."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         free = not self._shown.is_busy

@@ -25,7 +25,7 @@ def about_of(model: CatalogModel) -> str:
 
 
 class AboutView(QWidget):
-    """The description of the selected model. Emits `recommend` to ask for a more capable model than the Guide."""
+    """The description of the selected model. `recommend` is emitted to request a more capable model than the Guide."""
 
     recommend = Signal()
 
@@ -50,7 +50,7 @@ class AboutView(QWidget):
         self.setLayout(box)
 
     def show_item(self, item: ModelItem) -> None:
-        """Show another model."""
+        """Show the description of a model."""
         self.name.say(item.title)
         self._facts.setText(" · ".join(self._parts(item)))
         self._about.setText(self._about_words(item))
@@ -78,7 +78,7 @@ class AboutView(QWidget):
         return ""
 
     def show_notes(self, item: ModelItem, loaded: LoadedModel | None) -> None:
-        """Show notes about the model's file. `loaded` is the same model if it is currently loaded."""
+        """Show notes about the model's file and, if the model is loaded (`loaded`), about its chat template."""
         notes = [] if item.is_missing else [*_file_notes(item), *_template_notes(loaded)]
         self.notes.setText(" ".join(notes))
         self.notes.setVisible(bool(notes))

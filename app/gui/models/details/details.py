@@ -1,4 +1,4 @@
-"""The right side of the Models page: the selected model, whether it fits, its forecast, and its buttons."""
+"""The right side of the Models page: details, forecast and buttons of the selected model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MIN_HEIGHT = 2 * sizes.XXL  # three lines of text; if less is available, the pag
 
 
 class Details(FullHeightFrame):
-    """The details of one model. Emits `pressed(action, setup)` when the user presses a button."""
+    """The details of a model. `pressed(action, setup)` is emitted when the user clicks a button."""
 
     pressed = Signal(object, object)  # ModelAction, Setup
     recommend = Signal()
@@ -54,13 +54,12 @@ class Details(FullHeightFrame):
         self._make_form()
 
     def remaining_steps(self) -> tuple[Callable[[], object], ...]:
-        """Return the steps that create the remaining widgets. Running them all in one go would freeze the window
-        briefly."""
+        """Return the steps that create the remaining widgets. Running them all in one go would freeze the window."""
         return self._make_words, self._make, self._wire, lambda: self.show_item(None)
 
     @property
     def setup(self) -> Setup | None:
-        """The selected model with the settings for loading it, or None if no model is selected."""
+        """The selected model with its load settings, or None if no model is selected."""
         if self.item is None:
             return None
         snapshot = self._services.pool.now
@@ -98,18 +97,20 @@ class Details(FullHeightFrame):
             self._plan_loader.ask(setup)
 
     def plan_again(self) -> None:
-        """Request a new plan after a change that the user did not make. During a measurement, wait for the plan that
-        follows it."""
+        """Request a new plan after a change not made by the user.
+
+        A measurement in progress is not interrupted, because a new plan follows it anyway.
+        """
         if not self._plan_loader.measuring:
             self.plan()
 
     def ask_token(self) -> None:
-        """Ask for an access token after a download was refused without one."""
+        """Ask for an access token after a download that requires one was refused."""
         self.token.show()
         self.token.request_state()
 
     def update_actions(self) -> None:
-        """Update the buttons and notes to the current state of the model."""
+        """Update the buttons and notes to reflect the current state of the model."""
         setup = self.setup
         if setup is None:
             return
@@ -173,7 +174,7 @@ class Details(FullHeightFrame):
         self._size()
 
     def _size(self) -> None:
-        """Keep a few lines of the scroll area visible above the buttons."""
+        """Make the scroll area tall enough to show at least a few lines."""
         self._area.setMinimumHeight(self._services.theme.px(MIN_HEIGHT))
 
     def _wire(self) -> None:
@@ -210,7 +211,7 @@ class Details(FullHeightFrame):
         self._area.verticalScrollBar().setValue(0)
 
     def _unsized(self, item: ModelItem) -> str:
-        """Explain why the verdict is unknown, or return an empty string."""
+        """Explain that the verdict is unknown because the file size is unknown, or return an empty string."""
         file = item.file()
         if item.kind is not ItemKind.OFFER or file is None or file.size_bytes:
             return ""
@@ -248,7 +249,7 @@ class Details(FullHeightFrame):
         self.update_actions()
 
     def _update_smaller(self) -> None:
-        """Show the smaller quantization that fits if a local model is too big."""
+        """Offer a smaller quantization that fits, if a local model is too big."""
         known = self._verdict_loader.of(self.item) if self.item and self.item.is_here else None
         if known is not None and self._has_default_settings():
             self.verdict.show_smaller(known.quantization)
@@ -284,7 +285,7 @@ class Details(FullHeightFrame):
             self.plan()
 
     def _has_default_settings(self) -> bool:
-        """Return whether the setup is the one that the list's verdicts assume."""
+        """Return whether the current settings are those assumed by the verdicts in the list."""
         setup = self.setup
         return (
             setup is not None

@@ -1,4 +1,4 @@
-"""The choice of a model file: its quantization, the machines that can send it, and the access token it may require."""
+"""Controls for choosing a model file and entering an access token, and a search for machines that have the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MIN_CHARACTERS = 12  # minimum number of visible characters
 
 
 class FileChoice(QWidget):
-    """The menu of a model's quantizations, hidden if the model has no files to choose from."""
+    """A drop-down list of a model's quantizations. It is hidden if the model has no files to choose from."""
 
     changed = Signal()
 
@@ -53,7 +53,7 @@ class FileChoice(QWidget):
         return str(data) if data else None
 
     def show_item(self, item: ModelItem, keep: str | None = None) -> None:
-        """Show the files of a model. Select the file `keep` if the model has it, otherwise the best one."""
+        """List the files of a model. Select the file `keep` if the model has it, otherwise the best one."""
         blocked = self.combo.blockSignals(True)
         self.combo.clear()
         for file in item.files:
@@ -91,7 +91,7 @@ class FileChoice(QWidget):
 
 
 class CopyFinder(QObject):
-    """Finds the machines of the household that have the selected file. Searches again whenever machines come or go."""
+    """A finder of household machines that have the selected file. It searches again when machines come or go."""
 
     changed = Signal()
 
@@ -104,7 +104,7 @@ class CopyFinder(QObject):
         self._pool.changed.connect(self._pool_changed)
 
     def ask(self, item: ModelItem, file: HubFile | None) -> None:
-        """Find the machines that have this file, discarding results for any other file."""
+        """Find the machines that have this file. Results for any other file are discarded."""
         question = None
         if item.remote is not None and file is not None and file.usable and not file.on_shelf:
             question = FindCopies(
@@ -144,7 +144,7 @@ class CopyFinder(QObject):
         self._set_machines(tuple(answer.machines))
 
     def _failed(self, _: AppError) -> None:
-        """Report no machines. The file can still be downloaded."""
+        """Report that no machine has the file, which can still be downloaded."""
         self._calls.done(ASK)
         self._set_machines(())
 
@@ -155,7 +155,7 @@ class CopyFinder(QObject):
 
 
 class TokenField(QWidget):
-    """The access token for gated models: where it is stored, if it is, and a field to replace it."""
+    """A field for the access token that gated models require, with a note on where the current token is stored."""
 
     failed = Signal(object)  # AppError
     saved = Signal()
@@ -174,7 +174,7 @@ class TokenField(QWidget):
         self.setLayout(column(self._words, Flow(self._field, self._save)))
 
     def request_state(self) -> None:
-        """Ask the node whether a token is stored, and show the answer."""
+        """Request from the node whether a token is stored, and show the answer."""
         self._calls.keep(TOKEN, self._client.get("/token", self._show_state, answer=TokenState))
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""The forecast of a plan: its two figures, the reasons for the placement, and advice on making it faster."""
+"""The forecast of a plan: two figures, the reasons for the placement, and advice on increasing the speed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Figure(QWidget):
         self._figure.setAccessibleName(f"{caption}: {figure}")
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return a width that shows the whole caption if there is room."""
+        """Return a size with the width of the whole caption, which is elided if there is less space."""
         words = self._caption.fontMetrics().horizontalAdvance(self._caption.whole())
         hint = super().sizeHint()
         return QSize(max(hint.width(), words + 1), hint.height())
@@ -46,8 +46,10 @@ class Figure(QWidget):
 
 
 class ForecastView(QWidget):
-    """The forecast of a plan. `measure` and `stop` start and cancel a measurement. The owner lays out `reasons`
-    separately."""
+    """The forecast of a plan. `measure` and `stop` start and cancel a measurement.
+
+    The parent widget places `reasons` separately.
+    """
 
     def __init__(self, measure: Callable[[], object], stop: Callable[[], object]) -> None:
         super().__init__()
@@ -73,13 +75,15 @@ class ForecastView(QWidget):
         self.show_measuring(False)
 
     def show_plan(self, plan: Plan, *, missing: bool = False) -> None:
-        """Show the plan of a local model. `missing` means that its file is gone, so nothing can be measured."""
+        """Show the plan of a local model. If its file is `missing`, nothing can be measured."""
         never = any(reason.code.startswith("unforecast") for reason in plan.why)
         self._show(plan, [], possible=not never and not missing)
 
     def show_estimate(self, plan: Plan, unforecast: Reason | None) -> None:
-        """Show the estimated plan of a model that is not local. `unforecast` is the reason if its speed cannot be
-        forecast."""
+        """Show the estimated plan of a model that is not local.
+
+        unforecast: the reason why the speed cannot be forecast, if so.
+        """
         reasons = [said(unforecast)] if unforecast is not None else []
         self._show(plan, reasons, possible=not reasons)
 
@@ -99,7 +103,7 @@ class ForecastView(QWidget):
         self.show()
 
     def show_fact(self, last: AnswerOutcome | None) -> None:
-        """Show the times of the last answer next to the forecast for that answer."""
+        """Show the times of the last answer beside their forecast."""
         self._last = last
         self.fact.setVisible(last is not None)
         unmeasured = self.tr("Not measured yet. A ten-second test gives you a forecast.")
@@ -169,6 +173,6 @@ class ForecastView(QWidget):
         self.reasons.setVisible(bool(reasons or advice))
 
     def clear(self) -> None:
-        """Hide everything, because there is no plan."""
+        """Hide everything because there is no plan."""
         self.hide()
         self.reasons.hide()

@@ -1,4 +1,4 @@
-"""The actions available for the selected model, the likeliest first, and the bar with their buttons."""
+"""The actions available for the selected model, most likely first, and the bar with their buttons."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class ActionContext:
-    """The state of the pool, as far as it determines the actions for the selected model."""
+    """The facts that determine which actions the selected model has."""
 
     loaded: LoadedModel | None  # the selected model if it is loaded, otherwise the model that answers by default
     is_loading: bool  # a model is being loaded
@@ -67,7 +67,7 @@ class ActionContext:
 
 
 def actions(setup: Setup, context: ActionContext) -> list[Action]:
-    """Return the available actions in the order of their buttons."""
+    """Return the available actions in button order."""
     item = setup.item
     match item.kind:
         case ItemKind.SHELF:
@@ -109,7 +109,7 @@ def _running(setup: Setup, context: ActionContext) -> list[Action]:
 
 
 def _differs(setup: Setup, loaded: LoadedModel) -> bool:
-    """Return whether the model is loaded with settings other than these."""
+    """Return whether the model is loaded with different settings."""
     used = {stage.id for stage in loaded.stages}
     same = (setup.context, setup.users) == (loaded.context, loaded.users)
     same = same and setup.kv == (loaded.kv or setup.kv) and setup.shape == loaded.shape_ordered
@@ -164,7 +164,7 @@ class ActionBar(QWidget):
         self.setLayout(self._row)
 
     def show_actions(self, actions: list[Action]) -> None:
-        """Show the buttons of these actions. The button for the focused action keeps the focus."""
+        """Show a button for each action. The button of the focused action keeps the focus."""
         if actions == self._shown:
             return
         focused = next((do for do, made in self.buttons.items() if made.hasFocus()), None)
@@ -192,8 +192,10 @@ class ActionBar(QWidget):
 
 
 class AlongsideView(QWidget):
-    """A line that tells whether the selected model fits alongside the loaded ones. The owner hides it if none is
-    loaded."""
+    """A line that tells whether the selected model fits in memory alongside the loaded ones.
+
+    The parent widget hides it if no model is loaded.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -203,7 +205,7 @@ class AlongsideView(QWidget):
         self.hide()
 
     def show_result(self, result: Plan | AppError | None) -> None:
-        """Show the plan for loading the model alongside the others, or the reason why it does not fit."""
+        """Show the plan for loading the model alongside the loaded ones, or the reason why it does not fit."""
         refused = verdicts.of_error(result) if isinstance(result, AppError) else None
         self.judgment = verdicts.of_plan(result) if isinstance(result, Plan) else refused
         if self.judgment is not None:
@@ -212,14 +214,13 @@ class AlongsideView(QWidget):
 
 
 def _verdict(judgment: Judgment) -> str:
-    """Return a verdict in words, such as `Fits · 1.2 GiB to spare · 12.3 tok/s`."""
+    """Return a verdict as text, such as `Fits · 1.2 GiB to spare · 12.3 tok/s`."""
     speed = formats.speed(judgment.tok_s) if judgment.tok_s and judgment.fits else ""
     return " · ".join(filter(None, (verdicts.title(judgment), verdicts.beside(judgment), speed)))
 
 
 class ActionFoot(QWidget):
-    """The fixed area below the scrolling details: the action buttons, and the line about loading alongside other
-    models."""
+    """The fixed area below the scrolling details: action buttons, and the line about loading models alongside."""
 
     def __init__(self) -> None:
         super().__init__()

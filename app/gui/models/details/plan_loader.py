@@ -1,4 +1,4 @@
-"""Requests plans for the selected model and its current settings, and measurements on which to base them."""
+"""Requests for plans and measurements of the selected model with its current settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY = "chosen"
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The settings with which to plan or load a model. A context of None leaves the choice to the node."""
+    """The settings for planning or loading a model. If `context` is None, the node chooses it."""
 
     item: ModelItem
     file: str | None = None
@@ -35,7 +35,7 @@ class Setup:
     may_join: bool = False  # other models are loaded, and this one could be loaded in addition
 
     def request_body(self) -> dict[str, Any]:
-        """Return the body of a request to plan or load the model."""
+        """Return the body of a request that plans or loads the model."""
         return {
             "model": self.item.name,
             "context": self.context,
@@ -47,7 +47,7 @@ class Setup:
 
 
 class PlanLoader(QObject):
-    """Plans the latest setup and ignores replies for earlier ones."""
+    """A loader of plans for the latest setup. It ignores replies for earlier setups."""
 
     planned = Signal(object)  # Plan
     refused = Signal(object)  # AppError
@@ -71,7 +71,7 @@ class PlanLoader(QObject):
         return self._calls.running(MEASURE)
 
     def ask(self, setup: Setup) -> None:
-        """Plan this setup after a short pause, so that a moving slider does not cause a request for every step."""
+        """Request a plan after a short pause, so that dragging a slider does not send a request at every step."""
         self.stop_measuring()
         if self._setup is None or self._setup.item.key != setup.item.key:
             self._calls.end(PLAN)
@@ -88,7 +88,7 @@ class PlanLoader(QObject):
         self._calls.end_all()
 
     def measure(self) -> None:
-        """Measure all machines with the selected model and plan with the results, which takes about ten seconds.
+        """Measure the selected model on all machines, then plan with the results. This takes about ten seconds.
 
         If the model is not local, similar layers are measured instead.
         """
@@ -133,7 +133,7 @@ class PlanLoader(QObject):
             self._calls.keep(PLAN, call)
 
     def _sketched(self, setup: Setup) -> dict[str, Any] | None:
-        """Return the request for a model that is not local, or None if its size is unknown."""
+        """Return the body of an estimate request for a model that is not local, or None if its size is unknown."""
         made = sketch(setup.item, setup.item.file(setup.file), KEY)
         if made is None:
             return None
@@ -153,7 +153,7 @@ class PlanLoader(QObject):
         self.joined.emit(None)  # a model that does not fit alone does not fit alongside others
 
     def _ask_beside(self) -> None:
-        """Plan a load alongside the other models, from existing measurements."""
+        """Request a plan for loading the model alongside the loaded ones, based on existing measurements."""
         setup = self._setup
         self._calls.end(BESIDE)
         if setup is None or not setup.may_join or not setup.item.is_here:

@@ -1,4 +1,4 @@
-"""The settings for loading the selected model: context, KV cache format, simultaneous users, machines and placement."""
+"""The form for a model's load settings: context, KV cache format, simultaneous users, machines and placement."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FALLBACK_CONTEXT = 1 << 17  # maximum context offered if the model's own is unkn
 
 
 class SetupForm(QWidget):
-    """The form with all settings. Emits `changed` on every change, and loads nothing itself."""
+    """The form with all load settings. `changed` is emitted on every change; the form itself loads nothing."""
 
     changed = Signal()
 
@@ -60,7 +60,7 @@ class SetupForm(QWidget):
         pool.changed.connect(self._update_shapes)
 
     def show_item(self, item: ModelItem, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
-        """Show another model with the settings it is loaded with. None stands for a default."""
+        """Show a model with the settings it is loaded with. None selects a default."""
         max_context = item.facts.context_length or FALLBACK_CONTEXT
         self.context.offer(min(max_context, MAX_CONTEXT), context)
         self.kv.offer(kv, possible=item.shelf is None or item.shelf.quantized_kv)
@@ -89,8 +89,7 @@ def steps(max_context: int) -> list[int]:
 
 
 class ContextSlider(QWidget):
-    """A slider for the context length, with steps that grow with the length. Emits `moved` even while it is being
-    dragged."""
+    """A slider for the context length, with larger steps at greater lengths. `moved` is emitted even while dragging."""
 
     moved = Signal(int)
 
@@ -112,11 +111,11 @@ class ContextSlider(QWidget):
 
     @property
     def default(self) -> int:
-        """The default context length, selected until the user moves the slider."""
+        """The context length that is selected until the user moves the slider."""
         return self._steps[self._place(DEFAULT_CONTEXT)]
 
     def offer(self, max_context: int, context: int | None = None) -> None:
-        """Offer the context lengths up to `max_context`, and select the longest that does not exceed `context`."""
+        """Offer context lengths up to `max_context`, and select the longest one that does not exceed `context`."""
         self._steps = steps(max(1, max_context))
         blocked = self.slider.blockSignals(True)
         self.slider.setRange(0, len(self._steps) - 1)
@@ -127,7 +126,7 @@ class ContextSlider(QWidget):
         self._update()
 
     def choose(self, context: int) -> None:
-        """Select the longest context that does not exceed `context`."""
+        """Select the longest context length that does not exceed `context`."""
         self.slider.setValue(self._place(context))
 
     def _place(self, context: int) -> int:
@@ -149,8 +148,10 @@ class ContextSlider(QWidget):
 
 
 class KvChoice(QWidget):
-    """The format of the KV cache: exact, or quantized to about half the size. Emits `changed` when the user picks
-    another."""
+    """The format of the KV cache: full precision, or quantized to about half the size.
+
+    `changed` is emitted when the user selects another format.
+    """
 
     changed = Signal()
 
@@ -177,9 +178,10 @@ class KvChoice(QWidget):
         return str(self.combo.currentData())
 
     def offer(self, kind: str | None, *, possible: bool) -> None:
-        """Set the choice up for another model. `kind` is the format it is loaded with.
+        """Set the control up for a model.
 
-        `possible` tells whether the model's attention heads are large enough for q8_0.
+        kind: the format that the model is loaded with. possible: whether its attention heads are large enough for
+        q8_0.
         """
         self._possible, self._bytes = possible, {}
         blocked = self.combo.blockSignals(True)
@@ -189,7 +191,7 @@ class KvChoice(QWidget):
         self._update()
 
     def show_bytes(self, bytes_by_format: Mapping[str, int]) -> None:
-        """Show the memory that the latest plan needs in each format. An empty mapping means that there is no plan."""
+        """Show how much memory the latest plan needs in each format. The mapping is empty if there is no plan."""
         self._bytes = dict(bytes_by_format)
         self._update()
 
@@ -220,9 +222,9 @@ class KvChoice(QWidget):
 
 
 class MachineChoice(QWidget):
-    """Check boxes for the machines that may process layers. This machine always takes part for its own user.
+    """Check boxes for the machines that may run layers. This machine is always included.
 
-    Emits `changed` when the user checks or clears a box. Hidden if there is no choice.
+    `changed` is emitted when the user checks or clears a box. The widget is hidden if there is no choice.
     """
 
     changed = Signal()
@@ -245,12 +247,12 @@ class MachineChoice(QWidget):
         return tuple(sorted(self._without & set(self.boxes)))
 
     def offer(self, *, splits: bool) -> None:
-        """Hide the choice if the model cannot be split."""
+        """Show the check boxes only if the model can be split."""
         self._useful = splits
         self.setVisible(self._useful and len(self._shown) > 1)
 
     def update_boxes(self) -> None:
-        """Update the boxes to the current machines of the household."""
+        """Update the boxes to reflect the household's current machines."""
         rows = [
             (machine.id, self._words(machine), machine.this or _lends(machine))
             for machine in self._pool.now.sorted_machines
@@ -305,9 +307,9 @@ def _lends(machine: Machine) -> bool:
 
 
 class ShapeChoice(QWidget):
-    """The placement of the model: the planner's choice or a fixed one, each with its forecast.
+    """The placement of the model, either selected by the planner or fixed. Each option shows its forecast.
 
-    Emits `changed` when the user picks another. Hidden if there is no choice.
+    `changed` is emitted when the user selects another. The widget is hidden if there is no choice.
     """
 
     changed = Signal()
@@ -334,12 +336,14 @@ class ShapeChoice(QWidget):
 
     @property
     def kind(self) -> str | None:
-        """The placement as named in requests, or None to leave the choice to the planner."""
+        """The name of the placement in requests, or None to let the planner choose."""
         return (str(self.combo.currentData()) or None) if self._useful else None
 
     def offer(self, kind: str | None) -> None:
-        """Set the choice up for another model. `kind` is the placement it is loaded with, or None for the planner's
-        choice."""
+        """Set the control up for a model.
+
+        kind: the placement that was requested when the model was loaded, or None if the planner chose it.
+        """
         self._best, self._rates = "", {}
         blocked = self.combo.blockSignals(True)
         self.combo.setCurrentIndex(max(0, self.combo.findData(kind or "")))
@@ -347,12 +351,12 @@ class ShapeChoice(QWidget):
         self._update()
 
     def set_useful(self, useful: bool) -> None:
-        """Show the choice only if it matters: the model can be split, and there is more than one machine."""
+        """Show the control only if it is useful, that is, the model can be split and there are several machines."""
         self._useful = useful
         self.setVisible(useful)
 
     def show_plan(self, plan: Plan | None) -> None:
-        """Show the forecasts of the latest plan, or none if there is no plan."""
+        """Show the forecasts of the latest plan, or remove them if there is no plan."""
         if plan is None:
             self._rates, self._best = {}, ""
             self._update()
@@ -400,7 +404,7 @@ class ShapeChoice(QWidget):
         self.combo.setAccessibleDescription(self.hint.text())
 
     def _slower(self, chosen: str) -> str:
-        """Return a warning if the selected placement is slower than the best by more than the accuracy of forecasts."""
+        """Return a warning if the selected placement is slower than the best one by more than the margin of error."""
         now, best = self._rates.get(chosen), self._rates.get(self._best)
         if now is None or best is None or now * (1 + NOISE_SHARE) >= best:
             return ""

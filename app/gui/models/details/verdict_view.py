@@ -1,4 +1,4 @@
-"""The verdict in words, with the memory it is based on: a sum, and a bar for each machine."""
+"""The verdict on whether a model fits, with the memory it needs in total and on each machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ MIN_NAME_CHARACTERS = 12  # minimum number of visible characters of a name
 
 
 class VerdictView(QWidget):
-    """The verdict on the selected model. Calls `use_context` or `use_file` to select a context or file that fits."""
+    """The verdict on the selected model.
+
+    `use_context` and `use_file` are called to select a context length or file that fits.
+    """
 
     def __init__(self, theme: Theme, use_context: Callable[[int], object], use_file: Callable[[str], object]) -> None:
         super().__init__()
@@ -57,7 +60,7 @@ class VerdictView(QWidget):
         self.clear()
 
     def clear(self, sentence: str = "") -> None:
-        """Show that there is no verdict. The sentence, if given, explains why."""
+        """Remove the verdict. If `sentence` is given, it explains why there is none."""
         self.judgment = None
         self.title.setText("")
         self._beside.say("")
@@ -73,7 +76,7 @@ class VerdictView(QWidget):
         return judgment
 
     def show_estimate(self, estimate: node_models.Verdict, quantization: str, *, splits: bool) -> Judgment:
-        """Show the verdict on a model that is not local. `quantization` names a smaller file that fits, if any."""
+        """Show the verdict on a model that is not local. `quantization` identifies a smaller file that fits, if any."""
         judgment = verdicts.of_estimate(estimate)
         plan = estimate.plan
         words = ""
@@ -98,7 +101,7 @@ class VerdictView(QWidget):
         return judgment
 
     def show_smaller(self, quantization: str) -> None:
-        """Offer a smaller file that fits if the model itself is too big."""
+        """Offer a smaller file that fits, provided that the model is too big."""
         judgment = self.judgment
         if judgment is None or judgment.verdict.word is not VerdictWord.TOO_BIG or judgment.estimate:
             return
@@ -119,7 +122,7 @@ class VerdictView(QWidget):
             announce(self, self.title.text())
 
     def _offer(self, fitting: str) -> None:
-        """Offer another file, or the context named in the verdict."""
+        """Offer the quantization `fitting`, or else the smaller context length in the verdict."""
         judgment = self.judgment
         smaller = judgment is not None and judgment.verdict.word is VerdictWord.SMALLER
         self._fitting = fitting
@@ -188,7 +191,7 @@ class MemoryBars(QWidget):
 
 
 class Bar(QWidget):
-    """The memory bar of one machine: weights, KV cache and work memory as shares of the memory it lends."""
+    """The memory bar of a machine. It shows weights, KV cache and working memory as fractions of the lent memory."""
 
     def __init__(self, theme: Theme, part: Memory) -> None:
         super().__init__()
@@ -235,7 +238,7 @@ class Swatch(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The memory that a machine would use, and the memory it lends."""
+    """The memory that a model would use on a machine, and the memory that the machine lends."""
 
     name: str
     weights: int
@@ -253,7 +256,7 @@ class Memory:
 
 
 def memories(plan: Plan) -> list[Memory]:
-    """Return the memory use of each machine that has a stage, in the order of the plan."""
+    """Return the memory use of each machine with a stage, in plan order."""
     lends = {machine.id: machine.lends_bytes for machine in plan.machines}
     sums: dict[str, Memory] = {}
     for stage in plan.stages:
@@ -274,7 +277,7 @@ def lent_bytes(plan: Plan) -> int:
 
 
 def whole_sum(plan: Plan) -> str:
-    """Describe the memory that a plan needs in total, part by part, and the memory available."""
+    """Describe the total memory that a plan needs, itemized by purpose, and the memory available."""
     parts = memories(plan)
     cells = plan.context * plan.users
     words = translate(
@@ -293,7 +296,7 @@ def whole_sum(plan: Plan) -> str:
 
 
 def short_sum(parts: MemoryNeeds) -> str:
-    """Describe the memory that a model that does not fit would need, part by part, and the memory available."""
+    """Describe the memory needed by a model that does not fit, itemized by purpose, and the memory available."""
     words = translate(
         "Models", "Weights {weights} + KV cache {kv} + working memory {work} = {needs}; {lends} is free for models now."
     )
@@ -307,7 +310,7 @@ def short_sum(parts: MemoryNeeds) -> str:
 
 
 def of_machine(part: Memory) -> str:
-    """Describe the memory that one machine would use, part by part."""
+    """Describe the memory that a model would use on one machine, itemized by purpose."""
     words = translate("Models", "weights {weights} + KV cache {kv} + working memory {work}, {left} left")
     return words.format(
         weights=formats.size(part.weights),

@@ -20,7 +20,7 @@ BAR, SMALL_BAR, STATE_ICON = 8, 6, 14
 
 
 class CardItem(QGraphicsItem):
-    """A machine's card. Qt caches the picture, so it is repainted only when the card is updated."""
+    """A machine's card. Qt caches its image, so the card is repainted only when it is updated."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class CardItem(QGraphicsItem):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def show_machine(self, facts: MachineFacts, place: Rect, *, compact: bool, selected: bool) -> None:
-        """Show a machine at this place."""
+        """Show a machine in the given rectangle."""
         size = Size(place.w, place.h)
         if size != self._size:
             self.prepareGeometryChange()
@@ -73,7 +73,7 @@ class CardItem(QGraphicsItem):
 
 
 class _Lines:
-    """A painter that fills a card from top to bottom, line by line."""
+    """A painter that draws the lines of a card from top to bottom."""
 
     def __init__(self, painter: QPainter, theme: Theme, width: float, facts: MachineFacts) -> None:
         self._painter, self._theme, self._facts = painter, theme, facts
@@ -103,7 +103,7 @@ class _Lines:
             self._line(line, self._muted)
 
     def _total(self, beside: str) -> str:
-        """Return the total memory in the longest form that fits to the right of `beside`, or ""."""
+        """Return the longest form of the total memory that fits to the right of `beside`, or ""."""
         size = formats.size(self._facts.memory.total) if self._facts.memory.total else ""
         room = self._w - drawing.text_width(beside, self._small) - self._theme.px(sizes.S)
         texts = (machine_words.total_memory(size), size) if size else ()
@@ -166,7 +166,7 @@ def all_lines(facts: MachineFacts) -> tuple[str, ...]:
 
 
 def last_line(facts: MachineFacts) -> str:
-    """Return the note at the bottom of a card: the reason for the state, or else held models, users or roles."""
+    """Return the note at the bottom of a card: the reason for the state or else held models, users or roles."""
     used_by = machine_words.used_by(facts.used_by) if facts.used_by else ""
     if facts.this and used_by:
         return used_by
@@ -175,13 +175,13 @@ def last_line(facts: MachineFacts) -> str:
 
 
 def has_note(theme: Theme, facts: MachineFacts) -> bool:
-    """Return whether the note takes two lines."""
+    """Return whether the note needs two lines."""
     room = theme.px(WIDTH) - 2 * theme.px(sizes.M)
     return len(drawing.wrapped(last_line(facts), theme.font(sizes.CAPTION), room, NOTE_LINES)) > 1
 
 
 def card_sizes(theme: Theme, *, compact: bool, with_part: bool = False, with_note: bool = False) -> tuple[Size, Size]:
-    """Return the sizes of the host's card and of a lender's card.
+    """Return the size of the host's card and the size of the lenders' cards.
 
     with_part: whether any lender's card has a line such as `Host`. with_note: whether any card has a two-line note.
     """

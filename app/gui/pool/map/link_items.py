@@ -1,4 +1,4 @@
-"""The links on the map: lines from the host with their measurements, lines between lenders, and moving dots."""
+"""The links on the map: lines from the host with measurements, lines between lenders, and moving dots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PADDING, INDENT = sizes.S, sizes.XS
 
 
 class LinkLine(QGraphicsPathItem):
-    """The line of a link from the host. It is thicker and in the accent color while the link carries an answer."""
+    """The line of a link from the host. It becomes thicker and takes the accent color while an answer uses the link."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ def route_path(route: LinkRoute) -> QPainterPath:
 
 
 class Plate(QGraphicsItem):
-    """A small panel with the measurements of a link. Its opaque background hides any lines below the text."""
+    """A small panel with the measurements of a link. Its opaque background hides lines behind the text."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Plate(QGraphicsItem):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def show_link(self, facts: MachineFacts, route: LinkRoute, *, compact: bool) -> None:
-        """Show the measurements of a machine's link at their place on the route, or hide the plate if it has none."""
+        """Show the measurements of a machine's link at their position on the route, or hide the plate without any."""
         self.setVisible(facts.link is not None)
         if facts.link is None:
             return
@@ -114,7 +114,7 @@ class Plate(QGraphicsItem):
 
 
 def plate_rows(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
-    """Return the rows of a plate: the speed, the kind of link and, if known, its share of the request time."""
+    """Return the rows of a plate: the link's speed, its kind and, if known, its share of the request time."""
     rows = [machine_words.Badge(machine_words.link_speed(link), "", "text")]
     if link.trouble and link.kind:
         rows.append(machine_words.poor_link_badge(link))
@@ -127,7 +127,7 @@ def plate_rows(link: LinkFacts, *, compact: bool) -> list[machine_words.Badge]:
 
 
 def plate_size(theme: Theme, links: list[LinkFacts], *, compact: bool) -> Size:
-    """Return a size that suffices for the plate of any of these links."""
+    """Return a plate size that is large enough for any of these links."""
     font = theme.font(sizes.CAPTION)
     indent = theme.px(ICON) + theme.px(sizes.XS)
     wide, rows = 0.0, 1
@@ -146,7 +146,7 @@ CORNER = sizes.S
 
 
 class LenderLine(QGraphicsPathItem):
-    """A thin line between two lenders. It is in the accent color while one of the two is selected."""
+    """A thin line between two lenders. It has the accent color while either lender is selected."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -169,21 +169,21 @@ class LenderLine(QGraphicsPathItem):
         self._figures.show_on(machine_words.link_speed(lender_link.link), line, room, self.toolTip())
 
     def shape(self) -> QPainterPath:
-        """Return a shape that is wide enough to be hit with the mouse."""
+        """Return a shape that is wide enough to click or hover over."""
         stroker = QPainterPathStroker()
         stroker.setWidth(self._theme.px(REACH))
         return stroker.createStroke(self.path())
 
 
 class LinkFigures(QGraphicsItem):
-    """The speed and round-trip time on a line between neighbors. Hidden if there is no room between their cards."""
+    """The speed and round-trip time on a line between neighbors. They are hidden if they do not fit."""
 
     def __init__(self, theme: Theme, line: LenderLine) -> None:
         super().__init__(line)
         self._theme, self._text, self._where = theme, "", QRectF()
 
     def show_on(self, text: str, line: Line, room: float, tip: str) -> None:
-        """Show the text in the middle of a straight line. Hide it if the line has bends or the text does not fit."""
+        """Show the text at the middle of a straight line. Hide it if the line bends or the text does not fit."""
         font = self._theme.font(sizes.CAPTION)
         wide = drawing.text_width(text, font) + 2 * self._theme.px(sizes.S)
         high = drawing.line_height(font) + self._theme.px(sizes.XS)
@@ -209,7 +209,7 @@ class LinkFigures(QGraphicsItem):
 
 
 def rounded_path(line: Line, radius: float) -> QPainterPath:
-    """Return the line as a path with rounded corners. Next to a short segment, the radius is reduced."""
+    """Return the line as a path with rounded corners. The radius is reduced next to short segments."""
     points = [QPointF(*point) for point in line]
     path = QPainterPath(points[0])
     for (before, corner), (_, after) in pairwise(pairwise(points)):
@@ -227,7 +227,7 @@ def _towards(start: QPointF, end: QPointF, far: float) -> QPointF:
 
 
 class Traffic(QObject):
-    """The animation of dots that move along the active links. `still` turns it off for reduced motion."""
+    """The animation of dots that move along active links. `still` turns it off for reduced motion."""
 
     def __init__(self, view: QGraphicsView, theme: Theme) -> None:
         super().__init__(view)
@@ -248,7 +248,7 @@ class Traffic(QObject):
         return self._timer.isActive()
 
     def show_on(self, paths: Mapping[str, QPainterPath]) -> None:
-        """Move dots along these paths, keyed by machine. An empty mapping removes all dots."""
+        """Move dots along these paths, which are keyed by machine. An empty mapping removes all dots."""
         if paths != self._paths:
             self._paths = dict(paths)
             self._tracks = {key: _track(path) for key, path in paths.items()}

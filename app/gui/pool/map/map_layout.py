@@ -1,12 +1,12 @@
-"""The layout of the map: pure functions that compute the rectangles of cards and plates and the routes of links.
+"""The layout of the map: pure functions that position cards and plates and route links.
 
-The host is in the center, with a column of lenders on either side; an odd lender is below. In a narrow window, all
-lenders are on the right. Each link leaves the host in a curve and ends in a straight line at the height of its
-lender, with its plate above that line. Thus no plate covers a card, another plate or another link. If large text
-leaves no room beside the host, the lenders are stacked below it, each under its own plate.
+The host is in the center, with a column of lenders on either side; an odd lender goes below. In a narrow window,
+all lenders are on the right. Each link leaves the host as a curve and ends in a straight line level with its
+lender. The plate with its measurements is above that line, so plates never cover cards, links or each other. If
+large text leaves no space beside the host, the lenders are stacked below it, each under its own plate.
 
-Links between two lenders run around the outside, so that they cross neither cards nor plates. Neighbors in a column
-are connected through the gap between them. Other links leave a card at its outer edge and run in lanes beside the
+Links between two lenders run around the outside, so they cross neither cards nor plates. Neighbors in a column are
+connected through the gap between them. Other links leave a card at its outer edge and run in lanes beside the
 columns: over the top to the other column, or around the bottom to the lender below the host.
 """
 
@@ -68,19 +68,19 @@ Spans = list[list[tuple[int, int]]]  # occupied rows (from, to) for each lane
 
 @dataclass(slots=True)
 class _Ports:
-    """The points at which links leave one edge of a card. They are sorted to avoid crossings and spaced evenly."""
+    """The points at which links leave one edge of a card, evenly spaced and ordered to avoid crossings."""
 
     order: dict[Pair, tuple[int, int]] = field(default_factory=dict)
 
     def share(self, pair: Pair) -> float:
-        """Return the relative position of a link on the edge, between 0 and 1."""
+        """Return the position of a link along the edge, between 0 and 1."""
         ranked = sorted(self.order, key=lambda link: (self.order[link], link))
         return (ranked.index(pair) + 1) / (len(ranked) + 1)
 
 
 @dataclass(slots=True)
 class _Route:
-    """The route of a link: its edge and lane at either end, and the lane in which it crosses between columns."""
+    """The route of a link: the card edge and lane at each end, and the lane in which it crosses between columns."""
 
     lanes: dict[int, tuple[str, int]] = field(default_factory=dict)  # edge and lane for each of the two cards
     crossing: tuple[str, int] | None = None  # "top" or "bottom", and the lane
@@ -89,7 +89,7 @@ class _Route:
 def route_lender_links(
     host: Rect, cards: Sequence[Rect], plates: Sequence[Rect], pairs: Sequence[Pair], scale: float
 ) -> tuple[Line, ...]:
-    """Return a line for each pair of lenders, in the same order. It consists of horizontal and vertical segments."""
+    """Return a line of horizontal and vertical segments for each pair of lenders, in the same order."""
     return _Router(host, cards, plates, scale).lines(pairs)
 
 
@@ -129,7 +129,7 @@ class _Router:
     def _is_direct(self, pair: Pair) -> bool:
         """Return whether nothing lies between the two cards.
 
-        This is true for neighbors in a column, and for the last card of a column and the card below the host.
+        This is true for neighbors in a column, and for the last card of a column and the one below the host.
         """
         near, far = pair
         if self._sides[near] == self._sides[far]:
@@ -142,7 +142,7 @@ class _Router:
         return is_last and room >= LEAST_DROP * self._scale
 
     def _plan(self, pair: Pair) -> _Route:
-        """Assign lanes and ports to a link that is not direct."""
+        """Assign lanes and ports to an indirect link."""
         route, sides = _Route(), [self._sides[card] for card in pair]
         if sides[0] == sides[1]:
             rows = sorted(self._rows[card] for card in pair)
@@ -165,7 +165,7 @@ class _Router:
         return route
 
     def _lane(self, edge: str, first: int, last: int) -> int:
-        """Reserve the lane nearest to the cards that is free between two rows, and return its number."""
+        """Reserve the innermost lane that is free between two rows, and return its number."""
         lanes = self._taken[edge]
         for number, taken in enumerate(lanes):
             if all(last < begin or end < first for begin, end in taken):
@@ -175,7 +175,7 @@ class _Router:
         return len(lanes) - 1
 
     def _leave(self, route: _Route, card: int, pair: Pair, lane: tuple[str, int], *, goes_up: bool) -> None:
-        """Assign a port to a link at one of its cards. Ports are ordered so that lines at the same edge never cross."""
+        """Assign a link's port at one of its cards. Ports are ordered so that lines at the same edge never cross."""
         route.lanes[card] = lane
         ports = self._ports.setdefault((card, lane[0]), _Ports())
         if lane[0] in ("top", "bottom"):
@@ -198,7 +198,7 @@ class _Router:
         return (*there, *reversed(back))
 
     def _leaving(self, card: int, pair: Pair, route: _Route) -> Line:
-        """Return the part of the line from a card to its lane and, for a link that crosses, on to the crossing."""
+        """Return the part of a line from a card to its lane and, if the link changes columns, to its crossing lane."""
         edge, lane = route.lanes[card]
         rect, share = self._cards[card], self._ports[card, edge].share(pair)
         if edge in ("top", "bottom"):
@@ -266,7 +266,7 @@ class LinkRoute:
 class MapPositions:
     """The positions of all items on the map.
 
-    `cards` and `routes` are in the order of the lenders, `lender_lines` in that of the pairs.
+    `cards` and `routes` have the same order as the lenders, and `lender_lines` the same order as the pairs.
     """
 
     host: Rect
@@ -288,7 +288,7 @@ class MapPositions:
 
 @dataclass(frozen=True, slots=True)
 class FittedLayout:
-    """A layout chosen for the available space, with its zoom factor and whether the cards are compact."""
+    """A layout chosen to fit the available space, with its zoom factor and whether its cards are compact."""
 
     places: MapPositions
     compact: bool
@@ -304,15 +304,15 @@ class FittedLayout:
 class LenderPairs:
     """The pairs of lenders whose links are drawn.
 
-    few: whether there are so few pairs that all of them are always drawn. Otherwise, only those of the selected
-    machine are.
+    few: whether there are few enough pairs to always draw them all. Otherwise, only the pairs of the selected
+    machine are drawn.
     """
 
     drawn: tuple[Pair, ...] = ()
     few: bool = True
 
     def margin(self, n_lenders: int, scale: float) -> float:
-        """Return the margin to reserve for lines that appear with the selection, so that the cards do not move."""
+        """Return the margin to reserve for lines that appear on selection, so that the cards do not move."""
         return 0.0 if self.few else scale * (FIRST_LANE + LANE * max(0, n_lenders - 2))
 
 
@@ -328,10 +328,10 @@ def fit_layout(
     zooms: tuple[float, ...],
     lender_pairs: LenderPairs = NO_PAIRS,
 ) -> FittedLayout:
-    """Return the largest layout that fits into the room.
+    """Return the largest layout that fits into `room`.
 
-    zooms: the allowed zoom factors in descending order. Links between lenders are omitted if drawing them would
-    require scrolling; the table shows them too. If nothing fits, the result is the narrowest layout, which scrolls
+    zooms: the allowed zoom factors in descending order. Links between lenders are omitted if they would make
+    scrolling necessary; the table also shows them. If nothing fits, the narrowest layout is returned, which scrolls
     vertically.
     """
     kinds = [small] if n_lenders + 1 > COMPACT_OVER else [full, small]
@@ -353,7 +353,7 @@ def fit_layout(
 def _with_lender_pairs(
     n_lenders: int, sizes: Sizes, room: Size, columns: int, lender_pairs: LenderPairs
 ) -> MapPositions:
-    """Arrange the cards in the space that remains after reserving lanes for the links between lenders."""
+    """Arrange the cards in the space left after reserving lanes for the links between lenders."""
     bare = arrange(n_lenders, sizes, room, columns)
     places = _routed(bare, lender_pairs, sizes)
     wider, higher = places.bounds.w - bare.bounds.w, places.bounds.h - bare.bounds.h
@@ -371,7 +371,7 @@ def _routed(places: MapPositions, lender_pairs: LenderPairs, sizes: Sizes) -> Ma
 
 
 def arrange(n_lenders: int, sizes: Sizes, room: Size, columns: int = BOTH_SIDES) -> MapPositions:
-    """Return the positions of the host and its lenders. Gaps grow with the room, up to a limit."""
+    """Return the positions of the host and its lenders. Gaps grow with the available space, up to a limit."""
     if n_lenders == 1 or columns == ONE_SIDE:
         return _one_side(n_lenders, sizes, room)
     below = n_lenders % 2
@@ -409,7 +409,7 @@ def _one_side(rows: int, sizes: Sizes, room: Size) -> MapPositions:
 
 
 def _stacked(n_lenders: int, sizes: Sizes) -> MapPositions:
-    """Place all lenders below the host, each under its plate, with the links along the left edge."""
+    """Place all lenders below the host, each under its own plate, with the links along the left edge."""
     scale = sizes.scale
     host = Rect(0, 0, sizes.host.w, sizes.host.h)
     trunk, left, top = STUB * scale, FAN * scale + 2 * STUB * scale, host.bottom
@@ -453,7 +453,7 @@ def _port(row: int, rows: int, host: Rect, sizes: Sizes) -> float:
 def _gutter(sizes: Sizes, room: Size, columns: int) -> float:
     """Return the distance between the host and a column.
 
-    It consists of the plate, and of curves whose width grows with the room up to a limit.
+    The gutter contains the plate and the curves, whose width grows with the available space up to a limit.
     """
     straight = sizes.plate.w + 2 * STUB * sizes.scale
     gutters = columns - 1

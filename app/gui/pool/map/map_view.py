@@ -1,4 +1,4 @@
-"""The view of the map: the host, the lenders, and the links between them."""
+"""The view that displays the map and handles its mouse and keyboard input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STEPS = {Key.Key_Left: (-1, 0), Key.Key_Right: (1, 0), Key.Key_Up: (0, -1), Key.
 
 
 class MapView(QGraphicsView):
-    """The map. Mouse and arrow keys select cards, Enter opens the details, and Space leaves a machine out."""
+    """The map. The mouse and the arrow keys select cards, Enter opens the details, and Space leaves a machine out."""
 
     chosen = Signal(str)  # machine ID, or ""
     opened = Signal(str)  # by Enter or a double click
@@ -70,7 +70,7 @@ class MapView(QGraphicsView):
         active: frozenset[str] = frozenset(),
         lender_links: Sequence[LenderLink] = (),
     ) -> None:
-        """Show the machines, with the first one in the center. Those in `active` are computing an answer."""
+        """Show the machines, the first one in the center. Those in `active` are computing an answer."""
         now = tuple(machines), active, tuple(lender_links)
         if now != (self._machines, self._active, self._lender_links):
             self._machines, self._active, self._lender_links = now
@@ -91,7 +91,7 @@ class MapView(QGraphicsView):
         return self.tr("Use the arrow keys to choose a machine. The table shows the same details.")
 
     def _description(self, machine: str, lines: Sequence[str]) -> str:
-        """Return the full text of a card and the links of its machine to others that are not in the center."""
+        """Return the full text of a card, plus the machine's links to machines other than the central one."""
         links = [machine_words.link_line(link) for link in self._lender_links if machine in link.ends]
         return "\n".join((*lines, *links))
 
@@ -124,7 +124,7 @@ class MapView(QGraphicsView):
             self.ensureVisible(self._cards[self._selected])
 
     def _visible_lender_links(self) -> list[LenderLink]:
-        """Return the links between lenders to draw: all if there are few, otherwise those of the selected machine."""
+        """Return the links between lenders to draw: all if there are few, otherwise only the selected machine's."""
         lenders = {machine.id for machine in self._machines[1:]}
         known = [link for link in self._lender_links if lenders.issuperset(link.ends)]
         if _pairs(len(lenders)) <= MOST_LENDER_LINES:
@@ -147,7 +147,7 @@ class MapView(QGraphicsView):
         return layout
 
     def _show_bars(self, layout: FittedLayout, room: Size) -> None:
-        """Show the scroll bars that are needed. Each one takes space from the other direction."""
+        """Show the scroll bars that are needed. Each one reduces the space in the other direction."""
         bounds, on = layout.places.bounds, Qt.ScrollBarPolicy.ScrollBarAsNeeded
         off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         high = bounds.h * layout.zoom > room.h
@@ -192,13 +192,13 @@ class MapView(QGraphicsView):
             self.scene().removeItem(self._lender_lines.pop(key))
 
     def _forget(self, there: set[str], center: str) -> None:
-        """Remove the items of machines that have left, and the link of the machine that is now in the center."""
+        """Remove the items of machines that are gone, and the link of the machine that is now in the center."""
         for items, kept in ((self._cards, there), (self._lines, there - {center}), (self._plates, there - {center})):
             for key in items.keys() - kept:
                 self.scene().removeItem(items.pop(key))
 
     def _fit(self, bounds: Rect, zoom: float) -> None:
-        """Set the zoom, and a scene with equal margins. The view scrolls if the scene is too large."""
+        """Set the zoom factor, and add equal margins around the scene. A scene that is too large scrolls."""
         edge = self._theme.px(EDGE) / zoom
         whole = QRectF(bounds.x, bounds.y, bounds.w, bounds.h).adjusted(-edge, -edge, edge, edge)
         self.resetTransform()
@@ -223,7 +223,7 @@ class MapView(QGraphicsView):
         painter.restore()
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: N802  Qt's name
-        """Scroll the map but not the panel behind it."""
+        """Scroll the map, but not the panel behind it."""
         super().scrollContentsBy(dx, dy)
         self.viewport().update()
 
