@@ -1,1 +1,1 @@
-"""The Activity page: work in progress, what each machine contributed, forecast accuracy, and benchmarks."""
+"""The Activity page, with work in progress, the contribution of each machine, forecast accuracy and benchmarks."""

@@ -22,7 +22,7 @@ OVERVIEW, LOG, BENCH = 0, 1, 2  # tabs
 class ActivityPage(Page):
     """The Activity page.
 
-    Each tab is created when it is first shown. The journal is polled frequently only while the page is visible.
+    Each tab is created when first shown. The journal is polled frequently only while the page is visible.
     """
 
     def __init__(self, services: AppContext) -> None:
@@ -82,7 +82,7 @@ class ActivityPage(Page):
 
 
 def _scrolled(part: QWidget) -> QWidget:
-    """Wrap a widget in a scroll view. The layout is computed when the view is first shown."""
+    """Wrap a widget in a scroll view, which is not laid out until first shown."""
     body = QWidget()
     view = scrolled(body)
     body.setLayout(column(part))

@@ -1,4 +1,4 @@
-"""Presentation of a benchmark: a card in the window, and reports without machine names (HTML, PNG, Markdown, JSON)."""
+"""Presentation of a benchmark: a card in the window, and HTML, PNG, Markdown or JSON reports without machine names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ $tables<p class="muted">$foot</p></body></html>
 
 
 def anonymized(bench: Bench) -> Bench:
-    """Return a copy of the benchmark with machine names replaced by `Machine A`, `Machine B` and so on."""
+    """Return a copy of the benchmark in which machine names are replaced by `Machine A`, `Machine B` and so on."""
     names = {
         name: _tr("Machine {letter}").format(letter=ascii_uppercase[n % len(ascii_uppercase)])
         for n, name in enumerate(bench.machines)
@@ -151,7 +151,7 @@ def figures(bench: Bench) -> list[tuple[str, str, str]]:
 
 
 def _energy(bench: Bench, streams: int, energy: Energy) -> tuple[str, str, str]:
-    """Return the energy figure: joules per generated token, with the energy for the prompt included."""
+    """Return the energy figure: joules per generated token, including the energy for processing the prompt."""
     name = _tr("Energy, {many} at once").format(many=streams) if streams > 1 else _tr("Energy")
     drew = _tr("{watts} W on {machines}, as reported by the system")
     words = drew.format(watts=formats.number(energy.watts), machines=_n_machines(bench))
@@ -159,7 +159,7 @@ def _energy(bench: Bench, streams: int, energy: Energy) -> tuple[str, str, str]:
 
 
 def compared_with_host(bench: Bench) -> str:
-    """Compare the household with its host alone, in words. Returns "" if the host alone was not measured."""
+    """Return a sentence that compares the household with its host alone, or "" if the host alone was not measured."""
     times, ours, alone = bench.speedup("decode_tok_s"), bench.mean("decode_tok_s"), bench.host_mean("decode_tok_s")
     if bench.one is None or times is None or ours is None or alone is None:
         return ""
@@ -193,7 +193,7 @@ def _first_energy(results: Sequence[Result]) -> Energy | None:
 
 
 def _spread(bench: Bench) -> str:
-    """Return the number of runs and the relative standard deviation of their speed."""
+    """Return a text with the number of runs and the relative standard deviation of their speed."""
     speed = bench.single.decode_tok_s
     runs = QCoreApplication.translate("Report", "%n run(s)", "", bench.single.runs)
     if speed is None or not speed.deviation:
@@ -204,7 +204,7 @@ def _spread(bench: Bench) -> str:
 
 
 def footer(bench: Bench) -> str:
-    """Return the line that names the Poolhouse version used for the measurement."""
+    """Return the line that names the Poolhouse version that was measured."""
     return _tr("Measured by Poolhouse {version}.").format(version=bench.version)
 
 
@@ -252,7 +252,7 @@ def as_json(bench: Bench) -> str:
 
 
 def _stage_rows(result: Result) -> list[tuple[str, ...]]:
-    """Return a table, headings first, with the work of each stage on one answer."""
+    """Return a table with the work of each stage for one answer. The first row contains the headings."""
     head = (_tr("Machine"), _tr("Layers"), _tr("Computes"), _tr("Waits"), _tr("Sent and received"))
     rows = [
         (
@@ -284,9 +284,9 @@ def _row(tag: str, cells: tuple[str, ...]) -> str:
 
 
 class BenchCard(QFrame):
-    """A card with the headline figures, their forecasts, and the share of work of each machine.
+    """A card with the headline figures, their forecasts, and each machine's share of the work.
 
-    PNG reports show the same card.
+    PNG reports contain the same card.
     """
 
     def __init__(self, theme: Theme) -> None:
@@ -323,7 +323,7 @@ class BenchCard(QFrame):
 
 
 def _figure_boxes(rows: list[tuple[str, str, str]]) -> list[QWidget]:
-    """Return a box with name, value and caption for each figure. All boxes are as wide as the widest one."""
+    """Return a box with the name, value and caption of each figure. All boxes have the width of the widest one."""
     boxes = []
     for name, value, below in rows:
         box = QWidget()
@@ -345,7 +345,7 @@ def _answer_seconds(bench: Bench) -> float:
 
 
 def save(bench: Bench, file: Path, theme: Theme) -> None:
-    """Write the report in the format given by the file suffix, or as HTML for any other suffix. Raises BadInput."""
+    """Write the report in the format of the file suffix, or as HTML if the suffix is unknown. Raises BadInput."""
     texts = {".md": markdown, ".json": as_json}
     try:
         if (end := file.suffix.lower()) == ".png":

@@ -1,4 +1,4 @@
-"""Benchmarks of a loaded model: a warm-up, then rounds of concurrent answers within a time budget."""
+"""Benchmarks of a loaded model. A warm-up is followed by rounds of concurrent answers within a time budget."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ TOGETHER, LOADING, ALONE, BACK = "together", "loading", "alone", "back"
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSize:
-    """The size of a benchmark: prompt and output tokens, levels of concurrency, and the maximum number of rounds.
+    """The size of a benchmark: prompt and output tokens, concurrency levels, and the maximum number of rounds.
 
-    seconds: the time budget. A round starts only if it is expected to end in time, but every concurrency level gets
-    at least one round.
+    seconds: the time budget. A round starts only if it should end in time, but each concurrency level gets at least
+    one round.
     """
 
     name: str
@@ -61,7 +61,7 @@ SLOTS = 4  # simultaneous conversations that every placement supports
 
 
 def fitted(extent: BenchmarkSize, context: int, users: int) -> BenchmarkSize:
-    """Return the extent reduced to what fits into the context and the slots of a placement."""
+    """Return the benchmark size, reduced to fit into the context and the slots of a placement."""
     whole = extent.prompt + extent.output
     shrink = min(1.0, context / whole)
     prompt, output = max(1, int(extent.prompt * shrink)), max(2, int(extent.output * shrink))
@@ -71,7 +71,7 @@ def fitted(extent: BenchmarkSize, context: int, users: int) -> BenchmarkSize:
 
 
 def expected_seconds(extent: BenchmarkSize, loaded: LoadedModel | None) -> float:
-    """Return the expected duration according to the forecast for the loaded model, or the time budget without one."""
+    """Return the expected duration, based on the loaded model's forecast. Without one, return the time budget."""
     if loaded is None or loaded.forecast is None or not loaded.forecast.decode_tok_s:
         return extent.seconds
     first = loaded.first_token
@@ -86,7 +86,7 @@ def expected_seconds(extent: BenchmarkSize, loaded: LoadedModel | None) -> float
 
 
 class TimedRequest(QObject):
-    """A request to the node whose token times are measured by the client."""
+    """A request to the node. The client measures when its tokens arrive."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class TimedRequest(QObject):
 
 
 class BenchRun(QObject):
-    """A benchmark in progress. It emits either `finished` or `failed`, or neither after `cancel`."""
+    """A benchmark in progress. Either `finished` or `failed` is emitted; after `cancel`, neither is."""
 
     progressed = Signal(float, int)  # finished fraction, answers so far
     finished = Signal(object)  # list[Result], one for each level of concurrency
@@ -172,7 +172,7 @@ class BenchRun(QObject):
 
     @property
     def forecast(self) -> ForecastSpeed | None:
-        """The mean forecast for the answers that ran one at a time."""
+        """The mean forecast for answers at concurrency 1."""
         first = spread([predicted.ttft_s for predicted in self._predicted])
         speed = spread([predicted.decode_tok_s for predicted in self._predicted])
         return ForecastSpeed(first.mean, speed.mean) if first is not None and speed is not None else None
@@ -224,7 +224,7 @@ class BenchRun(QObject):
             self.deleteLater()
 
     def _has_time_for(self, seconds: float) -> bool:
-        """Return whether a round of this duration still fits.
+        """Return whether there is time for a round of this duration.
 
         The time budget is divided equally among the concurrency levels.
         """
@@ -233,7 +233,7 @@ class BenchRun(QObject):
         return time.perf_counter() - self._began + seconds <= ends
 
     def _share(self) -> float:
-        """Return the progress: the fraction of all answers or of the time budget, whichever is larger."""
+        """Return the progress as a fraction of all answers or of the time budget, whichever is larger."""
         whole = self.extent.runs * sum(self.extent.streams)
         passed = (time.perf_counter() - self._began) / self.extent.seconds
         return min(0.99, max(self._answers / whole, passed))
@@ -244,7 +244,7 @@ class BenchRun(QObject):
 
 
 def power_draw_watts(snapshot: Snapshot, loaded: LoadedModel) -> float | None:
-    """Return the total power draw of the machines that run a model, or None unless every one of them reports it."""
+    """Return the total power draw of the machines that run a model, or None unless all of them report it."""
     machines = {stage.id: snapshot.machines.get(stage.id) for stage in loaded.stages}
     watts = [machine.watts if machine is not None else None for machine in machines.values()]
     known = [value for value in watts if value]
@@ -254,7 +254,7 @@ def power_draw_watts(snapshot: Snapshot, loaded: LoadedModel) -> float | None:
 class PowerMeter(QObject):
     """A meter that averages the power draw.
 
-    It skips the first seconds after `begin`, because their readings include earlier time.
+    The first seconds after `begin` are skipped, because their readings cover some time before it.
     """
 
     def __init__(
@@ -281,14 +281,14 @@ class PowerMeter(QObject):
             self._readings.append(self._read())
 
     def end(self) -> float | None:
-        """Stop, and return the mean, or None if there was no reading or one of them was unknown."""
+        """Stop, and return the mean power draw, or None if no reading was taken or any reading was unknown."""
         self._timer.stop()
         known = [watts for watts in self._readings if watts is not None]
         return statistics.fmean(known) if known and len(known) == len(self._readings) else None
 
 
 def bench_record(loaded: LoadedModel, run: BenchRun, results: Sequence[Result]) -> Bench:
-    """Return the record to store for a finished run."""
+    """Return the record of a finished run for storage."""
     return Bench(
         at=time.time(),
         version=__version__,
@@ -305,7 +305,7 @@ def bench_record(loaded: LoadedModel, run: BenchRun, results: Sequence[Result]) 
 
 
 def host_only_request(loaded: LoadedModel, machines: Sequence[str]) -> dict[str, Any]:
-    """Return the request that loads the model on its host alone.
+    """Return a request that loads the model on its host alone.
 
     machines: the IDs of all machines.
     """
@@ -313,10 +313,9 @@ def host_only_request(loaded: LoadedModel, machines: Sequence[str]) -> dict[str,
 
 
 class Comparison(QObject):
-    """A benchmark of the current placement and of the host alone. The placement is restored afterwards.
+    """A benchmark of the current placement and then of the host alone, after which the placement is restored.
 
-    Once the placement has been restored, either `finished` or `failed` is emitted. If only restoring it fails, both
-    are emitted.
+    Either `finished` or `failed` is emitted at the end. If only restoring the placement fails, both are emitted.
     """
 
     progressed = Signal(float, str)  # finished fraction, current step
@@ -350,11 +349,11 @@ class Comparison(QObject):
         return self._step
 
     def start(self) -> None:
-        """Start with the current placement. The host alone is measured second."""
+        """Start by measuring the current placement."""
         self._plan()
 
     def cancel(self) -> None:
-        """Stop measuring and restore the placement without emitting `finished` or `failed`."""
+        """Stop measuring and restore the placement. Neither `finished` nor `failed` is emitted."""
         if self._run is not None:
             self._run.cancel()
             self._run = None
@@ -366,7 +365,7 @@ class Comparison(QObject):
         self.deleteLater()
 
     def _plan(self) -> None:
-        """Plan candidates until one reproduces the current placement, before anything is changed."""
+        """Plan candidate load requests until one reproduces the current placement. Nothing is changed before that."""
         if not self._orders:
             self._measure(self._loaded)
             return

@@ -1,4 +1,4 @@
-"""The benchmark results that the window stores in a small JSON file, newest first."""
+"""Storage of benchmark results in a small JSON file, newest first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FigureName = Literal["ttft_s", "decode_tok_s", "prefill_tok_s", "total_tok_s"]
 
 
 class StageMean(msgspec.Struct, frozen=True, kw_only=True):
-    """The work of one stage on one answer, averaged over all answers."""
+    """The work of one stage per answer, averaged over all answers."""
 
     machine: str
     first: int
@@ -33,7 +33,7 @@ class StageMean(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Energy(msgspec.Struct, frozen=True, kw_only=True):
-    """The power draw and energy use of all machines together."""
+    """The total power draw and energy use of all machines."""
 
     watts: float
     joules_per_token: float
@@ -41,7 +41,7 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The metrics of all rounds at one level of concurrency, as computed by `app.core.bench.figures`."""
+    """The metrics of all rounds at one concurrency level, as computed by `app.core.bench.figures`."""
 
     streams: int  # simultaneous answers
     runs: int
@@ -65,14 +65,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostAlone(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of the same benchmark on the host alone."""
+    """The results of the same benchmark when run on the host alone."""
 
     results: list[Result]
     forecast: ForecastSpeed | None = None
 
 
 class Bench(msgspec.Struct, frozen=True, kw_only=True):
-    """A benchmark: the model, the machines, the settings, the results and the forecast."""
+    """A benchmark with its model, machines, settings, results and forecast."""
 
     at: float  # Unix time
     version: str
@@ -93,11 +93,11 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def single(self) -> Result:
-        """The result for answers that ran one at a time."""
+        """The result at concurrency 1."""
         return self.results[0]
 
     def mean(self, name: FigureName) -> float | None:
-        """Return the mean of a metric for answers that ran one at a time."""
+        """Return the mean of a metric at concurrency 1, or None if it was not measured."""
         return self.single.mean(name)
 
     def host_mean(self, name: FigureName) -> float | None:
@@ -110,7 +110,7 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
         return measured / host if measured and host else None
 
     def forecast_error(self, name: Literal["ttft_s", "decode_tok_s"]) -> float | None:
-        """Return the relative difference from the forecast (0.1: the result is 10 % higher), or None without one."""
+        """Return the relative deviation from the forecast (0.1 means 10 % higher), or None without a forecast."""
         forecast: float | None = getattr(self.forecast, name, None)
         measured = self.mean(name)
         return measured / forecast - 1 if forecast and measured else None
@@ -128,11 +128,11 @@ class BenchStore:
         self.benchmarks: list[Bench] = self._read()
 
     def add(self, bench: Bench) -> None:
-        """Store a benchmark as the newest. Raises OSError."""
+        """Store a benchmark as the newest one. Raises OSError."""
         self.replace_all([bench, *self.benchmarks])
 
     def replace_all(self, benches: Sequence[Bench]) -> None:
-        """Replace all stored benchmarks. Raises OSError; the list in memory changes even then."""
+        """Replace all stored benchmarks. Raises OSError, but even then changes the list in memory."""
         self.benchmarks = list(benches[:MOST_KEPT])
         part = self._file.with_suffix(".part")
         part.write_bytes(msgspec.json.encode(_File(self.benchmarks)))

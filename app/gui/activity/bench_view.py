@@ -1,4 +1,4 @@
-"""The Benchmark tab: buttons to start a benchmark, its progress, and the results of earlier ones."""
+"""The Benchmark tab, which starts benchmarks and shows their progress and the results of earlier ones."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _side(column: int) -> Qt.AlignmentFlag:
 
 
 class EarlierBenchmarks(QWidget):
-    """The stored benchmarks, with a card for the selected one. The widget is hidden while there are none."""
+    """The stored benchmarks, with a card for the selected one. The widget is hidden if there are none."""
 
     changed = Signal()  # a benchmark was added or removed
 
@@ -237,7 +237,7 @@ class EarlierBenchmarks(QWidget):
             self._card.show_bench(bench, self._compared(bench))
 
     def _compared(self, bench: Bench) -> str:
-        """Compare the speed with that of the previous benchmark of the same model and extent, if there is one."""
+        """Compare the speed with the previous benchmark of the same model and size, if any."""
         kind = (bench.model, bench.extent)
         before = next(
             (old for old in self.store.benchmarks if (old.model, old.extent) == kind and old.at < bench.at), None
@@ -258,7 +258,7 @@ class EarlierBenchmarks(QWidget):
 
 
 class BenchView(QWidget):
-    """The Benchmark tab. Notices and errors appear at the top of its page."""
+    """The Benchmark tab. The page shows its notices and errors at the top."""
 
     def __init__(self, services: AppContext, page: Page) -> None:
         super().__init__()
@@ -297,7 +297,7 @@ class BenchView(QWidget):
         return self.run is not None or self._call is not None
 
     def begin(self, extent: BenchmarkSize, anyway: bool = False, compare: bool = False) -> None:
-        """Benchmark the loaded model. Show a notice instead if no model is loaded or answers are in progress.
+        """Benchmark the loaded model, or show a notice if no model is loaded or answers are in progress.
 
         anyway: run even if answers are in progress. compare: also benchmark the model on its host alone, then
         restore the placement.

@@ -1,4 +1,4 @@
-"""The journal of the node: a feed of its entries, and values that the pages derive from them."""
+"""The node's journal: a feed of its entries, and functions that compute values from an entry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEAST_TOKENS = 8  # minimum length of an answer that is compared with its foreca
 
 @dataclass(frozen=True, slots=True)
 class MachineWork:
-    """The work of all stages on one machine for one answer."""
+    """The work that all stages on a machine did for an answer."""
 
     machine: str
     layers: tuple[tuple[int, int], ...]  # (first, last + 1)
@@ -48,37 +48,37 @@ def by_machine(stages: Sequence[StageWork]) -> list[MachineWork]:
 
 
 def decode_seconds(answer: AnswerEntry) -> float:
-    """Return the time from the first token to the last one."""
+    """Return the time between the first and the last token."""
     if answer.ttft_s is None or not answer.decode_tok_s:
         return 0.0
     return (answer.tokens - 1) / answer.decode_tok_s
 
 
 def computed_seconds(answer: AnswerEntry) -> float:
-    """Return the time from the end of queueing to the last token. The machines divide this time among them."""
+    """Return the time from the end of queueing to the last token, which is divided among the machines."""
     return max(0.0, (answer.ttft_s or 0.0) - answer.queued_s) + decode_seconds(answer)
 
 
 def is_comparable(answer: AnswerEntry) -> bool:
-    """Return whether the answer can be compared with its forecast: it ran alone and was long enough."""
+    """Return whether an answer can be compared with its forecast, because it ran alone and was long enough."""
     known = (answer.ttft_s, answer.decode_tok_s, answer.forecast_ttft_s, answer.forecast_tok_s)
     return answer.alone and answer.tokens >= LEAST_TOKENS and all(known)
 
 
 def relative_speedups(answer: AnswerEntry) -> tuple[float, float]:
-    """Return by what fraction the first token and the decode speed were faster than forecast (0.1: 10 % faster)."""
+    """Return how much faster than forecast the first token and the decode speed were (0.1 means 10 % faster)."""
     first = (answer.forecast_ttft_s or 0.0) / (answer.ttft_s or 1.0) - 1
     return first, (answer.decode_tok_s or 0.0) / (answer.forecast_tok_s or 1.0) - 1
 
 
 def forecast_errors(answer: AnswerEntry) -> tuple[float, float]:
-    """Return the relative errors of the forecast first token and decode speed, computed as in the node."""
+    """Return the relative errors of the forecasts for the first token and the decode speed, as defined by the node."""
     first = abs((answer.forecast_ttft_s or 0.0) / (answer.ttft_s or 1.0) - 1)
     return first, abs((answer.forecast_tok_s or 0.0) / (answer.decode_tok_s or 1.0) - 1)
 
 
 def event_sentence(event: EventEntry) -> str:
-    """Describe the event in the language of the window."""
+    """Return a sentence about an event in the window's language."""
     facts = dict(event.facts)
     if "model" in facts:
         facts["model"] = model_name(str(facts["model"]))
@@ -88,8 +88,7 @@ def event_sentence(event: EventEntry) -> str:
 class JournalFeed(QObject):
     """The journal entries received so far, newest last.
 
-    The feed requests new entries when the snapshot reports them, and polls the work in progress while a page is
-    visible.
+    New entries are requested when a snapshot reports them. While a page is visible, work in progress is polled.
     """
 
     changed = Signal()  # new entries have arrived
@@ -111,14 +110,14 @@ class JournalFeed(QObject):
         self._look()
 
     def watch(self, watched: bool) -> None:
-        """Start or stop polling, as the page becomes visible or hidden."""
+        """Start or stop polling when the page becomes visible or hidden."""
         self._watched = watched
         self._look()
         if watched:
             self._ask()
 
     def stop(self) -> None:
-        """Cancel the request in progress and stop polling, because the page is being closed."""
+        """Cancel the pending request and stop polling, because the page is being closed."""
         self._timer.stop()
         if self._call is not None:
             self._call.cancel()
@@ -159,5 +158,5 @@ class JournalFeed(QObject):
         self._look()
 
     def _failed(self, _: AppError) -> None:
-        """Ignore the error: the window already reports a missing node, and the next snapshot triggers a new request."""
+        """Ignore the error. The window already reports a missing node, and the next snapshot triggers a new request."""
         self._call = None

@@ -1,4 +1,4 @@
-"""The Log tab: a sentence for each event and answer, newest first, with a filter."""
+"""The Log tab, with a sentence for each event and answer, newest first, and a filter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Entry:
 
 
 class LogModel(QAbstractTableModel):
-    """A Qt table model of log entries with two columns: the time and the sentence."""
+    """A Qt table model of log entries with two columns, the time and the sentence."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class LogModel(QAbstractTableModel):
 
 
 class LogView(QWidget):
-    """The Log tab. If the log is empty, a button opens the chat by calling `go(page)`."""
+    """The Log tab. If the log is empty, a button opens the Chat page by calling `go(page)`."""
 
     def __init__(
         self, theme: Theme, feed: JournalFeed, go: Callable[[str], object], parent: QWidget | None = None
@@ -128,7 +128,7 @@ class LogView(QWidget):
         self.kind.setCurrentIndex(0)
 
     def refresh(self) -> None:
-        """Reload the entries from the feed and apply the filter."""
+        """Reload the entries from the feed, and filter them."""
         chosen, words = self.kind.currentData(), self.words.text().strip().casefold()
         rows = [entry for entry in self._entries() if chosen in ("", entry.kind) and words in entry.sentence.casefold()]
         self._model.show(rows)
@@ -205,8 +205,8 @@ class LogView(QWidget):
     def _resized(self, column: int) -> None:
         """Adjust the row heights to the new width of the sentence column.
 
-        The signal arrives before the width applies. Without this, rows measured at the narrow initial width would
-        stay too high.
+        This is deferred, because the signal precedes the new width. Without it, rows measured at the narrow initial
+        width would stay too tall.
         """
         if column == 1:
             QTimer.singleShot(0, self, self._fit)

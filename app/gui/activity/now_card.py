@@ -1,4 +1,4 @@
-"""The card of work in progress: answers, model loading and transfers, and layers lent to other machines."""
+"""The card for work in progress: answers, model loading, transfers, and layers lent to other machines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ACTIVE_STATES = ("waiting", "starting", "running", "checking")  # states of a do
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """An item of work in progress: its description, its figures, and the finished fraction if known."""
+    """An item of work in progress, with a description, figures and, if known, the completed fraction."""
 
     icon: str
     what: str
@@ -39,7 +39,7 @@ class Job:
 
 
 class NowCard(QFrame):
-    """A card with a line for each job, or a sentence that nothing is running."""
+    """A card with a line for each job, or a sentence saying that nothing is running."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ def _answer(running: AnswerInProgress) -> Job:
 
 
 def _waiting(snapshot: Snapshot, running: Sequence[AnswerInProgress]) -> list[Job]:
-    """Return a line with the number of queued questions, unless `running` already includes them."""
+    """Return a line with the number of queued questions, or nothing if `running` already includes them."""
     waiting = snapshot.answers.waiting
     if waiting <= sum(not answer.tokens for answer in running):
         return []
@@ -126,7 +126,7 @@ def _waiting(snapshot: Snapshot, running: Sequence[AnswerInProgress]) -> list[Jo
 
 
 def _reading(requester: Requester) -> str:
-    """Return the description of an answer before its first token."""
+    """Return the text that describes an answer before its first token."""
     match requester:
         case Requester(kind="owner"):
             return _tr("{model} is reading your question")
@@ -141,7 +141,7 @@ def _reading(requester: Requester) -> str:
 
 
 def _writing(requester: Requester) -> str:
-    """Return the description of an answer after its first token."""
+    """Return the text that describes an answer after its first token."""
     match requester:
         case Requester(kind="owner"):
             return _tr("{model} is writing your answer")
@@ -156,7 +156,7 @@ def _writing(requester: Requester) -> str:
 
 
 def _load(loaded: LoadedModel) -> list[Job]:
-    """Return a line for each machine that is receiving layers, for a new model or in place of a lost machine."""
+    """Return a line for each machine that is receiving or loading layers, even as a replacement for a lost machine."""
     if loaded.state not in ("loading", "recovering"):
         return []
     model = model_name(loaded.model)
@@ -183,7 +183,7 @@ def _download(download: Download) -> Job:
 
 
 def _giving(snapshot: Snapshot) -> list[Job]:
-    """Return a line for the model that another machine of the household is copying from this one, if any."""
+    """Return a line about the model that another household machine is copying from this one, if any."""
     giving = snapshot.giving
     if giving is None:
         return []

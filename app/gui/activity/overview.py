@@ -1,4 +1,4 @@
-"""The Overview tab: work in progress, recent answers, forecast accuracy, and lending."""
+"""The Overview tab, with work in progress, recent answers, forecast accuracy and lending."""
 
 from __future__ import annotations
 
@@ -158,9 +158,9 @@ class Overview(QWidget):
 
 
 class ForecastChart(QWidget):
-    """A chart of answers compared with their forecasts.
+    """A chart that compares answers with their forecasts.
 
-    A dot marks the speed of each answer and a square its first token. The horizontal line is the forecast.
+    For each answer, a dot marks its speed and a square its first token. The horizontal line is the forecast.
     """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -176,7 +176,7 @@ class ForecastChart(QWidget):
         return len(self._errors)
 
     def show_answers(self, answers: Sequence[AnswerEntry]) -> str:
-        """Plot the answers that can be compared with their forecast. Return a sentence on the median errors, or ""."""
+        """Plot the answers that can be compared with their forecasts. Return a sentence on the median errors, or ""."""
         compared = [answer for answer in answers if is_comparable(answer)]
         self._errors = [relative_speedups(answer) for answer in compared[-MOST_SHOWN:]]
         sentence = self._sentence([forecast_errors(answer) for answer in compared])
@@ -365,7 +365,7 @@ class AnswersModel(QAbstractTableModel):
         return None
 
     def end_of(self, answer: AnswerEntry) -> str:
-        """Return a sentence that says how the answer ended."""
+        """Return a sentence about how the answer ended."""
         return {
             "stop": self.tr("Complete."),
             "length": self.tr("Stopped at its token limit."),

@@ -1,4 +1,4 @@
-"""Bar charts of answers: the phases of an answer, and the computing and waiting time of each machine."""
+"""Bar charts of answers, with the phases of an answer and each machine's computing and waiting time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BarSegment:
 
 @dataclass(frozen=True, slots=True)
 class LabeledBar:
-    """A bar with a name on its left and figures on its right."""
+    """A bar with a name on the left and figures on the right."""
 
     name: str
     pieces: tuple[BarSegment, ...]
@@ -109,10 +109,10 @@ def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[BarSegment, ...], th
 
 
 class Timeline(Bars):
-    """The bars of one answer: its phases, then one bar for each machine."""
+    """The bars of an answer: one for its phases, and one for each machine."""
 
     def show_answer(self, answer: AnswerEntry | None) -> None:
-        """Show the phases of an answer and the work of each machine, or no bars for an answer without a first token."""
+        """Show the phases of an answer and each machine's work, or nothing if the answer has no first token."""
         if answer is None or answer.ttft_s is None:
             self.show_lines(())
             return
@@ -138,7 +138,7 @@ class Timeline(Bars):
 
 
 def share_lines(machines: Sequence[MachineWork], whole_s: float) -> tuple[LabeledBar, ...]:
-    """Return a bar for each machine with its computing and waiting time as fractions of `whole_s`."""
+    """Return a bar for each machine with its computing and waiting times as fractions of `whole_s`."""
     whole_s = max(whole_s, 1e-9)
     lines = []
     for machine in machines:

@@ -1,4 +1,4 @@
-"""The interface that the window uses to find and start its node. `app/cli` implements it."""
+"""The interface through which the window finds and starts its node. `app/cli` implements it."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ class Endpoint:
 
 
 class Launcher(Protocol):
-    """An interface for finding, starting and resetting the node of one home folder."""
+    """An interface for finding, starting and resetting a home folder's node."""
 
     home: Path  # contains a folder for the window's own files
 
     def find(self) -> Endpoint | None:
-        """Return the endpoint of the running node, or None. This only reads a small file."""
+        """Return the endpoint of the running node, or None. Fast, because it only reads a small file."""
 
     def start(self) -> None:
         """Start a node in a separate process that survives a crash of the window. Raises AppError."""
 
     def end(self) -> None:
-        """Terminate a node that `start` has started but that cannot be found yet, because nothing uses it."""
+        """Terminate a node started by `start` that cannot be found yet. Nothing is using it."""
 
     def leave(self) -> None:
-        """Reset the node: on its next start it has a new identity and belongs to no household. Raises AppError."""
+        """Reset the node: on its next start, it has a new identity and no household. Raises AppError."""
 
     def erase_at_end(self) -> None:
         """Delete all data in the home folder after this window and its node have exited."""
 
     def fate(self) -> str | None:
-        """Return the last output of the node started by `start` if it has exited, or None while it is running."""
+        """Return the last output of the node started by `start` if it has exited, or None if it is running."""
 
     @property
     def started(self) -> bool:

@@ -1,4 +1,4 @@
-"""A client for the node's loopback API on Qt's event loop: requests, streamed progress, and the event stream."""
+"""A client for the node's loopback API in Qt's event loop: requests, streamed progress, and the event stream."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def segment(name: str) -> str:
 
 
 class Call(QObject):
-    """A request in progress. `cancel()` closes the connection, and the node then abandons the request.
+    """A request in progress. `cancel()` closes the connection, upon which the node abandons the request.
 
-    Emits exactly one of `done` and `failed`, or neither if canceled.
+    Either `done` or `failed` is emitted once, unless the request is canceled.
     """
 
     line = Signal(object)  # each line before the last, decoded as `each`
@@ -55,7 +55,7 @@ class Call(QObject):
         return self._reply is not None
 
     def cancel(self) -> None:
-        """Abort the request. No signals are emitted afterwards."""
+        """Cancel the request. No signals are emitted afterwards."""
         reply, self._reply = self._reply, None
         if reply is not None:
             reply.abort()
@@ -135,26 +135,26 @@ class Call(QObject):
 
 
 class Calls:
-    """The requests in progress, by name. There is at most one for each name."""
+    """The requests in progress, keyed by name. There is at most one per name."""
 
     def __init__(self) -> None:
         self._running: dict[str, Call] = {}
 
     def keep(self, name: str, call: Call | None) -> None:
-        """Remember a request, and cancel the previous one with the same name."""
+        """Register a request, canceling any earlier one with the same name."""
         self.end(name)
         if call is not None:
             self._running[name] = call
 
     def done(self, name: str) -> None:
-        """Forget a request that has ended."""
+        """Remove a request that has ended."""
         self._running.pop(name, None)
 
     def running(self, name: str) -> bool:
         return name in self._running
 
     def end(self, name: str) -> None:
-        """Cancel the request with this name, if there is one."""
+        """Cancel the request with this name, if any."""
         call = self._running.pop(name, None)
         if call is not None and call.running:
             call.cancel()
@@ -165,7 +165,7 @@ class Calls:
 
 
 class NodeClient(QObject):
-    """A client of the node at `endpoint`. Requests fail immediately while `endpoint` is None."""
+    """A client of the node at `endpoint`. If `endpoint` is None, requests fail immediately."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -211,11 +211,11 @@ class NodeClient(QObject):
     ) -> Call | None:
         """Send a request. `done` receives the answer, decoded as `answer`.
 
-        Long requests stream lines before the answer; `line` receives each of them, decoded as `each`.
+        Long requests first stream lines; `line` receives each of them, decoded as `each`.
 
-        Calls `failed` and returns None if there is no node. The request is canceled when the QObject that owns one
-        of the callbacks (a bound method, possibly in a `partial`) is destroyed. A lambda has no known owner, so its
-        caller must store the request and cancel it in time.
+        If there is no node, this calls `failed` and returns None. The request is canceled when the QObject that
+        owns one of the callbacks is destroyed. That owner is known only if the callback is a bound method, possibly
+        in a `partial`. For a lambda, the caller must store the request and cancel it in time.
         """
         if self.endpoint is None:
             if failed is not None:
@@ -254,7 +254,7 @@ class NodeClient(QObject):
 
 
 def owner_of(heard: Callable[..., object] | None) -> QObject | None:
-    """Return the QObject to which a bound method belongs, or None for any other callback."""
+    """Return the QObject that a bound method belongs to, or None for any other callback."""
     while isinstance(heard, partial):
         heard = heard.func
     owner = getattr(heard, "__self__", None)

@@ -1,4 +1,4 @@
-"""The window's copy of the node's snapshot. It finds the node, follows its event stream, and reports the connection."""
+"""The window's copy of the node's snapshot. It finds the node, follows the event stream, and tracks the connection."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class NodeState(QObject):
 
     @property
     def now(self) -> Snapshot:
-        """The latest snapshot. While the node is unavailable, models that were still loading are omitted."""
+        """The latest snapshot. While the node is unavailable, models that were being loaded are omitted."""
         if self._typed[0] is not self.snapshot:
             self._typed = self.snapshot, convert(self.snapshot, Snapshot)
         snapshot = self._typed[1]
@@ -98,7 +98,7 @@ class NodeState(QObject):
     # Connection
 
     def start(self) -> None:
-        """Begin looking for the node, and start it if none is running."""
+        """Start looking for the node. If none is running, start one."""
         self._look.start()
         self.look()
 
@@ -109,7 +109,7 @@ class NodeState(QObject):
         self._drop()
 
     def look(self) -> None:
-        """Look for the node once. Follow it if it is running; otherwise start one, unless that has already failed."""
+        """Look for the node once. If it is running, follow it; otherwise, start one unless that has already failed."""
         endpoint = self._launcher.find()
         if endpoint == self._stale:
             endpoint = None
@@ -123,7 +123,7 @@ class NodeState(QObject):
             self.start_node()
 
     def start_node(self) -> None:
-        """Start a node, unless several nodes have exited shortly after their start."""
+        """Start a node, unless several have exited shortly after starting."""
         now = time.monotonic()
         self._began = [at for at in self._began if now - at < WITHIN_S]
         if len(self._began) >= STARTS:
@@ -138,7 +138,7 @@ class NodeState(QObject):
             self._say(Link.STARTING, None)
 
     def try_again(self) -> None:
-        """Look for the node again at the user's request, and forget previous failures."""
+        """Look for the node again because the user asked for it, ignoring previous failures."""
         self._began.clear()
         self._n_silent, self._stale = 0, None
         self._say(Link.LOOKING, None)
@@ -146,7 +146,7 @@ class NodeState(QObject):
         self.look()
 
     def _wait(self) -> None:
-        """Check on a node that is starting: it may have exited or take too long."""
+        """Check whether the node that is starting has exited or takes too long."""
         fate = self._launcher.fate()
         if fate is not None:
             self._say(Link.LOOKING, fate)
@@ -183,7 +183,7 @@ class NodeState(QObject):
             self.changed.emit()
 
     def _look_whose(self) -> None:
-        """Emit `restarted` if a different process is serving now and this window did not request that."""
+        """Emit `restarted` if a different process is now serving, unless this window requested that."""
         endpoint = self.client.endpoint
         pid, before = endpoint.pid if endpoint is not None else 0, self._served_by
         self._served_by, was_asked, self.ends = pid, self.ends, False
@@ -214,7 +214,7 @@ class NodeState(QObject):
         return True
 
     def _lost(self) -> None:
-        """Handle the end of the event stream: the node has exited or is restarting."""
+        """Handle the end of the event stream, which means that the node has exited or is restarting."""
         if self._reply is None:
             return
         self._n_silent += self.link is not Link.THERE
@@ -243,7 +243,7 @@ def _unless_loading(model: LoadedModel | None) -> LoadedModel | None:
 
 
 def _following(event: str) -> str:
-    """Return the ID of the next event. An ID consists of a name for the node's process and a sequence number."""
+    """Return the ID of the next event. An ID consists of a name for the node process and a sequence number."""
     life, _, number = event.rpartition("-")
     return f"{life}-{int(number) + 1}" if number.isdecimal() else ""
 

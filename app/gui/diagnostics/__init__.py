@@ -1,1 +1,1 @@
-"""Troubleshooting: the likeliest cause of a problem and its fix, and a support bundle to send to whoever helps."""
+"""Troubleshooting: the most likely cause of a problem with its fix, and a support bundle to send to a helper."""

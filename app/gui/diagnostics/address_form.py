@@ -1,4 +1,4 @@
-"""A form that connects to a machine of the household at an address the user enters."""
+"""A form that connects to a household machine at an address entered by the user."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from app.gui.widgets.notice import Go, Remark
 
 
 class AddressForm(QWidget):
-    """An address field with a Connect button. Calls `done` once the machine has been reached and its address saved."""
+    """An address field with a Connect button. `done` is called when the machine was reached and its address saved."""
 
     def __init__(
         self, services: AppContext, machine: str, known: str, done: Callable[[], object], go: Go | None = None
     ) -> None:
-        """`go` opens a page of the window, by default through `services.go`."""
+        """Create the form. `go` opens a page of the window; the default is `services.go`."""
         super().__init__()
         self._services, self._machine, self._done = services, machine, done
         self._call: Call | None = None

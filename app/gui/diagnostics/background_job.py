@@ -1,4 +1,4 @@
-"""Runs a job in another thread and delivers its result in the GUI thread."""
+"""A job that runs in another thread and delivers its result in the GUI thread."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class _Signals(QObject):
 
 
 class Job(QObject):
-    """A job that starts immediately in another thread and calls either `done` or `failed` in the GUI thread.
+    """A job that starts immediately in another thread, then calls either `done` or `failed` in the GUI thread.
 
-    An unexpected exception reaches `failed` as an AppError. Neither function is called after `owner` has been
-    destroyed.
+    An unexpected exception is passed to `failed` as an AppError. After `owner` has been destroyed, neither function
+    is called.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Functions that open the dialogs for diagnostics and pairing. Each imports its dialog only when called."""
+"""Functions that open the dialogs for diagnostics and pairing. Each one imports its dialog only when called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.gui.app.app_context import AppContext
 
 
 def open_doctor(services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
-    """Open the doctor, which runs its checks. `joins` means that it was opened while joining a household."""
+    """Open the doctor dialog and run its checks. `joins` tells whether the user is trying to join a household."""
     from app.gui.diagnostics.doctor_dialog import DoctorDialog
 
     dialog = DoctorDialog(services, parent, joins)

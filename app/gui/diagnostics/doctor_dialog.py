@@ -1,4 +1,4 @@
-"""The doctor: a dialog that shows the likeliest cause of a network problem with a button to fix it, and all checks."""
+"""The doctor, a dialog that shows the most likely cause of a network problem, a button to fix it, and all checks."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ KDE_FIREWALL, KDE_NETWORKS = "kcm_firewall", "kcm_networkmanagement"
 
 @dataclass(frozen=True, slots=True)
 class SystemPage:
-    """A page of the system settings, opened by URL or through a program. Opening it changes nothing."""
+    """A page of the system settings, opened by a URL or a program. Opening the page changes no settings."""
 
     address: str = ""
     program: tuple[str, ...] = ()
 
     def open(self) -> bool:
-        """Open the page and return whether the system accepted that. The page may ask for administrator rights."""
+        """Open the page, which may ask for administrator rights. Return whether the system could open it."""
         if self.address:
             return QDesktopServices.openUrl(QUrl(self.address))
         process = QProcess()
@@ -69,7 +69,7 @@ NETWORK = {
 
 
 def firewall_page(wall: Firewall | None, platform: str = sys.platform) -> SystemPage | None:
-    """Return the page with the system's firewall settings, or None if there is none."""
+    """Return the system's page for firewall settings, or None if there is none."""
     if not platform.startswith("linux"):
         return FIREWALL.get(platform)
     own = {Firewall.UFW: "gufw", Firewall.FIREWALLD: "firewall-config"}.get(wall) if wall else None
@@ -79,7 +79,7 @@ def firewall_page(wall: Firewall | None, platform: str = sys.platform) -> System
 
 
 def network_page(platform: str = sys.platform) -> SystemPage | None:
-    """Return the page with the system's network settings (on macOS, the local network permission), or None."""
+    """Return the system's page for network settings (on macOS, for the local network permission), or None."""
     if not platform.startswith("linux"):
         return NETWORK.get(platform)
     desktop = os.environ.get("XDG_CURRENT_DESKTOP", "").casefold()
@@ -108,7 +108,7 @@ def port_of(address: str) -> int | None:
 
 
 def own_firewall() -> Firewall | None:
-    """Return this computer's firewall program, or None if it is not a known one."""
+    """Return this computer's firewall program, or None if no known one is installed."""
     if sys.platform == "win32":
         return Firewall.WINDOWS
     for name, wall in (("ufw", Firewall.UFW), ("firewall-cmd", Firewall.FIREWALLD)):
@@ -118,7 +118,7 @@ def own_firewall() -> Firewall | None:
 
 
 class CommandButton(QPushButton):
-    """A button that copies the firewall command for opening a port. A menu asks for the firewall if it is unknown."""
+    """A button that copies a command to open a port in the firewall. If the firewall is unknown, a menu asks for it."""
 
     def __init__(self, check: Check, own_port: int | None, copied: Callable[[str], object]) -> None:
         self._copied = copied
@@ -162,7 +162,7 @@ def firewall_button(words: str, check: Check) -> QPushButton | None:
 
 
 class CheckList(QWidget):
-    """A table of all checks, with the result of each as an icon and a word, and the reason for it."""
+    """A table of all checks. Each row has an icon and a word for the result, and the reason."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -203,9 +203,9 @@ WIDTH, HEIGHT = 680, 500
 
 
 class DoctorDialog(Dialog):
-    """The doctor's dialog. It starts the checks when it is created, and also works while the node is down.
+    """The doctor dialog. It runs the checks when it is created, and works even while the node is down.
 
-    `joins` means that it was opened while joining a household, so that offering to add a machine would not help.
+    joins: whether the user is trying to join a household. If so, offering to add a machine would not help.
     """
 
     def __init__(self, services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
@@ -243,7 +243,7 @@ class DoctorDialog(Dialog):
         self._call = self.services.client.get("/doctor?whole=1", self._received, self._away, answer=Checks)
 
     def save(self) -> None:
-        """Open the dialog that saves a support bundle, including these checks."""
+        """Open the dialog that saves a support bundle, which includes these checks."""
         from app.gui.diagnostics.save_dialog import SaveDialog  # imported on use, to load quickly
 
         dialog = SaveDialog(self.services, self, self.checks)
@@ -320,7 +320,7 @@ class DoctorDialog(Dialog):
         self._offer(self.cause)
 
     def _help_to_join(self) -> None:
-        """Explain how to get a code from another machine, after the checks have found no other problem."""
+        """Explain how to get a code from another machine, because the checks have found no other problem."""
         self._say(
             "info",
             "accent",
@@ -354,7 +354,7 @@ class DoctorDialog(Dialog):
         self._mark.setPixmap(icon(picture, color).pixmap(side, side))
 
     def _offer(self, check: Check) -> None:
-        """Show the button with the fix."""
+        """Show a button for the fix."""
         made = self._button(check)
         if made is not None:
             self._room.addSpacing(sizes.XS)
@@ -362,7 +362,7 @@ class DoctorDialog(Dialog):
             made.setFocus()
 
     def _besides(self, check: Check) -> list[QPushButton]:
-        """Return a button for the firewall settings, for users who would rather not run a command."""
+        """Return a button that opens the firewall settings, for users who do not want to run a command."""
         if fix_of(check) is not Fix.COMMAND:
             return []
         made = firewall_button(self.tr("Open firewall settings"), check)
@@ -419,7 +419,7 @@ class DoctorDialog(Dialog):
         LeaveHouseholdDialog(self.services, self).open()
 
     def _show_link(self) -> None:
-        """Open the Pool page, where the link's card shows its interfaces and can test it again."""
+        """Open the Pool page, whose details panel shows the link's interfaces and can measure it again."""
         self._leave_for(navigation.POOL)
 
     def _leave_for(self, page: str) -> None:

@@ -1,4 +1,4 @@
-"""The wording of the doctor's findings: headlines, advice, and the fix that the button offers."""
+"""The texts of the doctor's findings: headlines, advice, and the fix offered by the button."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.gui.look.sentences import said
 
 
 class Fix(StrEnum):
-    """The fixes that the button can offer. None of them changes the system."""
+    """The fixes that the button can offer. None of them modifies the system."""
 
     AGAIN = "again"
     COMMAND = "command"  # copy a firewall command
@@ -130,24 +130,24 @@ NAMES = {
 
 
 def name_of(check: Check) -> str:
-    """Return the displayed name of a check: a term of the app, or the name of a machine."""
+    """Return the display name of a check: a term used in the app, or the name of a machine."""
     name = None if check.name == check.machine else NAMES.get(check.name)
     return _translated(name, check) if name else check.name
 
 
 def cause(check: Check) -> str:
-    """Return the finding of a check in words."""
+    """Return a sentence about what a check found."""
     return said(check.cause) if check.cause else ""
 
 
 def headline(check: Check) -> str:
-    """Return the problem in a few words."""
+    """Return a short headline for the problem."""
     text = _HEADLINES.get(check.code)
     return _translated(text, check) if text else name_of(check)
 
 
 def advice(check: Check) -> str:
-    """Return advice on a problem: the window's own text, which mentions its button, or else the node's text."""
+    """Return advice on a problem. The window's own text, which mentions its button, replaces the node's."""
     text = _ADVICE.get(check.code)
     return _translated(text, check) if text else said(check.cure) if check.cure else ""
 

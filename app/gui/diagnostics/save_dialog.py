@@ -1,7 +1,6 @@
-"""The support bundle: versions, settings, checks and logs in a single file, without names, addresses or chats.
+"""The support bundle, a single file with versions, settings, checks and logs, but without names, addresses or chats.
 
-It is built from the files in the data folder, so it works while the node is down. The user can read all of it
-first.
+It is built from files in the data folder, so it works while the node is down. The user can read all of it first.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ INCLUDED_SETTINGS = (*APPEARANCE_KEYS, "window/page", "first_run/done", "first_r
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """The information that the window has about the node, mostly empty while the node is unreachable."""
+    """The window's information about the node, which is mostly empty while the node is unreachable."""
 
     home: Path
     current_status: str = ""
@@ -58,7 +57,7 @@ class NodeReport:
 
 
 def gather(report: NodeReport) -> dict[str, str]:
-    """Return the contents of the bundle by file name. Blocks. Raises OSError."""
+    """Return the contents of the bundle keyed by file name. This call blocks. Raises OSError."""
     texts = {"about.txt": _about(report)}
     if report.snapshot:
         texts["state.json"] = _json(report.snapshot)
@@ -70,7 +69,7 @@ def gather(report: NodeReport) -> dict[str, str]:
 
 
 def write(path: Path, files: Mapping[str, str]) -> None:
-    """Write the bundle as a zip file. On failure, raises OSError and leaves an existing file unchanged."""
+    """Write the bundle as a zip file. On failure, raises OSError and leaves any existing file unchanged."""
     part = path.with_name(f"{path.name}.part")
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -94,7 +93,7 @@ def _about(report: NodeReport) -> str:
 
 
 def _settings(home: Path) -> dict[str, str]:
-    """Return the node's settings, and those settings of the window that contain no text written by the user."""
+    """Return the node's settings, and the window's settings except those with text written by the user."""
     files: dict[str, str] = {}
     if (file := home / "settings.json").is_file():
         files["settings.json"] = file.read_text("utf-8", "replace")
@@ -106,7 +105,7 @@ def _settings(home: Path) -> dict[str, str]:
 
 
 def _logs(home: Path) -> list[Path]:
-    """Return the newest log files, newest first."""
+    """Return the latest log files, newest first."""
     files = [path for path in (home / "logs").glob("*.log*") if path.is_file()]
     return sorted(files, key=lambda path: -path.stat().st_mtime)[:MAX_LOGS]
 
@@ -123,7 +122,7 @@ def _json(value: object) -> str:
 
 
 def _known(report: NodeReport) -> PrivateNames:
-    """Return all names that could occur in the bundle and must be redacted."""
+    """Return all private names that may occur in the bundle and must be redacted."""
     machines = {*_names([report.snapshot.get(part) for part in ("node", "machines", "strangers")])}
     for file in (report.home / "settings.json", report.home / "household" / "household.json"):
         machines |= set(_names_of_file(file))
@@ -133,7 +132,7 @@ def _known(report: NodeReport) -> PrivateNames:
 
 
 def _chosen_folders(home: Path) -> Iterator[str]:
-    """Yield model folders outside the data folder, whose paths may contain the names of people and disks."""
+    """Yield the model folders outside the data folder, because their paths may contain names of people and disks."""
     try:
         models = decode((home / "settings.json").read_bytes(), dict[str, Any])["models"]
         folders = [models.get("path"), *models.get("former", [])]
@@ -164,7 +163,7 @@ def _names_of_file(file: Path) -> Iterator[str]:
 
 
 def _names(value: object, key: str = "") -> Iterator[str]:
-    """Yield every text stored under the key `name`, at any depth."""
+    """Yield all text values with the key `name`, at any depth."""
     if isinstance(value, dict):
         for inner, item in value.items():
             yield from _names(item, inner)
@@ -180,7 +179,7 @@ SHOWN_CHARACTERS = 200_000  # maximum shown of each file; all of it is saved
 
 
 class SaveDialog(Dialog):
-    """A dialog that shows the files of the bundle and saves them. The files are gathered in the background."""
+    """A dialog that shows and saves the files of the bundle, which are gathered in the background."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None, checks: Sequence[Check] = ()) -> None:
         super().__init__(parent)
@@ -279,6 +278,6 @@ class SaveDialog(Dialog):
         self.notice.say(words.format(why=error.strerror or str(error)), "error")
 
     def _leave_for(self, page: str) -> None:
-        """Close the dialog, which covers every page, and show the given page."""
+        """Close the dialog, which covers all pages, and show the given page."""
         self.reject()
         self._services.go(page)

@@ -190,7 +190,7 @@ class ModelList(FullHeightFrame):
         return rows
 
     def _update_empty(self) -> None:
-        """Explain why the list is empty and what the user can do, or show nothing if it is not empty."""
+        """Update the placeholder that explains why the list is empty and what the user can do."""
         here, words = self._library.has_shelf, self.search.text().strip()
         self._all.setVisible(here)
         self._log.setVisible(not here)

@@ -1,1 +1,1 @@
-"""The Settings page, which collects all settings in one place and can search them."""
+"""The Settings page, with groups of settings and a search across all of them."""

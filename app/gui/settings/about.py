@@ -1,4 +1,4 @@
-"""Settings, About: the version, the licenses, and the libraries used by the app."""
+"""Settings > About: the version, the licenses, and the libraries that the app uses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Library:
 
 
 def libraries() -> list[Library]:
-    """Return all direct and indirect dependencies, sorted by name. This reads many small files."""
+    """Return all direct and indirect dependencies, sorted by name. Slow, because it reads many small files."""
     distributions = {key: metadata.distribution(name) for key, name in _needed()}
     made = [
         Library(distribution.metadata["Name"], distribution.version, license_of(distribution))
@@ -51,9 +51,9 @@ def libraries() -> list[Library]:
 
 
 def license_text(name: str) -> str:
-    """Return the license texts shipped with a library.
+    """Return the license texts included with a library.
 
-    If an LGPL 3 library ships none, the result is our own copy of that license.
+    For an LGPL 3 library without any, this is our own copy of the license.
     """
     files = metadata.files(name) or []
     licenses = [file for file in files if _TEXTS.search(str(file)) and file.suffix != ".py"]
@@ -64,7 +64,7 @@ def license_text(name: str) -> str:
 
 
 def license_of(distribution: metadata.Distribution) -> str:
-    """Return a short name of the license, taken from the metadata: an expression, a short text, or the classifiers."""
+    """Return a short name of the license from the metadata: an expression, a short text or the classifiers."""
     meta = distribution.metadata
     said = next((meta[field] for field in FIELDS if field in meta), "")
     if said and "\n" not in said and len(said) < 60:
@@ -74,7 +74,7 @@ def license_of(distribution: metadata.Distribution) -> str:
 
 
 def _needed() -> Iterator[tuple[str, str]]:
-    """Yield the normalized and the original name of each dependency that is installed, without duplicates."""
+    """Yield the normalized and original name of each installed dependency once."""
     waiting, seen = [OURS, *BESIDE], set[str]()
     while waiting:
         name = waiting.pop()
@@ -107,7 +107,7 @@ LIST_HEIGHT, TEXT_WIDTH, TEXT_HEIGHT = 320, 680, 520
 
 
 class About(SettingsGroup):
-    """The About settings. The list of libraries is read when it is first shown."""
+    """The About settings. The list of libraries is not read until it is shown."""
 
     can_reset = False
 

@@ -1,4 +1,4 @@
-"""Settings, Advanced: the background service, its log, and troubleshooting."""
+"""Settings > Advanced: the background service, its log, and troubleshooting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG_BYTES, LOG_HEIGHT = 64 << 10, 220
 
 
 class Advanced(SettingsGroup):
-    """The Advanced settings. They work even without a node, because the log is read from its file."""
+    """The Advanced settings. They work even without a node, because they read the log from its file."""
 
     can_reset = False
 
@@ -105,7 +105,7 @@ class Advanced(SettingsGroup):
 
 
 def last_lines(path: Path) -> str:
-    """Return the last lines of a log file in readable form, or "" if the file cannot be read."""
+    """Return the last lines of a log file in readable form, or "" if it cannot be read."""
     try:
         with path.open("rb") as file:
             begin = max(0, path.stat().st_size - LOG_BYTES)

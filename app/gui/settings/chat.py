@@ -1,4 +1,4 @@
-"""Settings, Chat: the defaults for new chats."""
+"""Settings > Chat: the defaults for new chats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBER_WIDTH, SYSTEM_LINES = 112, 5
 
 
 class Chat(SettingsGroup):
-    """The Chat settings. They do not affect chats that have their own settings."""
+    """The Chat settings. A chat's own settings take precedence over them."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Chat"))

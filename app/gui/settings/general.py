@@ -1,4 +1,4 @@
-"""Settings, General: language, appearance, animations, start at sign-in, and the first steps."""
+"""Settings > General: language, appearance, animations, start at sign-in, and the first steps."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class General(SettingsGroup):
             self.services.preferences.forget(LANGUAGE)
 
     def _speak(self, before: str) -> None:
-        """Switch to the chosen language, or back to `before` if that would lose unfinished work in the window."""
+        """Switch to the chosen language. If that would lose unfinished work, restore the setting to `before`."""
         if not self.services.renew():
             self._keep_language(before)
             self.refresh()

@@ -1,4 +1,4 @@
-"""Settings, Household: the members with their roles, and leaving the household."""
+"""Settings > Household: the members and their roles, and leaving the household."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.gui.widgets.layouts import clear_layout, column, line, row
 
 
 class Household(SettingsGroup):
-    """The Household settings. The list of members is updated with each snapshot."""
+    """The Household settings. Each snapshot updates the list of members."""
 
     can_reset = False
 
@@ -119,11 +119,11 @@ class Household(SettingsGroup):
 
 
 def _face(machine: MachineFacts) -> tuple[object, ...]:
-    """Return the facts shown in the row of a machine, to detect changes."""
+    """Return the facts that a machine's row shows. The list is rebuilt when they change."""
     return machine.id, machine.name, machine.state, machine.roles
 
 
 def storage_sentence(where: Reason | None) -> str:
-    """Return where a secret is stored, as a sentence without a period."""
+    """Return a sentence, without the final period, that says where a secret is stored."""
     text = said(where)
     return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""Settings, Local API: whether other programs may use the pool, its address, its keys, and limits."""
+"""Settings > Local API: the API for other programs, with its address, keys and limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Change = Callable[[list[str], list[str]], None]  # names to add, names to remove
 
 
 class KeyLimitRows:
-    """The rows for the limits of single API keys. Each key has one row with two fields."""
+    """The rows for the limits of individual API keys. Each key has one row with two fields."""
 
     def __init__(self, group: SettingsGroup) -> None:
         self._group = group
@@ -39,7 +39,7 @@ class KeyLimitRows:
         self._card = group.add(title=_tr("Limits for single keys"))
 
     def show_limits(self, keys: list[str], limits: dict[str, chat_api.KeyLimits]) -> None:
-        """Show these keys, and the limits of those that have their own."""
+        """Show these keys, with limits for those that have their own."""
         for name in keys:
             if name not in self.rows:
                 self.rows[name] = self._row(name)
@@ -53,7 +53,7 @@ class KeyLimitRows:
         self._group.search_again()
 
     def reset(self) -> None:
-        """Remove the limits of all single keys, so that only the general ones apply."""
+        """Remove the limits of individual keys, so that only the general limits apply."""
         for name in self._limited:
             body = {"name": name, "at_once": None, "tokens_a_minute": None}
             self._group.ask("POST", "/api/limits", self._saved, body, answer=ChatApi)
@@ -87,7 +87,7 @@ class KeyLimitRows:
 
 
 class AllowedNames:
-    """A list of allowed names: a field to add one, and a row with a Remove button for each."""
+    """A list of allowed names, with a field to add a name and a Remove button for each."""
 
     def __init__(self, group: SettingsGroup, card: Card, title: str, about: str, change: Change) -> None:
         self._group, self._card, self._change = group, card, change
@@ -107,7 +107,7 @@ class AllowedNames:
         self._rows: dict[str, Setting] = {}
 
     def show_names(self, names: list[str]) -> None:
-        """Show these names as allowed."""
+        """Show the allowed names."""
         if set(names) - set(self.names):  # the typed name has been accepted
             self.edit.clear()
         self.names = list(names)
@@ -131,7 +131,7 @@ class AllowedNames:
 class AccessLists:
     """The lists of allowed host names and web origins.
 
-    `save` receives only the changes. `show_lists` displays the node's answer.
+    `save` is called with only the changes. `show_lists` displays the node's response.
     """
 
     def __init__(self, group: SettingsGroup, save: Callable[[dict[str, object]], None]) -> None:
@@ -182,7 +182,7 @@ class AccessLists:
 
 
 class LocalApi(SettingsGroup):
-    """The Local API settings. They take effect immediately, and the node stores them."""
+    """The Local API settings. They take effect immediately and are stored by the node."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Local API"))

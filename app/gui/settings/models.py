@@ -1,4 +1,4 @@
-"""Settings, Models: the folders for models, sharing with other machines, and the access token for gated models."""
+"""Settings > Models: the models folder, sharing with other machines, and the access token for gated models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.gui.widgets.progress import Progress
 
 
 class ModelsFolder(QWidget):
-    """The models folder: its problems, buttons to choose another one, and the progress of moving models."""
+    """The models folder, with any problem, buttons to choose another one, and the progress of moving models."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ def _moving(move: FolderMove) -> str:
 
 
 def _lies(folder: FormerFolder) -> str:
-    """Return a sentence about models that are still in a former folder."""
+    """Return a sentence about models that are still stored in a former folder."""
     words = QCoreApplication.translate("Models", "%n model(s) in {folder}, {size}", "", folder.models)
     return words.replace("{size}", formats.size(folder.bytes)).replace("{folder}", folder.folder)
 
@@ -111,7 +111,7 @@ FIELD_WIDTH = 260
 
 
 class Models(SettingsGroup):
-    """The Models settings. The node never returns the access token, only whether and where one is stored."""
+    """The Models settings. The node reports whether and where an access token is stored, but never the token itself."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Models"))
@@ -169,14 +169,14 @@ class Models(SettingsGroup):
         self.ask("GET", "/token", self._tell_token, answer=TokenState)
 
     def reset(self) -> None:
-        """Turn off sharing. The folders and the token have no default and remain unchanged."""
+        """Turn off sharing. The folders and the token have no defaults and are not changed."""
         self._share(on=False)
 
     def reset_words(self) -> str:
         return self.tr("Other machines no longer copy models from here. Folders and token are unchanged.")
 
     def _look_again(self) -> None:
-        """Request the sizes again if the folder has changed, or its disk was connected or removed."""
+        """Request the sizes again if the folder has changed, or if its disk was connected or removed."""
         now = self.services.pool.now.models_folder
         seen = (now.folder, now.there, now.move is None)
         if seen != self._shown_folder and self.isVisible():

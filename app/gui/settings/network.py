@@ -1,4 +1,4 @@
-"""Settings, Network: the name, address, port and network interfaces of this machine."""
+"""Settings > Network: the name, address, port and network interfaces of this machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOOPBACK = "loopback"
 
 
 class InterfaceList(QWidget):
-    """The list of network interfaces. `chosen(names)` receives those to use in addition to the usual ones."""
+    """The list of network interfaces. `chosen(names)` is called with those to use in addition to the default ones."""
 
     def __init__(self, theme: Theme, chosen: Callable[[list[str]], object]) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class InterfaceList(QWidget):
         self._shown: list[Interface] = []
 
     def show_all(self, interfaces: Sequence[Interface]) -> None:
-        """Show the interfaces that the node reports."""
+        """Show the interfaces reported by the node."""
         shown = [interface for interface in interfaces if _matters(interface)]
         if shown == self._shown:
             return
@@ -60,7 +60,7 @@ class InterfaceList(QWidget):
         return line
 
     def _end(self, interface: Interface) -> QWidget:
-        """Return a switch for an interface that is used only on request, or a label with the state of any other."""
+        """Return a switch for an optional interface, or a label with the state of any other."""
         name = interface.name
         if interface.unasked:
             used = interface.up and interface.addresses
@@ -80,7 +80,7 @@ class InterfaceList(QWidget):
 def _matters(interface: Interface) -> bool:
     """Return whether to list an interface.
 
-    Loopback and unused interfaces are hidden unless the user has turned them on.
+    Loopback and unused interfaces are not listed unless the user has turned them on.
     """
     there = interface.up and interface.addresses
     return bool(interface.chosen or (interface.kind != LOOPBACK and (interface.unasked or there)))
@@ -100,9 +100,9 @@ def kind_word(kind: str) -> str:
 
 
 class UnreachableMachines(QWidget):
-    """An address field for each machine that cannot be reached, or a button to join a household if there are none.
+    """An address field for each unreachable machine. If there are none, a button to join a household is shown instead.
 
-    The fields are replaced only if the set of unreachable machines changes, so that typed text survives.
+    The fields are replaced only if the set of unreachable machines changes, to preserve typed text.
     """
 
     def __init__(self, services: AppContext) -> None:
@@ -141,7 +141,7 @@ class UnreachableMachines(QWidget):
 
 
 class RestartRow(QFrame):
-    """A notice that changes require a restart, with a button that restarts the node."""
+    """A notice that changes take effect only after a restart, with a button that restarts the node."""
 
     def __init__(self, services: AppContext, sentence: str) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ MOST_PORT, FIELD_WIDTH = 65535, 220
 
 
 class Network(SettingsGroup):
-    """The Network settings. They take effect when the node restarts, for which there is a button."""
+    """The Network settings. They take effect when the node restarts, which a button can trigger."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Network"))

@@ -1,4 +1,4 @@
-"""Settings, Privacy: the app's connections, stored secrets, chat encryption, and deleting all data."""
+"""Settings > Privacy: the app's connections, stored secrets, chat encryption, and deleting all data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SOON_MS = 1000
 class EraseDialog(Sheet):
     """A dialog that deletes all Poolhouse data on this computer and quits.
 
-    Nothing is deleted before the window and its node have exited. `end` closes the window.
+    The data is deleted only after the window and its node have exited. `end` closes the window.
     """
 
     needs_node = False
@@ -65,7 +65,7 @@ class EraseDialog(Sheet):
         self.keep(services.client.get("/settings", self._tell_size, answer=Settings))
 
     def erase(self) -> None:
-        """Stop the node and then the window. Afterwards, the launcher deletes the data."""
+        """Stop the node and the window, after which the launcher deletes the data."""
         services = self.services
         services.launcher.erase_at_end()
         services.client.endpoint = services.client.endpoint or services.launcher.find()
@@ -85,10 +85,10 @@ class EraseDialog(Sheet):
 
 
 class EncryptionDialog(Dialog):
-    """The progress of encrypting or decrypting the chats.
+    """A progress dialog for encrypting or decrypting the chats.
 
-    The dialog is modal, so that no chat changes in the meantime. It cannot be canceled. If the user closes the
-    window, the change is made either completely or not at all.
+    The dialog is modal to prevent changes to chats, and it cannot be canceled. If the user closes the window, the
+    conversion is either complete or has no effect.
     """
 
     def __init__(self, lock: ChatLock, parent: QWidget, *, on: bool) -> None:
@@ -111,7 +111,7 @@ class EncryptionDialog(Dialog):
         lock.history.converter.progressed.connect(self._show)
 
     def begin(self) -> None:
-        """Start to encrypt or decrypt. The dialog appears after a second and closes when that is done."""
+        """Start the conversion. The dialog appears only if it takes longer than a second, and closes at the end."""
         self._soon.start()
         self._lock.set_encryption(self._on)
 
@@ -128,7 +128,7 @@ class EncryptionDialog(Dialog):
 
 
 class Privacy(SettingsGroup):
-    """The Privacy settings: the app's connections, where secrets are stored, and a switch that encrypts the chats."""
+    """The Privacy settings: the app's connections, where secrets are stored, and the switch for chat encryption."""
 
     can_reset = False
 

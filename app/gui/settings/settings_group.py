@@ -1,4 +1,4 @@
-"""The building blocks of settings: input controls, rows, cards, and the base class of settings groups."""
+"""The components of the Settings page: input controls, rows, cards, and the base class of groups."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Choice(DropDown):
         self.setCurrentIndex(max(0, self.findData(value)))
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Ignore the wheel. Otherwise, scrolling the page would change the setting under the pointer."""
+        """Ignore the mouse wheel, because scrolling the page would otherwise change the setting."""
         event.ignore()
 
 
 class NumberField(QDoubleSpinBox):
-    """A number field. It calls `chosen(value)` when the user changes the value, but not when `show_value` does."""
+    """A number field. It calls `chosen(value)` when the user changes it, but not when `show_value` does."""
 
     def __init__(self, least: float, most: float, digits: int, chosen: Callable[[float], object]) -> None:
         super().__init__()
@@ -60,13 +60,13 @@ class NumberField(QDoubleSpinBox):
         self.valueChanged.connect(self._changed)
 
     def show_value(self, value: float) -> None:
-        """Show a value, unless the field has the focus and the user may be typing."""
+        """Show a value, unless the field has the focus, because the user may be typing."""
         if not self.hasFocus():
             self._shown = value
             self.setValue(value)
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Ignore the wheel. Otherwise, scrolling the page would change the setting under the pointer."""
+        """Ignore the mouse wheel, because scrolling the page would otherwise change the setting."""
         event.ignore()
 
     def _changed(self, value: float) -> None:
@@ -76,9 +76,9 @@ class NumberField(QDoubleSpinBox):
 
 
 class Setting(QWidget):
-    """A setting: a title, an explanation, its default, and a control.
+    """A setting with a title, an explanation, its default and a control.
 
-    The control is on the right, or below the text if `wide`. words: additional search words.
+    wide: whether the control is below the text instead of on the right. words: additional search terms.
     """
 
     def __init__(
@@ -126,13 +126,13 @@ class Setting(QWidget):
         show_if(self._texts, True)
 
     def matches(self, words: list[str]) -> bool:
-        """Return whether the texts of the setting contain all of these words."""
+        """Return whether the setting's texts contain all of these words."""
         said = f"{self._words} {self.about.text().casefold()}"
         return all(word in said for word in words)
 
 
 class Card:
-    """A card with a heading and settings separated by lines. It is hidden while no setting is shown."""
+    """A card with a heading and a list of settings. It is hidden if none of them is shown."""
 
     def __init__(self, page: QVBoxLayout, title: str) -> None:
         self.heading = label(title, "muted") if title else None
@@ -149,7 +149,7 @@ class Card:
         page.addWidget(self.frame)
 
     def put(self, *settings: Setting) -> None:
-        """Append settings. They become visible with the next call of `show`."""
+        """Append settings. They stay hidden until the next call of `show`."""
         for setting in settings:
             between = line() if self._rows else None
             if between is not None:
@@ -173,7 +173,7 @@ class Card:
 
 
 class SettingsGroup(QWidget):
-    """The base class of settings groups. A group has a heading, cards of settings and, if possible, a reset button.
+    """The base class of settings groups. A group has a heading, cards of settings and usually a reset button.
 
     Subclasses add their settings in `__init__`. `refresh` is called whenever the group is shown.
     """
@@ -200,7 +200,7 @@ class SettingsGroup(QWidget):
         services.theme.changed.connect(self._level)
 
     def add(self, *settings: Setting, title: str = "") -> Card:
-        """Add a card with these settings, and return it."""
+        """Add and return a card with these settings."""
         made = Card(self.box, title)
         self._cards.append(made)
         made.put(*settings)
@@ -208,7 +208,7 @@ class SettingsGroup(QWidget):
         return made
 
     def _level(self) -> None:
-        """Give all headings the same height, whether there is a button beside them or not."""
+        """Give all headings the same height, with or without a button beside them."""
         self.heading.setMinimumHeight(self.services.theme.px(sizes.CONTROL_HEIGHT))
 
     def search(self, words: list[str]) -> int:
@@ -219,20 +219,20 @@ class SettingsGroup(QWidget):
         return sum(card.show([] if whole else words) for card in self._cards)
 
     def search_again(self) -> None:
-        """Repeat the last search after settings have been added or removed."""
+        """Repeat the last search after settings were added or removed."""
         self.search(self._words)
 
     def refresh(self) -> None:
-        """Request and show the current values.
+        """Request the current values and show them.
 
         This is called when the group is shown and when the node becomes available.
         """
 
     def take_focus(self) -> None:
-        """Focus the control to which the user returns after the window was replaced."""
+        """Focus the control that the user was using when the window was replaced."""
 
     def reset(self) -> None:
-        """Restore the defaults of all settings in the group."""
+        """Reset all settings in the group to their defaults."""
 
     def reset_words(self) -> str:
         """Return the confirmation shown after a reset."""
@@ -240,7 +240,7 @@ class SettingsGroup(QWidget):
         return words.format(page=self.title)
 
     def _reset_all(self) -> None:
-        """Reset the group. Confirm it when all requests have succeeded, or show the error of a request that failed."""
+        """Reset the group. Show a confirmation when all requests have succeeded, or the error of a failed one."""
         waits = self._waits = set()
         self.reset()
         self._waits = None
@@ -259,9 +259,9 @@ class SettingsGroup(QWidget):
         *,
         answer: type[T] = RAW,
     ) -> None:
-        """Send a request to the node. An error is shown on the page.
+        """Send a request to the node. The page shows any error.
 
-        A GET is skipped while the node is unavailable; `refresh` is called again when it is back.
+        While the node is unavailable, GET requests are skipped; `refresh` is called when it is available again.
         """
         if method == "GET" and not self.services.pool.is_there:
             return  # the user did not request this, so no error is shown
@@ -272,7 +272,7 @@ class SettingsGroup(QWidget):
             self._calls.append(call)
 
     def _of_reset(self, done: Callable[[T], None], waits: set[object]) -> Callable[[T], None]:
-        """Wrap the callback of a request that belongs to a reset. The last answer triggers the confirmation."""
+        """Wrap the callback of a request made by a reset, so that the last response triggers the confirmation."""
         mark = object()
         waits.add(mark)
 

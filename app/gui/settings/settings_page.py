@@ -1,4 +1,4 @@
-"""The Settings page: a list of settings groups, and a search across all of them."""
+"""The Settings page, with a list of settings groups and a search across all of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ ADVANCED = "Advanced"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the list of groups. `name` is also the name of the group's class, and so its translation context."""
+    """An entry in the list of groups.
+
+    name: the class name of the group, which is also its translation context.
+    """
 
     name: str
     words: object  # translated when shown
@@ -155,7 +158,7 @@ class SettingsPage(Page):
 
     @property
     def groups(self) -> list[SettingsGroup]:
-        """All groups. This creates those that do not exist yet."""
+        """All groups. Reading this property creates missing ones."""
         return [self._group(number) for number in range(len(ENTRIES))]
 
     @property
@@ -196,9 +199,9 @@ class SettingsPage(Page):
         self._paint()
 
     def _group(self, number: int) -> SettingsGroup:
-        """Return a group. Create it if necessary.
+        """Return a group, creating it if necessary.
 
-        Creating all groups at once would freeze the window briefly.
+        Creating all groups at the same time would freeze the window briefly.
         """
         if number not in self._made:
             group = ENTRIES[number].make(self.services)

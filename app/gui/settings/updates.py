@@ -1,4 +1,4 @@
-"""Settings, Updates: this version and its changes, the newest version, and how to get it."""
+"""Settings > Updates: this version and its changes, the latest version, and how to get it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DailyCheck(QFrame):
         self.hide()
 
     def refresh(self) -> None:
-        """Request the update settings from the node, if it is available."""
+        """Request the update settings if the node is available."""
         if self._pool.is_there:
             self._calls.keep("ask", self._client.get("/updates", self.show_state, answer=UpdateState))
 
@@ -58,7 +58,7 @@ class DailyCheck(QFrame):
         self._calls.end_all()
 
     def show_state(self, updates: UpdateState) -> None:
-        """Show where this build checks for updates, or hide the switch if it cannot."""
+        """Show the address at which this build checks for updates, or hide the switch if it cannot check."""
         place = updates.place
         self.setVisible(place is not None)
         if place is not None:
@@ -79,7 +79,7 @@ CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 
 
 class Updates(SettingsGroup):
-    """The Updates settings. They never download an update; they only open its web page."""
+    """The Updates settings. They never download an update, but can open its web page."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Updates"))
@@ -165,7 +165,7 @@ class Updates(SettingsGroup):
         self.ask("POST", "/updates", self._tell, answer=UpdateState)
 
     def fail(self, error: AppError) -> None:
-        """Show an error, and the last known state again."""
+        """Show an error, and restore the last known state."""
         super().fail(error)
         self._tell(self._updates)
 
@@ -180,7 +180,7 @@ class Updates(SettingsGroup):
             QDesktopServices.openUrl(QUrl(self._page))
 
     def _tell(self, updates: UpdateState) -> None:
-        """Show the state of updates. Without a place to check, the button is hidden."""
+        """Show the state of updates. The button is hidden if this build cannot check for updates."""
         self._updates, place = updates, updates.place
         self._nowhere.is_removed = place is not None
         self._place.is_removed = self._daily.is_removed = place is None

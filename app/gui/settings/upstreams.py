@@ -1,4 +1,4 @@
-"""Settings, Local API: other servers that may answer requests, with dialogs to add, test and remove them."""
+"""Settings > Local API: other servers that can answer requests, and dialogs that add or remove them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ MOST_CERTIFICATE_BYTES = 1 << 14
 
 
 class AddServerDialog(Sheet):
-    """A dialog to add a server. Its key is sent to the node once and is never shown again."""
+    """A dialog that adds a server. Its API key is sent to the node once and never shown again."""
 
     def __init__(self, services: AppContext, known: Collection[str], done: ServersChanged, parent: QWidget) -> None:
         """Create the dialog.
 
-        known: the names that are already in use.
+        known: the names that are already taken.
         """
         sentence = _tr(
             "An OpenAI-compatible server that answers when the pool is full or doesn't have the model. It stays "
@@ -117,7 +117,7 @@ class AddServerDialog(Sheet):
             self.trust(Path(chosen))
 
     def trust(self, file: Path) -> None:
-        """Accept only the certificate in this file when connecting to the server."""
+        """Accept only the certificate in this file for connections to the server."""
         try:
             with file.open("rb") as opened:
                 data = opened.read(MOST_CERTIFICATE_BYTES + 1)
@@ -132,7 +132,7 @@ class AddServerDialog(Sheet):
 
 
 class _ServerDialog(Sheet):
-    """The base class of dialogs that confirm a change to a server."""
+    """The base class of confirmation dialogs for changes to a server."""
 
     act: QPushButton
 
@@ -153,7 +153,7 @@ class _ServerDialog(Sheet):
 
 
 class ResetCountDialog(_ServerDialog):
-    """A dialog that confirms resetting the token count of a server."""
+    """A confirmation dialog for resetting a server's token count."""
 
     def __init__(self, services: AppContext, name: str, cap: int, done: ServersChanged, parent: QWidget) -> None:
         title = _tr("Reset the count for {name}").format(name=name)
@@ -171,7 +171,7 @@ class ResetCountDialog(_ServerDialog):
 
 
 class RemoveServerDialog(_ServerDialog):
-    """A dialog that confirms removing a server and its key."""
+    """A confirmation dialog for removing a server and its API key."""
 
     def __init__(self, services: AppContext, name: str, done: ServersChanged, parent: QWidget) -> None:
         title = _tr("Remove {name}").format(name=name)
@@ -187,7 +187,7 @@ class RemoveServerDialog(_ServerDialog):
 
 
 class UpstreamRows:
-    """The rows for other servers: one to add a server, and one for each existing server."""
+    """The rows for other servers: one that adds a server, and one for each existing server."""
 
     def __init__(self, group: SettingsGroup) -> None:
         self._group = group
@@ -250,7 +250,7 @@ class UpstreamRows:
         return switch, Setting(name, "", parts, words="upstream openai count spent")
 
     def test(self, name: str) -> None:
-        """Request the model list of a server, which uses no tokens."""
+        """Test a server by requesting its model list, which uses no tokens."""
         path = f"/api/upstreams/{segment(name)}/test"
         self._group.ask("POST", path, self._tested, {}, answer=UpstreamTest)
 

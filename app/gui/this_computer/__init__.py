@@ -1,1 +1,1 @@
-"""The This computer page: what this machine lends and when, and its hardware."""
+"""The This computer page, with the hardware of this machine, the resources it lends and the lending hours."""

@@ -1,4 +1,4 @@
-"""The This computer page with its cards."""
+"""The This computer page and the layout of its cards."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class ComputerPage(Page):
         self._cards.addWidget(widget)
 
     def _begin(self) -> None:
-        """Begin to follow the lending state, now that all cards exist."""
+        """Start following the lending state, after all cards have been created."""
         self._cards.addStretch(1)
         self.lending.changed.connect(self._show_known)
         self._show_known()
@@ -115,7 +115,7 @@ class ComputerPage(Page):
         self.lending.watch(False)
 
     def _show_known(self) -> None:
-        """Show the limits and rules as soon as the state is known."""
+        """Show the limits and rules as soon as they are known."""
         for card_ in (self.memory, self.rules, self.hours):
             show_if(card_, self.lending.state is not None)
 

@@ -26,7 +26,7 @@ CPU_FEATURES = ("AVX512", "AVX2", "AVX", "SVE", "NEON")  # best first
 
 
 def hardware_lines(computer: Computer) -> list[tuple[str, str]]:
-    """Return the name and the value of each hardware property, omitting unknown ones."""
+    """Return the name and value of each hardware property that is known."""
     lines = [
         (_tr("System"), computer.system),
         (_tr("Processor"), _processor(computer)),
@@ -41,7 +41,7 @@ def hardware_lines(computer: Computer) -> list[tuple[str, str]]:
 
 
 def speed_words(answer: Speeds, machine: str) -> str | None:
-    """Return how fast the machine alone would run the model, or None if its layers have not been measured."""
+    """Return a text about the model's speed on this machine alone, or None if its layers have not been measured."""
     speed = answer.speeds.get(machine)
     if not speed or not answer.n_layers or not answer.batch_rows:
         return None
@@ -80,13 +80,13 @@ def _processor(computer: Computer) -> str:
 
 
 def unused_graphics(computer: Computer) -> str:
-    """Explain why a graphics card is not used and what would help, or return "" if there is none."""
+    """Explain why a graphics card is not used and how to change that, or return "" if there is none."""
     unused = computer.unused_graphics
     return " ".join(said(reason) for reason in (unused.reason_facts, unused.cure_facts) if reason) if unused else ""
 
 
 def _graphics(computer: Computer) -> str:
-    """Return the graphics cards found by the engines, with a note that they are not used yet."""
+    """Return the names of graphics cards found by the engines, with a note that they are not used yet."""
     devices = (device for engine in computer.engines for device in engine.devices if device.kind != "cpu")
     names = {f"{dev.description or dev.name} ({formats.size(dev.total_bytes)}, {dev.api})" for dev in devices}
     cards, unused = ", ".join(sorted(names)), unused_graphics(computer)
@@ -107,7 +107,7 @@ def _engine(engine: Engine) -> str:
 
 
 class HardwareCard(QFrame):
-    """The hardware card. It is refreshed when the page is shown, because most of its values rarely change."""
+    """The hardware card. It is refreshed only when the page is shown, because most values rarely change."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -141,7 +141,7 @@ class HardwareCard(QFrame):
         return not self.cancel.isHidden()
 
     def refresh(self) -> None:
-        """Request the hardware and, if it has been measured before, the speed."""
+        """Request the hardware and, if it was measured before, the speed."""
         if self._look is None and self._pool.is_there:
             self._look = self._client.get("/machine", self._show, self._fail, answer=Computer)
             self._show_waiting()

@@ -1,4 +1,4 @@
-"""The hours at which this machine lends: always, or those painted into a weekly grid."""
+"""The card for lending hours: always, or the hours painted in a weekly grid."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ ALL: Cells = frozenset((day, hour) for day in range(len(DAYS)) for hour in range
 
 
 def cells_of(spans: Iterable[Span]) -> Cells:
-    """Return the hours that lie entirely within the spans. No spans mean all hours."""
+    """Return the hours that lie entirely within the spans. If there are no spans, return all hours."""
     all_spans = tuple(spans)
     return frozenset((day, hour) for day, hour in ALL if _whole(all_spans, day, hour))
 
 
 def is_exact(spans: Iterable[Span]) -> bool:
-    """Return whether the spans begin and end on full hours, so that the grid represents them exactly."""
+    """Return whether the grid represents the spans exactly, because they start and end on the hour."""
     all_spans = tuple(spans)
     cells = cells_of(all_spans)
     return all(
@@ -59,14 +59,14 @@ def is_exact(spans: Iterable[Span]) -> bool:
 
 
 def text_of(cells: Cells) -> str:
-    """Return the cells as a rule in text form. Raises ValueError for no cells, which no rule can express."""
+    """Return the cells as a rule in text form. Raises ValueError for no cells, because no rule can express that."""
     if not cells:
         raise ValueError("no hour at all")
     return format_hours(spans_of(cells))
 
 
 def spans_of(cells: Cells) -> tuple[Span, ...]:
-    """Return the fewest spans for these cells, with a night as a single span. All cells result in no spans."""
+    """Return the fewest spans that cover these cells, such as a single span for a night. All cells give no spans."""
     if cells == ALL:
         return ()
     days: dict[tuple[int, int], list[int]] = {}
@@ -83,7 +83,7 @@ def _whole(spans: tuple[Span, ...], day: int, hour: int) -> bool:
 
 
 def _runs(cells: Cells) -> list[tuple[int, int]]:
-    """Return (first hour of the week, length) of each contiguous run. A run may extend past the end of the week."""
+    """Return the first hour of the week and the length of each contiguous run. A run may wrap into the next week."""
     hours = {day * HOURS + hour for day, hour in cells}
     runs = []
     for start in sorted(hours):
@@ -96,7 +96,7 @@ def _runs(cells: Cells) -> list[tuple[int, int]]:
 
 
 def _pieces(start: int, length: int) -> list[tuple[int, int, int]]:
-    """Return (day, from hour, to hour) of a run: one piece if it spans at most 24 hours, otherwise one for each day."""
+    """Return a run as (day, from hour, to hour): one piece per day, or a single one if it is at most 24 hours long."""
     day, hour = divmod(start, HOURS)
     if hour and length <= HOURS:
         last = (hour + length) % HOURS or HOURS
@@ -117,7 +117,7 @@ STEPS = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1,
 
 
 class WeekGrid(QWidget):
-    """A weekly grid of hours. They are painted with the mouse, or with Space and Shift+arrow on the keyboard."""
+    """A weekly grid of hours. The user paints hours with the mouse, or with Space and Shift+arrow keys."""
 
     painted = Signal(object)  # Cells, after a change by the user
 
@@ -216,7 +216,7 @@ class WeekGrid(QWidget):
     # Geometry and painting
 
     def _origin(self) -> tuple[float, float, float, float]:
-        """Return the left and top edges of the first cell, and the width and height of all cells."""
+        """Return the left and top edges of the first cell, and the width and height of a cell."""
         left, top = self._theme.px(sizes.XXL + sizes.L), self._theme.px(sizes.XL)
         return left, top, (self.width() - left) / HOURS, self._theme.px(sizes.XL)
 
@@ -271,7 +271,7 @@ KEPT = "lending/hours"  # preference with the painted hours, kept while the rule
 
 
 class HoursCard(QFrame):
-    """The card for lending hours: a switch, the week as a grid, and the same hours as text."""
+    """The card for lending hours, with a switch, the weekly grid, and the same hours as text."""
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -360,7 +360,7 @@ class HoursCard(QFrame):
             self._problem.show()
 
     def _refuse(self, sentence: str) -> None:
-        """Explain why the chosen hours are not possible, and show the current ones again."""
+        """Explain why these hours are not possible, and show the current ones again."""
         self.show_state()
         self._problem.setText(sentence)
         self._problem.show()

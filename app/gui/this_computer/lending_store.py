@@ -1,4 +1,4 @@
-"""The lending state and rules of this machine, changes that can be undone, and sentences about the state."""
+"""The lending state and rules of this machine, with undo, and sentences about the state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ RULES = "/lending"
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A request that changes the rules or the state. before: the previous values of the changed rules, for `undo`."""
+    """A request that changes the rules or the state.
+
+    before: the previous values of the changed rules, or None if the change cannot be undone.
+    """
 
     path: str
     body: Json
@@ -36,7 +39,7 @@ class _Change:
 
 
 class LendingStore(QObject):
-    """The latest lending state, rules and sensor readings of this machine. `watch(True)` keeps them up to date."""
+    """The latest lending state, rules and sensor readings of this machine. `watch(True)` starts polling them."""
 
     changed = Signal()  # rules or readings have changed
     saved = Signal()  # a change has taken effect; see `can_undo`
@@ -73,12 +76,12 @@ class LendingStore(QObject):
 
     @property
     def most_bytes(self) -> int:
-        """The maximum amount of memory to lend."""
+        """The maximum amount of memory that can be lent."""
         return self._answer.most_bytes if self._answer else 0
 
     @property
     def most_threads(self) -> int:
-        """The number of processor threads."""
+        """The maximum number of processor threads that can be lent."""
         return self._answer.most_threads if self._answer else 0
 
     @property
@@ -93,7 +96,7 @@ class LendingStore(QObject):
 
     @property
     def is_changing(self) -> bool:
-        """Return whether a change of the rules is in progress, so that the latest answer is out of date."""
+        """Return whether a rule change is in progress, so that the latest values are outdated."""
         return any(change.path == RULES for change in self._in_progress)
 
     @property
@@ -109,47 +112,47 @@ class LendingStore(QObject):
             self._timer.stop()
 
     def refresh(self) -> None:
-        """Request the state, unless a request or a change is in progress, whose answer contains it."""
+        """Request the state, unless a request or change is in progress, whose response will contain it."""
         if self._in_progress or self._look is not None or not self._pool.is_there:
             return
         # if this fails, the window already reports that the node is unavailable
         self._look = self._client.get(RULES, self._looked, self._not_looked, answer=LendingState)
 
     def switch(self, on: bool) -> None:
-        """Turn lending on or off. The memory limit is kept, except for a limit of zero when turning it on."""
+        """Turn lending on or off. The memory limit is kept, but turning lending on removes a limit of zero."""
         rules: Json = {"on": on}
         if on and self.rules.memory_bytes == 0:
             rules["memory_bytes"] = None
         self.change(rules)
 
     def change(self, rules: Json) -> None:
-        """Change these rules, and remember their previous values for `undo`."""
+        """Change these rules. `undo` restores their previous values."""
         before = {name: getattr(self.rules, name) for name in rules} if self.is_known else {}
         if rules != before:
             self._send(_Change(RULES, rules, before))
 
     def undo(self) -> None:
-        """Undo the last change of the rules."""
+        """Undo the latest rule change that has not been undone."""
         if self._undos:
             self._send(_Change(RULES, self._undos.pop()))
 
     def grant_lender_role(self) -> None:
-        """Give this machine the lender role. Only admins may do that."""
+        """Give this machine the lender role, which only admins may do."""
         key = self._pool.now.node.id
         machine = self._pool.now.machines.get(key)
         roles = sorted({*(machine.roles if machine else ()), "lender"})
         self._send(_Change(f"/machines/{key}/roles", {"roles": roles}))
 
     def retry(self) -> None:
-        """Repeat the change that was refused last."""
+        """Retry the change that was most recently refused."""
         change, self._refused_change = self._refused_change, None
         if change is not None:
             self._send(change)
 
     def pause(self, seconds: float | None = None, *, at_once: bool = False) -> None:
-        """Pause lending for a number of seconds, or until it is resumed.
+        """Pause lending for this many seconds, or until it is resumed.
 
-        at_once: also stop running answers.
+        at_once: whether to stop answers that are using this machine.
         """
         self._send(_Change("/lending/pause", {"seconds": seconds, "at_once": at_once}))
 
@@ -210,7 +213,7 @@ class LendingStore(QObject):
 
 
 def is_manual_pause(lending: Lending) -> bool:
-    """Return whether the user has paused lending, so that only the user resumes it."""
+    """Return whether the user has paused lending. Such a pause never ends because of a rule."""
     return lending.code in BY_HAND and lending.state in ("paused", "draining")
 
 
@@ -220,10 +223,10 @@ def lacks_lender_role(lending: Lending) -> bool:
 
 
 def state_sentence(lending: Lending, away: Collection[str] = ()) -> str:
-    """Return a sentence about the state and its reason.
+    """Return a sentence about the lending state and its reason.
 
-    away: the names of all offline machines. If only those have layers here, the sentence says that memory is
-    reserved.
+    away: the names of all offline machines. If all machines with layers here are offline, the sentence says that
+    their memory is reserved.
     """
     size = formats.size
     match lending.state:
@@ -260,7 +263,7 @@ def user_names(lending: Lending) -> str:
 
 
 def since_text(lending: Lending) -> str:
-    """Return when the state began, with the date if that was not today, or "" if it is unknown."""
+    """Return when the state began, or "" if unknown. The date is included if it is not today."""
     if not lending.since:
         return ""
     at = QDateTime.fromSecsSinceEpoch(lending.since)
@@ -270,7 +273,7 @@ def since_text(lending: Lending) -> str:
 
 
 def state_word(state: str) -> str:
-    """Return the state of a machine as a word or two, for use in lists."""
+    """Return the state of a machine in one or two words, for use in lists."""
     known = {
         "ready": _tr("ready"),
         "lending": _tr("lending"),

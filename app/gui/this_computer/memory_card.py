@@ -1,4 +1,4 @@
-"""The card for the memory, processor threads and bandwidth to lend: a memory bar, its legend, and the limits."""
+"""The card for lending memory, processor threads and bandwidth, with a memory bar, a legend and the limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOLID = Qt.BrushStyle.SolidPattern
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A segment of the memory bar. `look` is the name of a color, and a fill pattern."""
+    """A segment of the memory bar. `look` is a color name and a fill pattern."""
 
     name: str
     bytes: int
@@ -35,7 +35,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """The memory of this machine by use, in bytes. The amounts add up to the total."""
+    """The memory of this machine in bytes, divided by use. The amounts add up to the total."""
 
     programs: int  # used by programs other than Poolhouse
     own: int  # used by this machine's own models
@@ -48,7 +48,7 @@ class MemoryUse:
 def memory_use(lending: Lending) -> MemoryUse:
     """Divide the memory by use.
 
-    Memory of layers that are reserved but not loaded yet is free in `lending`, but counts as used here.
+    In `lending`, memory reserved for layers that are not loaded yet counts as free. Here it counts as used.
     """
     total, free, used = lending.total_bytes, lending.free_bytes, lending.used_bytes
     taken = max(0, total - free)
@@ -62,7 +62,7 @@ def memory_use(lending: Lending) -> MemoryUse:
 
 
 class MemoryBar(QWidget):
-    """A bar that shows how the memory of this machine is used. The legend below explains its segments."""
+    """A bar that shows the memory of this machine by use. The legend below explains its segments."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -97,7 +97,7 @@ class MemoryBar(QWidget):
 
 
 def paint_pattern(painter: QPainter, box: QRectF, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
-    """Fill a segment with its color and pattern. The pattern distinguishes segments without relying on color."""
+    """Fill a segment with its color and pattern, which makes segments distinguishable without color."""
     color: QColor = theme.color(look[0])
     if look[1] is not SOLID:
         painter.fillRect(box, theme.color("card"))
@@ -106,7 +106,7 @@ def paint_pattern(painter: QPainter, box: QRectF, theme: Theme, look: tuple[str,
 
 
 class Swatch(QWidget):
-    """A sample of the color and pattern of a segment, for the legend."""
+    """A legend sample of a segment's color and pattern."""
 
     def __init__(self, theme: Theme, look: tuple[str, Qt.BrushStyle]) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ NO_LIMIT = LINK_LEAST_MBIT - 1
 
 
 class MemoryCard(QFrame):
-    """The card for the limits. It shows the node's values, except for a control that the user is changing."""
+    """The card for the limits. It shows the values from the node, except in a control that the user is changing."""
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -199,7 +199,7 @@ class MemoryCard(QFrame):
         )
 
     def _legend(self, services: AppContext) -> Flow:
-        """Return the legend. `_align` gives all its entries the same width."""
+        """Return the legend. `_align` makes all its entries equally wide."""
         for name, look in zip(self._names(), LOOKS, strict=True):
             entry, figure = QWidget(), label("")
             entry.setLayout(row(Swatch(services.theme, look), label(name, "muted"), figure, None))
@@ -282,9 +282,9 @@ class MemoryCard(QFrame):
         self._lending.change({"memory_bytes": steps * self._step(), "on": on})
 
     def _end_limit(self) -> None:
-        """Remove the limit on all models of this computer.
+        """Remove the limit for all models on this computer.
 
-        It is set on the command line, for scripts and multiple nodes.
+        That limit is set on the command line, for scripts and for running several nodes.
         """
         self._lending.change({"limit_bytes": 0})
 

@@ -1,4 +1,4 @@
-"""Controls that report a value once it has stopped changing, and the switch for starting at sign-in."""
+"""Controls that report a value when the user has finished changing it, and the switch for starting at sign-in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.gui.widgets.notice import Remark
 
 
 class RuleRow(QWidget):
-    """A row for a rule: the title with the current reading below it, and controls on the right."""
+    """A row for a rule, with the title and the current reading on the left and controls on the right."""
 
     def __init__(self, title: str, *controls: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,7 +43,7 @@ NUMBER_WIDTH = 5 * sizes.XXL  # the same for all fields
 
 
 class DebouncedNumber(QSpinBox):
-    """A number field with a unit. It calls `chosen(value)` once the user has stopped changing the value."""
+    """A number field with a unit. It calls `chosen(value)` when the user has finished changing the value."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class DebouncedNumber(QSpinBox):
 
 
 class DebouncedSlider(QSlider):
-    """A slider. It calls `moved(value)` while it moves, and `chosen(value)` once the user has stopped moving it."""
+    """A slider. It calls `moved(value)` while moving, and `chosen(value)` when the user has finished moving it."""
 
     def __init__(
         self, name: str, moved: Callable[[int], object], chosen: Callable[[int], object], parent: QWidget | None = None
@@ -107,7 +107,7 @@ class DebouncedSlider(QSlider):
         return self._timer.isActive() or self.isSliderDown()
 
     def show_value(self, value: int, most: int) -> None:
-        """Show a value and the maximum, unless the user is moving the slider."""
+        """Show a value and the maximum (`most`), unless the user is moving the slider."""
         if self.is_moving:
             return
         self.blockSignals(True)
@@ -163,9 +163,9 @@ class AutostartSwitch(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Request the state again, because the operating system may have changed it.
+        """Request the state again, because it may have been changed in the operating system.
 
-        Without a node, this happens as soon as one is available.
+        If the node is unavailable, the request is sent later.
         """
         if not self._pool.is_there:
             return

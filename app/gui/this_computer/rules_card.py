@@ -1,4 +1,4 @@
-"""The card with the rules that pause lending, each with its value and the current reading."""
+"""The card for rules that pause lending, each shown with its value and the current reading."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHOWN_CHARACTERS = 12  # minimum visible characters of the name
 class ProgramsEditor(QWidget):
     """The list of programs that pause lending. It suggests running programs and installed games.
 
-    Changes take effect immediately. A removed program can be restored with the page's Undo.
+    Changes take effect immediately. Removing a program can be undone.
     """
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
@@ -54,7 +54,7 @@ class ProgramsEditor(QWidget):
         self.show_state()
 
     def show_state(self) -> None:
-        """Show the programs of the current rules."""
+        """Show the programs in the current rules."""
         names, running = self._lending.rules.programs, self._lending.readings.programs
         full = len(names) >= MAX_PROGRAMS
         self.entry.setEnabled(self._lending.is_known and not full)
@@ -94,7 +94,7 @@ class ProgramsEditor(QWidget):
         self._lending.change({"programs": [program for program in self._lending.rules.programs if program != name]})
 
     def refresh(self) -> None:
-        """Request the running programs and installed games for the suggestions."""
+        """Request the running programs and installed games to suggest."""
         if self._call is None:
             self._call = self._services.client.get("/programs", self._offered, self._no_offer, answer=Programs)
 
@@ -110,7 +110,7 @@ class ProgramsEditor(QWidget):
         return self.tr("{game} ({program})").format(game=game, program=program) if game else program
 
     def _no_offer(self, error: AppError) -> None:
-        """Continue without suggestions. The user can still type a name."""
+        """Continue without suggestions. The user can still type the name of a program."""
         self._call = None
 
 
@@ -131,7 +131,7 @@ class _Entry(DropDown):
         super().showPopup()
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Ignore the wheel. Otherwise, scrolling the page would change the program under the pointer."""
+        """Ignore the mouse wheel, because scrolling the page would otherwise change the selected program."""
         event.ignore()
 
     @property
@@ -141,7 +141,7 @@ class _Entry(DropDown):
         return str(self.itemData(at)) if at >= 0 else self.currentText().strip()
 
     def offer(self, texts: Mapping[str, str]) -> None:
-        """Replace the suggestions, given as display texts keyed by program. The typed text is kept."""
+        """Replace the suggestions, which are display texts keyed by program. The typed text is preserved."""
         typed = self.currentText()
         self.clear()
         for program, text in texts.items():

@@ -1,4 +1,4 @@
-"""The card that says whether this machine lends and why, with a switch and buttons that pause lending."""
+"""The card that shows whether and why this machine lends, with a switch and buttons to pause lending."""
 
 from __future__ import annotations
 

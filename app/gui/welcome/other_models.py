@@ -1,4 +1,4 @@
-"""Offers models that other apps have stored on this computer. They are used in place, without a download."""
+"""The offer to import models that other apps have stored on this computer. They are used in place, not downloaded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_NAMES = 3
 
 
 class OtherModels(QObject):
-    """Finds the models of other apps and imports them. All steps of the first run share one instance."""
+    """The models of other apps, which it finds and imports. All steps of the first run share one instance."""
 
     changed = Signal()
 
@@ -41,33 +41,33 @@ class OtherModels(QObject):
         self._importing.ended.connect(self._ended)
 
     def search(self) -> None:
-        """Search as soon as the node is up. The search takes some seconds; if it fails, nothing is offered."""
+        """Search once the node is running. The search takes a few seconds. If it fails, no models are offered."""
         self._is_requested = True
         self._search()
 
     @property
     def remaining(self) -> list[FoundFile]:
-        """The models that can still be imported."""
+        """The models that can be imported but have not been."""
         return [model for model in self.models if model not in self.imported]
 
     @property
     def is_busy(self) -> bool:
-        """Return whether any of these models is being imported or queued."""
+        """Return whether any of these models is queued or being imported."""
         return bool(self._paths & set(self._importing.paths))
 
     @property
     def progress(self) -> tuple[str, str]:
-        """The name of the file being imported and its progress in words."""
+        """The name of the file being imported, and a text about the progress."""
         return self._importing.name, checking_words(self._importing)
 
     def import_all(self) -> None:
-        """Import all remaining models. Each file is read once and then used in place."""
+        """Import all remaining models. Each file is read once, then used in place."""
         self.problem = ""
         for model in self.remaining:
             self._importing.add(model.path, model.name)
 
     def stop(self) -> None:
-        """Cancel the imports. Models that are already imported stay in the library."""
+        """Cancel the remaining imports. Imported models stay in the library."""
         self._importing.cancel_paths(self._paths)
 
     @property
@@ -99,13 +99,13 @@ class OtherModels(QObject):
 
 
 def usable(files: Sequence[FoundFile]) -> list[FoundFile]:
-    """Return the files that can be imported and have not been, largest first."""
+    """Return the files that can be imported but have not been, largest first."""
     models = [file for file in files if file.usable and not file.on_shelf]
     return sorted(models, key=lambda model: -model.size_bytes)
 
 
 class OtherModelsCard(QWidget):
-    """A card that offers models of other apps, hidden if there are none. `is_last` adds a link to the Models page."""
+    """A card that offers other apps' models, hidden if there are none. `is_last` adds a link to the Models page."""
 
     page_requested = Signal()  # the user asked for the Models page
 
@@ -129,7 +129,7 @@ class OtherModelsCard(QWidget):
         self._show()
 
     def _show(self) -> None:
-        """Show the models on offer, the import in progress, or its result."""
+        """Show the offered models, the progress of the import, or its result."""
         other_models = self._other_models
         left, is_busy = other_models.remaining, other_models.is_busy
         self.setVisible(bool(other_models.models))

@@ -43,9 +43,9 @@ Failed = Callable[[AppError], None]
 
 
 class Step(QWidget):
-    """A step of the first run: a title, a sentence, its content, and the effect of the Next button.
+    """A step of the first run, with a title, a sentence, its content, and an action for the Next button.
 
-    Subclasses fill `content`. No step requires the user to choose anything.
+    Subclasses fill `content`. The user can leave every choice at its default.
     """
 
     leave = Signal(str)  # end the first run and open this page
@@ -71,7 +71,7 @@ class Step(QWidget):
 
     @property
     def is_valid(self) -> bool:
-        """Return whether the input is valid. If it is not, the step itself shows the reason."""
+        """Return whether the input is valid. If not, the step itself shows the reason."""
         return True
 
     @property
@@ -80,10 +80,10 @@ class Step(QWidget):
         return ""
 
     def entered(self) -> None:
-        """Prepare the step for being shown."""
+        """Prepare for being shown."""
 
     def apply(self, then: Then, failed: Failed) -> None:
-        """Apply the user's choice and call `then`. On failure, call `failed` instead; the user stays on this step."""
+        """Apply the user's choice and call `then`. On failure, call `failed`, and the user stays on this step."""
         then()
 
     def post(self, path: str, body: dict[str, object], then: Then, failed: Failed) -> None:
@@ -99,9 +99,9 @@ class Step(QWidget):
 
 
 class PendingName(QObject):
-    """A name for this machine that was entered before the node had started, and is sent once the node is up.
+    """A name for this machine entered before the node started, to be sent when the node is running.
 
-    Its parent is the pool, because the first run may be over before the node is up.
+    Its parent is the pool, because the first run may end before the node is running.
     """
 
     refused = Signal(object)  # AppError
@@ -112,7 +112,7 @@ class PendingName(QObject):
         services.pool.changed.connect(self._send)
 
     def set(self, name: str) -> None:
-        """Set the name to send, replacing the previous one. An empty string sends nothing."""
+        """Set the name to send, replacing any earlier one. If it is empty, nothing is sent."""
         self._name = name
 
     def _send(self) -> None:
@@ -124,7 +124,7 @@ class PendingName(QObject):
 
 
 class NameStep(Step):
-    """Asks for the name of this computer, starting from the node's proposal."""
+    """The step that asks for the name of this computer. The node proposes a name."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(
@@ -161,7 +161,7 @@ class NameStep(Step):
         return self.field.fits
 
     def apply(self, then: Then, failed: Failed) -> None:
-        """Rename this machine now, or once the node is up."""
+        """Rename this machine now, or as soon as the node is running."""
         name, node = self.field.name, self.services.pool.now.node
         self.pending_name.set("")
         if name in ("", self._filled, node.name):
@@ -182,7 +182,7 @@ class NameStep(Step):
 
 
 class HardwareItem(QWidget):
-    """A row about one hardware component: its icon, title and value."""
+    """A row about a hardware component, with an icon, a title and a value."""
 
     def __init__(self, theme: Theme, picture: str, title: str) -> None:
         super().__init__()
@@ -205,8 +205,10 @@ class HardwareItem(QWidget):
 
 
 class HardwareStep(Step):
-    """Shows the hardware that matters to a model. The node reports device and memory, the operating system the disk
-    space."""
+    """The step that shows the hardware relevant to models.
+
+    The node reports the device and the memory. The free disk space comes from the operating system.
+    """
 
     def __init__(self, services: AppContext, other_models: OtherModels) -> None:
         super().__init__(
@@ -253,7 +255,7 @@ class HardwareStep(Step):
             self._call_hardware = self.services.client.get("/machine", show, failed, answer=Computer)
 
     def _show_unused(self, computer: Computer) -> None:
-        """Explain why a graphics card is not used, so that the owner does not look for a fault."""
+        """Explain why a graphics card is not used, so that users do not think it is broken."""
         self.unused.setText(unused_graphics(computer))
         self.unused.setVisible(bool(self.unused.text()))
 
@@ -273,15 +275,15 @@ class HardwareStep(Step):
 
 
 def _existing(folder: str) -> str:
-    """Return the folder, or its nearest existing parent, because the first download creates the folder."""
+    """Return the folder or, if the first download has yet to create it, its nearest existing parent."""
     paths = (Path(folder), *Path(folder).parents)
     return str(next((path for path in paths if path.is_dir()), folder))
 
 
 class RoleStep(Step):
-    """Asks whether this computer will use models and lend, or only lend, which decides the page that opens first.
+    """The step that asks whether this computer uses models and lends, or only lends.
 
-    Lending itself is configured on the This computer page.
+    The role determines the page that opens first. Lending itself is configured on the This computer page.
     """
 
     def __init__(self, services: AppContext) -> None:
@@ -330,7 +332,7 @@ class RoleStep(Step):
 
 
 class Option(QFrame):
-    """A radio button with an explanation, in a card that can be clicked anywhere."""
+    """A radio button with an explanation, on a card that is clickable everywhere."""
 
     def __init__(self, title: str, sentence: str) -> None:
         super().__init__()
@@ -355,7 +357,7 @@ class Option(QFrame):
 
 
 class PairStep(Step):
-    """Offers to add another computer. A single machine is enough to begin, so this can wait."""
+    """The step that offers to add another computer. This can wait, because one machine is enough to start."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(
@@ -405,8 +407,7 @@ class PairStep(Step):
 
 
 class Recommendation(QWidget):
-    """A card with the model recommended for this household. Hidden until it is known; nothing is downloaded without
-    consent."""
+    """A card with the recommended model, hidden until it is known. Nothing is downloaded without consent."""
 
     page_requested = Signal()  # the user asked for the Models page
 
@@ -423,7 +424,7 @@ class Recommendation(QWidget):
         self.hide()
 
     def refresh(self) -> None:
-        """Request the recommendation, once."""
+        """Request the recommendation, but only once."""
         if self._starter is None and self._call is None:
             self._call = self._client.get("/starter", self._starter_loaded, self._none, answer=StarterResponse)
 
@@ -453,7 +454,7 @@ class Recommendation(QWidget):
 
 
 class ReadyStep(Step):
-    """The final step: what is ready now, and what to do next."""
+    """The final step, which tells what is ready and what to do next."""
 
     def __init__(self, services: AppContext, other_models: OtherModels) -> None:
         super().__init__(services, self.tr("Ready"), self.tr("Your first answer needs no download and no network."))
@@ -487,7 +488,6 @@ class ReadyStep(Step):
 
     @property
     def _asks(self) -> bool:
-        """Return whether the Guide will answer next. It will not if this computer only lends, or if other hosts
-        answer."""
+        """Return whether the Guide will answer next. It will not if this computer only lends or has other hosts."""
         lends = self.services.preferences.text(ROLE_KEY, BOTH) == LEND
         return not lends and self.services.pool.now.hosts is None

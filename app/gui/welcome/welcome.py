@@ -1,4 +1,4 @@
-"""The first run: a few steps that cover the whole window. The user can skip each step or go back."""
+"""The first run, whose few steps cover the whole window. The user can skip a step or go back."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ WIDTH, HEIGHT = 560, 620
 
 
 class GuidePreload(QObject):
-    """Loads the built-in model during the first run, so that the first answer starts quickly.
+    """A loader that loads the built-in model during the first run, so that the first answer starts quickly.
 
-    The user did not request this, so if anything prevents it, no error is shown.
+    Errors are not shown, because the user did not request this.
     """
 
     def __init__(self, services: AppContext) -> None:
@@ -43,7 +43,7 @@ class GuidePreload(QObject):
         self._is_asked = False
 
     def begin(self) -> None:
-        """Start once the node is up, unless this computer only lends."""
+        """Load the model once the node is running, unless this computer only lends."""
         if self._services.preferences.text(ROLE_KEY, BOTH) == LEND:
             self._finish()
             return
@@ -52,7 +52,7 @@ class GuidePreload(QObject):
 
     @property
     def _is_wanted(self) -> bool:
-        """Return whether no model is loaded or being loaded and no other host answers for this machine."""
+        """Return whether no model is loaded or loading, and no other host answers for this machine."""
         return not self._pool.now.models and self._pool.now.hosts is None
 
     def _pool_changed(self) -> None:
@@ -66,7 +66,7 @@ class GuidePreload(QObject):
         self._services.client.post("/plan", body, self._planned, self._finish, answer=Plan)
 
     def _planned(self, plan: Plan) -> None:
-        """Load the model if it fits with room to spare."""
+        """Load the model if it fits with memory to spare."""
         if of_plan(plan).verdict.word is VerdictWord.FITS and self._is_wanted:
             self._services.client.post("/load", {"model": GUIDE}, self._finish, self._finish)
         else:
@@ -77,7 +77,7 @@ class GuidePreload(QObject):
 
 
 class _StepStack(QWidget):
-    """A stack as tall as the visible step. A QStackedWidget would be as tall as the tallest one."""
+    """A stack as tall as the visible step. A QStackedWidget would be as tall as its tallest step."""
 
     def __init__(self, steps: Sequence[QWidget]) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class _StepStack(QWidget):
 
 
 class Welcome(QWidget):
-    """The first run. It covers `window` until the last step is completed or the introduction is skipped."""
+    """The first run. It covers `window` until the user completes the last step or skips the introduction."""
 
     def __init__(self, services: AppContext, window: QMainWindow) -> None:
         super().__init__(window)
@@ -140,7 +140,7 @@ class Welcome(QWidget):
         GuidePreload(self._services).begin()
 
     def end(self, page: str = "") -> None:
-        """End the first run for good and show a page of the window, by default the one that suits the chosen role."""
+        """End the first run for good and show a page of the window. The default page depends on the chosen role."""
         services, window = self._services, self._window
         services.preferences.keep(DONE_KEY, True)
         window.removeEventFilter(self)
@@ -171,7 +171,7 @@ class Welcome(QWidget):
         return super().eventFilter(watched, event)
 
     def skip(self) -> None:
-        """Continue with the next step and discard the input."""
+        """Discard the input and continue with the next step."""
         self._show_next()
 
     # Internals
@@ -259,7 +259,7 @@ class Welcome(QWidget):
         self.notice.fail(error, self.end)
 
     def _show_link(self) -> None:
-        """Report that the node could not be started and offer to try again. Clear the notice once the node is up."""
+        """Report that the node could not be started, and offer to retry. Clear the notice once the node is running."""
         pool = self._services.pool
         if pool.link is Link.AWAY and pool.problem:
             again = (self.tr("Start again"), pool.try_again)
