@@ -15,7 +15,7 @@ from app.core.reasons import GIB, os_cause
 from app.machine.hardware import graphics
 from app.machine.hardware.devices import memory, processor_name
 from app.machine.hardware.engines import Engine, accelerators, probe_all, probe_walls, walls_code
-from app.machine.keyring_store import open_keystore
+from app.machine.keyring_store import FileStore, open_keystore
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.sensors.owner_activity import battery
@@ -161,13 +161,19 @@ def writable(home: Home) -> Check:
 
 
 async def key_store(home: Home) -> Check:
-    """Report where the passphrase of this machine's key is stored, and check that it can be read."""
+    """Report where the passphrase of this machine's key is stored, and check that it can be read.
+
+    A passphrase in a file is only noted: it protects the key from other accounts, but not in a copy of the folder.
+    """
     try:
         store = await open_keystore(home)
         if home.identity.is_dir():
             await store.read()
     except AppError as error:
         return Check("Key", False, error.reason)
+    if isinstance(store, FileStore):
+        cure = Reason("cure_key_in_file", {"folder": str(home.root)})
+        return Check("Key", None, Reason("check_key_in_file", {"path": str(store.path)}), cure)
     return Check("Key", True, Reason("check_key", {"where": store.where}))
 
 

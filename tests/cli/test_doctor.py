@@ -32,7 +32,6 @@ def no_children(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_works_when_no_node_runs(poolhouse: Any, home: Path) -> None:
     said = poolhouse("doctor")
     assert said.code == 0, said.out
-    assert "The key is kept in a file only you can read." in said.out
     assert "note  Node       The folder" in said.out
     assert not home.exists()
     known = poolhouse("doctor", "--json").json

@@ -187,6 +187,22 @@ async def test_no_check_of_the_disk_holds_the_loop_up(tmp_path: Path, monkeypatc
     assert threading.main_thread() not in threads
 
 
+async def test_a_passphrase_beside_its_key_is_no_more_than_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever copies the folder has both."""
+    monkeypatch.setenv("POOLHOUSE_KEYSTORE", "file")
+    home = Home.at(tmp_path)
+    check = await checks.key_store(home)
+    assert check.ok is None
+    assert "not in the system keyring but in a file" in cause_of(check)
+    assert str(home.identity / "passphrase") in cause_of(check)
+    assert str(home.root) in cure_of(check)
+    monkeypatch.setenv("POOLHOUSE_KEYSTORE", "keyring")
+    check = await checks.key_store(Home.at(tmp_path / "new"))
+    assert (check.ok, "is kept in the system keyring." in cause_of(check)) == (True, True)
+
+
 @pytest.mark.parametrize(
     ("kept_from", "ok", "words"),
     [

@@ -250,7 +250,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         pins_damaged api_closed api_keys_locked autostart_failed autostart_no_program autostart_no_unit bench_unkept
         catalog_damaged chats_in_use chats_not_exported check_confined_files check_confined_neither
         check_confined_network check_confined_none check_confined_unknown check_home_unwritable cure_confined
-        cure_home_unwritable demo_without_model erase_away erase_keyring erase_left erase_while_running
+        cure_home_unwritable cure_key_in_file demo_without_model erase_away erase_keyring erase_left erase_while_running
         history_busy history_key_gone history_key_unkept history_key_unreadable history_key_wrong history_locked
         history_locked_aside history_newer history_set_aside history_unreadable history_unswept
         history_unwritten home_unusable model_away model_file_stays models_folder_away models_folder_other
@@ -269,8 +269,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         check_alone check_both_ways check_called_all check_called_back check_came_in check_confined_full
         check_device check_discovery_off check_disk check_engine check_engine_with check_hears check_hears_one
         check_node_runs check_rest_untested check_version
-        check_home check_household check_ipv6 check_ipv6_off check_key check_lending check_link check_link_busy
-        check_link_limited check_link_untested check_listening check_memory check_model_loading
+        check_home check_household check_ipv6 check_ipv6_off check_key check_key_in_file check_lending
+        check_link check_link_busy check_link_limited check_link_untested check_listening check_memory check_model_loading
         check_model_ready check_no_virtual check_no_vpn check_nobody_to_call check_plugged check_reached
         left_out_doubted left_out_engine left_out_failed left_out_lends_nothing left_out_longer left_out_room
         left_out_same left_out_slower left_out_unmeasured log_lending_draining log_lending_off log_lending_on
