@@ -15,6 +15,7 @@ from app.catalog.gguf.gguf_file import MAX_PARTS, part_names
 from app.catalog.hub.hub_address import check_file_names
 from app.catalog.transfers.download_records import joint_hash
 from app.core.errors import BadInput
+from app.core.nearest_names import nearest_names
 from app.decoding import decode
 
 FILE = Path(__file__).resolve().parents[2] / "resources" / "catalog.json"
@@ -151,16 +152,22 @@ class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         exact = [model for model in self.models if query == model.name.casefold() or plain == model.id]
         begins = [model for model in self.models if plain and model.id.startswith(plain)]
         matches = exact or begins
-        if len(matches) != 1:
-            code = "catalog_ambiguous" if matches else "catalog_unknown"
-            there = ", ".join(model.id for model in matches or self.models)
-            raise BadInput(code, name=name[:100], there=there)
+        if len(matches) > 1:
+            raise BadInput("catalog_ambiguous", name=name[:100], there=", ".join(model.id for model in matches))
+        if not matches:
+            if near := ", ".join(self.nearest(name)):
+                raise BadInput("catalog_unknown_near", name=name[:100], near=near)
+            raise BadInput("catalog_unknown", name=name[:100], there=", ".join(model.id for model in self.models))
         files = matches[0].files
         for file in files:
             if file.quantization.casefold() == quantization or (not quantization and file.recommended):
                 return matches[0], file
         there = ", ".join(file.quantization for file in files)
         raise BadInput("catalog_no_version", name=matches[0].id, there=there)
+
+    def nearest(self, name: str) -> list[str]:
+        """Return the ids of the models that may have been meant by a name that the catalog does not contain."""
+        return nearest_names(name.partition(":")[0], (model.id for model in self.models))
 
     def has(self, sha256: str) -> bool:
         """Return whether the catalog contains a file with this hash."""

@@ -24,6 +24,7 @@ from app.catalog.stages.stage_store import StageStore
 from app.catalog.transfers.download_records import joint_hash
 from app.core.errors import AppError, BadInput, Damaged, Reason, Unreachable
 from app.core.model import Model
+from app.core.nearest_names import nearest_names
 from app.core.reasons import os_cause, said
 from app.decoding import decode
 from backends.contract import Layers, Role
@@ -123,8 +124,11 @@ class Shelf:
                 raise BadInput("model_inexact", name=name[:100], there=matches[0].name)
             return matches[0]
         there = ", ".join(entry.name for entry in matches or entries) or Reason("none")
-        code = "model_ambiguous" if matches else "model_unknown"
-        raise BadInput(code, name=name[:100], there=there)
+        if matches:
+            raise BadInput("model_ambiguous", name=name[:100], there=there)
+        if near := ", ".join(nearest_names(name, (entry.name for entry in entries))):
+            raise BadInput("model_unknown_near", name=name[:100], near=near, there=there)
+        raise BadInput("model_unknown", name=name[:100], there=there)
 
     def inspect_file(self, path: Path) -> tuple[Model, str]:
         """Read a GGUF file's header without hashing the file. Return its model and the name of its pre-tokenizer.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from app.cli import terminal_text
 from app.core.errors import AppError, BadInput
+from app.core.nearest_names import MODEL_UNKNOWN
 from app.core.reasons import said, sentence_for
 
 if TYPE_CHECKING:
@@ -153,14 +154,28 @@ MORE_MODELS = "`poolhouse pull` lists models to download, and `poolhouse import 
 
 def _sentence_of(error: AppError) -> str:
     """Return the sentence for an error. For an unknown model, it includes the command that downloads or imports it."""
-    if error.reason.code != "model_unknown":
+    if error.reason.code not in MODEL_UNKNOWN:
         return said(error)
     name = str(error.reason.facts.get("name", ""))
     if name.casefold().endswith(".gguf"):  # users of llama.cpp are used to typing a file name
         return said(error) + " Import the file first: `poolhouse import FILE`."
     with suppress(BadInput):  # if the catalog is damaged, the shelf's sentence is shown
-        return _pull_hint(name) or f"{said(error)} {MORE_MODELS}"
+        if hint := _pull_hint(name):
+            return hint
+        if more := _near_in_catalog(name) or ("" if "near" in error.reason.facts else MORE_MODELS):
+            return f"{said(error)} {more}"
     return said(error)
+
+
+def _near_in_catalog(name: str) -> str:
+    """Return a sentence about the models of the catalog that may have been meant, or "" if there are none."""
+    from app.catalog.model_catalog import load_catalog
+
+    near = load_catalog().nearest(name)
+    if not near:
+        return ""
+    pulled, what = (near[0], "it") if len(near) == 1 else ("NAME", "one")
+    return f"The catalog has {', '.join(near)}: `poolhouse pull {pulled}` downloads {what}."
 
 
 def _pull_hint(name: str) -> str:

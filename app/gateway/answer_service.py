@@ -23,6 +23,7 @@ from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.core.json_schema.json_grammar import check_size, json_grammar
 from app.core.json_schema.schema_types import localize_references
 from app.core.log_redaction import log_extra
+from app.core.nearest_names import MODEL_UNKNOWN
 from app.core.scheduler.requester import KEYLESS, Requester
 from app.core.tools.call_cursor import ArgumentPiece, Call, CallEvent, CallStarted
 from app.core.tools.call_finder import CallFinder
@@ -57,7 +58,7 @@ from app.node.placement.placement import Placement
 Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
-MISSING_CODES = frozenset({"model_unknown", "model_inexact", "api_model_not_loaded"})
+MISSING_CODES = MODEL_UNKNOWN | {"model_inexact", "api_model_not_loaded"}
 ANY_NAMES = ("", "default")  # names that stand for whichever model is loaded
 MOST_BUFFERED = 64  # pieces of several answers that are not consumed yet
 LEAST_DEFAULT_TOKENS = 1024  # default limit of an answer, unless a quarter of the context is more

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Damaged, DoesNotFit, Refused, StageFailed, StageLost, Unreachable
+from app.core.nearest_names import MODEL_UNKNOWN
 from app.core.reasons import said
 from app.machine.paths import with_home
 from app.network.peer.listener import GUEST_PATH
@@ -18,7 +19,7 @@ NO_FAULT_OF_THE_CLIENT = frozenset(("last_load_failed",))  # retrying is useless
 # A wrong or ambiguous model name is a 404, as in the APIs of OpenAI, Anthropic and Ollama.
 NOT_FOUND = frozenset(
     {
-        "model_unknown",
+        *MODEL_UNKNOWN,
         "model_ambiguous",
         "model_inexact",
         "api_model_not_loaded",

@@ -188,6 +188,7 @@ def test_every_model_is_found_by_its_name() -> None:
     [
         ("", "catalog_unknown"),
         ("nothing", "catalog_unknown"),
+        ("qwen3-8v:Q8_0", "catalog_unknown_near"),
         ("qwen3", "catalog_ambiguous"),
         ("llama-3.1-8b:Q2_K", "catalog_no_version"),
     ],

@@ -47,11 +47,14 @@ def test_one_name_by_its_beginning(home: Home) -> None:
         home.shelf.get("llama-")
     assert code(error) == "model_ambiguous"
     assert "llama-70b, llama-8b" in said(error.value)
-    for name in ("qwen", "", "../llama"):
+    for name in ("qwen", "", "../qwen"):
         with pytest.raises(BadInput) as error:
             home.shelf.get(name)
         assert code(error) == "model_unknown"
         assert "llama-8b" in said(error.value)
+    with pytest.raises(BadInput, match="model_unknown_near") as error:
+        home.shelf.get("lama-8b")
+    assert "Did you mean llama-8b? Available: llama" in said(error.value)
 
 
 @pytest.mark.parametrize(

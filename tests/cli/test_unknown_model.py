@@ -14,7 +14,7 @@ from tests.cli.fake_node import Failed, error
     ("name", "more"),
     [
         (
-            "gude",
+            "nothing",
             (
                 " `poolhouse pull --home {home}` lists models to download, and "
                 "`poolhouse import FILE --home {home}` adds a file."
@@ -31,6 +31,29 @@ def test_who_names_a_file_as_a_model_hears_that_it_is_imported_first(
     said = poolhouse("load", name)
     plain = f"There is no model called {name}. Available: guide."
     assert (said.code, said.err) == (1, plain + more.format(home=home) + "\n")
+
+
+@pytest.mark.parametrize("command", ["plan", "load", "unload", "ask"])
+def test_the_nearest_names_of_shelf_and_catalog_are_suggested(
+    poolhouse: Any, answering: Any, home: Path, command: str
+) -> None:
+    sent = error("BadInput", "model_unknown_near", "Not used.", name="gude", near="guide", there="guide, other")
+    answering({("POST", f"/{command}"): Failed(404, sent)})
+    command_line = ("ask", "Why?", "--model", "gude") if command == "ask" else (command, "gude")
+    plain = "There is no model called gude. Did you mean guide? Available: guide, other."
+    assert poolhouse(*command_line).err == plain + "\n"
+    sent = error("BadInput", "model_unknown", "Not used.", name="phi4-mni", there="guide")
+    answering({("POST", f"/{command}"): Failed(404, sent)})
+    command_line = ("ask", "Why?", "--model", "phi4-mni") if command == "ask" else (command, "phi4-mni")
+    more = f"The catalog has phi-4-mini: `poolhouse pull phi-4-mini --home {home}` downloads it."
+    assert poolhouse(*command_line).err == f"There is no model called phi4-mni. Available: guide. {more}\n"
+
+
+def test_a_mistyped_name_of_the_catalog_is_suggested(poolhouse: Any, answering: Any, home: Path) -> None:
+    answering({})
+    assert poolhouse("pull", "phi4-mni").err == (
+        f"phi4-mni is not in the catalog. Did you mean phi-4-mini? `poolhouse pull --home {home}` lists all models.\n"
+    )
 
 
 @pytest.mark.parametrize(

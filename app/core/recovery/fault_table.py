@@ -130,12 +130,13 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         api_model_not_loaded api_no_tools api_one_prompt api_part_without_text api_tool_missing
         api_tools_unknown api_unsupported attachment_large attachment_no_text attachment_unreadable
         attachments_many bad_request bias_unknown catalog_ambiguous catalog_no_version catalog_unknown
+        catalog_unknown_near
         code_form code_wrong codes_wrong context_too_long context_too_short demo_too_many device_unknown
         download_unknown file_is_folder file_missing file_odd file_unreadable found_not_here host_not_left_out
         hours_odd hub_name_odd interface_not_own interface_unknown last_load_failed lend_more_than_there
         lend_threads_more lend_too_little link_limit_low machine_ambiguous machine_unknown max_tokens_low
         model_ambiguous model_builtin model_elsewhere model_in_use model_inexact model_name_odd model_not_pulled
-        model_unknown models_enough models_folder_file models_folder_inside models_folder_nested
+        model_unknown model_unknown_near models_enough models_folder_file models_folder_inside models_folder_nested
         models_folder_new models_folder_none models_folder_odd models_not_pulled name_empty name_taken
         no_pairing_window nobody_to_ask nothing_loaded program_unknown prompt_beyond_model prompt_empty
         prompt_missing prompt_too_long prompt_unclear prompt_unreadable replicas_need_two roles_contradict

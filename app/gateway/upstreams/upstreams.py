@@ -24,6 +24,7 @@ import msgspec
 
 from app.core.errors import AppError, BadInput, Busy, Reason, Unreachable
 from app.core.log_redaction import log_extra
+from app.core.nearest_names import MODEL_UNKNOWN
 from app.core.reasons import fact_text
 from app.decoding import decode
 from app.gateway.api_request import NO_LIMIT, ApiRequest, Piece
@@ -171,7 +172,7 @@ class Upstreams:
         for name, upstream in having.items():
             if upstream.on:
                 raise self._no_more(name, upstream)
-        if having and error.reason.code == "model_unknown":
+        if having and error.reason.code in MODEL_UNKNOWN:
             raise BadInput("upstream_off", name=next(iter(having)), model=model)
 
     def models(self) -> list[str]:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFrame
 from app.api.models import Models
 from app.api.plans import Plan
 from app.core.errors import AppError, Unreachable
+from app.core.nearest_names import MODEL_UNKNOWN
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats, sizes
@@ -173,7 +174,7 @@ class LoadForecast(QObject):
     def _refused(self, without: frozenset[str], model: str, error: AppError) -> None:
         if isinstance(error, Unreachable):
             self._seen = None  # makes the next snapshot trigger a new request
-        if error.reason.code == "model_unknown" and model == self._last_model():
+        if error.reason.code in MODEL_UNKNOWN and model == self._last_model():
             self._services.preferences.forget(LAST_MODEL)  # the model has been deleted
             self.forget()
         else:

@@ -11,6 +11,7 @@ from app.api import plans, requests, responses
 from app.api.responses import Answer, AnsweredBy, AnswerLine
 from app.catalog.shelf import GUIDE
 from app.core.errors import BadInput, Reason
+from app.core.nearest_names import MODEL_UNKNOWN
 from app.core.planner.placement import Forecast, PlannedStage
 from app.core.reasons import said, sentence_for
 from app.core.recovery.recovery import Recovered
@@ -86,7 +87,7 @@ async def explain_upstream_only(
             async for part in parts:
                 yield part
     except BadInput as error:
-        there = serving(model) if error.reason.code == "model_unknown" else None
+        there = serving(model) if error.reason.code in MODEL_UNKNOWN else None
         if there is None:
             raise
         raise BadInput("model_elsewhere", name=model, upstream=there.name) from None

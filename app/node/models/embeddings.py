@@ -18,6 +18,7 @@ from app.api.responses import LoadEmbedderResponse
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageFailed, StageLost
 from app.core.model import Model
+from app.core.nearest_names import MODEL_UNKNOWN
 from app.core.planner.placement import Candidate, Plan, Workload
 from app.core.planner.stage_memory import embedding_work_bytes, planned_stage
 from app.core.recovery.recovery import death_facts
@@ -157,7 +158,7 @@ class Embeddings:
         try:
             entry = await asyncio.to_thread(self._shelf.get, name)
         except BadInput as error:
-            if error.reason.code != "model_unknown":
+            if error.reason.code not in MODEL_UNKNOWN:
                 raise
             raise BadInput("embedding_model_unknown", name=name[:100], there=there) from None
         if not entry.model.embeds:

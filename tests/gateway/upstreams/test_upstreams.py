@@ -106,6 +106,7 @@ async def test_one_that_is_off_is_named_to_who_asks_for_what_it_has(
     for model, words in (
         ("far/guide", f"but is turned off. Turn it on with `poolhouse upstream on barn --home {api.node.root}`"),
         ("nowhere", "There is no model called nowhere. Available: guide."),
+        ("gude", "There is no model called gude. Did you mean guide? Available: guide."),
     ):  # fmt: skip
         async with http.post(CHAT, json=FAR | {"model": model}) as answer:
             error = (await answer.json())["error"]
