@@ -6,12 +6,13 @@ import errno
 import os
 import sys
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.cli import terminal_text
 from app.cli.node_calls import Stopped
 from app.cli.output import Output
 from app.core.errors import AppError, BadInput
+from app.core.nearest_names import nearest_names
 
 if TYPE_CHECKING:
     from typer import TyperException
@@ -139,8 +140,9 @@ def _usage_sentence(error: TyperException) -> str:
     if context is None:
         return sentence
     help_lists = f"`{context.command_path} --help` lists them all."
-    if hasattr(error, "possibilities"):  # an unknown option
-        suggestions = " or ".join(error.possibilities or ())
+    if hasattr(error, "possibilities"):  # an unknown option; typer's own suggestions are too far from what was typed
+        options = (option for parameter in context.command.params for option in _shown_options(parameter))
+        suggestions = " or ".join(nearest_names(error.option_name, options))
         return f"{error.message}. " + (f"Did you mean {suggestions}?" if suggestions else help_lists)
     if hasattr(context.command, "commands"):  # an unknown command
         return f"{sentence or 'Choose a command.'} {help_lists}"
@@ -152,6 +154,13 @@ def _usage_sentence(error: TyperException) -> str:
     example = context.command.epilog
     next_step = f" {example}{terminal_text.home_option()}" if example else ""
     return f"{sentence.rstrip('.')}. {usage}.{next_step}"
+
+
+def _shown_options(parameter: Any) -> list[str]:
+    """Return the long forms of an option, unless it is hidden."""
+    if getattr(parameter, "hidden", False):
+        return []
+    return [option for option in (*parameter.opts, *parameter.secondary_opts) if option.startswith("--")]
 
 
 KINDS = {"int": "a whole number", "integer": "a whole number", "float": "a number"}  # by the name of typer's type

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from app.cli.commands.api_commands import api_group
 from app.cli.commands.ask_command import ask
@@ -22,6 +22,7 @@ from app.cli.commands.pair_command import pair
 from app.cli.commands.pull_command import pull
 from app.cli.commands.upstream_commands import upstream_group
 from app.cli.welcome import welcome
+from app.core.nearest_names import nearest_names
 
 Command = Callable[..., None]
 PANELS: dict[str, dict[str, Command]] = {
@@ -76,6 +77,18 @@ class _Command(TyperCommand):
                 parameter.metavar = _placeholder(parameter.name or "", parameter.type.name)
 
 
+class _Group(TyperGroup):
+    """A group of commands that suggests only a command that is close to what was typed."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except typer.TyperException as error:
+            if near := nearest_names(args[0], self.commands):
+                error.message += f" Did you mean {' or '.join(map(repr, near))}?"
+            raise
+
+
 def _placeholder(name: str, kind: str) -> str | None:
     """Return an option's placeholder in the help, such as `N` or `NAME`, in place of typer's `<int range>`."""
     if kind.startswith(("int", "float")):
@@ -88,6 +101,8 @@ def build() -> typer.Typer:
     program = typer.Typer(
         name="poolhouse",
         help="The computers of one household run one language model together.",
+        cls=_Group,
+        suggest_commands=False,  # typer's are too far from what was typed
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
@@ -99,7 +114,7 @@ def build() -> typer.Typer:
             example = f"For example: {EXAMPLES[name]}" if name in EXAMPLES else None
             program.command(name, rich_help_panel=panel, epilog=example)(command)
     for group in (api_group(), upstream_group(), chats_group()):
-        program.add_typer(group, rich_help_panel="Every day")
+        program.add_typer(group, cls=_Group, rich_help_panel="Every day")
     _help_in_lines(program)
     return program
 

@@ -285,7 +285,8 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("node", "--lend", "much"), "'much' is not a size. Write it like 2GiB or 512MiB."),
         (("nothing",), "No such command 'nothing'. `poolhouse --help` lists them all."),
         (("api", "foo"), "No such command 'foo'. `poolhouse api --help` lists them all."),
-        (("chta",), "No such command 'chta'. Did you mean 'chats'?"),
+        (("chta",), "No such command 'chta'. Did you mean 'chats'? `poolhouse --help` lists them all."),
+        (("api", "statsu"), "No such command 'statsu'. Did you mean 'status'?"),
         (
             ("ask", "Why", "is", "the", "sky", "blue?"),
             "Got unexpected extra argument(s) (is the sky blue?). Put an argument with spaces in quotes. Usage: ",
@@ -300,6 +301,9 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("lend", "--pause", "0"), "A pause of 0 is no pause."),
         (("status", "--x"), "No such option: --x. `poolhouse status --help` lists them all."),
         (("status", "--jsn"), "No such option: --jsn. Did you mean --json?"),
+        (("ask", "x", "--max", "9"), "No such option: --max. Did you mean --max-tokens?"),
+        (("ask", "x", "--top-p", "1"), "No such option: --top-p. `poolhouse ask --help` lists them all."),
+        (("node", "--stop"), "No such option: --stop. `poolhouse node --help` lists them all."),
     ],
 )
 def test_wrong_usage(poolhouse: Any, answering: Any, command: tuple[str, ...], sentence: str) -> None:
