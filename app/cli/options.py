@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Optional
@@ -9,10 +10,14 @@ from typing import Annotated, Optional
 import typer
 
 from app.cli import terminal_text
+from app.core.errors import Unreachable
 from app.core.ids import MAX_NAME_CHARACTERS
+from app.machine.paths import Home
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
          "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # fmt: skip
+
+STARTS_NODE = ("node", "autostart")  # the commands that start a node, now or at sign-in
 
 MIN_BYTES_WITHOUT_UNIT = 1 << 20  # a smaller number without a unit is probably a mistake
 
@@ -74,6 +79,25 @@ def read_home(typed: str) -> Path:
     return Path(typed)
 
 
+def choose_home(context: typer.Context, home: Path | None) -> Path | None:
+    """Remember the home for later messages.
+
+    Raises Unreachable if it does not exist and the command starts no node, because its name is probably mistyped.
+    """
+    terminal_text.remember_home(home)
+    starts_node = context.parent is None or context.info_name in STARTS_NODE  # `poolhouse` alone opens the window
+    if not starts_node and home is not None and new_home_note(home):
+        raise Unreachable("home_missing", home=str(Home.at(home).root))
+    return home
+
+
+def new_home_note(home: Path | None) -> str:
+    """Return a sentence for a home that a node makes because it was chosen with `--home` and does not exist, or ""."""
+    if home is None or os.path.lexists(Home.at(home).root):
+        return ""
+    return f"The folder {Home.at(home).root} did not exist, so a new home for a node is made there."
+
+
 def read_name(typed: str) -> str:
     """Parse the name of a machine, model or key.
 
@@ -108,7 +132,7 @@ HomeOption = Annotated[
         help="The node's data folder.",
         show_default=False,
         parser=read_home,
-        callback=terminal_text.remember_home,
+        callback=choose_home,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

@@ -42,7 +42,7 @@ _HOME: ContextVar[Path | None] = ContextVar("home", default=None)
 
 
 def remember_home(home: Path | None) -> Path | None:
-    """Remember the home for later messages. This is the callback of every command's `--home` option."""
+    """Remember the home for later messages."""
     _HOME.set(home)
     return home
 

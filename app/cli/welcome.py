@@ -12,7 +12,7 @@ import typer
 
 from app import __version__
 from app.cli import terminal_text
-from app.cli.options import HomeOption, JsonOption
+from app.cli.options import HomeOption, JsonOption, new_home_note
 from app.cli.output import Output
 from app.core.errors import AppError
 
@@ -119,6 +119,8 @@ def _open_window(home: Path | None, hidden: bool) -> NoReturn:
     from app.gui.app.application import start
     from app.machine.paths import Home
 
+    if note := new_home_note(home):
+        Output().note(note)
     launcher = NodeLauncher(Home.at(home))
     code = start(launcher, hidden=hidden)
     for sentence in launcher.finish():

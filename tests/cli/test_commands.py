@@ -224,7 +224,8 @@ def test_the_catalog_says_where_nothing_of_it_fits(poolhouse: Any, answering: An
     assert poolhouse("pull", "--json").json["starter"] is None
 
 
-def test_the_catalog_is_listed_without_a_node(poolhouse: Any) -> None:
+def test_the_catalog_is_listed_without_a_node(poolhouse: Any, home: Path) -> None:
+    home.mkdir()
     said = poolhouse("pull")
     assert said.code == 0
     assert said.out.startswith("Name ")

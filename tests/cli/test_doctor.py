@@ -30,10 +30,11 @@ def no_children(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_works_when_no_node_runs(poolhouse: Any, home: Path) -> None:
+    home.mkdir()
     said = poolhouse("doctor")
     assert said.code == 0, said.out
-    assert "note  Node       The folder" in said.out
-    assert not home.exists()
+    assert "note  Node       No Poolhouse node is running for" in said.out
+    assert not list(home.iterdir())
     known = poolhouse("doctor", "--json").json
     assert known["ok"]
     assert [check["name"] for check in known["checks"]] == [

@@ -59,14 +59,29 @@ def test_without_a_node_every_command_says_so(poolhouse: Any, home: Path, comman
     assert said.json["error"]["message"] == sentence
 
 
-def test_a_home_that_is_not_there_is_named(poolhouse: Any, home: Path) -> None:
-    said = poolhouse("status")
-    assert (said.code, said.out) == (1, "")
+@pytest.mark.parametrize("command", [*EVERY, ("doctor",), ("pull",), ("chats", "status"), ("erase", "--yes")])
+def test_a_home_that_is_not_there_is_named_and_not_made(poolhouse: Any, home: Path, command: tuple[str, ...]) -> None:
+    said = poolhouse(*command)
+    assert (said.code, said.out, home.exists()) == (1, "", False)
     assert said.err == (
         f"The folder {home} does not exist, so no Poolhouse node is running for it. Check the path. Opening "
         f"Poolhouse (`poolhouse --home {home}`) or running `poolhouse node --home {home}` creates it and "
         "starts a node.\n"
     )
+
+
+def test_a_node_says_once_that_its_home_is_new(poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.node.start.run", lambda *_: None)
+    note = f"The folder {home} did not exist, so a new home for a node is made there.\n"
+    assert poolhouse("node").err == note
+    assert poolhouse("node").err == ""
+
+
+def test_the_window_says_that_its_home_is_new(poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.cli.welcome.has_screen", lambda: True)
+    monkeypatch.setattr("app.cli.welcome.require_libraries", lambda: None)
+    monkeypatch.setattr("app.gui.app.application.start", lambda *_, **__: 0)
+    assert poolhouse().err == f"The folder {home} did not exist, so a new home for a node is made there.\n"
 
 
 @pytest.mark.parametrize("command", ["status", "node"])

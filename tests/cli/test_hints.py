@@ -45,6 +45,7 @@ def test_a_command_for_this_machine_gets_the_home(remembered_home: None, sentenc
 
 
 def test_an_example_that_is_told_after_a_mistake_is_for_this_home(poolhouse: Any, home: Path) -> None:
+    home.mkdir()
     said = poolhouse("load")
     assert said.code == 2
     assert said.err.rstrip().endswith(f"For example: poolhouse load llama-3.2-3b{terminal_text.home_option()}")

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from app.cli import terminal_text
-from app.cli.options import HomeOption, JsonOption, YesOption, read_size
+from app.cli.options import HomeOption, JsonOption, YesOption, new_home_note, read_size
 from app.cli.output import Output
 from app.core.errors import Refused
 from app.core.ids import MAX_NAME_CHARACTERS
@@ -103,6 +103,7 @@ def node(  # noqa: PLR0913  one for each option
         raise typer.BadParameter(f"A machine's name is one line of at most {MAX_NAME_CHARACTERS} characters.")
 
     with without_gc():
+        from app.machine.paths import Home
         from app.machine.settings import NodeOptions
         from app.node.start import print_ready, run
 
@@ -117,6 +118,9 @@ def node(  # noqa: PLR0913  one for each option
         threads=threads,
         **({"bind": bind} if bind else {}),
     )
+    if note := new_home_note(home):
+        Home.at(home).create()
+        Output(as_json).note(note)
     if stop_with_stdin:
         _stop_when_stdin_ends()
     to_a_person = not (stop_with_stdin or as_json) and sys.stdout.isatty()
@@ -195,6 +199,8 @@ def autostart(
     if action is None:
         entry_state = system.state(entry)
     else:
+        if action is AutostartAction.ON and (note := new_home_note(home)):
+            Output(as_json).note(note)
         entry_state = system.set_enabled(action is AutostartAction.ON, Home.at(home), entry, headless=headless)
     answer: Json = {"on": entry_state.on, "where": entry_state.where, "headless": headless}
     unit = system.state(system.user_unit()) if sys.platform.startswith("linux") and not headless else None
