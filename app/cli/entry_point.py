@@ -142,7 +142,7 @@ def _usage_sentence(error: TyperException) -> str:
     help_lists = f"`{context.command_path} --help` lists them all."
     if hasattr(error, "possibilities"):  # an unknown option; typer's own suggestions are too far from what was typed
         options = (option for parameter in context.command.params for option in _shown_options(parameter))
-        suggestions = " or ".join(nearest_names(error.option_name, options))
+        suggestions = " or ".join(nearest_names(str(getattr(error, "option_name", "")), options))
         return f"{error.message}. " + (f"Did you mean {suggestions}?" if suggestions else help_lists)
     if hasattr(context.command, "commands"):  # an unknown command
         return f"{sentence or 'Choose a command.'} {help_lists}"

@@ -49,11 +49,9 @@ def test_the_nearest_names_of_shelf_and_catalog_are_suggested(
     assert poolhouse(*command_line).err == f"There is no model called phi4-mni. Available: guide. {more}\n"
 
 
-def test_a_mistyped_name_of_the_catalog_is_suggested(poolhouse: Any, answering: Any, home: Path) -> None:
+def test_a_mistyped_name_of_the_catalog_is_suggested(poolhouse: Any, answering: Any) -> None:
     answering({})
-    assert poolhouse("pull", "phi4-mni").err == (
-        f"phi4-mni is not in the catalog. Did you mean phi-4-mini? `poolhouse pull --home {home}` lists all models.\n"
-    )
+    assert poolhouse("pull", "phi4-mni").err == "phi4-mni is not in the catalog. Did you mean phi-4-mini?\n"
 
 
 @pytest.mark.parametrize(

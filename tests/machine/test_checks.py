@@ -190,7 +190,7 @@ async def test_no_check_of_the_disk_holds_the_loop_up(tmp_path: Path, monkeypatc
 async def test_a_passphrase_beside_its_key_is_no_more_than_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever copies the folder has both."""
+    """A copy of the folder contains both."""
     monkeypatch.setenv("POOLHOUSE_KEYSTORE", "file")
     home = Home.at(tmp_path)
     check = await checks.key_store(home)

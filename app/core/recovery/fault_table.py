@@ -272,7 +272,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         check_node_runs check_rest_untested check_version
         check_home check_household check_ipv6 check_ipv6_off check_key check_key_in_file check_lending
         check_link check_link_busy check_link_limited check_link_untested check_listening check_memory
-        check_model_loading check_model_ready check_no_virtual check_no_vpn check_nobody_to_call check_plugged check_reached
+        check_model_loading check_model_ready check_no_virtual check_no_vpn check_nobody_to_call check_plugged
+        check_reached
         left_out_doubted left_out_engine left_out_failed left_out_lends_nothing left_out_longer left_out_room
         left_out_same left_out_slower left_out_unmeasured log_lending_draining log_lending_off log_lending_on
         log_lending_paused log_lending_unused log_lending_used log_machine_added log_machine_came

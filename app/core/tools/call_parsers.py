@@ -297,7 +297,7 @@ class _Between(_OfFormat, ABC):
 
 
 class _Named(_Between):
-    """The parser for <|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|> and similar."""
+    """The parser for <|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{…}<|tool_call_end|> and others."""
 
     def read(self, cursor: Cursor, tools: Tools) -> ParserSteps[ReadResult]:
         start = len(cursor.text) - len(cursor.text.lstrip())
