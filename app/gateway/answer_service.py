@@ -67,7 +67,7 @@ LEAST_DEFAULT_TOKENS = 1024  # default limit of an answer, unless a quarter of t
 class AnswerReader:
     """A reader of one answer in progress.
 
-    It separates tool calls from text, and releases logprobs together with the text of their tokens.
+    It separates tool calls from text. Log probabilities are released together with the text of their tokens.
     """
 
     def __init__(self, api_request: ApiRequest, index: int) -> None:
@@ -81,7 +81,7 @@ class AnswerReader:
         self._open = ""  # ID of the call that is being streamed
 
     async def prepare(self, running: Placement) -> dict[int, bytes]:
-        """Prepare for this model's tool calls. Return the text of each control token that marks calls, by token id."""
+        """Prepare for this model's tool calls. Return the text of each control token that marks a call, by token ID."""
         completer = running.completer
         if completer is None or not self._api_request.tools or not (call_format := completer.call_format):
             return {}
@@ -127,10 +127,10 @@ class AnswerReader:
         return [*pieces, ended]
 
     def _likely(self, delta: Delta) -> tuple[TokenLogprobs, ...]:
-        """Return the logprobs of the tokens whose text has been sent by now.
+        """Return the log probabilities of the tokens whose text has been sent.
 
-        Text may be held back by a possible stop string or an incomplete character. Text that a stop string removes
-        is never sent.
+        Text may be held back because of a possible stop string or an incomplete character. Text removed by a stop
+        string is never sent.
         """
         begin = self._n_sent
         if hidden := delta.hidden_bytes:  # thoughts and markers before the text
@@ -152,13 +152,13 @@ class AnswerReader:
         return tuple(ready)
 
     def _is_hidden(self, begin: int, end: int) -> bool:
-        """Return whether none of this token's bytes are part of the text."""
+        """Return whether all bytes of this token are hidden from the text."""
         return any(first <= begin and end <= last for first, last in self._hidden)
 
     def _is_cut_after_calls(self, events: list[CallEvent]) -> bool:
-        """Return whether the answer was cut within a call that will not be reported.
+        """Return whether the answer was cut off in a call that will not be reported.
 
-        In that case all reported calls are complete.
+        In this case, all reported calls are complete.
         """
         calls = [item for item in events if isinstance(item, Call)]
         return bool(calls) and bool(calls[-1].half) and len(calls) + self._n_calls > self._most()
@@ -166,7 +166,7 @@ class AnswerReader:
     def _most(self) -> int:
         """Return the maximum number of calls to report.
 
-        A limit is needed because no grammar ends an answer after its first call if calling is optional.
+        A limit is needed because, if calls are optional, no grammar ends the answer after the first call.
         """
         return MOST_CALLS_OF_ALL if self._api_request.parallel_calls is not False else 1
 
@@ -202,7 +202,7 @@ class AnswerReader:
 class Caller:
     """The caller of the API: the name of its key, the ID of this request, and its time of arrival.
 
-    `program` distinguishes several programs that use one key. `forwarded_by` lists the marks of the nodes that have
+    `program` distinguishes programs that use the same key. `forwarded_by` lists the marks of the nodes that have
     forwarded the request.
     """
 
@@ -218,7 +218,7 @@ class Caller:
 class AnswerService:
     """The service that answers requests with the pool's models or an upstream.
 
-    It may be used concurrently.
+    Requests may run concurrently.
     """
 
     def __init__(
@@ -250,8 +250,7 @@ class AnswerService:
     async def turn(self, key: str, model: str) -> AsyncGenerator[str, None]:
         """Wait for a turn, then yield the name of the model that answers. Raises BadInput, Busy.
 
-        A request that names no model gets the model that is first when its turn comes, not when the request
-        arrived.
+        If a request names no model, its model is chosen when its turn comes, not when it arrives.
         """
         name = await self._resolve_here(model)
         waits_for = "" if model.removesuffix(":latest") in ANY_NAMES else name
@@ -269,7 +268,7 @@ class AnswerService:
         return {placement.entry.name: placement for placement in self._hosting.loaded if placement.is_ready}
 
     async def load(self, model: str, caller: Caller) -> None:
-        """Load a model if programs may do so, and generate one token to verify that it answers.
+        """Load a model if programs may do so, and generate one token to check that it answers.
 
         Raises the same errors as `answer`.
         """
@@ -283,7 +282,7 @@ class AnswerService:
                     pass
 
     async def _resolve_here(self, name: str) -> str:
-        """Resolve the name as `resolve` does, but ignore upstreams."""
+        """Resolve the name like `resolve`, but ignore upstreams."""
         loaded = self._hosting.loaded
         name = name.removesuffix(":latest")
         there = loaded.first if name in ANY_NAMES else loaded.named(name)
@@ -302,7 +301,7 @@ class AnswerService:
     def answer(self, api_request: ApiRequest, caller: Caller) -> AsyncGenerator[Piece, None]:
         """Yield the pieces of `api_request.n` answers. Raises AppError.
 
-        Use it within contextlib.aclosing: closing the generator cancels the answers.
+        Use this with contextlib.aclosing: closing the generator cancels the answers.
         """
         return (
             self._answer_one(api_request, caller, 0) if api_request.n == 1 else self._answer_many(api_request, caller)
@@ -338,7 +337,7 @@ class AnswerService:
     async def count_prompt_tokens(self, api_request: ApiRequest) -> int:
         """Return the number of tokens in the request's prompt.
 
-        Raises BadInput if the model is not loaded, since another model may need a different number.
+        Raises BadInput if the model is not loaded, since the number depends on the model.
         """
         if api_request.model.removesuffix(":latest") in self.upstream_models():
             raise BadInput("api_count_elsewhere", model=api_request.model)
@@ -489,14 +488,14 @@ class AnswerService:
     def _serving_model(self, model: str) -> str:
         """Return the loaded model whose slots a request for `model` uses.
 
-        It is the model itself or the one that it would replace.
+        This is `model` itself or the model that it would replace.
         """
         loaded = self._hosting.loaded
         running = loaded.named(model) or loaded.first
         return running.entry.name if running else ""
 
     def _free_slots(self, by: str) -> int:
-        """Return the number of slots that the owner's own chats leave free. Programs always get at least one."""
+        """Return the number of slots not used by the owner's chats. Programs always get at least one."""
         hosting = self._hosting
         running, n_asks = hosting.loaded.named(by), hosting.n_asks
         if running and len(hosting.loaded) > 1:
@@ -531,8 +530,7 @@ def _note(request: str, done: Answer, queued_s: float) -> None:
 def _check_sizes(api_request: ApiRequest) -> None:
     """Check the size and nesting of tools, calls and the answer's schema. Raises BadInput.
 
-    Chat templates cannot handle deep nesting. The total length is limited like that of any text and is checked
-    first.
+    The total length is checked first and limited like that of any text. Deep nesting would break chat templates.
     """
     calls = [call for message in api_request.messages or () for call in message.get("tool_calls", ())]
     if len(calls) > MOST_CALLS_OF_ALL:
@@ -576,10 +574,10 @@ def _grammar(api_request: ApiRequest, completer: Completer | None) -> str:
 
 
 def _conversation(api_request: ApiRequest, caller: Caller) -> str:
-    """Return the ID of the conversation to which the request belongs.
+    """Return the ID of the conversation that the request belongs to.
 
     Chats with the same beginning share an ID only if the same program sends them for the same user. An answer can
-    reuse the computation of an earlier one only within a conversation, so timing reveals nothing to other programs.
+    reuse earlier computation only within its conversation, so its timing reveals nothing to other programs.
     """
     begun: list[object] = [caller.key, caller.program, api_request.user]
     for message in api_request.messages or ():

@@ -1,4 +1,4 @@
-"""The form into which requests of all dialects are parsed, and the pieces of their answers. This module does no I/O."""
+"""The common form of requests from all dialects, and the pieces of their answers. This module does no I/O."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Tool:
 
     @property
     def schema(self) -> Json:
-        """Return the schema of the arguments, with references rewritten so that a grammar can resolve them."""
+        """Return the schema of the arguments, with references rewritten to a form that a grammar can resolve."""
         schema: Json = localize_references(self.parameters)
         return schema
 
@@ -78,13 +78,13 @@ class ApiRequest:
 
 @dataclass(slots=True)
 class Origin:
-    """The source of an answer: the pool or an upstream. It is filled in once known."""
+    """The source of an answer: the pool or an upstream. It is set once it is known."""
 
     upstream: str = ""  # empty if the pool answers
     n_upstreams_tried: int = 0  # number of upstreams that may still answer
 
     def fields(self) -> Json:
-        """Return the fields that name the upstream in an answer."""
+        """Return the answer's fields that name the upstream."""
         return {"poolhouse": {"upstream": self.upstream}} if self.upstream else {}
 
 
@@ -109,7 +109,7 @@ class TextPiece:
 
 @dataclass(frozen=True, slots=True)
 class CallStart:
-    """The start of a tool call. Pieces of its arguments follow, then the complete call as a CallDone."""
+    """The start of a tool call. It is followed by pieces of the arguments, then by the complete call as a CallDone."""
 
     index: int
     number: int  # index among this answer's calls
@@ -130,7 +130,7 @@ class CallArguments:
 class ThoughtPiece:
     """A piece of the model's thinking before it answers.
 
-    `text_was_thought` means that all text sent as the answer until now was in fact thinking.
+    If `text_was_thought` is set, all text sent as the answer before this piece was in fact thinking.
     """
 
     index: int
@@ -142,9 +142,8 @@ class ThoughtPiece:
 class CallDone:
     """A complete tool call.
 
-    `arguments` is a JSON object as text. If the answer was cut short, it is only the beginning of one, and `half` is
-    the
-    text that the model wrote, if known.
+    `arguments` is a JSON object as text. If the answer was cut off, `arguments` is only the beginning of an object,
+    and `half` is the text that the model wrote, if known.
     """
 
     index: int
@@ -157,7 +156,7 @@ class CallDone:
 
     @property
     def values(self) -> Json:
-        """Return the complete part of the arguments, or {} if they nest too deeply to be encoded."""
+        """Return the complete part of the arguments, or {} if they are nested too deeply to be encoded."""
         values = parse_arguments(self.arguments) or {}
         return {} if is_deeper(values, MAX_DEPTH) else values
 
@@ -183,7 +182,7 @@ Piece = TextPiece | ThoughtPiece | CallStart | CallArguments | CallDone | Answer
 
 @dataclass(slots=True)
 class CollectedAnswer:
-    """The pieces of one answer that have arrived until now."""
+    """The pieces of one answer that have arrived so far."""
 
     said: list[str] = field(default_factory=list)  # pieces of its text, joined only when needed
     n_said: int = 0  # characters
@@ -229,7 +228,7 @@ def with_thought(message: Json, thought: str | None) -> Json:
 
 
 def parse_arguments(text: str) -> Json | None:
-    """Return the complete part of a call's arguments as an object, or None if they are not an object."""
+    """Return the complete part of a call's arguments as an object, or None if the text is not an object."""
     if (parsed := parse_object(text)) is not None:
         return parsed
     try:
@@ -239,7 +238,7 @@ def parse_arguments(text: str) -> Json | None:
 
 
 def parse_object(text: str) -> Json | None:
-    """Return the object that a JSON text represents, or None if it represents none."""
+    """Return the object in a JSON text, or None if the text is not a JSON object."""
     try:
         data = wire_json.replace_lone_surrogates((text or "{}").encode())
         return decode(data, Json)

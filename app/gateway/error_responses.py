@@ -60,7 +60,7 @@ _OPENAI_CODE = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit
 
 
 class ApiDialect(Enum):
-    """The API to which a route belongs."""
+    """The API that a route belongs to."""
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
@@ -75,7 +75,7 @@ def api_of(path: str) -> ApiDialect:
 
 
 def nested_too_deeply() -> BadInput:
-    """Return the error for a body that nests too deeply to be parsed or encoded."""
+    """Return the error for a body that is nested too deeply to be parsed or encoded."""
     return BadInput("bad_request", why="it is nested too deeply", field="")
 
 
@@ -88,7 +88,7 @@ def status_of(error: AppError) -> int:
 
 
 def error_body(api: ApiDialect, error: AppError, request: str, home: str = "") -> Json:
-    """Return the body of an error response. `home` is the option to add to the commands in the error's message."""
+    """Return the body of an error response. `home` is an option to add to the commands in the error's message."""
     code = "context_length_exceeded" if error.reason.code in TOO_LONG else None
     param = error.reason.facts.get("field")
     words = with_home(said(error), home)

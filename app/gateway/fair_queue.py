@@ -1,4 +1,4 @@
-"""The queue of requests, in which programs take turns and the owner's own chats go first."""
+"""The queue of requests. Programs take turns, and the owner's own chats go first."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Turn:
 
 
 class FairQueue:
-    """A queue in which a program that sends many requests delays only its own.
+    """A queue that lets a program with many requests delay only its own requests.
 
     room: returns how many answers a model may generate at the same time. by: returns the loaded model that serves
     requests for a given model.
 
-    Requests for a model that is full do not block requests for other models. If the whole queue is full, a key with
-    a shorter line displaces the last request of the key with the longest line.
+    If a model is full, requests for other models are not blocked. If the whole queue is full, a key with a shorter
+    line displaces the last request of the key with the longest line.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class FairQueue:
         return sum(map(len, self._lines.values()))
 
     def n_running_by(self, serving: str) -> int:
-        """Return how many answers the loaded model `serving` is generating, whichever models the requests named."""
+        """Return how many answers the loaded model `serving` is generating, regardless of which models the requests
+        named."""
         return sum(n for model, n in self._running.items() if self._by(model) == serving)
 
     def is_full(self, model: str = "") -> bool:
@@ -68,7 +69,7 @@ class FairQueue:
 
     @asynccontextmanager
     async def turn(self, key: str, model: str = "") -> AsyncGenerator[Turn, None]:
-        """Wait for a turn, and keep it until the end of the block. Raises Busy if the queue is full."""
+        """Wait for a turn, and hold it until the block ends. Raises Busy if the queue is full."""
         turn = await self._wait(key, model)
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -79,7 +80,7 @@ class FairQueue:
             self._ended(turn)
 
     def assign_model(self, turn: Turn, model: str) -> None:
-        """Count an admitted request toward `model`, which answers it although the request may have named none."""
+        """Count an admitted request toward `model`, which answers it even if the request named no model."""
         if model != turn.model:
             before, turn.model = turn.model, model
             self._running[model] += 1
@@ -98,7 +99,7 @@ class FairQueue:
                 turn.admitted.set_result(None)
 
     def _next(self) -> tuple[str, Turn] | None:
-        """Return the first waiting request for which a slot is free, and its key."""
+        """Return the first waiting request for which a slot is free, with its key, or None."""
         full: dict[str, bool] = {}  # by model
         for key, line in self._lines.items():
             for turn in line:
@@ -135,7 +136,7 @@ class FairQueue:
     def _make_room(self, key: str, model: str) -> None:
         """Drop the last request of the key with the longest line.
 
-        Raises Busy if that line is not longer than this key's.
+        Raises Busy if that line is no longer than this key's line.
         """
         longest = max(self._lines.values(), key=len, default=deque())
         seconds = math.ceil(self._usual_s * (self.n_waiting + 1) / max(1, self._room(self._by(model))))

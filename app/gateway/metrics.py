@@ -1,4 +1,4 @@
-"""Metrics for Prometheus in text format 0.0.4: counters of requests and answers, and gauges of the present state."""
+"""Metrics for Prometheus in text format 0.0.4: counters of requests and answers, and gauges of the current state."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Metrics:
         )
 
     def count(self, done: Answer) -> None:
-        """Count a finished answer, whoever requested it, with the figures at its end."""
+        """Count a finished answer and its statistics, regardless of who requested it."""
         self.tokens.labels(kind="prompt").inc(done.prompt_tokens - done.reused_tokens)
         self.tokens.labels(kind="reused").inc(done.reused_tokens)
         self.tokens.labels(kind="answer").inc(len(done.token_ids))
@@ -51,7 +51,7 @@ class Metrics:
             self.rate.observe(done.decode_tok_s)
 
     def page(self, now: Iterable[Metric] = ()) -> bytes:
-        """Return the metrics page. `now` are the present measurements."""
+        """Return the metrics page. `now` contains the current measurements."""
         return generate_latest(_Page(self._registry, now))
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
@@ -62,7 +62,7 @@ class Metrics:
 
 
 class _Page(Collector):
-    """The counters since the node started, followed by the present measurements."""
+    """The counters since the node started, followed by the current measurements."""
 
     def __init__(self, counted: CollectorRegistry, now: Iterable[Metric]) -> None:
         self._counted, self._now = counted, now
@@ -73,7 +73,7 @@ class _Page(Collector):
 
 
 def gauges(hosting: ModelManager, queue: FairQueue) -> Iterator[Metric]:
-    """Yield the present state of the queue and of the loaded models."""
+    """Yield the current state of the queue and of the loaded models."""
     yield GaugeMetricFamily("poolhouse_queue_waiting", "Requests waiting for a turn.", queue.n_waiting)
     yield GaugeMetricFamily("poolhouse_queue_running", "Answers in progress for programs.", queue.n_running)
     yield GaugeMetricFamily("poolhouse_answers_running", "All answers in progress.", hosting.answers().running)
@@ -94,7 +94,7 @@ def _labeled(family: GaugeMetricFamily | CounterMetricFamily, lines: Iterable[tu
 
 
 def _replica_gauges(hosting: ModelManager) -> Iterator[Metric]:
-    """Yield the present state of each replica, for models that have several."""
+    """Yield the current state of each replica, for models that have several."""
     known = [
         ((running.entry.name, replica.name), replica.pipeline)
         for running in hosting.loaded

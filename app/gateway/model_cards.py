@@ -1,4 +1,4 @@
-"""The metadata of model files, whether or not the models are loaded. Each file is read only once."""
+"""The metadata of model files, even of models that are not loaded. Each file is read only once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ModelCard:
 class ModelCards:
     """A cache of the metadata of the models stored on this machine.
 
-    The models of a guest's host have no file here and therefore no card.
+    Models on a guest's host have no file here and therefore no card.
     """
 
     def __init__(self, answering: AnswerService) -> None:
@@ -73,7 +73,7 @@ class ModelCards:
 
 
 async def modified_at(model: Json, otherwise: str = "") -> str:
-    """Return the time of a file's last modification in Ollama's format, or `otherwise` if the file is missing."""
+    """Return the modification time of a model's file in Ollama's format, or `otherwise` if the file is missing."""
     if not (path := model.get("path")):
         return otherwise
 

@@ -1,4 +1,4 @@
-"""The open requests of a server for programs, and writes that do not hang if a client stops reading.
+"""The open requests of a server for programs, and writes that do not hang when a client stops reading.
 
 When the server closes or a key is revoked, each affected request ends with an error in the format of its API.
 """
@@ -25,7 +25,7 @@ _KEY_GONE = web.RequestKey("key gone", bool)
 
 
 async def write(request: web.Request, answer: web.StreamResponse, part: bytes) -> None:
-    """Send the headers if necessary, then write a part of the answer, waiting while the client's buffer is full.
+    """Send the headers if necessary, then write a part of the answer. Waits while the client's buffer is full.
 
     A client that reads nothing for too long is disconnected, and its answer is canceled.
     """
@@ -78,7 +78,7 @@ class OpenRequests:
     async def until_closed(self, request: web.Request, key: str = "") -> AsyncGenerator[None, None]:
         """Run a request until it ends, its server closes or its key is revoked.
 
-        Raises StageLost if the server closes, and Refused if the key is revoked. A stream that has already begun
+        Raises StageLost if the server closes, and Refused if the key is revoked. A stream that has already started
         must report this itself (see `is_closing`).
         """
         limit = request[_LIMIT] = asyncio.timeout(None)
@@ -96,7 +96,7 @@ class OpenRequests:
             self._limits.pop(limit, None)
 
     async def end_all(self, _: web.Application) -> None:
-        """End all requests, and wait briefly until they have sent their errors."""
+        """End all requests, and wait briefly for their errors to be sent."""
         for limit in self._limits:
             _end(limit)
         with suppress(TimeoutError):
@@ -120,7 +120,7 @@ def _end(limit: asyncio.Timeout) -> None:
 def is_closing(request: web.Request) -> bool:
     """Return whether a request is being canceled because its server closed or its key was revoked.
 
-    Otherwise it is being canceled because its client has disconnected.
+    The only other reason for a cancellation is that the client has disconnected.
     """
     return request[_LIMIT].expired()
 

@@ -1,4 +1,4 @@
-"""Types of all answers and errors of the API, from which the OpenAPI document is generated."""
+"""The types of all answers and errors of the API, from which the OpenAPI document is generated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Exact(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Poolhouse(Exact):
-    """The upstream that answered in place of the pool."""
+    """The upstream that answered instead of the pool."""
 
     upstream: str
 
@@ -274,7 +274,7 @@ class FunctionDelta(Exact):
 
 
 class CallDelta(Exact):
-    """A part of a call. The first names the function, and the others bring pieces of its arguments."""
+    """A part of a call. The first part names the function; later parts contain pieces of its arguments."""
 
     index: int
     function: FunctionDelta

@@ -1,4 +1,4 @@
-"""Parsing of request bodies, and answers streamed over HTTP.
+"""Parsing of request bodies, and streaming of answers over HTTP.
 
 An error before the first part determines the status. A later error ends the stream in the format of its API.
 """
@@ -36,9 +36,9 @@ SILENT_SECONDS = 20.0  # time after which a keep-alive is sent; Node's fetch giv
 
 
 def read(request: web.Request, kind: type[S]) -> S:
-    """Return the request's body decoded as `kind`. Raises BadInput that names the invalid field.
+    """Return the request's body, decoded as `kind`. Raises BadInput with the name of the invalid field.
 
-    Integers may be written like 40.0, as some programs do.
+    Integers may be written as 40.0, as some programs do.
     """
     data = request[BODY] or b"{}"
     if len(data) > MOST_PARTS and len(data) - len(data.translate(None, b"[{:")) > MOST_PARTS:
@@ -72,8 +72,8 @@ async def send(
 ) -> web.StreamResponse:
     """Send the parts as they arrive. If the client disconnects, `parts` is closed too, which cancels the answer.
 
-    silent_s: how long the stream may be silent before a keep-alive is sent. encode_error: encodes an error for
-    streams in which the encoding depends on what was sent before.
+    silent_s: how long the stream may be silent before a keep-alive is sent. encode_error: encodes an error if its
+    encoding depends on what was sent before.
     """
     answer = web.StreamResponse(headers=UNBUFFERED | id_headers(request))
     answer.content_type = content_type
@@ -112,7 +112,7 @@ async def send(
 class _Stream:
     """An answer being sent.
 
-    Parts and keep-alive messages are sent one at a time, and the first of them is preceded by the headers.
+    Parts and keep-alive messages are sent one at a time. The headers precede the first of them.
     """
 
     def __init__(self, request: web.Request, answer: web.StreamResponse) -> None:
@@ -128,9 +128,9 @@ class _Stream:
             self._sent_at = self._clock()
 
     async def keep_alive(self, comment: bytes, silent_s: float) -> None:
-        """Send `comment` whenever nothing else was sent for `silent_s`.
+        """Send `comment` whenever nothing else has been sent for `silent_s`.
 
-        As long as an upstream may answer, nothing is sent before the first part, because the headers must name the
+        If an upstream may answer, nothing is sent before the first part, because the headers must name the
         upstream.
         """
         while comment:

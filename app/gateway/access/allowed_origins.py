@@ -68,7 +68,8 @@ def is_allowed_host(header: str, allowed: Collection[str]) -> bool:
 
 
 def _split_port(text: str) -> tuple[str, str | None]:
-    """Split a text into a name or a bracketed IPv6 address, and the part after its colon, or None without a colon."""
+    """Split a text into a name or a bracketed IPv6 address, and the port after its colon (None if there is no
+    colon)."""
     end = text.find("]") + 1 if text.startswith("[") else 0
     name, colon, port = text[:end], text[end : end + 1], text[end + 1 :]
     if end and colon in ("", ":"):
@@ -112,14 +113,14 @@ MOST_HEADERS = 2048  # total characters of the header names that a page may ask 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The host names and origins that a server accepts. The callables are called for every request."""
+    """The host names and origins that a server accepts. The fields are functions that are called for every request."""
 
     own_names: Callable[[], Collection[str]]
     host_names: Callable[[], Collection[str]] = NO_NAMES
     origins: Callable[[], Collection[str]] = NO_NAMES
 
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
-        """Return the status and text that reject a foreign Host or Origin, or None.
+        """Return the status and text for rejecting a foreign Host or Origin, or None.
 
         An allowed origin is recorded on the request.
         """
@@ -136,16 +137,16 @@ class Access:
 
 
 def is_preflight(request: web.Request) -> bool:
-    """Return whether this is the CORS preflight of a page from an allowed origin.
+    """Return whether this is a CORS preflight request for a page from an allowed origin.
 
-    Browsers send preflights without a key.
+    Browsers send preflight requests without a key.
     """
     asks = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
     return request.method == hdrs.METH_OPTIONS and asks and ALLOWED_ORIGIN in request
 
 
 def preflight(request: web.Request) -> web.Response:
-    """Return the answer to a preflight. It reveals nothing about keys or models."""
+    """Return the answer to a preflight request. It reveals nothing about keys or models."""
     headers: dict[str, str] = {
         hdrs.ACCESS_CONTROL_ALLOW_METHODS: METHODS,
         hdrs.ACCESS_CONTROL_MAX_AGE: str(PREFLIGHT_SECONDS),

@@ -59,7 +59,7 @@ HOME_OPTION = web.RequestKey("home", str)
 
 
 def not_found_text(method: str, path: str, known: Collection[str]) -> str:
-    """Return the text of a 404 for an unknown path. `known` contains the existing paths."""
+    """Return the text of a 404 response for an unknown path. `known` contains the existing paths."""
     begun = f"There is nothing at {method} {path[:100]}"
     if path in MODEL_CHANGES:
         cure = "`poolhouse pull NAME` or `poolhouse import FILE.gguf` adds one"
@@ -79,23 +79,24 @@ def not_found_text(method: str, path: str, known: Collection[str]) -> str:
 
 
 class Authenticator(Protocol):
-    """A check of the identity of one kind of caller."""
+    """An identity check for one kind of caller."""
 
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
-        """Return the status and text that reject a request with a forbidden Host or Origin, or None."""
+        """Return the status and text for rejecting a forbidden Host or Origin, or None."""
 
     def caller_name(self, request: web.Request) -> str | None:
         """Return the name under which the caller is limited and logged, or None if the caller is unknown."""
 
     def requester(self, request: web.Request, key: str) -> Requester:
-        """Return the caller in the form that is shown to the user who inspects the answers."""
+        """Return the caller as displayed to the user in the list of answers."""
 
     def accepts_form_type(self, request: web.Request) -> bool:
-        """Return whether a body may be JSON even though its Content-Type does not say so."""
+        """Return whether the body may be JSON even if its Content-Type says otherwise."""
 
 
 class KeyAuthenticator:
-    """The check for programs, whose requests must name one of our hosts and contain one of our keys."""
+    """The identity check for programs. Their requests must be addressed to an allowed host name and contain a valid
+    key."""
 
     def __init__(self, keys: ApiKeys, access: Access, ollama_open: Callable[[], bool], *, tells_health: bool) -> None:
         self._keys, self._access, self._ollama_open = keys, access, ollama_open
@@ -127,7 +128,7 @@ class KeyAuthenticator:
 
 
 class Auth:
-    """The middleware that admits requests and limits the open ones of each key.
+    """The middleware that admits requests and limits the number of open requests per key.
 
     It also formats every error for the API that was called.
     """
@@ -246,7 +247,7 @@ class Auth:
         return None
 
     def _note(self, request: web.Request, path: str, status: int, seconds: float) -> None:
-        """Count and log a request by the name of its key, its path and its outcome.
+        """Count and log a request with the name of its key, its path and its outcome.
 
         Neither the request's text nor the key itself is logged.
         """
@@ -265,7 +266,7 @@ class Auth:
 
 
 def defer_bodies(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
-    """Return the routes, changed so that `100 Continue` is sent only after a request has passed the checks."""
+    """Return the routes, changed to send `100 Continue` only after a request has passed the checks."""
 
     async def not_yet(_: web.Request) -> None:
         return None
@@ -279,7 +280,7 @@ def defer_bodies(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
 async def _route_pattern(request: web.Request) -> str:
     """Return the route's path pattern, even if the method is wrong.
 
-    Paths invented by strangers must not become labels of metrics.
+    The path itself must not be used, because strangers could invent any number of labels for metrics.
     """
     if (resource := request.match_info.route.resource) is not None:
         return resource.canonical
@@ -291,14 +292,14 @@ async def _route_pattern(request: web.Request) -> str:
 
 
 async def _send_continue(request: web.Request) -> None:
-    """Send `100 Continue` to a client that waits for it before it sends the body."""
+    """Send `100 Continue` to a client that waits for it before sending the body."""
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # do not count this as the start of the answer
 
 
 def _closing(answer: web.Response) -> web.Response:
-    """Make the answer close the connection, which belongs to a stranger."""
+    """Make the answer close the connection, because the client has no access."""
     answer.force_close()
     return answer
 
@@ -310,7 +311,7 @@ def _with_ids(request: web.Request, answer: web.StreamResponse) -> web.StreamRes
 
 
 def id_headers(request: web.Request) -> dict[str, str]:
-    """Return the headers with the request's ID, under the names that the clients of its API expect."""
+    """Return the headers with the request's ID, named as clients of the called API expect."""
     name = request[CALLER].request_id
     return {ID: name} | ({ANTHROPIC_ID: name} if api_of(request.path) is ApiDialect.ANTHROPIC else {})
 
@@ -336,7 +337,7 @@ def _error_response(request: web.Request, error: AppError) -> web.Response:
 
 
 def _given_key(request: web.Request) -> str:
-    """Return the key from the header that clients of OpenAI and Ollama use, or from the one that Anthropic's use."""
+    """Return the key from the header that clients of OpenAI and Ollama use, or else from Anthropic's header."""
     return _bearer(request) or request.headers.get("X-Api-Key", "")
 
 

@@ -30,7 +30,7 @@ CHAINED = "This body has several encodings, and one is read. Send it as gzip, as
 
 
 class BadEncoding(ValueError):
-    """A compressed body that is truncated, followed by other data, or not compressed at all."""
+    """A compressed body that is truncated, has trailing data, or is not compressed at all."""
 
 
 class _Unpacker(Protocol):
@@ -61,7 +61,7 @@ async def read_body(request: web.Request, limit: int) -> bytes:
     """Return the whole decompressed body. Raises TooLong, TooSlow, BadEncoding.
 
     Both the compressed and the decompressed size are limited to `limit`. Reading stops at the first chunk that
-    exceeds it, so a few bytes that expand to gigabytes cost no more than any other body.
+    exceeds it, so a few bytes that would expand to gigabytes are harmless.
     """
     named = _named(request.headers.getall("Content-Encoding", []))
     announced = request.content_length

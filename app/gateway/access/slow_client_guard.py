@@ -1,4 +1,4 @@
-"""A server port that closes connections on which no request arrives in time (SAFETY.md 5).
+"""A server port that closes a connection if no request arrives in time (SAFETY.md 5).
 
 It also rejects invalid requests without logging or returning their bytes.
 """
@@ -135,9 +135,9 @@ class SlowClientGuard:
 
 
 class _QuietRequestHandler(web.RequestHandler):
-    """A request handler that does not log or return the bytes of invalid requests, which aiohttp's own handler does.
+    """A request handler that, unlike aiohttp's own, does not log or return the bytes of invalid requests.
 
-    They may contain a key or a chat.
+    They may contain a key or chat text.
     """
 
     __slots__ = ()

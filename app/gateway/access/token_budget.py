@@ -29,7 +29,7 @@ class TokenBudget:
     def check(self, key: str) -> None:
         """Raise Busy if this key has used up its tokens.
 
-        An answer in progress is not interrupted when it exceeds the limit.
+        An answer in progress is not interrupted if it exceeds the limit.
         """
         most, had = self._most(key), self._recent(key)
         left = sum(count for _, count in had)
@@ -51,7 +51,7 @@ class TokenBudget:
     def spender(self, key: str) -> Callable[[int], None]:
         """Return a callback that counts tokens as they are computed.
 
-        The tokens of a client that disconnects early are thus counted too.
+        This way, the tokens of a client that disconnects early count too.
         """
         return partial(self.spend, key)
 

@@ -82,7 +82,7 @@ class ThinkingOption(msgspec.Struct, frozen=True):
     budget_tokens: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
 
     def thinking(self, effort: str) -> Thinking:
-        """Return the requested thinking. It is never refused, because many programs request it from every model."""
+        """Return the requested thinking. It is accepted for every model, because many programs always request it."""
         return Thinking(self.type != "disabled", effort, self.budget_tokens)
 
 
@@ -155,7 +155,8 @@ def _tool(tool: MessagesTool) -> Tool:
 
 
 def _messages(message: Message) -> list[Json]:
-    """Convert the message to the form that chat templates expect. A message with tool results becomes several."""
+    """Convert the message to the form that chat templates expect. A message with tool results becomes several
+    messages."""
     if message.role == "system":  # newer clients also send system messages in the middle of a chat
         return [{"role": "system", "content": text_of(message.content)}]
     if message.role not in ("user", "assistant"):
@@ -212,7 +213,8 @@ class Answer:
         return self._frame(content) | self._reason() | {"usage": _usage(self.collected.ended)}
 
     def begin(self) -> list[tuple[str, Json]]:
-        """Return the first events. Their usage is 0, because the number of input tokens is known only at the end."""
+        """Return the first events. They report a usage of 0, because the number of input tokens is known only at the
+        end."""
         usage = dict.fromkeys(USAGE, 0)
         message = self._frame([]) | {"stop_reason": None, "stop_sequence": None, "usage": usage}
         return [("message_start", {"message": message})]
@@ -254,7 +256,8 @@ class Answer:
         return {"stop_reason": reason, "stop_sequence": end.stop if reason == "stop_sequence" else None}
 
     def _extend_block(self, kind: Literal["text", "thinking"], delta: Json) -> list[tuple[str, Json]]:
-        """Return the events that extend a block of this kind, and start such a block if another one is open."""
+        """Return the events that extend the open block, or that start a new one if the open block is of another
+        kind."""
         events = [] if self.open == kind else self._closed()
         if self.open != kind:
             self.open = kind
@@ -289,7 +292,7 @@ class Answer:
 
 
 def _signature(thought: str) -> str:
-    """Return a signature, which clients store with the thought and send back. It is never verified."""
+    """Return a signature that clients store with the thought and send back. It is never verified."""
     return hashlib.sha256(thought.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The routes for embeddings (one of OpenAI's, two of Ollama's) and for reranking (under llama.cpp's names)."""
+"""The routes for embeddings (one of OpenAI's, two of Ollama's) and for reranking (named as in llama.cpp)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RERANK = ("/v1/rerank", "/v1/reranking", "/rerank", "/reranking")
 
 
 class EmbeddingsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request of OpenAI's API."""
+    """A request to OpenAI's /v1/embeddings."""
 
     input: InputText | Annotated[list[str | int | list[int]], Meta(min_length=1, max_length=1 << 16)]
     model: str = ""
@@ -58,7 +58,7 @@ class OllamaEmbedRequest(msgspec.Struct, frozen=True, kw_only=True):
     def texts(self) -> tuple[Text, ...]:
         """Return the texts, or none if `input` is a single empty text, as Ollama does. Raises BadInput.
 
-        An empty text in a list is refused, because skipping it would shift the vectors of the others.
+        An empty text in a list is refused, because skipping it would shift the other vectors.
         """
         return texts_of(self.input) if self.input else ()
 
@@ -164,7 +164,7 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EmbeddingRoutes:
-    """The routes for embeddings and reranking. Programs take turns as they do for answers."""
+    """The routes for embeddings and reranking. Programs take turns, as they do for answers."""
 
     def __init__(self, embeddings: Embeddings, budget: TokenBudget, metrics: Metrics) -> None:
         self._embeddings, self._budget, self._metrics = embeddings, budget, metrics
@@ -229,5 +229,5 @@ class EmbeddingRoutes:
 
 
 def _json(answer: Json | list[Json]) -> web.Response:
-    """Return a response encoded by msgspec. Python's own encoder would block all streams of this node for seconds."""
+    """Return a response encoded by msgspec. Python's own encoder could block all streams of this node for seconds."""
     return web.Response(body=msgspec.json.encode(answer), content_type="application/json")

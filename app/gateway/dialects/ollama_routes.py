@@ -1,4 +1,4 @@
-"""Ollama's API: its requests, its answers with one JSON object per line, `keep_alive`, and its routes."""
+"""Ollama's API: its routes, its requests, its answers with one JSON object per line, and `keep_alive`."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
 
 
 def _thinking(think: bool | str | None) -> Thinking:
-    """Return the requested thinking or effort. A model that cannot think refuses it, as in Ollama."""
+    """Return the requested thinking or effort. As in Ollama, a model that cannot think rejects it."""
     if isinstance(think, str) and think:
         return Thinking(think != "none", "" if think == "none" else think, must=True)
     return Thinking(think if isinstance(think, bool) else None, must=True)
@@ -284,7 +284,7 @@ class Answer:
 
 
 class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for the description of a model. Older clients call the field `name`."""
+    """A request for the description of a model. Older clients name the model in the field `name`."""
 
     model: str = ""
     name: str = ""
@@ -297,7 +297,7 @@ class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shelf_entry(model: Json, modified: str) -> Json:
-    """Return the list entry of a downloaded model or of an upstream's model, which has only a name."""
+    """Return the list entry of a downloaded model, or of an upstream's model, for which only the name is known."""
     return {
         "name": model["name"],
         "model": model["name"],
@@ -311,7 +311,7 @@ def shelf_entry(model: Json, modified: str) -> Json:
 def loaded_entry(model: Json, context: int) -> Json:
     """Return the list entry of a loaded model.
 
-    It has no expiry time, because models are not unloaded after a period without requests.
+    It has no expiry time, because idle models are not unloaded.
     """
     return {
         "name": model["name"],
@@ -370,9 +370,9 @@ def parameter_size(count: int) -> str:
 
 
 def _digest(model: Json) -> str:
-    """Return the model's digest, or a hash of its name for an upstream's model, whose digest is unknown.
+    """Return the model's digest, or a hash of its name if it is an upstream's model, whose digest is unknown.
 
-    Ollama's command line truncates the digest to twelve characters and fails if there are fewer.
+    Ollama's command line truncates the digest to twelve characters, and fails if it is shorter.
     """
     return str(model.get("id") or hashlib.sha256(model["name"].encode()).hexdigest())
 
@@ -389,9 +389,10 @@ def _details(model: Json) -> Json:
 
 
 class ModelUnloader:
-    """The unloading of models for `keep_alive: 0`, unless other requests are using them.
+    """Unloads models for `keep_alive: 0`, unless other requests are using them.
 
-    A program may always unload the model that its own request loaded, and other models only if it may load models.
+    A program may always unload a model that its own request loaded. It may unload other models only if it may load
+    models.
     """
 
     def __init__(self, hosting: ModelManager, may_load: Callable[[], bool], answering: AnswerService) -> None:
@@ -405,7 +406,7 @@ class ModelUnloader:
     def unloading_after(self, model: str, *, unload_after: bool) -> Iterator[None]:
         """Unload the model after the block if `unload_after` is set, even if the client disconnects early.
 
-        A request that fails unloads nothing, because it has loaded no model that could answer.
+        If the request fails, nothing is unloaded, because the request has not loaded a model that could answer.
         """
         before = self.loaded_models()
         try:
@@ -420,9 +421,8 @@ class ModelUnloader:
     def unload_unused(self, model: str, before: frozenset[Placement]) -> None:
         """Unload the model unless it is in use.
 
-        `before` contains the models that were loaded when the request arrived. In the meantime the owner may have
-        loaded the
-        model, or the owner's own model may have been lost and recovered.
+        `before` contains the models that were loaded when the request arrived. Since then, the owner may have loaded
+        this model, or the owner's own model may have been lost and recovered.
         """
         running = self._hosting.loaded.named(model)
         if running is None:
@@ -436,7 +436,7 @@ class ModelUnloader:
     def unload_now(self, model: str) -> None:
         """Unload the model on request.
 
-        Raises BadInput if the program may not do so, Busy if other requests are using the model.
+        Raises BadInput if the program may not do this, and Busy if other requests are using the model.
         """
         running = self._hosting.loaded.named(model)
         if running is None or not running.is_ready:  # it may already be unloading
@@ -537,7 +537,7 @@ class OllamaRoutes:
     async def _load_or_unload(
         self, request: web.Request, body: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
     ) -> web.Response:
-        """Load or unload the model, which is what a request without a prompt means."""
+        """Handle a request without a prompt, which means that the model should be loaded or unloaded."""
         model = await self._answering.resolve(body.model)
         if body.unload_after:
             self._unloader.unload_now(model)

@@ -65,7 +65,7 @@ USUAL_COMPLETION = 16  # default limit of a text completion, as OpenAI documents
 def tool_choice(choice: str | Json | None, function_of: Callable[[Json], object]) -> str:
     """Return "auto", "none", "" to require any tool, or the name of a required tool. Raises BadInput.
 
-    function_of: extracts the named function from the choice in the dialect's format.
+    function_of: returns the function that the choice names, in the dialect's format.
     """
     match choice:
         case None | "auto":
@@ -84,7 +84,8 @@ def tool_choice(choice: str | Json | None, function_of: Callable[[Json], object]
 def answer_schema(response_format: Json | None, schema_of: Callable[[Json], object], name: str, field: str) -> object:
     """Return the JSON schema that the answer must follow, or None if any text is allowed. Raises BadInput.
 
-    `name` is the full name of the field in that API, for the error message, and `field` is its top-level field.
+    `name` is the full name of the field in the called API, for the error message, and `field` is its top-level
+    field.
     """
     match response_format:
         case None | {"type": "text"}:
@@ -142,7 +143,7 @@ class ChatMessage(msgspec.Struct, frozen=True):
 
     @property
     def thought(self) -> str | None:
-        """Return the thought in an earlier message of the model, or an empty string."""
+        """Return the thought in an earlier message of the model, or ""."""
         return self.reasoning_content or (self.reasoning if isinstance(self.reasoning, str) else "")
 
 
@@ -215,7 +216,7 @@ class OpenAiRequest(ForeignForms, frozen=True, kw_only=True):
 
 
 class HostedChatFields(OpenAiRequest, frozen=True, kw_only=True):
-    """Fields that only OpenAI's own service understands. They are passed on to upstreams and otherwise ignored."""
+    """Fields that only OpenAI's own service supports. They are passed on to upstreams and otherwise ignored."""
 
     verbosity: Any = None
     service_tier: Any = None
@@ -286,7 +287,7 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
 def thinking_option(on: bool | None, effort: str | None, most_tokens: int | None) -> Thinking:
     """Return the requested thinking.
 
-    Turning it off is refused if the model cannot do that. A model that never thinks ignores the effort.
+    Turning thinking off is refused if the model always thinks. A model that never thinks ignores the effort.
     """
     on = False if effort == "none" else on
     most = None if most_tokens is None or most_tokens < 0 else most_tokens
@@ -296,7 +297,7 @@ def thinking_option(on: bool | None, effort: str | None, most_tokens: int | None
 def template_kwargs(options: Json | None) -> Json:
     """Return the variables for the chat template, without `enable_thinking`.
 
-    The switch for thinking is passed separately, because each template may call it differently.
+    Thinking is passed separately, because templates use different names for the switch.
     """
     return {name: value for name, value in (options or {}).items() if name != "enable_thinking"}
 
@@ -336,12 +337,12 @@ def _prompt(prompt: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
 
 
 def given_fields(body: object, *names: str) -> Json:
-    """Return the fields with these names that are set."""
+    """Return those of the named fields that are set."""
     return {name: value for name in names if (value := getattr(body, name)) is not None}
 
 
 def with_values(usual: Sampling, **values: float | None) -> Sampling:
-    """Return the default sampling with the given values. A top_k of -1 means all tokens, like 0."""
+    """Return the default sampling with the given values. A top_k of -1 means all tokens, as does 0."""
     changes: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     if "top_k" in changes:
         changes["top_k"] = max(0, changes["top_k"])
@@ -406,7 +407,7 @@ def assistant_message(text: str, calls: Sequence[tuple[str, str, object]]) -> Js
 
 
 def complete_calls(messages: Sequence[Json]) -> tuple[Json, ...]:
-    """Return the messages with truncated arguments cut back to their complete part. Raises BadInput.
+    """Return the messages with truncated arguments reduced to their complete part. Raises BadInput.
 
     Only a few truncated calls are accepted, because parsing them is slow.
     """
@@ -425,7 +426,7 @@ def _no_object() -> BadInput:
 
 
 def check_calls(calls: Sequence[object]) -> None:
-    """Raise BadInput if a message has too many calls, since every result is matched against all of them."""
+    """Raise BadInput if a message has too many calls, since every result is compared with all of them."""
     if len(calls) > MOST_CALLS:
         why = f"a message has more than {MOST_CALLS} calls"
         raise BadInput("bad_request", why=why, field="messages")

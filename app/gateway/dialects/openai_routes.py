@@ -48,7 +48,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 class ServerRoutes:
-    """The routes of llama.cpp's server. The answers contain no prompts and no paths of this computer."""
+    """The routes of llama.cpp's server. Their answers contain no prompts and no local paths."""
 
     def __init__(
         self, answering: AnswerService, hosting: ModelManager, list_models: ListModels, cards: ModelCards
@@ -60,9 +60,9 @@ class ServerRoutes:
         return [*(web.get(path, self.health) for path in HEALTH), web.get("/props", self.props)]
 
     async def health(self, request: web.Request) -> web.Response:
-        """Report whether requests are answered now.
+        """Report whether the server is ready for requests.
 
-        They are answered even if no model is loaded, because a request loads its model.
+        It is ready even if no model is loaded, because a request loads its model.
         """
         if self._hosting.loading and not self._answering.ready_models():
             error = {"code": 503, "message": LOADING, "type": "unavailable_error"}
@@ -70,7 +70,7 @@ class ServerRoutes:
         return web.json_response({"status": "ok"})
 
     async def props(self, request: web.Request) -> web.Response:
-        """Describe the model given as `?model=NAME` or, by default, the model that answers. Raises BadInput."""
+        """Describe the model given as `?model=NAME` or, by default, the model that would answer. Raises BadInput."""
         name = await self._answering.resolve(request.query.get("model", ""))
         running = self._answering.ready_models().get(name)
         if running is None:
@@ -103,7 +103,7 @@ class ServerRoutes:
 
 @dataclass(slots=True)
 class Answers:
-    """The answers to one request, in progress."""
+    """The answers in progress to one request."""
 
     id: str
     model: str

@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, without stored responses: its requests, its complete and streamed answers, and its routes."""
+"""OpenAI's Responses API, without stored responses: its routes, its requests, and its complete and streamed answers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ResponsesTool(msgspec.Struct, frozen=True):
     tools: Annotated[list[ResponsesTool], Meta(max_length=MOST_TOOLS)] | None = None  # of a namespace
 
     def as_json(self) -> Json:
-        """Return the tool in the form in which a response repeats it."""
+        """Return the tool as repeated in a response."""
         if self.type == "namespace":
             within = [tool.as_json() for tool in self.tools or ()]
             return {"type": self.type, "name": self.name, "description": self.description or "", "tools": within}
@@ -87,7 +87,7 @@ class ResponsesTool(msgspec.Struct, frozen=True):
 
 
 def qualified_name(namespace: object, name: str) -> str:
-    """Return the name under which a tool is presented to the model.
+    """Return the name under which the model sees a tool.
 
     Codex has a namespace for each MCP server, `mcp__NAME` or `mcp__NAME__`.
     """
@@ -95,7 +95,7 @@ def qualified_name(namespace: object, name: str) -> str:
 
 
 def flatten_tools(items: Sequence[ResponsesTool]) -> tuple[tuple[Tool, ...], Mapping[str, OwnName]]:
-    """Return all functions with qualified names, and the program's own name for each. Raises BadInput."""
+    """Return all functions with qualified names, and the original name of each. Raises BadInput."""
     tools: list[Tool] = []
     own_names: dict[str, OwnName] = {}
     for item in items:
@@ -174,7 +174,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
         return [tool for tool in self.tools or () if tool.type not in HOSTED_TOOLS]
 
     def _extra_fields(self) -> Json:
-        """Return the remaining fields under the names that OpenAI's chat requests give them."""
+        """Return the remaining fields under their names in OpenAI's chat requests."""
         form = self.text.format if self.text else None
         if form and form.get("type") == "json_schema":
             rest = {name: value for name, value in form.items() if name != "type"}
@@ -214,7 +214,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _with_thought(thought: str, message: Json) -> Json:
-    """Return the message with the thought that preceded it, if the message is the model's."""
+    """Return the message with the preceding thought added, if it is the model's message."""
     return with_thought(message, thought) if message["role"] == "assistant" else message
 
 

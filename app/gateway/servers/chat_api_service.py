@@ -1,4 +1,4 @@
-"""The Chat API as a whole, and its loopback port. It is off until the owner turns it on, and has its own keys."""
+"""The complete Chat API and its loopback port. It is off until the owner turns it on, and has its own keys."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LOOK_SECONDS = 10.0  # between checks of this computer's addresses
 
 
 class LoopbackPort:
-    """The API's port on loopback, which may be open or closed."""
+    """The API's loopback port, which may be open or closed."""
 
     def __init__(self) -> None:
         self.number = 0  # 0 if closed
@@ -81,7 +81,7 @@ class LoopbackPort:
 
 
 class ChatApiService:
-    """The whole API: its settings, keys, queue, upstreams and servers.
+    """The complete API: its settings, keys, queue, upstreams and servers.
 
     `lan` is its server on the LAN.
     """
@@ -138,7 +138,7 @@ class ChatApiService:
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Open the servers if the owner has turned the API on.
 
-        A failure is only logged, because the household needs the node even without the API.
+        If this fails, the error is only logged, because the household needs the node even without the API.
         """
         self.lan.start(group)
         self.upstreams.report_uncounted()
@@ -222,7 +222,7 @@ class ChatApiService:
         return await self.state()
 
     async def make_key(self, name: str) -> str:
-        """Create a key. If it replaces an earlier key, end the requests of that key. Raises BadInput, Refused."""
+        """Create a key. If it replaces an earlier key, end that key's requests. Raises BadInput, Refused."""
         key = await self.keys.make(name)
         self._end_requests_of(name)
         return key
@@ -267,7 +267,7 @@ class ChatApiService:
                 await self.lan.open(self._application(self._lan_auth()), ports, keys)
 
     async def _watch_addresses(self) -> None:
-        """Make the LAN server follow this computer's addresses whenever they change."""
+        """Update the LAN server whenever this computer's addresses change."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if self.choice.on and self.choice.lan and await self.lan.addresses_changed():
@@ -278,7 +278,7 @@ class ChatApiService:
                         log.warning("the Chat API is not on the LAN: %s", error.reason)
 
     async def _follow(self) -> None:
-        """Make the LAN server listen at this computer's current addresses, reopening it if necessary.
+        """Make the LAN server listen at this computer's current addresses. Reopen it if necessary.
 
         Raises BadInput, Refused.
         """
@@ -290,7 +290,7 @@ class ChatApiService:
         await self._apply_lan(self.choice)
 
     async def _reopen(self, port: int) -> None:
-        """Move the loopback server to another port, or back to the current one if that fails."""
+        """Move the loopback server to another port. If that fails, go back to the current one."""
         was = self.port
         try:
             await self._open(port)
@@ -326,7 +326,7 @@ class ChatApiService:
         )
 
     def _lan_auth(self) -> Auth:
-        """Return the checks for requests from the LAN, each of which needs a key."""
+        """Return the checks for requests from the LAN, which always need a key."""
         return Auth(
             KeyAuthenticator(self.keys, self._access(self.lan.host_names), lambda: False, tells_health=False),
             self.metrics,
@@ -366,7 +366,7 @@ class ChatApiService:
         return [msgspec.to_builtins(model) for model in await self._models.listed()]
 
     def for_guests(self) -> web.Application:
-        """Return the application for guests, who reach it over their links. It requires no key and is always on."""
+        """Return the application for guests, which reach it over their links. It requires no key and is always on."""
         may = self._rights.may_answer_for
         auth = Auth(GuestAuthenticator(may), self.metrics, lambda _: None, self._max_open_of, self._n_open)
         host = self._rights.name

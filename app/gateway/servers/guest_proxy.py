@@ -1,4 +1,4 @@
-"""The proxy that forwards requests of a guest's programs to a host without changes, and returns the host's answers."""
+"""The proxy that forwards requests of a guest's programs to a host unchanged, and returns the host's answers."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ REFUSED = 409  # a status that the listener for members uses, but the Chat API d
 
 
 class _Named(msgspec.Struct):
-    """The only field of a body that the proxy must read to forward it."""
+    """The only field of a request body that the proxy must read before forwarding it."""
 
     model: str = ""
 
 
 def forward_to_host(guesting: GuestAnswers) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that lets a host answer requests in place of this machine."""
+    """Return the middleware that forwards requests to a host instead of answering them here."""
     secret = secrets.token_bytes(16)
 
     @web.middleware
@@ -67,7 +67,7 @@ def forward_to_host(guesting: GuestAnswers) -> Callable[..., Awaitable[web.Strea
 def _pseudonym(secret: bytes, key: str) -> str:
     """Return a pseudonym that distinguishes programs without revealing their names.
 
-    If programs shared a conversation, the timing of an answer could reveal what another program had asked.
+    If programs shared a conversation, the timing of an answer could reveal another program's requests.
     """
     return hmac.new(secret, key.encode(), "sha256").hexdigest()[:32]
 
@@ -79,7 +79,7 @@ def _route(request: web.Request) -> str:
 
 
 def _model(body: bytes) -> str:
-    """Return the model's name, or "" if the body is invalid, which the route or the host then reports."""
+    """Return the model's name, or "" if the body is invalid. The route or the host then reports the error."""
     try:
         return decode(body, _Named).model.removesuffix(":latest")
     except (ValueError, RecursionError):

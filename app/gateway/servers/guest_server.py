@@ -1,4 +1,4 @@
-"""A host's API for guests: the Chat API over a guest's pinned link, which takes the place of a key (SAFETY.md 4)."""
+"""A host's API for guests: the Chat API over a guest's pinned link, which replaces the key (SAFETY.md 4)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FACTS = ("name", "id", "architecture", "quantization", "file_bytes", "embeds", "
 
 @contextmanager
 def naming_host(host: Callable[[], str]) -> Iterator[None]:
-    """Make errors that are raised in the block name the host, because only the host's owner can fix them.
+    """Add the host's name to errors that are raised in the block, because only the host's owner can fix them.
 
     host: returns the host's name.
     """
@@ -58,7 +58,7 @@ def naming_host(host: Callable[[], str]) -> Iterator[None]:
 
 
 def name_host_in_errors(host: Callable[[], str]) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that makes errors name the host (see `naming_host`)."""
+    """Return the middleware that adds the host's name to errors (see `naming_host`)."""
 
     @web.middleware
     async def named(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -69,7 +69,7 @@ def name_host_in_errors(host: Callable[[], str]) -> Callable[..., Awaitable[web.
 
 
 class GuestAuthenticator:
-    """The check for guests, whose identity the listener has already verified.
+    """The identity check for guests. The listener has already verified who they are.
 
     `may` returns whether this member may use the machine. The member must be a guest, and this machine a host.
     """
@@ -78,12 +78,11 @@ class GuestAuthenticator:
         self._may = may
 
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
-        """Return the status and text that reject a request, or None.
+        """Return the status and text for rejecting a request, or None.
 
-        Requests with an Origin are refused: a browser has no member's certificate, so such a request comes from a
-        web page and not from the guest. Compressed bodies are refused because the guest's node has already
-        decompressed what its programs send, and because the listener for members does not limit the decompressed
-        size.
+        Requests with an Origin are refused: browsers have no member's certificate, so such a request comes from a
+        web page and not from the guest. Compressed bodies are refused, because the guest's node has already
+        decompressed the bodies of its programs, and the listener for members does not limit the decompressed size.
         """
         if "Origin" in request.headers:
             return 403, FOREIGN_ORIGIN
@@ -101,7 +100,7 @@ class GuestAuthenticator:
         return member_requester(request[MEMBER].name, request[MEMBER].roles)
 
     def accepts_form_type(self, request: web.Request) -> bool:
-        """Return False, because a guest's node declares the type of the bodies that it forwards."""
+        """Return False, because a guest's node declares the type of every body that it forwards."""
         return False
 
 
@@ -163,7 +162,7 @@ class GuestRoutes:
         return await stream(request, answer_lines(self._answer(order, request[CALLER])))
 
     async def _answer(self, order: requests.Ask, caller: Caller) -> AsyncGenerator[AnswerPart, None]:
-        """Answer a chat. The guest takes turns with all programs and may use the same models as they."""
+        """Answer a chat. The guest takes turns with all programs and may use the same models."""
         with naming_host(self._host):
             answering = self._answering
             self._budget.check(caller.key)

@@ -1,6 +1,6 @@
 """The Chat API's server on the LAN.
 
-It uses only TLS, listens only at addresses of household interfaces, and uses no VPN unless the owner chose it.
+It uses only TLS and listens only at addresses of household interfaces. It uses a VPN only if the owner chose it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ NO_TLS = b"HTTP/1.1 400 Bad Request\r\n" + PLAIN % (len(WORDS), WORDS)
 class LanServer:
     """The server on the LAN, which may be open or closed.
 
-    `chosen` returns the interfaces to use in addition to the usual ones. `expects` returns whether a member was met
-    at an
-    address. Members take precedence over strangers, as do addresses from which a program has sent a valid key.
+    `chosen` returns the interfaces to use in addition to the usual ones. `expects` returns whether a member was ever
+    met at an address. Connections of members, and from addresses where a program has sent a valid key, have priority
+    over those of strangers.
     """
 
     def __init__(
@@ -199,7 +199,8 @@ class LanServer:
 
 
 def lan_addresses(chosen: frozenset[str]) -> tuple[str, ...]:
-    """Return the addresses of household interfaces, IPv4 first, without link-local IPv6 addresses. Blocks."""
+    """Return the addresses of household interfaces, IPv4 first, without link-local IPv6 addresses. Blocks the
+    thread."""
     addresses = [
         address
         for interface in usable_interfaces(interfaces(), chosen)
@@ -214,7 +215,7 @@ def _sorted(addresses: Iterable[str]) -> tuple[str, ...]:
 
 
 def _sockets(addresses: Sequence[str], ports: Sequence[int]) -> tuple[dict[str, socket.socket], int]:
-    """Listen at all addresses on the first port that is free at each of them. Raises BadInput."""
+    """Listen at all addresses on the first port that is free at all of them. Raises BadInput."""
     for port in ports:
         made: dict[str, socket.socket] = {}
         try:

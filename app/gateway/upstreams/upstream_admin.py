@@ -72,7 +72,7 @@ class UpstreamAdmin:
         await self._save(lambda configured: configured | {order.name: new})
 
     async def test(self, name: str) -> UpstreamTest:
-        """Return the models that the upstream offers, and the configured ones that it lacks.
+        """Return the models that the upstream offers, and the configured models that it lacks.
 
         Raises BadInput, Unreachable, Busy.
         """

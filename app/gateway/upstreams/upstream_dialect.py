@@ -45,8 +45,8 @@ def upstream_obstacle(api_request: ApiRequest) -> str:
 def request_body(api_request: ApiRequest, model: str, index: int, most_tokens: int) -> Json:
     """Return the body of a request that streams one answer and reports its usage at the end. Raises BadInput.
 
-    Fields that the program did not set are omitted. OpenAI's newer models refuse every temperature except their
-    default, and they refuse the token limit under its old name.
+    Fields that the program did not set are omitted, because OpenAI's newer models reject every temperature except
+    their default. They also reject the old name of the token limit.
     """
     ours: Json = {
         "model": model,
@@ -110,7 +110,7 @@ def _form(schema: object) -> Json:
 
 
 def _tool(tool: Tool) -> Json:
-    """Return the tool without empty fields, because some servers refuse an empty schema."""
+    """Return the tool without empty fields, because some servers reject an empty schema."""
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     written: Json = {name: value for name, value in function.items() if value}
     if tool.strict is not None:
@@ -121,7 +121,7 @@ def _tool(tool: Tool) -> Json:
 def _messages(messages: Sequence[Json]) -> list[Json]:
     """Convert the messages from the form for chat templates to OpenAI's form.
 
-    The arguments of calls become text. Each result names its call, which Ollama's clients do not do.
+    The arguments of calls become text, and each result names its call. Ollama's clients do not name it.
     """
     written: list[Json] = []
     open_calls: list[tuple[str, str]] = []  # name and ID of the calls that have no result yet
@@ -154,7 +154,7 @@ def _calling(message: Json, place: int) -> Json:
 
 @dataclass(slots=True)
 class UpstreamAnswer:
-    """One answer of an upstream, in progress. The upstream is not trusted."""
+    """An answer in progress from an upstream. The upstream is not trusted."""
 
     index: int
     reason: str = "stop"
@@ -241,16 +241,16 @@ class UpstreamAnswer:
     def tokens(self) -> int:
         """Return the number of tokens in the answer.
 
-        If the server reports no usage, each chunk counts as one token, which is the minimum.
+        If the server reports no usage, each chunk counts as one token, which is the least possible number.
         """
         return self.answer_tokens or self.n_chunks
 
 
 def _is_another(call: Json, last: list[str]) -> bool:
-    """Return whether a named call is a new one, and not a continuation of the last call with its index.
+    """Return whether a named call is a new one rather than a continuation of the last call with the same index.
 
-    A new call has another ID. If a server sends neither IDs nor indexes, a new call has another name, or its
-    arguments begin after the earlier ones have ended.
+    A new call has a different ID. If the server sends neither IDs nor indexes, a new call has a different name, or
+    its arguments begin after the previous ones are complete.
     """
     if name_of_call := call.get("id"):
         return last[0] not in ("", str(name_of_call))
@@ -263,7 +263,7 @@ def _is_another(call: Json, last: list[str]) -> bool:
 
 
 def _half(arguments: str) -> str | None:
-    """Return the arguments if they are not a JSON object and can only be passed on as text, or None."""
+    """Return the arguments if they can only be passed on as text because they are not a JSON object, otherwise None."""
     try:
         return None if isinstance(parse_json(arguments or "{}"), dict) else arguments
     except ValueError:
@@ -276,7 +276,7 @@ def _count(number: Any) -> int:
 
 
 def _likelies(logprobs: Json) -> Iterator[TokenLogprobs]:
-    """Yield the logprobs of each token in a chunk, which may have the format of chats or of text completions."""
+    """Yield the log probabilities of each token in a chunk, in the format of either chats or text completions."""
     yield from map(_likely, logprobs.get("content") or ())
     tokens = logprobs.get("tokens") or ()
     best = logprobs.get("top_logprobs") or [None] * len(tokens)

@@ -1,6 +1,6 @@
-"""Other OpenAI-compatible servers, to which whole requests may be sent.
+"""Requests to other OpenAI-compatible servers.
 
-This module chooses an upstream, counts the tokens that it costs, and reads its answers.
+This module chooses an upstream, counts the tokens spent, and reads its answers.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Post = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
 
 class ProtocolViolation(ValueError):
-    """A violation of the protocol by a server. The message contains nothing that the server sent."""
+    """A violation of the protocol by a server. The message does not contain anything that the server sent."""
 
 
 class Content(Protocol):
@@ -81,7 +81,7 @@ class Content(Protocol):
 async def chunks(content: Content) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the chunks of a stream.
 
-    Raises ValueError if a chunk is not an object, ProtocolViolation if the stream does not end properly.
+    Raises ValueError if a chunk is not an object, and ProtocolViolation if the stream does not end properly.
     """
     n_events = 0
     async with aclosing(_data(content)) as lines:
@@ -142,8 +142,8 @@ class UpstreamChoice:
 class Upstreams:
     """All upstreams. Each is off until the owner turns it on.
 
-    The tokens spent are saved across restarts. The tokens that answers in progress may still spend are reserved, so
-    concurrent answers cannot exceed the limit either.
+    The spent tokens are saved across restarts. Tokens that answers in progress may still spend are reserved, so
+    concurrent answers cannot exceed the limit.
     """
 
     def __init__(
@@ -164,9 +164,9 @@ class Upstreams:
         return None
 
     def explain_missing(self, model: str, error: AppError) -> None:
-        """Raise a more helpful error than `error` if an upstream offers this model.
+        """If an upstream offers this model, raise a more helpful error than `error`.
 
-        Raises BadInput if the upstream is off or out of tokens, Busy if its last tokens are only reserved.
+        Raises BadInput if the upstream is off or out of tokens, and Busy if its last tokens are only reserved.
         """
         having = {name: upstream for name, upstream in self._choice().items() if model in upstream.models}
         for name, upstream in having.items():
@@ -190,8 +190,8 @@ class Upstreams:
     ) -> AsyncGenerator[Piece, None]:
         """Yield the pieces of one answer from an upstream. Raises Unreachable, Busy or BadInput.
 
-        Closing the generator disconnects from the upstream. `on_cost` is called with the cost in tokens, however
-        the answer ends. `forwarded_by` lists the marks of the nodes that have forwarded the request.
+        Closing the generator disconnects from the upstream. `on_cost` is called with the cost in tokens, no matter
+        how the answer ends. `forwarded_by` lists the marks of the nodes that have forwarded the request.
         """
         guess, answer_so_far = _guessed_tokens(api_request), UpstreamAnswer(index)
         most = self._most(chosen, api_request, guess)
@@ -268,7 +268,7 @@ class Upstreams:
         return min(left, limit or max(USUAL_MOST, left // 4))
 
     async def list_models(self, name: str, upstream: Upstream) -> list[str]:
-        """Return the models that the upstream lists. This costs no tokens. Raises Unreachable, Busy."""
+        """Return the models that the upstream offers. This costs no tokens. Raises Unreachable, Busy."""
         chosen = UpstreamChoice(name, upstream, "")
         try:
             async with (
@@ -306,7 +306,7 @@ class Upstreams:
             self._note(Reason("log_node_uncounted", facts))
 
     def _loaded(self) -> dict[str, int]:
-        """Return the saved counts. If the file is damaged, mark all upstreams as uncounted, so that none is used."""
+        """Return the saved counts. If the file is damaged, mark all upstreams as uncounted, so none of them is used."""
         try:
             spent = read_json(self._file, dict[str, int])
             if any(count < 0 for count in spent.values()):
@@ -324,7 +324,7 @@ class Upstreams:
     def _no_more(self, name: str, upstream: Upstream, needs: int = 1) -> AppError:
         """Return the error for an upstream that cannot spend `needs` more tokens.
 
-        It is Busy if tokens are only reserved and may be released.
+        The error is Busy if reserved tokens may be released later.
         """
         if not self.is_counted(name):
             return BadInput("upstream_uncounted", name=name)
@@ -375,8 +375,8 @@ class Upstreams:
 async def _begun(name: str, post: Post, sent: dict[str, Any]) -> aiohttp.ClientResponse:
     """Send the request and return the response. Raises Unreachable, Busy or BadInput.
 
-    If a server refuses the token limit under its old name and mentions the new name, the request is repeated with
-    the new name.
+    If a server rejects the old name of the token limit and mentions the new one, the request is repeated with the
+    new name.
     """
     answer = await post(json=sent, allow_redirects=False)
     try:
@@ -407,7 +407,7 @@ async def _check(name: str, answer: aiohttp.ClientResponse) -> None:
 async def _fault(answer: aiohttp.ClientResponse) -> Reason:
     """Return the cause of a failed request.
 
-    The server's message about a wrong key is not included, because it may repeat the key.
+    If the key is wrong, the server's message is not included, because it may repeat the key.
     """
     if answer.status in (401, 403):
         return Reason("key_refused", {"status": answer.status})
@@ -429,9 +429,9 @@ async def _words(answer: aiohttp.ClientResponse) -> str:
 
 
 def _kind(error: Exception) -> str:
-    """Return the part of an error that may be logged.
+    """Return the part of an error that may be logged: the message of a ProtocolViolation, otherwise only the type.
 
-    Messages of other errors may repeat the request or contain a key.
+    Other messages may repeat the request or contain a key.
     """
     return str(error) if isinstance(error, ProtocolViolation) else type(error).__name__
 
@@ -439,7 +439,7 @@ def _kind(error: Exception) -> str:
 def _guessed_tokens(api_request: ApiRequest) -> int:
     """Return an estimate of the number of tokens in the prompt. Raises BadInput.
 
-    It includes the tools, which are often longer than the messages.
+    The estimate includes the tools, which are often longer than the messages.
     """
     if api_request.messages is None:
         return len(api_request.prompt or "") // CHARS_OF_A_TOKEN
