@@ -1,1 +1,1 @@
-"""Handles model files: reads and checks them, cuts them into stages, and downloads them by content hash."""
+"""Handles model files: reads and checks them, cuts them into stages, and downloads and verifies them."""

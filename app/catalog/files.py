@@ -1,5 +1,5 @@
-"""Works with files: hashes ranges, writes files atomically, and converts disk errors into ones that the user
-understands."""
+"""Works with files: hashes ranges, writes files atomically, and converts disk errors into errors that users
+understand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OnBytes = Callable[[int], None]  # called with the number of bytes processed sin
 
 
 class Disk:
-    """The disk operations of stage files, downloads and moves. Tests substitute failing ones."""
+    """The disk operations used for stage files, downloads and moves. Tests replace them with failing ones."""
 
     def free_bytes(self, folder: Path) -> int:
         return shutil.disk_usage(folder).free
@@ -41,7 +41,7 @@ class Disk:
 
 
 def chunks(file: BinaryIO, offset: int, n_bytes: int) -> Iterator[bytes]:
-    """Yield a range of an open file in chunks, ending early if the file does."""
+    """Yield a range of an open file in chunks. If the file ends early, so does the range."""
     file.seek(offset)
     while n_bytes > 0 and (chunk := file.read(min(n_bytes, CHUNK_BYTES))):
         n_bytes -= len(chunk)
@@ -73,7 +73,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync a folder, if the system can, so that a rename survives a power failure."""
+    """Sync a folder if the system supports it, so that a rename survives a power failure."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

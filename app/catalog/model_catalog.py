@@ -1,4 +1,4 @@
-"""The catalog of current open models that ships with the app, with their files and the known facts about each."""
+"""The catalog of current open models that ships with the app, with the models' files and known facts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ USUAL_CONTEXT = 4096
 
 
 class OfferedPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One part of a version that is split into several files. Unknown facts are null."""
+    """One part of a version that is split into several files. Facts that are not known are null."""
 
     size_bytes: Size | None
     sha256: Hash | None
@@ -54,10 +54,10 @@ Language = Annotated[str, Meta(pattern="^[a-z]{2}$")]
 
 
 class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One quantization of a model. `file` is its first part if it is split.
+    """One quantization of a model. If it is split, `file` is the first part.
 
-    A fact that could not be looked up is null. The hub supplies it when the file is downloaded, and the household
-    pins it (app/catalog/transfers/hash_pins.py).
+    A fact that could not be looked up is null. The hub reports it during the download, and the household pins it
+    (app/catalog/transfers/hash_pins.py).
     """
 
     file: Short
@@ -69,7 +69,7 @@ class OfferedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def whole_hash(self) -> str | None:
-        """Return the hash that identifies this version once it is downloaded, or None if it is unknown."""
+        """Return the hash that identifies this version after the download, or None if it is unknown."""
         return joint_hash(part.sha256 for part in self.parts) if self.parts else self.sha256
 
 
@@ -99,7 +99,7 @@ class OfferedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_pinned(self) -> bool:
-        """Return whether the revision is a commit, so that the files cannot change on the hub."""
+        """Return whether the revision is a commit, whose files cannot change on the hub."""
         return bool(re.fullmatch(r"[0-9a-f]{40}", self.revision))
 
     @property
@@ -108,7 +108,7 @@ class OfferedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.architecture in FAMILIES and not self.whole_only
 
     def version_for(self, memory_bytes: int, context: int = USUAL_CONTEXT) -> OfferedFile | None:
-        """Return the largest version that fits in `memory_bytes` together with a conversation of `context` tokens, or
+        """Return the largest version that fits in `memory_bytes` together with a context of `context` tokens, or
         None."""
         known = [(file.size_bytes, file) for file in self.files if file.size_bytes]
         room = memory_bytes - (self.kv_bytes_per_token or 0) * context
@@ -117,7 +117,7 @@ class OfferedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All models in the catalog. `made` is the date on which the facts were looked up."""
+    """All models in the catalog. `made` is the date when the facts were looked up."""
 
     made: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     models: tuple[OfferedModel, ...]
@@ -132,7 +132,7 @@ class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
     def starters(self) -> list[OfferedModel]:
-        """Return the models recommended to a new household, best first."""
+        """Return the models to recommend to a new household, best first."""
         ranked = [(model.starter, model) for model in self.models if model.starter is not None]
         return [model for _, model in sorted(ranked, key=lambda pair: pair[0])]
 
@@ -143,9 +143,10 @@ class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return sorted(free, key=lambda model: -(model.parameters or 0))
 
     def find_by_name(self, name: str) -> tuple[OfferedModel, OfferedFile]:
-        """Return the model with this name or id, or the only one whose id begins with it, and one of its files.
+        """Return the model with this name or id, or the only one whose id begins with it, together with one of its
+        files.
 
-        The file is the recommended one unless a quantization follows a colon (`qwen3-8b:Q8_0`). Raises BadInput.
+        This is the recommended file unless a quantization follows a colon (`qwen3-8b:Q8_0`). Raises BadInput.
         """
         query, _, quantization = name.strip().casefold().partition(":")
         plain = query.replace(" ", "-")

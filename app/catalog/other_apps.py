@@ -1,4 +1,4 @@
-"""Finds the GGUF files of other apps on this computer, which are used in place and never moved or changed."""
+"""Finds the GGUF files of other apps on this computer. They are used in place and never moved or changed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AppFolder:
 
 @dataclass(frozen=True, slots=True)
 class ForeignModel:
-    """A model file of another app. If it cannot be used, `reason` states why and `model` is None."""
+    """A model file of another app. If it cannot be used, `reason` says why and `model` is None."""
 
     path: Path
     app: str
@@ -72,19 +72,19 @@ def app_folders(
 
 
 def app_of(path: Path, known: list[AppFolder]) -> str | None:
-    """Return the app whose folder contains a file, or None."""
+    """Return the app whose models folder contains a file, or None."""
     return next((place.app for place in known if path.is_relative_to(place.folder)), None)
 
 
 class OtherApps:
-    """A scanner for the model files of other apps. It caches the headers that it has read."""
+    """A scanner for the model files of other apps, which caches the headers that it has read."""
 
     def __init__(self, known: list[AppFolder] | None = None) -> None:
         self.places = app_folders() if known is None else known
         self._seen: dict[tuple[str, int, int], Model | Reason] = {}
 
     def files(self) -> list[ForeignModel]:
-        """Return all GGUF files of other apps, each once. Blocks, and never raises."""
+        """Return all GGUF files of other apps, without duplicates. Blocks the thread, and never raises."""
         files: dict[Path, ForeignModel] = {}
         for place in self.places:
             named = _ollama(place.folder) if place.app == "Ollama" else _plain(place.folder)
@@ -175,7 +175,7 @@ def _blob_of(manifest: Path) -> str | None:
 
 
 def _data_folders(home: Path, environ: Mapping[str, str], system: str) -> list[Path]:
-    """Return the folders in which apps store their data on this system, older conventions last."""
+    """Return the folders in which apps store their data on this system, newer conventions first."""
     if system == "win32":
         return [Path(environ.get("APPDATA") or home / "AppData" / "Roaming")]
     if system == "darwin":
@@ -196,5 +196,5 @@ def _chosen_by_lm_studio(home: Path) -> Path | None:
 
 
 def gone_error(path: Path, app: str) -> BadInput:
-    """Return the error for a file that its app has deleted."""
+    """Return the error for a file that the other app has deleted."""
     return BadInput("found_not_here", path=str(path), app=app)

@@ -1,4 +1,4 @@
-"""Keeps the list of models on this machine: imports and hashes their files, and checks that they are unchanged."""
+"""Manages the list of models on this machine: imports and hashes their files, and checks that they are unchanged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Progress = Callable[[int, int], None]  # called with the bytes done and the tota
 
 
 def always_reachable(_file: Path) -> Reason | None:
-    """Return None: every file is reachable. This is the default for a shelf without models on removable disks."""
+    """Return None, which means that the file is reachable. Default for a shelf without models on removable disks."""
     return None
 
 
@@ -71,7 +71,7 @@ class Entry:
         return self.model.name
 
     def is_unchanged(self, size: int, mtime_ns: int, ctime_ns: int) -> bool:
-        """Return whether a file with this size and these times is the one that was hashed."""
+        """Return whether a file with this size and these times is still the file that was hashed."""
         same = (size, mtime_ns) == (self.model.file_bytes, self.mtime_ns)
         return same and self.ctime_ns in (0, ctime_ns)
 
@@ -95,7 +95,7 @@ class Shelf:
     def entries(self) -> tuple[Entry, ...]:
         """Return all models, the built-in one first.
 
-        Model files are not read, except those whose entries are out of date after an update of the app.
+        Reads a model file only if its entry is outdated after an update of the app.
         """
         stored = [entry for path in sorted(self._folder.glob("*.json")) if (entry := _read(path))]
         imported = tuple(entry for entry in stored if not entry.builtin)
@@ -108,8 +108,7 @@ class Shelf:
     def get(self, name: str, loaded: Collection[str] | None = None) -> Entry:
         """Return the model with this name or id, or the only one whose name begins with it. Raises BadInput.
 
-        loaded: if given, only these models may be named by the beginning of their name, so that a partial name
-        never replaces a loaded model.
+        loaded: if given, a partial name may refer only to these models, so that it never replaces a loaded model.
         """
         entries = self.entries()
         folded = name.casefold()
@@ -131,7 +130,7 @@ class Shelf:
         raise BadInput("model_unknown", name=name[:100], there=there)
 
     def inspect_file(self, path: Path) -> tuple[Model, str]:
-        """Read a GGUF file's header without hashing the file. Return its model and the name of its pre-tokenizer.
+        """Read a GGUF file's header without hashing the file. Return the model and the name of its pre-tokenizer.
 
         Raises BadInput if the file cannot be imported.
         """
@@ -144,8 +143,8 @@ class Shelf:
         """Check a GGUF file, hash its tensors, and put it on the shelf as `name` or under its file's name.
 
         whole: also store the hash of the file, by which other machines may request it. Importing the same file
-        again replaces its entry. If another file has the name, a number is appended. If the shelf already has the
-        same bytes from another file, that entry is returned unless `name` is given.
+        again replaces its entry. If a different file already has the name, a number is appended. If the shelf has a
+        different file with the same bytes, its entry is returned unless `name` is given.
         """
         if name is not None and not (NAME.fullmatch(name) and name_for(name) == name):
             raise BadInput("model_name_odd", name=name[:100])
@@ -165,9 +164,9 @@ class Shelf:
     def verify(self, entry: Entry, progress: Progress = no_progress) -> Entry:
         """Check that a model's file is still the imported one, and return its current entry.
 
-        A file that was touched is hashed again, once for each change, since changing permissions or restoring a
-        backup does not affect the bytes. Raises BadInput if the file is missing, Damaged if its bytes have changed,
-        and Unreachable if its disk is disconnected.
+        A file that was touched is hashed again, once per change, because changed permissions or a restored backup
+        do not affect the bytes. Raises BadInput if the file is missing, Damaged if its bytes have changed, and
+        Unreachable if its disk is disconnected.
         """
         self._check_near(entry)
         if known := self._untouched(entry):
@@ -193,7 +192,8 @@ class Shelf:
         return next(named, path.stem)
 
     def save_known_answer(self, entry: Entry, proof: TokenProbabilities) -> None:
-        """Store the known answer that a model gave on a single machine, which it must repeat when it is split."""
+        """Store the known answer that a model gave on a single machine. It must give the same answer when it is
+        split."""
         with self._lock:
             now = _read(self._entry_path(entry.name))
             if now is not None and now.model.id == entry.model.id and now.proof != proof:
@@ -214,12 +214,11 @@ class Shelf:
             raise BadInput("model_gone", name=entry.name, path=entry.path) from None
 
     def cut(self, entry: Entry, layers: Layers, role: Role) -> Cut:
-        """Return a stage of a verified model, as the function `cut` does. Raises AppError."""
+        """Cut a stage out of a verified model, as the function `cut` does. Raises AppError."""
         return cut(entry.model, self.header(entry), entry.tensors, layers, role)
 
     def donors(self, hashes: frozenset[str] | None = None) -> dict[str, Donor]:
-        """Return the locations of all models' tensors, by hash, so that a lender need not fetch tensors that it
-        already has.
+        """Return the locations of all models' tensors, by hash. A lender need not fetch tensors that it already has.
 
         hashes: if given, only files that contain one of these are opened.
         """
@@ -239,7 +238,8 @@ class Shelf:
         return donors
 
     def record_move(self, old: Path, new: Path) -> None:
-        """Update the entries of models after a file, or a folder of files, was moved unchanged. Raises AppError."""
+        """Update the entries of models after a file, or a folder of files, was moved without changes. Raises
+        AppError."""
         with self._lock:
             for entry in self.entries():
                 path = Path(entry.path)
@@ -262,7 +262,7 @@ class Shelf:
         return entry
 
     def _untouched(self, entry: Entry) -> Entry | None:
-        """Return the entry if its file has not been touched since it was hashed, else None. Raises the errors of
+        """Return the entry if its file has not been touched since it was hashed, otherwise None. Raises the errors of
         `verify`."""
         try:
             seen = _seen(Path(entry.path))
@@ -294,8 +294,8 @@ class Shelf:
         return self._kept(replace(entry, sha256=again.sha256), seen)
 
     def _kept(self, entry: Entry, seen: tuple[int, int, int]) -> Entry:
-        """Store an unchanged file's entry with its new times, unless the model was removed meanwhile, and return the
-        entry."""
+        """Store and return the entry of an unchanged file with its new times. If the model was removed in the
+        meantime, nothing is stored."""
         _, mtime_ns, ctime_ns = seen
         with self._lock:
             stored = _read(self._entry_path(entry.name))
@@ -315,8 +315,8 @@ class Shelf:
 
     @contextmanager
     def _alone(self, entry: Entry, progress: Progress) -> Iterator[None]:
-        """Hold the lock for hashing this file. While another thread holds it, `progress` is called, which may raise to
-        stop."""
+        """Hold the lock for hashing this file. While another thread holds the lock, call `progress`, which may raise
+        to stop."""
         turn = self._turns.setdefault(entry.path, threading.Lock())
         while not turn.acquire(timeout=TURN_SECONDS):
             progress(0, entry.model.file_bytes)  # lets a waiting caller stop
@@ -328,7 +328,7 @@ class Shelf:
     def _by_id(self, entries: Sequence[Entry], model_id: str, loaded: Collection[str] | None) -> list[Entry]:
         """Return the entry with this model id in a list, or an empty list.
 
-        Files with the same bytes share one id. A loaded model is preferred, then one whose file exists.
+        Files with the same bytes have the same id. A loaded model is preferred, then one whose file exists.
         """
         matches = [entry for entry in entries if entry.model.id == model_id]
         if len(matches) > 1:
@@ -344,8 +344,8 @@ class Shelf:
             raise Unreachable("model_away", name=entry.name, folder=why.facts["folder"])
 
     def _builtin(self) -> Entry:
-        """Return the entry of the built-in model. If an update of the app has replaced its file, the new file is
-        accepted."""
+        """Return the entry of the built-in model. If an update of the app has replaced its file, accept the new
+        file."""
         with self._lock:
             entry = _read(self._entry_path(GUIDE))
             stat = self._guide.stat()
@@ -363,7 +363,7 @@ class Shelf:
             return entry
 
     def _same(self, new: Entry) -> Entry | None:
-        """Return the model that has the same bytes in another file that still exists, or None."""
+        """Return a model with the same bytes in a different, existing file, or None."""
         same = [candidate for candidate in self.entries() if candidate.model.id == new.model.id]
         return next(
             (candidate for candidate in same if candidate.path != new.path and Path(candidate.path).exists()), None
@@ -403,7 +403,7 @@ class _ModelName(msgspec.Struct, frozen=True):
 
 
 class _OlderEntry(msgspec.Struct, frozen=True):
-    """The part of an entry from an older version that is still valid: everything except the facts about the model."""
+    """The part of an entry from an older version that is still valid: everything except the model's facts."""
 
     model: _ModelName
     path: str
@@ -416,7 +416,7 @@ class _OlderEntry(msgspec.Struct, frozen=True):
 
 
 def _read(path: Path) -> Entry | None:
-    """Return a stored entry, or None if it cannot be read, so that one damaged entry does not hide the other models."""
+    """Return a stored entry, or None if it cannot be read, because one damaged entry must not hide the other models."""
     try:
         data = path.read_bytes()
         is_current = decode(data, _Version).format == FORMAT
@@ -433,7 +433,7 @@ def _read(path: Path) -> Entry | None:
 
 
 def _renewed(older: _OlderEntry) -> Entry | None:
-    """Convert an entry from an older version. Its hashes remain valid, and the model's facts are read from its file
+    """Convert an entry from an older version. Its hashes are still valid, and the model's facts are read from its file
     again."""
     try:
         model = model_of(read_header(Path(older.path)), older.model.name, older.model.id)
@@ -492,7 +492,7 @@ def _hashed(header: Header, path: Path, name: str, progress: Progress, *, whole:
 
 
 def name_for(stem: str) -> str:
-    """Derive a model name that is easy to type from a file name."""
+    """Derive from a file name a model name that is easy to type."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("._-")[:100].rstrip("._-")
     if not name:
         return "model"
@@ -505,7 +505,7 @@ Span = tuple[str, int, int]  # name, offset, size in bytes
 def model_hashes(header: Header, paths: Sequence[Path], tell: OnBytes, *, whole: bool) -> tuple[dict[str, str], str]:
     """Return the hash of each tensor, by name, and the hash that identifies the model's file or files.
 
-    The latter is "" unless `whole` is set, which doubles the work. Raises OSError.
+    The second hash is "" unless `whole` is set, which doubles the work. Raises OSError.
     """
     tensor_hashes: dict[str, str] = {}
     files: list[str] = []
@@ -527,15 +527,15 @@ def model_hashes(header: Header, paths: Sequence[Path], tell: OnBytes, *, whole:
 
 
 class _Reading:
-    """A hasher of a whole file and its tensors in one pass. Only tensors that overlap are read twice."""
+    """A hasher of a whole file and its tensors in one pass. Only overlapping tensors are read twice."""
 
     def __init__(self, file: BinaryIO, tell: OnBytes) -> None:
         self._file, self._tell = file, tell
         self._whole, self._place = hashlib.sha256(), 0
 
     def hashes(self, spans: Sequence[Span]) -> tuple[dict[str, str], str]:
-        """Return the hash of each span and of the whole file. If the file ends within a span, the existing bytes are
-        hashed."""
+        """Return the hash of each span and of the whole file. If the file ends within a span, only the existing bytes
+        are hashed."""
         span_hashes: dict[str, str] = {}
         for name, offset, n_bytes in sorted(spans, key=lambda span: span[1]):
             if offset < self._place:

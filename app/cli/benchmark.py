@@ -1,4 +1,4 @@
-"""The benchmark of `poolhouse bench`: its measurements on a node, and the tables of its results."""
+"""The benchmark of `poolhouse bench`: measures a node, and builds the tables of its results."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Bench:
         return placed
 
     async def restore(self, progress: Callable[[Progress], None]) -> None:
-        """Reload the model that was loaded before the benchmark loaded one with a short context."""
+        """Reload the model that was loaded before the benchmark replaced it."""
         before = self._before
         if not self.has_loaded:
             return
@@ -99,9 +99,9 @@ class Bench:
             await self._node.work("POST", "/load", order, progress)
 
     async def _reload_order(self, was: Json, machines: list[str]) -> Json:
-        """Return the load request that restores every layer to its previous machine.
+        """Return the load request that places every layer on its previous machine again.
 
-        If there is no such request, leave the placement to the planner.
+        If no request can do this, leave the placement to the planner.
         """
         orders = load_requests_like(was, machines)
         for order in orders:
@@ -173,7 +173,7 @@ class Bench:
 
 
 def bench_view(report: Json) -> RenderableType:
-    """Show the speed for each number of streams, then the work of each stage."""
+    """Show the speed for each number of streams, then the work done by each stage."""
     model = terminal_text.name(report["model"])
     title = f"{model} · {report['prompt_tokens']}-token prompts · {report['output_tokens']}-token answers"
     rows: list[RenderableType] = [Text(title, style="bold"), _speeds(report)]

@@ -1,4 +1,4 @@
-"""The window's chats on disk, which this module reads and rewrites without the window."""
+"""The window's chats on disk, which this module can read and rewrite without the window."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUSY_MS = 250
 
 @dataclass(frozen=True, slots=True)
 class Chats:
-    """A summary of the file. `swept` means that no readable remains of its former contents are left."""
+    """A summary of the file. If `swept` is set, no readable traces of its former contents are left."""
 
     file: str
     encrypted: bool
@@ -32,7 +32,7 @@ class Chats:
 
 
 def find_file(home: Home) -> Path:
-    """Return the path of the chats. Raises BadInput if there are no chats."""
+    """Return the path of the file that contains the chats. Raises BadInput if there are no chats."""
     file = home.root / FILE
     if not file.is_file():
         raise BadInput("chats_none", path=str(file))
@@ -46,14 +46,15 @@ def read_chats(file: Path) -> Chats:
 
 
 def check_key(file: Path, cipher: Cipher, place: str) -> None:
-    """Raise Refused, naming the key's `place`, unless `cipher` has the key of the encrypted file."""
+    """Raise Refused, naming `place` as the location of the key, unless `cipher` has the key of the encrypted file."""
     with _explained_errors(file), contextlib.closing(history_file.connect(file)) as db:
         if history_file.why_locked(db, file, cipher) is not None:
             raise Refused("history_key_wrong", place=place, path=str(file))
 
 
 def rewrite(file: Path, conversion: Conversion, cipher: Cipher, progress: Callable[[int, int], None]) -> Chats:
-    """Encrypt or decrypt all chats, or none if that fails. Raises Busy while the window is open, and AppError."""
+    """Encrypt or decrypt all chats. If this fails, none are changed. Raises Busy while the window is open, and
+    AppError."""
     with _explained_errors(file), conversion_connection(file, threading.Event()) as db:
         db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         db.execute("PRAGMA locking_mode = EXCLUSIVE")  # not even an idle window may have it open
@@ -83,7 +84,7 @@ def _read_chats(db: sqlite3.Connection, file: Path) -> Chats:
 
 @contextlib.contextmanager
 def _explained_errors(file: Path) -> Iterator[None]:
-    """Convert errors of SQLite to AppErrors, which users can understand."""
+    """Convert errors of SQLite to AppErrors that users can understand."""
     try:
         yield
     except AppError:

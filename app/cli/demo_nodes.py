@@ -1,4 +1,4 @@
-"""The nodes of a demo: child processes with temporary homes, which are all removed when the demo ends."""
+"""The nodes of a demo, which are child processes with temporary homes. All are removed when the demo ends."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DemoNode:
 
 
 class DemoNodes:
-    """The nodes of one demo, this machine's first. `async with DemoNodes(3) as demo` starts `demo.nodes`.
+    """The nodes of one demo; the first is this machine's. `async with DemoNodes(3) as demo` starts `demo.nodes`.
 
     parent: a folder for their homes, created if necessary. The default is the folder for temporary files.
     """
@@ -100,7 +100,7 @@ class DemoNodes:
             raise StageLost("demo_node_ended", name=name, detail=_last_line(home)) from None
 
     async def _end(self) -> None:
-        """Ask every node to end, kill those that do not end in time, and remove their homes."""
+        """Ask every node to exit, kill those that do not exit in time, and remove their homes."""
         for process in self._processes:
             if process.stdin is not None:
                 process.stdin.close()  # tells the node to end
@@ -127,7 +127,7 @@ def node_command(home: Path, name: str, threads: int) -> list[str]:
 
 
 def _in_own_group() -> dict[str, Any]:
-    """Return process options that keep Ctrl-C from the nodes, because the demo handles it and ends them in order."""
+    """Return process options that keep Ctrl-C from the nodes, because the demo handles it and stops them in order."""
     if sys.platform == "win32":
         options: dict[str, Any] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     else:

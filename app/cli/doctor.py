@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 async def damaged_files(home: Home) -> list[Check]:
-    """Return the damaged files that prevent a node from starting, each with a cure. Writes nothing."""
+    """Return the damaged files that prevent a node from starting, each with a remedy. Writes nothing."""
 
     async def of_settings() -> object:
         return await asyncio.to_thread(settings.load, home.settings_file)
@@ -56,7 +56,7 @@ async def damaged_files(home: Home) -> list[Check]:
 
 
 async def all_checks(home: Home) -> list[Check]:
-    """Return the findings for this machine and, if a node is running, those of the node."""
+    """Return the findings about this machine and, if a node is running, about the node."""
     findings = await machine_checks(home)
     return sorted_checks(
         [
@@ -68,7 +68,8 @@ async def all_checks(home: Home) -> list[Check]:
 
 
 async def node_checks(home: Home, known: Collection[Reason | None] = ()) -> list[Check]:
-    """Return the version and findings of the running node, or the problems that prevent a node from starting.
+    """Return the version and findings of the running node or, if none is running, the problems that prevent it from
+    starting.
 
     known: causes that other checks have already reported.
     """
@@ -110,7 +111,7 @@ STATES = {True: ("fine", "green"), False: ("problem", "red"), None: ("note", "ye
 
 
 def checks_json(checks: Sequence[Check]) -> Json:
-    """Return the findings for programs. `ok` is False if any finding is a problem."""
+    """Return the findings as JSON. `ok` is False if any finding is a problem."""
     return {"ok": all(check.ok is not False for check in checks), "checks": [_check_json(check) for check in checks]}
 
 
@@ -120,7 +121,7 @@ def _check_json(check: Check) -> Json:
 
 
 def checks_view(checks: Sequence[Check]) -> RenderableType:
-    """Show a row for each finding, with a cure if there is a problem."""
+    """Show a row for each finding. A problem also has a remedy."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, style="bold")

@@ -1,4 +1,4 @@
-"""The entry point of the command line, which runs one command and reports an error in one sentence."""
+"""The entry point of the command line, which runs one command and reports any error in one sentence."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def open_missing_streams() -> None:
     """Connect closed standard streams to the null device.
 
-    Python sets them to None, and the next file or socket that is opened would get their file descriptor.
+    Python sets them to None, and the next file or socket to be opened would get one of their file descriptors.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -56,7 +56,7 @@ def open_missing_streams() -> None:
 
 
 def discard_unwritten() -> None:
-    """Discard output that cannot be written. Otherwise Python would retry on exit and print an error of its own."""
+    """Discard output that cannot be written. Otherwise Python would retry on exit and print an error."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -67,9 +67,11 @@ def discard_unwritten() -> None:
 
 
 def with_options_after_command(words: list[str], groups: Collection[str] = ()) -> list[str]:
-    """Move `--home DIR` and `--json` after the command. Users may also write them before it or within its name.
+    """Move `--home DIR` and `--json` after the command. Users may also write them before the command or between its
+    words.
 
-    groups: the first words of commands such as `api on`. Such a word without another lists the group's commands.
+    groups: the first words of commands such as `api on`. If no second word follows, the group's commands are
+    listed.
     """
     options, rest = _leading_options(words)
     if not rest or rest[0].startswith("-"):
@@ -85,7 +87,7 @@ def with_options_after_command(words: list[str], groups: Collection[str] = ()) -
 
 
 def _leading_options(words: list[str]) -> tuple[list[str], list[str]]:
-    """Split the words into the global options that precede the command, and the rest."""
+    """Split the words into the global options that precede the command, and all others."""
     count = 0
     while count < len(words) and words[count].partition("=")[0] in GLOBAL_OPTIONS:
         count += 2 if words[count] == "--home" else 1
@@ -126,7 +128,7 @@ def _run(words: list[str], out: Output) -> int:
 
 
 def _usage_sentence(error: TyperException) -> str:
-    """Return typer's message about the error, and how to write the command or list its options."""
+    """Return typer's message about the error, followed by how to write the command or list its options."""
     import typer
 
     if isinstance(error, typer.BadParameter) and not hasattr(error, "param_type"):

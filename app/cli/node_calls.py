@@ -1,4 +1,4 @@
-"""Calls from a command to the running node."""
+"""Calls that commands make to the running node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Stopped(AppError):
-    """An interruption by Ctrl-C with unfinished work. The reason states what remains and how to continue."""
+    """An interruption by Ctrl-C while work is unfinished. The reason says what remains and how to continue."""
 
 
 def ask_node(home: Path | None, work: Callable[[NodeClient], Awaitable[T]]) -> T:
@@ -29,7 +29,7 @@ def ask_node(home: Path | None, work: Callable[[NodeClient], Awaitable[T]]) -> T
 
 
 async def gather_first_error(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return all results in order.
+    """Run all tasks concurrently and return their results in order.
 
     The first failure cancels the other tasks and is raised without an exception group.
     """

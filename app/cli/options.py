@@ -54,7 +54,7 @@ def read_duration(typed: str) -> float:
 
 
 def read_counts(typed: str, example: str = "5,6,5") -> list[int]:
-    """Parse positive whole numbers that are separated by commas, such as `5,6,5`."""
+    """Parse positive whole numbers separated by commas, such as `5,6,5`."""
     try:
         counts = [int(part) for part in typed.split(",")]
     except ValueError:
@@ -101,7 +101,7 @@ def new_home_note(home: Path | None) -> str:
 def read_name(typed: str) -> str:
     """Parse the name of a machine, model or key.
 
-    An empty name is rejected, because it usually comes from an unset variable in a script.
+    An empty name is rejected, because it usually comes from a variable that is not set in a script.
     """
     if not typed.strip():
         raise typer.BadParameter("The name is empty. Give a name.")

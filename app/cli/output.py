@@ -62,7 +62,7 @@ class Output:
         return self.is_live and sys.stdin.isatty()
 
     def confirm(self, question: str, yes: bool) -> None:
-        """Ask the user to confirm, unless `yes` is set, and end the command if the user declines.
+        """Ask the user to confirm, unless `yes` is set. If the user declines, end the command.
 
         Raises BadInput if the user cannot be asked.
         """
@@ -95,7 +95,7 @@ class Output:
         sys.stdout.flush()
 
     def json(self, data: object) -> None:
-        """Write an object as one line of ASCII JSON, so that no control character reaches a terminal.
+        """Write an object as one line of ASCII JSON, which sends no control characters to a terminal.
 
         `data` is a dict or a struct of app/api.
         """
@@ -116,19 +116,19 @@ class Output:
             self._line_is_open = not text.endswith("\n")
 
     def end_line(self) -> None:
-        """End the last line of streamed text, if it is unfinished."""
+        """End the last line of streamed text if it is incomplete."""
         if self._line_is_open:
             self.write("\n")
 
     def write_dim(self, foreign: str) -> None:
-        """Write streamed text that is not part of the result. It is dimmed, and shown only on a terminal."""
+        """Write streamed text that is not part of the result. It is dimmed and appears only on a terminal."""
         from rich.text import Text
 
         if not self.as_json and self.stdout.is_terminal:
             self.stdout.print(Text(terminal_text.text(foreign), style="dim"), end="", soft_wrap=True)
 
     def note(self, sentence: str) -> None:
-        """Write a message to stderr, on a line of its own. `--home` is added to the commands in it if necessary."""
+        """Write a message to stderr, on a separate line. `--home` is added to commands in it if necessary."""
         begins = "\n" if self._line_is_open and _share_one_file() else ""
         sys.stderr.write(f"{begins}{terminal_text.line(terminal_text.with_home(sentence))}\n")
         sys.stderr.flush()
@@ -153,7 +153,8 @@ MORE_MODELS = "`poolhouse pull` lists models to download, and `poolhouse import 
 
 
 def _sentence_of(error: AppError) -> str:
-    """Return the sentence for an error. For an unknown model, it includes the command that downloads or imports it."""
+    """Return the sentence for an error. If a model is unknown, the sentence includes the command to download or import
+    it."""
     if error.reason.code not in MODEL_UNKNOWN:
         return said(error)
     name = str(error.reason.facts.get("name", ""))
@@ -179,7 +180,7 @@ def _near_in_catalog(name: str) -> str:
 
 
 def _pull_hint(name: str) -> str:
-    """Return a sentence about downloading this model, or "" if the catalog does not contain it."""
+    """Return a sentence about downloading this model, or "" if it is not in the catalog."""
     from app.catalog.model_catalog import load_catalog
 
     try:
@@ -195,7 +196,7 @@ def _pull_hint(name: str) -> str:
 def _share_one_file() -> bool:
     """Return whether stdout and stderr are the same file, as on a terminal or after `2>&1`.
 
-    Only then must a message begin with a line break to be separated from unfinished streamed text.
+    In this case, a message must begin with a line break if it follows unfinished streamed text.
     """
     try:
         stdout, stderr = (os.fstat(stream.fileno()) for stream in (sys.stdout, sys.stderr))
@@ -205,7 +206,7 @@ def _share_one_file() -> bool:
 
 
 def _replace_unencodable(stream: TextIO) -> None:
-    """Make the stream replace characters that it cannot encode, where it would otherwise fail."""
+    """Make the stream replace characters that it cannot encode, instead of failing."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="poolhouse.plain")
@@ -221,7 +222,7 @@ def _console(stream: TextIO) -> Console:
 def _width(stream: TextIO) -> int | None:
     """Return the output's width for rich, or None to let rich determine it from the terminal.
 
-    A width of 0 is not passed on, because rich would then show nothing.
+    A width of 0 becomes None, because rich would then show nothing.
     """
     columns = os.environ.get("COLUMNS", "")
     if columns == "0":

@@ -1,4 +1,4 @@
-"""The whole command line: all commands in the order of the help, with their panels and examples."""
+"""The complete command line: all commands in the order of the help, with their panels and examples."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ EXAMPLES = {
 
 
 class _Command(TyperCommand):
-    """A command whose help consists of plain lines, because typer's table truncates option names at 80 columns."""
+    """A command whose help consists of plain lines. Typer's table would truncate option names at 80 columns."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **(options | {"rich_markup_mode": None}))
@@ -90,14 +90,14 @@ class _Group(TyperGroup):
 
 
 def _placeholder(name: str, kind: str) -> str | None:
-    """Return an option's placeholder in the help, such as `N` or `NAME`, in place of typer's `<int range>`."""
+    """Return an option's placeholder in the help, such as `N` or `NAME`, instead of typer's `<int range>`."""
     if kind.startswith(("int", "float")):
         return "N"
     return name.upper() if kind == "str" else None
 
 
 def build() -> typer.Typer:
-    """Return the whole command line. Building it imports no engine or network code."""
+    """Return the complete command line. Building it imports no engine or network code."""
     program = typer.Typer(
         name="poolhouse",
         help="The computers of one household run one language model together.",

@@ -1,4 +1,4 @@
-"""The progress of long operations on stderr: bars on a terminal, otherwise a line for each step."""
+"""The progress of long operations on stderr: bars on a terminal, otherwise one line per step."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def show_progress(out: Output) -> Iterator[ShowProgress]:
 
 
 class _Lines:
-    """A display that writes a line when a step begins, and one for each quarter of the layers sent."""
+    """A display that writes a line when a step begins, and another for each quarter of the layers sent."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -123,7 +123,7 @@ def bars(console: Console) -> RichProgress:
 
 
 def bar_figures(task: Task) -> str:
-    """Return the text beside a bar, such as `12.0 MiB of 40.0 MiB · 31.0 MiB/s · 1 s left` or `3 of 12 layers`."""
+    """Return the text next to a bar, such as `12.0 MiB of 40.0 MiB · 31.0 MiB/s · 1 s left` or `3 of 12 layers`."""
     done, total = task.completed, task.total
     if total is None or total == 1:
         return ""

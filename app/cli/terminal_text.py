@@ -28,12 +28,12 @@ def text(foreign: str) -> str:
 
 
 def line(foreign: str) -> str:
-    """Return foreign text without control characters, on one line."""
+    """Return foreign text on one line, without control characters."""
     return foreign.translate(_LINE)
 
 
 def name(foreign: str) -> str:
-    """Return a foreign name on one line and with at most 64 characters."""
+    """Return a foreign name on one line, limited to 64 characters."""
     shown = line(foreign)
     return shown if len(shown) <= MAX_NAME else shown[: MAX_NAME - 1] + "…"
 
@@ -56,14 +56,14 @@ def home_option() -> str:
 
 
 def with_home(sentence: str) -> str:
-    """Add `--home` to each command in the sentence that must be run with this home."""
+    """Add `--home` to each command in the sentence that must run with this home."""
     return paths.with_home(sentence, home_option())
 
 
 def command_text(sentence: str, style: str = "") -> Text:
     """Return the sentence for a view, with `--home` added to its commands.
 
-    A line with `--home` is not wrapped, so that it can be copied.
+    A line with `--home` is not wrapped, so it can be copied.
     """
     from rich.text import Text
 
@@ -77,7 +77,7 @@ SHORT_SECONDS = 0.1  # below which a time is shown in milliseconds
 
 
 def memory_bar(used: int, total: int, color: str = "blue") -> Text:
-    """Return a bar of the used share of `total`, such as `███░░░░░░░ 1.1 of 4.0 GiB`."""
+    """Return a bar that shows which part of `total` is used, such as `███░░░░░░░ 1.1 of 4.0 GiB`."""
     from rich.text import Text
 
     share = min(1.0, used / total) if total > 0 else 0.0

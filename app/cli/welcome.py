@@ -1,4 +1,5 @@
-"""The command `poolhouse` without a subcommand, which opens the window or, without a screen, lists the first steps."""
+"""The command `poolhouse` without a subcommand. It opens the window or, if there is no screen, lists the first
+steps."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ WAYLAND_LIBRARIES = {"libwayland-cursor.so.0": "libwayland-cursor0", "libwayland
 def has_screen() -> bool:
     """Return whether a window can be shown.
 
-    This is always so on Windows and macOS, and elsewhere if a display is set.
+    This is always the case on Windows and macOS, and on other systems if a display is set.
     """
     if sys.platform in ("win32", "darwin"):
         return True
@@ -48,7 +49,7 @@ def has_screen() -> bool:
 def require_libraries() -> None:
     """Raise AppError with the packages to install if Qt's libraries are missing.
 
-    Otherwise Qt would end the process without a reason.
+    Otherwise Qt would end the process without an explanation.
     """
     if not sys.platform.startswith("linux"):
         return

@@ -23,7 +23,7 @@ END_WAIT_S, POLL_S = 12.0, 0.1  # how long to wait for a node to end; it is forc
 
 
 class NodeLauncher:
-    """An implementation of app/gui's Launcher with files and processes."""
+    """The implementation of app/gui's Launcher, which uses files and processes."""
 
     def __init__(self, home: Home, options: Sequence[str] = ()) -> None:
         self._home, self._options = home, options
@@ -71,9 +71,9 @@ class NodeLauncher:
         self._erases = True
 
     def finish(self) -> list[str]:
-        """Erase the home if the user requested it, after the window has closed.
+        """Erase the home after the window has closed, if the user requested it.
 
-        Return the reasons for files that could not be erased.
+        Return the reasons why files could not be erased.
         """
         if not self._erases:
             return []
@@ -107,7 +107,7 @@ class NodeLauncher:
 
 
 def _in_own_group() -> dict[str, Any]:
-    """Return process options that protect the node from a Ctrl-C or a crash of the window."""
+    """Return process options that keep a Ctrl-C or a crash of the window from ending the node."""
     if os.name == "nt":
         flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW  # type: ignore[attr-defined,unused-ignore]
         return {"creationflags": flags}
@@ -115,10 +115,7 @@ def _in_own_group() -> dict[str, Any]:
 
 
 def _start_failure(log: Path) -> str:
-    """Return the last line that the node wrote, or "" if it had already reported that it was ready.
-
-    That report is a line of JSON.
-    """
+    """Return the last line that the node wrote, or "" if any line is JSON, which reports that the node was ready."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - LAST_WORDS_BYTES))

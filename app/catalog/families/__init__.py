@@ -1,1 +1,1 @@
-"""Describes model families: where each may be cut, what its stages must contain, and which models are proved."""
+"""Describes model families: where each may be cut, what its stages must contain, and which families are proved."""

@@ -64,7 +64,7 @@ def effort_of(header: Header, model: Model) -> Effort:
 
 
 def main_kind(header: Header, model: Model) -> str:
-    """Return the number type of most bytes in the matrices of the layers."""
+    """Return the number type that accounts for most bytes in the layers' matrices."""
     kinds: Counter[int] = Counter()
     for name, tensor in header.tensors.items():
         layer = layer_of(name)
@@ -74,15 +74,15 @@ def main_kind(header: Header, model: Model) -> str:
 
 
 def kind_of(quantization: str) -> str:
-    """Return the number type of most weights in a quantization mix, derived from its name: Q4_K for Q4_K_M."""
+    """Return the number type of most weights in a quantization mix, derived from its name, such as Q4_K for Q4_K_M."""
     plain = quantization.upper().removeprefix("UD-").removesuffix("_MOE")
     names = sorted(_CODES, key=len, reverse=True)
     return next((name for name in names if plain.startswith(name)), "Q4_K")
 
 
 def stand_in_shape(kind: str) -> ModelShape:
-    """Return the shape of a plain Llama layer, which is measured in place of a model that cannot be. `kind` is the
-    number type of its matrices."""
+    """Return the shape of a plain Llama layer, which is measured instead of a model that cannot be measured. `kind` is
+    the number type of its matrices."""
     code = _CODES[kind] if kind in _CODES and can_generate(kind) else _CODES["Q8_0"]
     kv = WIDTH // HEADS * KV_HEADS
     matrices = {
@@ -119,7 +119,7 @@ def stand_in_shape(kind: str) -> ModelShape:
 
 
 def stand_in_effort(shape: ModelShape) -> Effort:
-    """Return the effort of the layer that `stand_in` describes."""
+    """Return the effort of the layer described by a `stand_in_shape`."""
     layer, head = shape.kinds[0].tensors, shape.head
     return Effort(
         n_bytes=_bytes(layer),
@@ -135,8 +135,8 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Experts | None:
-    """Return the experts of an average layer, or None if there are none. Raises BadInput if the number used per row is
-    unknown."""
+    """Return the experts of an average layer, or None if there are none. Raises BadInput if it is unknown how many are
+    used per row."""
     if not n_bytes:
         return None
     n, key = number(header, "expert_count"), metadata_key(header, "expert_used_count")
@@ -149,8 +149,8 @@ def _experts(header: Header, model: Model, n_bytes: float, weights: float) -> Ex
 
 
 def _positions(header: Header, model: Model) -> tuple[float, float, int]:
-    """Return the multiplications per earlier position, summed over layers with full attention and over those with a
-    sliding window, and the size of the window."""
+    """Return the multiplications per earlier position, summed separately over layers with full attention and layers
+    with a sliding window. The third value is the window size."""
     family, blocks = FAMILIES[model.architecture], n_blocks(header)
     heads = header.integers(metadata_key(header, "attention.head_count"), blocks, 0, 1 << 16) or ()
     default = model.width // max(1, *heads, 1)

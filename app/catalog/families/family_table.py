@@ -1,7 +1,7 @@
-"""The table of model families that are proved to split, with the rules for cutting them and the kinds of their layers.
+"""The table of model families that are proved to split, with their cutting rules and the kinds of their layers.
 
-Each row is keyed by the family's architecture in GGUF. docs/families.md shows the results of the proofs. A model of
-another family, or of a variant that was not proved, runs whole on one machine.
+Each row is keyed by the family's architecture in GGUF. docs/families.md shows the results of the proofs. Models of
+other families, or of variants that were not proved, run whole on one machine.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ LITE_LAYERS, LITE_VOCABULARY = (26, 27), (48, 128_256)  # DeepSeek V2 Lite; Giga
 
 
 class Rule(Enum):
-    """A reason why a plain cut of a family would be wrong. Obeying it makes a run compute the same results as in the
-    whole model."""
+    """A reason why a plain cut of a family would be wrong. If all rules are obeyed, a run of layers computes the same
+    results as in the whole model."""
 
     F1 = "the loader requires an output matrix in every stage"
     F2 = "the number of leading dense layers decides which layers have experts"
@@ -67,7 +67,7 @@ WINDOWS, RECURRENTS = "attention.sliding_window_pattern", "attention.recurrent_l
 
 @dataclass(frozen=True, slots=True)
 class WindowPattern:
-    """The pattern of layers with a sliding window: all but one in each `period`."""
+    """The pattern of layers with a sliding window: all layers but one in each `period`."""
 
     period: int = 0  # 0 if the file lists the layers with a window
     full_first: bool = False  # whether the layer without a window is the first of its period rather than the last
@@ -77,7 +77,7 @@ class WindowPattern:
 
 @dataclass(frozen=True, slots=True)
 class RecurrentPattern:
-    """The pattern of recurrent layers, which carry a state from token to token, usually in place of a KV cache."""
+    """The pattern of recurrent layers, which carry a state from token to token, usually instead of a KV cache."""
 
     period: int = 0  # all layers but the last of each period are recurrent; 0 if the following fields decide
     everywhere: bool = False  # every layer has a state in addition to a KV cache
@@ -109,8 +109,8 @@ class Family:
     def may_vary(self) -> set[str]:
         """The per-layer lists whose values may differ between layers.
 
-        For any other list, the engine may apply the first layer's value to all layers, which would be wrong in a
-        stage that starts at another layer.
+        For any other list, the engine may apply the first value to all layers. In a stage that starts at another
+        layer, that would be the wrong value.
         """
         kinds = {WINDOWS} if self.window else set[str]()
         if self.recurrent and self.recurrent.period:
@@ -217,7 +217,7 @@ Kinds = tuple[bool, ...]  # one value for each layer
 
 
 def window_layers(header: Header, family: Family) -> Kinds | None:
-    """Return whether each layer has a sliding window, or None if the model uses none. Raises BadInput."""
+    """Return whether each layer has a sliding window, or None if the model has no such layers. Raises BadInput."""
     window = family.window
     if window is None:
         return None
@@ -284,8 +284,8 @@ def _numbers(header: Header, name: str) -> tuple[int, ...]:
 
 
 def boundaries(header: Header, architecture: str, n_vocab: int) -> tuple[tuple[int, ...], RunRules, Reason | None]:
-    """Return the positions at which a model may be cut, the rules for its runs, and None; or no positions and the
-    reason.
+    """Return the positions at which a model may be cut, the rules for its runs, and None. If it may not be cut, return
+    no positions and, as the last value, the reason.
 
     Raises BadInput for impossible metadata.
     """
@@ -339,7 +339,8 @@ def _not_long(header: Header, family: Family, n_vocab: int) -> tuple[int, ...]:
 
 
 def _groups(header: Header, family: Family) -> tuple[tuple[int, ...], ...]:
-    """Return groups of layers: every run needs a layer of each group, since the engine expects a cache of each kind."""
+    """Return the groups of layers of which every run needs at least one layer, since the engine expects a cache of
+    each kind."""
     kinds = []
     sliding = window_layers(header, family)
     if sliding is not None and family.window and not family.window.may_go:
@@ -355,7 +356,7 @@ STATE_VALUE_BYTES = 4  # f32
 
 @dataclass(frozen=True, slots=True)
 class FamilyFacts:
-    """The facts about a model that follow from its family, named as in Model and its parts."""
+    """The facts about a model that follow from its family. They are named as in Model and its parts."""
 
     first: FamilyTraits = DEFAULT_TRAITS
     later: FamilyTraits = DEFAULT_TRAITS
@@ -365,7 +366,8 @@ class FamilyFacts:
 
 
 def family_facts(header: Header, architecture: str, width: int, n_vocab: int) -> FamilyFacts:
-    """Return the facts that follow from a family, or the defaults for a family without a row. Raises BadInput."""
+    """Return the facts that follow from a family, or the defaults for a family that is not in the table. Raises
+    BadInput."""
     family = FAMILIES.get(architecture)
     if family is None:
         return FamilyFacts()
@@ -387,16 +389,16 @@ def _traits(family: Family, input_scale: float) -> FamilyTraits:
 
 
 def idle_kind(width: int) -> int:
-    """Return the number type that makes unused rows of this width smallest."""
+    """Return the number type in which unused rows of this width are smallest."""
     if width % 256 == 0:
         return tensor_types.TQ1_0
     return tensor_types.Q4_0 if width % 32 == 0 else tensor_types.F16
 
 
 def idle_bytes(family: Family, width: int, n_vocab: int) -> tuple[int, int]:
-    """Return the size of matrices that the loader requires but never reads, in runs before the last and in the last.
+    """Return the size of the matrices that the loader requires but never reads: in earlier runs, and in the last run.
 
-    The embedding of runs before the last is not included.
+    The embedding of earlier runs is not included.
     """
     if Rule.F1 not in family.rules:
         return 0, 0

@@ -1,4 +1,4 @@
-"""Reads the metadata that concerns single layers: which variant of its family a model is, and per-layer lists.
+"""Reads the metadata of layers: per-layer lists, and the entries that show which variant of its family a model is.
 
 Per-layer lists are cut along with the layers. They are recognized by name and never by length, since any list may
 happen to have as many values as there are layers.
@@ -23,7 +23,7 @@ def metadata_key(header: Header, name: str) -> str:
 
 
 def number(header: Header, name: str, default: int = 0) -> int:
-    """Return an integer of the architecture, which may be stored as a list with the same value for each layer.
+    """Return an integer of the architecture. It may be stored as a list with the same value for each layer.
 
     Return the default if the entry is missing, is not a valid list, or differs between layers.
     """
@@ -50,8 +50,8 @@ def n_layers(header: Header) -> int:
 
 
 def n_layers_are(n: int) -> Callable[[Header], bool]:
-    """Return a predicate for models with `n` layers. The engine treats that number specially, and no stage has as
-    many."""
+    """Return a predicate for models with `n` layers. The engine treats this number specially, and a stage has fewer
+    layers."""
     return lambda header: n_layers(header) == n
 
 
@@ -68,7 +68,7 @@ def no_window(header: Header) -> bool:
 
 
 def has_empty_window(header: Header) -> bool:
-    """Return whether the file states a window of size 0. Engines interpret it differently, and no such model is
+    """Return whether the file specifies a window of size 0. Engines disagree on its meaning, and no such model is
     proved."""
     value = header.entries.get(metadata_key(header, "attention.sliding_window"))
     return value is not None and not has_window(header)
@@ -80,7 +80,8 @@ def uses_mrope(header: Header) -> bool:
 
 
 def per_layer_embeddings(header: Header) -> bool:
-    """Return whether later layers need the token ids or the KV cache of earlier layers, which a stage lacks."""
+    """Return whether later layers need the token ids or the KV cache of earlier layers, which are missing in a
+    stage."""
     return number(header, "embedding_length_per_layer_input") > 0 or number(header, "attention.shared_kv_layers") > 0
 
 
@@ -90,9 +91,9 @@ def moe_step(header: Header) -> int:
 
 
 def indexers(header: Header) -> tuple[bool, ...]:
-    """Return whether each layer has its own indexer, which selects the positions that attention reads.
+    """Return whether each layer has an indexer, which selects the positions that attention reads.
 
-    The other layers reuse the selection of an earlier layer.
+    Layers without an indexer reuse the selection of an earlier layer.
     """
     n, key = n_layers(header), metadata_key(header, "attention.indexer.types")
     value = header.entries.get(key)
@@ -160,7 +161,7 @@ def varying_lists(header: Header) -> set[str]:
 
 
 def slice_entry(header: Header, key: str, layers: Layers) -> bytes:
-    """Encode a per-layer entry with only the values of these layers. Raises BadInput for a list of the wrong length."""
+    """Encode a per-layer entry with the values of only these layers. Raises BadInput for a list of the wrong length."""
     value = header.entries[key]
     check_list(header, key, value)
     _, size = tensor_types.SCALARS[value.kind]

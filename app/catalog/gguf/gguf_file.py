@@ -32,7 +32,7 @@ NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files in a model's repository that a
 
 
 def quantization_of(file: str) -> str | None:
-    """Return the quantization in a file name (`Q4_K_M` for `Qwen3-8B-Q4_K_M.gguf`), or None if there is none."""
+    """Return the quantization in a file name (`Q4_K_M` for `Qwen3-8B-Q4_K_M.gguf`), or None if it contains none."""
     matches = _QUANT.findall(file.rsplit("/", 1)[-1])
     if not matches:
         return None
@@ -40,13 +40,14 @@ def quantization_of(file: str) -> str | None:
 
 
 def parts_of(file: str) -> int | None:
-    """Return the number of parts of a split model from the file name of one part, or None for any other file."""
+    """Return the number of parts of a split model, from the file name of any part. Return None for any other file."""
     match = _PART.search(file)
     return int(match[2]) if match and 1 < int(match[2]) <= MAX_PARTS else None
 
 
 def part_names(file: str) -> tuple[str, ...]:
-    """Return the file names of all parts of the model that this file belongs to, in order. Most have one part."""
+    """Return the file names of all parts of the model that this file belongs to, in order. Most models have one
+    part."""
     match, n = _PART.search(file), parts_of(file)
     if match is None or n is None:
         return (file,)
@@ -55,13 +56,13 @@ def part_names(file: str) -> tuple[str, ...]:
 
 
 def is_model(file: str) -> bool:
-    """Return whether a file in a repository looks like a language model, judging by its name."""
+    """Return whether a file in a repository is a language model, judging by its name."""
     name = file.rsplit("/", 1)[-1].casefold()
     return name.endswith(".gguf") and not any(mark in name for mark in NOT_TEXT)
 
 
 def recommended_file(files: Sequence[str]) -> str | None:
-    """Return the file to recommend, going by quantization, or None. A single file is preferred to a split model."""
+    """Return the file to recommend, based on its quantization, or None. Unsplit models are preferred."""
     ranked = sorted(files, key=lambda file: parts_of(file) is not None)
     whole = {quantization_of(file): file for file in reversed(ranked)}
     return next((whole[quant] for quant in _LIKED if quant in whole), None)
@@ -95,8 +96,8 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The checked header of a GGUF file: everything before the tensor data. Only `read_header` and `header_in` create
-    it."""
+    """The checked header of a GGUF file: everything before the tensor data. Created only by `read_header` and
+    `header_in`."""
 
     path: str
     version: int
@@ -112,7 +113,8 @@ class Header:
         return tensor.path or self.path
 
     def integer(self, key: str, least: int, most: int, default: int | None = None) -> int:
-        """Return an integer from `least` to `most`. Without a default, the entry must exist. Raises BadInput."""
+        """Return an integer in the range `least` to `most`. If there is no default, the entry must exist. Raises
+        BadInput."""
         value = self.entries.get(key)
         if value is None:
             if default is None:
@@ -142,7 +144,8 @@ class Header:
         return numbers
 
     def text(self, key: str) -> str:
-        """Return the first 200 characters of a string with unprintable ones replaced, or "" if the entry is absent."""
+        """Return the first 200 characters of a string, with unprintable characters replaced, or "" if the entry is
+        absent."""
         value = self.entries.get(key)
         if value is None or value.is_array or value.kind != tensor_types.STRING:
             return ""
@@ -170,12 +173,13 @@ class Header:
 
 
 def printable(foreign: str, most: int = 64) -> str:
-    """Return text from an untrusted file for use in messages: truncated, with unprintable characters replaced."""
+    """Return text from an untrusted file in a form that is safe in messages: truncated, and with unprintable
+    characters replaced."""
     return "".join(c if c.isprintable() else "?" for c in foreign[:most])
 
 
 def align_up(n: int, alignment: int) -> int:
-    """Round `n` up to a multiple of `alignment`, which is a power of two."""
+    """Round `n` up to a multiple of `alignment`, which must be a power of two."""
     return (n + alignment - 1) & -alignment
 
 
@@ -242,7 +246,7 @@ _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 
 def part_paths(path: Path) -> tuple[Path, ...]:
-    """Return the paths of all parts of the model that this file belongs to, in order. Most have one part."""
+    """Return the paths of all parts of the model that this file belongs to, in order. Most models have one part."""
     return tuple(path.with_name(name) for name in part_names(path.name))
 
 
@@ -295,7 +299,7 @@ class _Listed:
 
 
 class _Reader:
-    """A sequential parser of one header. It checks every size before it reads that many bytes."""
+    """A sequential parser of one header. It checks every size before reading that many bytes."""
 
     def __init__(self, file: BinaryIO, path: Path, file_bytes: int) -> None:
         self._file = file
@@ -346,7 +350,8 @@ class _Reader:
         return Value(kind, is_array, count, start, data, self._pos)
 
     def _skip_strings(self, count: int) -> None:
-        """Skip strings. This is the only hot loop here, since a vocabulary has hundreds of thousands of strings."""
+        """Skip strings. This is the only performance-critical loop here, since a vocabulary has hundreds of thousands
+        of strings."""
         buffer, length_at, pos, limit = self._buffer, _U64.unpack_from, self._pos, MAX_STRING_BYTES
         for _ in range(count):
             if pos + 8 > len(buffer):
@@ -371,7 +376,7 @@ class _Reader:
         return _Listed(name, shape, kind, offset)
 
     def _placed(self, listed: list[_Listed], start: int, alignment: int) -> dict[str, Tensor]:
-        """Return the tensors with their locations. As in llama.cpp, they must be contiguous and lie within the file."""
+        """Return the tensors with their locations. As in llama.cpp, they must be contiguous and within the file."""
         tensors: dict[str, Tensor] = {}
         expected = 0
         for entry in listed:
@@ -430,8 +435,8 @@ class _Reader:
         self._pos += n_bytes
 
     def _need(self, n_bytes: int) -> None:
-        """Read ahead until the buffer contains the next `n_bytes`, after checking that the file and the limit allow
-        them."""
+        """Read ahead until the buffer contains the next `n_bytes`. First check that the file is long enough and the
+        limit is not exceeded."""
         end = self._pos + n_bytes
         if end <= len(self._buffer):
             return

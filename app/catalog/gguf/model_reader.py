@@ -1,4 +1,4 @@
-"""Converts a GGUF header into a Model, and refuses files that are damaged, hostile or not language models."""
+"""Converts a GGUF header into a Model. Refuses files that are damaged, malicious or not language models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LAYER = re.compile(r"blk\.(\d{1,6})\.")
 
 
 def model_of(header: Header, name: str, model_id: str) -> Model:
-    """Return the model that a header describes. Raises BadInput for impossible metadata, or if it is not a language
+    """Return the model that a header describes. Raises BadInput if its metadata is impossible or it is not a language
     model."""
     check(header)
     architecture = architecture_of(header)
@@ -87,13 +87,14 @@ def architecture_of(header: Header) -> str:
 
 
 def layer_of(tensor_name: str) -> int | None:
-    """Return the index of the layer that a tensor belongs to, or None for the embedding, head and shared tensors."""
+    """Return the index of the layer that a tensor belongs to, or None for the embedding, the head and shared
+    tensors."""
     match = _LAYER.match(tensor_name)
     return int(match[1]) if match else None
 
 
 def head_tensor(header: Header) -> Tensor:
-    """Return the output matrix. With tied weights, it is the embedding."""
+    """Return the output matrix. If the weights are tied, this is the embedding."""
     return header.tensors.get(HEAD) or header.tensors[EMBEDDING]
 
 
@@ -122,7 +123,7 @@ def _parts(header: Header, n_layers: int) -> _Parts:
 
 
 def _vocabulary(header: Header, width: int) -> int:
-    """Return the vocabulary size, on which the embedding, the output matrix and the list of tokens must agree."""
+    """Return the vocabulary size. The embedding, the output matrix and the list of tokens must agree on it."""
     if EMBEDDING not in header.tensors:
         raise BadInput("gguf_tensor_missing", path=header.path, name=EMBEDDING)
     shape = header.tensors[EMBEDDING].shape
@@ -138,7 +139,7 @@ def _vocabulary(header: Header, width: int) -> int:
 
 
 def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width: int) -> tuple[int, ...]:
-    """Return the KV cache size of a position in each layer, in bytes: KV heads x (key + value length) x 2 bytes."""
+    """Return the KV cache size per position in each layer, in bytes: KV heads x (key + value length) x 2 bytes."""
     key = f"{architecture}.attention.head_count"
     n_blocks = layer_metadata.n_blocks(header)
     heads = header.integers(key, n_blocks, 0, MAX_HEADS)
@@ -157,8 +158,8 @@ def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width:
 def _quantized_kv(header: Header, architecture: str, width: int) -> bool:
     """Return whether the KV cache may be quantized, which requires that each head's keys and values are whole blocks.
 
-    Source: llama_init_from_model. Layers with a sliding window use the same lengths as others unless the file
-    states their own.
+    Source: llama_init_from_model. Layers with a sliding window have the same lengths as the others unless the file
+    specifies different ones.
     """
     heads = header.integers(f"{architecture}.attention.head_count", layer_metadata.n_blocks(header), 0, MAX_HEADS)
     default = width // max(1, *(heads or (1,)))
@@ -171,7 +172,7 @@ def _quantized_kv(header: Header, architecture: str, width: int) -> bool:
 
 
 def _quantization(header: Header) -> str:
-    """Return the name of the quantization mix or, if the file does not state it, the number type of most bytes."""
+    """Return the name of the quantization mix or, if the file does not name it, the number type of most bytes."""
     mix = tensor_types.MIXES.get(header.integer("general.file_type", 0, 1 << 16, 1 << 16))
     if mix is not None:
         return mix
@@ -197,7 +198,7 @@ _EPSILONS = ("layer_norm_rms_epsilon", "layer_norm_epsilon")
 
 
 def check_finite(header: Header, architecture: str) -> None:
-    """Raise BadInput for metadata with which the engine would crash, loop forever, or compute non-finite numbers."""
+    """Raise BadInput for metadata that would make the engine crash, loop forever, or compute non-finite numbers."""
     if architecture in FAMILIES:  # for other families, the lengths of per-layer lists are not known
         check_lists(header)
     for name in _EPSILONS:
@@ -224,7 +225,7 @@ def _values(header: Header, key: str) -> tuple[Scalar, ...]:
 
 
 def _check_rope(header: Header, architecture: str) -> None:
-    """Refuse bad rotary dimensions: values rotate in pairs, and the rewritten sections of rule F5 need two pairs."""
+    """Refuse invalid rotary dimensions. Values rotate in pairs, and rule F5 needs at least two pairs."""
     family = FAMILIES.get(architecture)
     least = 0
     if family is not None:  # with no values to rotate, the engine loops forever for some of these families
@@ -236,7 +237,7 @@ def _check_rope(header: Header, architecture: str) -> None:
 
 
 def _check_experts(header: Header, prefix: str) -> None:
-    """Refuse metadata by which a token uses more experts than the model has."""
+    """Refuse metadata according to which a token uses more experts than the model has."""
     value = header.entries.get(f"{prefix}used_count")
     if value is None:
         return
@@ -260,12 +261,12 @@ MOST = 64
 
 
 def writes(header: Header, architecture: str) -> bool:
-    """Return whether the model generates text, which encoders and rerankers do not."""
+    """Return whether the model generates text. Encoders and rerankers do not."""
     return architecture not in ENCODERS and not ranks(header, architecture)
 
 
 def embeds(header: Header, architecture: str) -> bool:
-    """Return whether the model can embed texts, that is, whether its file states how to pool positions into one
+    """Return whether the model can embed texts, that is, whether its file says how to pool positions into one
     vector."""
     return _kind(header, architecture) not in (NONE, RANK)
 
@@ -354,7 +355,7 @@ MOST_ENTRIES = 512
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The details of a model file that are shown to clients: its chat template and its metadata."""
+    """The details of a model file that clients see: its chat template and its metadata."""
 
     template: str  # the unmodified chat template, or "" if there is none
     entries: dict[str, Scalar]  # single values by their GGUF keys, not lists; long texts are truncated

@@ -1,7 +1,8 @@
-"""Converts a GGUF header into a ModelShape, with which a lender can measure a model that it does not have.
+"""Converts a GGUF header into a ModelShape. With it, a lender can measure a model that it does not have.
 
-A shape describes a few runs of the model's layers with the same metadata as their stage files, such as which layers
-are recurrent or dense and which have a sliding window. So every family that may be cut can be measured.
+A shape describes a few runs of the model's layers, with the same metadata as their stage files, such as which
+layers are recurrent or dense and which have a sliding window. This way, every family that may be cut can be
+measured.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def shape_of(header: Header, model: Model) -> ModelShape:
 
 
 def measured_runs(header: Header, model: Model) -> tuple[Layers, ...]:
-    """Return the runs of layers that a model's shape describes, shortest first. Raises BadInput."""
+    """Return the runs of layers that the model's shape describes, shortest first. Raises BadInput."""
     return _chosen(_OwnLayers(header, model))
 
 
@@ -125,8 +126,8 @@ class _OwnLayers:
 
     @cached_property
     def forms(self) -> list[object]:
-        """Return a key for each layer that is equal for layers with the same computation, whatever number types their
-        weights have."""
+        """Return a key for each layer. Layers with the same computation have equal keys, regardless of the number
+        types of their weights."""
         near = window_layers(self.header, FAMILIES[self.model.architecture])
         return [
             (tuple((tensor.name, tensor.dims) for tensor in kind.tensors), bool(near and near[at]))
@@ -139,8 +140,7 @@ class _OwnLayers:
 
     @cached_property
     def works(self) -> list[float]:
-        """Return the number of weight bytes read per row in each layer. Of the experts, only those used by a row
-        count."""
+        """Return how many bytes of weights each layer reads per row, counting only the experts that a row uses."""
         share = _picked(self.header, self.model)
         return [
             max(
@@ -161,14 +161,14 @@ class _OwnLayers:
         return sum(self.model.weights.layer_bytes[run.first : run.last])
 
     def unlike(self, run: Layers) -> float:
-        """Return how much the mix of layer forms in a run differs from the model's: 0 if equal, 2 if disjoint."""
+        """Return how much the mix of layer forms in a run differs from that of the model: 0 if equal, 2 if disjoint."""
         here = Counter(self.forms[run.first : run.last])
         forms = self.shares.items()
         return sum(abs(here[form] / len(run) - n / self.model.n_layers) for form, n in forms)
 
 
 def _chosen(own: _OwnLayers) -> tuple[Layers, ...]:
-    """Return the runs to measure, shortest first: a representative one and, within it, the shortest one and one of
+    """Return the runs to measure, shortest first: a representative run and, within it, the shortest run and one of
     half the length.
 
     Raises BadInput if no run of the model is short enough.
@@ -206,7 +206,7 @@ def _places(run: Layers) -> range:
 
 
 def _picked(header: Header, model: Model) -> list[float]:
-    """Return the share of its experts that each layer uses for a row, or 1 if the file does not state it."""
+    """Return the share of each layer's experts that a row uses, or 1 if the file does not specify it."""
     n = number(header, "expert_count")
     used = header.integers(metadata_key(header, "expert_used_count"), n_blocks(header), 0, MAX_VALUE)
     if not n or used is None:
@@ -227,7 +227,7 @@ def _settings(stage: Header, architecture: str) -> list[Setting]:
 
 
 def _setting(header: Header, key: str) -> Setting | None:
-    """Return an entry as a setting, or None for long lists and texts, which do not affect speed."""
+    """Return an entry as a setting, or None for long lists and for texts, which do not affect speed."""
     entry = header.entries[key]
     if not 1 <= entry.count <= MAX_VALUES:
         return None
@@ -244,7 +244,7 @@ def _short(value: Scalar) -> bool:
 
 
 def _must_be_sent(shape: ModelShape) -> None:
-    """Raise BadInput if other machines would refuse the shape because of its names, numbers or size."""
+    """Raise BadInput if other machines would reject the shape because of its names, numbers or size."""
     data = msgspec.json.encode(shape)
     try:
         decode(data, ModelShape)

@@ -1,1 +1,1 @@
-"""Accesses the model hub: searches it, lists repositories, and streams files."""
+"""Accesses the model hub: searches it, lists repositories, and downloads files."""

@@ -1,4 +1,4 @@
-"""Builds and checks addresses on the model hub: its endpoint, redirects, and the names of repositories and files."""
+"""Builds and checks URLs on the model hub: its endpoint, redirects, and the names of repositories and files."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MAIN = "main"
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """A model hub: Hugging Face, or a mirror that the environment variable `HF_ENDPOINT` selects."""
+    """A model hub: Hugging Face, or a mirror selected by the environment variable `HF_ENDPOINT`."""
 
     endpoint: str = HUB
 
     @classmethod
     def of(cls, environ: Mapping[str, str] = os.environ) -> Hub:
-        """Return the hub that the environment selects. Raises BadInput if its address is unsafe."""
+        """Return the hub that the environment selects. Raises BadInput if its URL is unsafe."""
         endpoint = environ.get("HF_ENDPOINT", "").strip().rstrip("/") or HUB
         try:
             parts = urlsplit(endpoint)
@@ -60,11 +60,11 @@ class Hub:
         return f"{self.endpoint}/{repository}"
 
     def file(self, repository: str, revision: str, file: str) -> str:
-        """Return the URL of a file. Its names must have been checked."""
+        """Return the URL of a file. The names must already have been checked."""
         return f"{self.endpoint}/{repository}/resolve/{quote(revision, safe='')}/{quote(file)}"
 
     def is_own(self, url: str) -> bool:
-        """Return whether a URL may receive the access token, which requires the hub's own scheme, host and port."""
+        """Return whether a URL may receive the access token. It must have the hub's scheme, host and port."""
         here, there = urlsplit(self.endpoint), urlsplit(url)
         return (here.scheme, here.hostname, here.port) == (there.scheme, there.hostname, there.port)
 
@@ -91,7 +91,7 @@ class Hub:
 
 
 def check_file_names(repository: str, file: str, revision: str | None) -> tuple[str, str, str]:
-    """Check the names of a file on the hub and return them. The default revision is `main`. Raises BadInput."""
+    """Check and return the names of a file on the hub. The default revision is `main`. Raises BadInput."""
     if not _REPOSITORY.fullmatch(repository):
         raise BadInput("hub_name_odd", name=repository[:100])
     if not _FILE.fullmatch(file) or not file.casefold().endswith(".gguf"):
@@ -108,7 +108,7 @@ def check_repository(repository: str) -> str:
 
 
 def proxy_of(url: str) -> str | None:
-    """Return the system's proxy for a URL, or None. This computer itself is never reached through a proxy."""
+    """Return the system's proxy for a URL, or None. No proxy is used for this computer itself."""
     parts = urlsplit(url)
     if parts.hostname in LOOPBACK or proxy_bypass(parts.hostname or ""):
         return None
@@ -117,7 +117,7 @@ def proxy_of(url: str) -> str | None:
 
 
 def system_tls_context() -> ssl.SSLContext:
-    """Return a TLS context that trusts the system's certificate store, not a bundled copy."""
+    """Return a TLS context that trusts the system's certificate store instead of a bundled one."""
     import truststore
 
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,5 +1,4 @@
-"""Streams files from the hub, starting at any offset. Redirects are checked, and the access token goes only to the
-hub."""
+"""Streams files from the hub, starting at any offset. Checks redirects, and sends the access token only to the hub."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class FileRequest:
-    """The address of a file on the hub. Its names have been checked."""
+    """The location of a file on the hub. Its names have been checked."""
 
     repository: str
     file: str
@@ -40,7 +39,7 @@ class FileRequest:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The facts that the hub states about a file. Those that it omits are None."""
+    """The facts that the hub reports about a file. Omitted facts are None."""
 
     commit: str | None = None
     total_bytes: int | None = None
@@ -62,8 +61,8 @@ class Body:
     content: Content
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield chunks of about 1 MiB, or smaller ones every half second. If the connection breaks, first yield the
-        rest."""
+        """Yield chunks of about 1 MiB, or smaller ones every half second. If the connection breaks, yield the
+        remaining data before raising the error."""
         held, last = bytearray(), time.monotonic()
         while True:
             try:
@@ -104,7 +103,7 @@ class HubFiles:
 
     @asynccontextmanager
     async def opened(self, request: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
-        """Request a file from offset `start` on. The response may nevertheless begin at 0.
+        """Request a file from offset `start` on. The response may still begin at 0.
 
         Raises AppError, and aiohttp's errors if the connection breaks.
         """
@@ -190,7 +189,7 @@ class HubFiles:
 
 
 def _file_facts(before: FileFacts, headers: Mapping[str, str]) -> FileFacts:
-    """Return the facts known so far, with missing ones filled in from the headers of a response."""
+    """Fill in missing facts from the headers of a response."""
     commit = headers.get("X-Repo-Commit", "")
     size = headers.get("X-Linked-Size", "")
     tag = headers.get("X-Linked-Etag") or headers.get("ETag", "")
@@ -214,7 +213,7 @@ class FileSource(Protocol):
 
     @property
     def host(self) -> str:
-        """The name that the user sees."""
+        """The name to show to the user."""
         ...
 
     @property
@@ -224,8 +223,8 @@ class FileSource(Protocol):
 
 
 class OutageWatch:
-    """A monitor of requests to a source. It calls `tell` with a reason when the source stops responding, and with None
-    when it responds again."""
+    """A monitor of requests to a source. When the source stops responding, it calls `tell` with a reason. When the
+    source responds again, it calls `tell` with None."""
 
     def __init__(self, place: FileSource, tell: Callable[[Reason | None], None]) -> None:
         self._place, self._tell = place, tell
@@ -245,7 +244,7 @@ class OutageWatch:
 
     @contextmanager
     def waiting_for_data(self) -> Iterator[None]:
-        """Monitor the wait for more data of a response."""
+        """Monitor the wait for more data in a response."""
         stalled = Reason("hub_stalled", {"source": self._place.host})
         loop = asyncio.get_running_loop()
         silence = loop.call_later(SILENT_SECONDS, self._say, stalled)
@@ -257,7 +256,7 @@ class OutageWatch:
             self._say(None)
 
     def responded(self) -> None:
-        """Record that the source has responded in any way."""
+        """Record that the source has responded, no matter how."""
         self._has_answered = True
         if self._silence is not None:
             self._silence.cancel()

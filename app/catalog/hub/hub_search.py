@@ -33,8 +33,8 @@ async def fetch_listing(
 ) -> bytes:
     """Request a listing from the hub's API and return it as JSON.
 
-    named: what the listing is about, for the error if it does not exist. A failed request is not retried, since a
-    user who searches would rather learn of the failure immediately. Raises AppError.
+    named: the subject of the listing, for the error if it does not exist. A failed request is not retried, because
+    a user who searches wants to know immediately. Raises AppError.
     """
     source = hub.host
     try:
@@ -92,7 +92,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A repository with GGUF files. Facts that the hub does not state are None."""
+    """A repository with GGUF files. Facts that the hub does not report are None."""
 
     repository: str
     downloads: int | None
@@ -111,8 +111,7 @@ class HubModel:
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """A model file in a repository, which may be split into parts. `reason` states why it cannot be used, if it
-    cannot."""
+    """A model file in a repository, which may be split into parts. If it cannot be used, `reason` says why."""
 
     file: str  # the first part if the model is split
     quantization: str | None
@@ -237,7 +236,7 @@ def _files(siblings: list[_Sibling]) -> tuple[HubFile, ...]:
 
 
 def _joined(files: list[HubFile]) -> list[HubFile]:
-    """Merge the parts of each split model into one entry. If parts are missing, its reason says so."""
+    """Merge the parts of each split model into one entry. If parts are missing, the entry's reason says so."""
     by_name = {file.file: file for file in files}
     joined: list[HubFile] = []
     for first in dict.fromkeys(part_names(file.file)[0] for file in files):

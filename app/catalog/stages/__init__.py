@@ -1,1 +1,1 @@
-"""Handles stage files: cuts them out of models, transfers them by hash, stores them, and generates synthetic ones."""
+"""Handles stage files: cuts them out of models, transfers and stores them by hash, and generates synthetic ones."""

@@ -1,7 +1,7 @@
-"""Cuts a run of layers out of a model as a stage, which is described by a manifest of a valid GGUF file.
+"""Cuts a run of layers out of a model as a stage. The result is described by the manifest of a valid GGUF file.
 
 Determines the stage's metadata (one function for each rule of family_table.py), its tensors in file order, and the
-sources of their bytes: the model's file unchanged, the model's file reordered, or data made by the cut.
+sources of their bytes: the model's file unchanged, the model's file reordered, or data computed by the cut.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KEPT = frozenset({"general.architecture", "general.file_type", "general.quantiz
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A stage that was cut out of a model: the manifest to send, and the source of each piece's bytes on the host."""
+    """A stage that was cut out of a model: the manifest to send, and the sources of the pieces' bytes on the host."""
 
     manifest: Manifest
     sources: tuple[Source, ...]
@@ -54,14 +54,14 @@ def cut(model: Model, header: Header, hashes: Mapping[str, str], layers: Layers,
 
     hashes: the SHA-256 in hex of every tensor in the header, by name. A stage with Role.WHOLE is meant for another
     machine and lacks the vocabulary; this machine would use the model's own file. Raises BadInput if the model may
-    not be cut like this, since a wrong cut would silently give wrong answers.
+    not be cut this way, since a wrong cut would silently produce wrong answers.
     """
     _check(model, layers, role)
     return assemble(CutJob(model, header, FAMILIES[model.architecture], layers, role), hashes)
 
 
 def assemble(job: CutJob, hashes: Mapping[str, str]) -> Cut:
-    """Return the stage of a job without checking that the cut is legal. Raises BadInput."""
+    """Return the stage of a job without checking whether the cut is allowed. Raises BadInput."""
     stage_parts = list(stage_tensors(job, hashes))
     alignment = job.header.alignment
     listed = [(p.name, p.tensor.shape, p.tensor.kind, p.tensor.n_bytes) for p in stage_parts]
@@ -75,7 +75,7 @@ def assemble(job: CutJob, hashes: Mapping[str, str]) -> Cut:
 
 
 def read_pieces(cut: Cut, wants: Iterable[WantedPiece]) -> Iterator[bytes]:
-    """Yield the bytes of the wanted pieces, one piece after another, in chunks of at most 1 MiB."""
+    """Yield the bytes of the wanted pieces, one piece at a time, in chunks of at most 1 MiB."""
     for want in wants:
         yield from read(cut.sources[want.piece], want.start)
 
@@ -186,7 +186,8 @@ def _recurrents(job: CutJob) -> Entries:
 
 
 def _planes(job: CutJob) -> Entries:
-    """Assign nearly all rotated pairs to the first plane, because positions are the same in every plane."""
+    """Assign nearly all rotated pairs to the first plane. This is correct because positions are the same in every
+    plane."""
     half = rotary(job) // 2
     sections = (half - 2, 1, 1, 0)
     key = job.key("rope.dimension_sections")
@@ -213,8 +214,8 @@ def _guesses(job: CutJob) -> Entries:
 
 
 def _scaled_once(job: CutJob) -> Entries:
-    """Set the embedding scale to 1 in all stages but the first, which scales the embeddings. The host looks them up
-    unscaled."""
+    """Set the embedding scale to 1 in all stages except the first, which scales the embeddings. The host looks up
+    unscaled embeddings."""
     if job.role is not Role.FIRST and job.has("embedding_scale"):
         key = job.key("embedding_scale")
         yield key, entry(key, tensor_types.F32_VALUE, (1.0,))
@@ -233,7 +234,7 @@ BY_RULE: dict[Rule, Callable[[CutJob], Entries]] = {
 
 
 def rotary(job: CutJob) -> int:
-    """Return the number of values in a head that are rotated by position."""
+    """Return the number of values in each head that are rotated by position."""
     heads = max(1, number(job.header, "attention.head_count", 1))
     length = number(job.header, "attention.key_length", job.model.width // heads)
     return number(job.header, "rope.dimension_count", length)
@@ -263,7 +264,7 @@ FUSED = "attn_qkv.weight"
 
 @dataclass(frozen=True, slots=True)
 class StageTensor:
-    """A tensor of the stage under its new name, with the source of its bytes."""
+    """A tensor of the stage, with its new name and the source of its bytes."""
 
     name: str
     tensor: Tensor
@@ -306,8 +307,8 @@ def _ends(job: CutJob, hashes: Mapping[str, str]) -> Iterator[StageTensor]:
 
 
 def _goes(job: CutJob, name: str) -> bool:
-    """Return whether to omit this tensor. Only full-attention layers use `rope_freqs`, and loading fails if a tensor
-    is unused."""
+    """Return whether to omit this tensor. Only full-attention layers use `rope_freqs`, and the loader rejects unused
+    tensors."""
     if name != ROPE_FREQS or Rule.F10 not in job.family.rules:
         return False
     kinds = window_layers(job.header, job.family)
@@ -338,10 +339,10 @@ def _scales_queries(job: CutJob) -> bool:
 
 
 def _turned(job: CutJob, own: str, new: str, tensor: Tensor) -> StageTensor:
-    """Reorder the rows of a query or key tensor, because the stage rotates halves where the model rotates adjacent
+    """Reorder the rows of a query or key tensor, because the stage rotates halves but the model rotates adjacent
     pairs.
 
-    Queries and keys are reordered alike, so their dot products stay the same.
+    Queries and keys are reordered the same way, so their dot products do not change.
     """
     kind = "attention.head_count_kv" if "attn_k" in own else "attention.head_count"
     heads = max(1, number(job.header, kind, number(job.header, "attention.head_count", 1)))
@@ -355,7 +356,8 @@ def _turned(job: CutJob, own: str, new: str, tensor: Tensor) -> StageTensor:
 
 
 def _scaled(job: CutJob, new: str, name: str, tensor: Tensor) -> StageTensor:
-    """Multiply the query norm by a factor to make up for the engine's scale, which depends on the number of layers."""
+    """Multiply the query norm by a factor that compensates for the engine's scale, which depends on the number of
+    layers."""
     if tensor.kind != tensor_types.F32:
         raise BadInput("gguf_shape", path=job.header.path, name=name, shape=str(tensor.shape))
     heads = max(1, number(job.header, "attention.head_count", 1))
@@ -391,7 +393,7 @@ class FromFile:
 
 @dataclass(frozen=True, slots=True)
 class ComputedBytes:
-    """A source with bytes that were computed by the cut."""
+    """A source of bytes that the cut computed."""
 
     data: bytes
 
@@ -405,7 +407,7 @@ class Zeros:
 
 @dataclass(frozen=True, slots=True)
 class Reordered:
-    """A source that reads a tensor with its rows reordered, in the same way within each group of len(order) rows."""
+    """A source that reads a tensor with its rows reordered, the same way within each group of len(order) rows."""
 
     tensor: FromFile
     row_bytes: int

@@ -1,4 +1,5 @@
-"""Describes a stage file by a manifest, which lists its pieces by hash so that a lender fetches only those it lacks."""
+"""Describes a stage file by a manifest. It lists the pieces by hash, so a lender fetches only the pieces that it
+lacks."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class Manifest:
 
     @property
     def id(self) -> str:
-        """The id of the stage: 64 hex digits, derived from everything that determines the bytes of its file."""
+        """The id of the stage: 64 hex digits derived from everything that determines the content of its file."""
         digest = hashlib.sha256(b"poolhouse stage 1\0")
         digest.update(hashlib.sha256(self.header).digest())
         for piece in self.pieces:
@@ -51,7 +52,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class WantedPiece:
-    """A piece that the receiver lacks, from byte `start` to its end."""
+    """A piece that the receiver lacks, from byte `start` on."""
 
     piece: int  # index in the manifest
     start: int
@@ -90,7 +91,7 @@ def wants_from_json(data: bytes, manifest: Manifest) -> tuple[WantedPiece, ...]:
 
 
 def check_wants(wants: tuple[WantedPiece, ...], manifest: Manifest) -> tuple[WantedPiece, ...]:
-    """Return the wants. Raises BadInput unless their pieces are in order, without duplicates, and start within the
+    """Return the wanted pieces. Raises BadInput unless they are in order, without duplicates, and start within the
     piece."""
     before = -1
     for want in wants:

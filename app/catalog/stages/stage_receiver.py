@@ -1,4 +1,4 @@
-"""Receives a stage file: checks the hash of each piece, writes it to its offset, and resumes after an interruption."""
+"""Receives a stage file: writes each piece at its offset, checks its hash, and resumes after an interruption."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESERVE_BYTES = 64 << 20  # stays free on the disk even when the machine's owner
 
 @dataclass(frozen=True, slots=True)
 class StagePaths:
-    """The paths of the files that belong to a stage."""
+    """The paths of a stage's files."""
 
     whole: Path  # the stage file; exists only once complete and checked
     index: Path  # the manifest, with the time of the last check
@@ -40,8 +40,8 @@ class StageReceiver:
     """A receiver of the missing bytes of a stage, in order. Its methods block, and only one thread may use it at a
     time.
 
-    Bytes from an earlier attempt are not trusted but hashed again. Pieces that prove correct are kept, and an
-    incomplete piece is resumed.
+    Bytes from an earlier attempt are not trusted but hashed again. Correct pieces are kept, and an incomplete piece
+    is resumed.
     """
 
     def __init__(
@@ -74,16 +74,16 @@ class StageReceiver:
 
     @property
     def wanted_bytes(self) -> int:
-        """The number of bytes that must still be sent. Bytes from an earlier attempt or from other local files are not
-        counted."""
+        """The number of bytes that must still be sent. Bytes that exist locally, such as from an earlier attempt, are
+        not counted."""
         return wanted_bytes(self.wants, self._manifest)
 
     def write(self, chunk: bytes | memoryview) -> None:
         """Process the next bytes of the wanted pieces.
 
-        Raises Damaged if a piece has the wrong hash. Only that piece is discarded, and a new receiver requests it
-        again. Raises DoesNotFit if the disk is full, after freeing the space used, and BadInput for more bytes than
-        were wanted.
+        Raises Damaged if a piece has the wrong hash. Only this piece is discarded, and a new receiver requests it
+        again. Raises DoesNotFit if the disk is full, after freeing the space used, and BadInput if there are more
+        bytes than wanted.
         """
         data = memoryview(chunk)
         while data:
@@ -165,7 +165,7 @@ class StageReceiver:
         self._done = self._noted = self._start()
 
     def _start(self) -> int:
-        """Seek to the offset at which the current piece continues, and return how much of it has arrived."""
+        """Seek to the offset at which the current piece continues. Return how many of its bytes have arrived."""
         if self._turn == len(self.wants):
             return 0
         want = self.wants[self._turn]
@@ -221,7 +221,7 @@ class StageReceiver:
             raise DoesNotFit("disk_full", folder=str(folder), **facts)
 
     def _failed(self, error: OSError) -> Exception:
-        """Discard the data, which cannot be resumed after a disk error, and return the error to raise."""
+        """Discard the data, because it cannot be resumed after a disk error. Return the error to raise."""
         self.discard()
         return disk_error(self._paths.part.parent, error, self._manifest.total_bytes)
 
@@ -232,8 +232,7 @@ class StageReceiver:
 
 
 def _arrived(paths: StagePaths, manifest: Manifest) -> dict[int, int]:
-    """Return the number of bytes that have arrived of each piece, according to the journal. Its last line may be
-    incomplete."""
+    """Return how many bytes of each piece have arrived, according to the journal. Its last line may be incomplete."""
     arrived: dict[int, int] = {}
     try:
         paths.part.stat()

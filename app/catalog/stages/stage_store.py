@@ -103,7 +103,7 @@ class StageStore:
         return paths.whole
 
     def hold(self, stage_id: str) -> Path | None:
-        """Return the same as `path`, and protect the file from deletion until `release` is called."""
+        """Return the result of `path`, and protect the file from deletion until `release` is called."""
         self.protect(stage_id)
         path = self.path(stage_id)
         if path is None:
@@ -111,7 +111,7 @@ class StageStore:
         return path
 
     def protect(self, stage_id: str) -> None:
-        """Protect a stage file, which need not exist yet, from deletion until `release` is called."""
+        """Protect a stage file from deletion until `release` is called. It need not exist yet."""
         with self._lock:
             self._held[stage_id] += 1
 
@@ -123,7 +123,7 @@ class StageStore:
 
     def receive(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> StageReceiver:
         """Begin or resume receiving a stage. Pieces in other local files are copied; the receiver's `wants` are the
-        rest.
+        remaining pieces.
 
         elsewhere: local files with pieces, by hash, in addition to the stored stages. Raises DoesNotFit if the disk
         is too full, and Busy if the stage is already being received.
@@ -131,14 +131,14 @@ class StageStore:
         return self._receive(manifest, elsewhere, RESERVE_BYTES, lambda: None)
 
     def accept(self, manifest: Manifest, elsewhere: Mapping[str, Donor] = _NOWHERE) -> StageReceiver:
-        """Begin or resume receiving a stage from another machine, which may fill neither the folder nor the disk."""
+        """Begin or resume receiving a stage from another machine, within the limits of the folder and the disk."""
         make_space = partial(self._make_space, manifest)
         return self._receive(manifest, elsewhere, self.reserve_bytes, make_space)
 
     def write_stage(self, cut: Cut, tell: OnBytes = lambda _: None, *, as_others: bool = False) -> Path:
-        """Write the file of a stage that was cut on this machine unless it already exists, and return its path.
+        """Write the file of a stage that was cut on this machine, unless it already exists. Return its path.
 
-        as_others: apply the limits for stages that other machines send.
+        as_others: apply the limits for stages from other machines.
         """
         path = self.path(cut.manifest.id)
         if path is not None:
@@ -172,8 +172,8 @@ class StageStore:
     def trim(self, keep_model: str = "") -> None:
         """Delete the least recently used stages until the folder is within its limit.
 
-        keep_model: the id of a model whose stages are spared. While its second stage is received, its first is not
-        in use yet.
+        keep_model: the id of a model whose stages are kept. Its first stage is not in use yet while its second one
+        is being received.
         """
         spared = {i for i, index in self._indexes() if index.manifest.model_id == keep_model}
         total = self.used_bytes()
@@ -188,7 +188,7 @@ class StageStore:
         return sum(_size(path) for path in self.folder.iterdir())
 
     def _install(self, manifest: Manifest) -> Path:
-        """Check that a complete stage file is valid and matches its manifest, and give it its final name."""
+        """Check that a complete stage file is valid and matches its manifest, and rename it to its final name."""
         paths = self._paths(manifest.id)
         try:
             _check_layout(manifest, paths.part)
@@ -227,7 +227,8 @@ class StageStore:
             raise
 
     def _make_space(self, manifest: Manifest) -> None:
-        """Delete unused stages until a new one fits within the limit, and partial stages beyond their maximum number.
+        """Delete unused stages until a new one fits within the limit. Also delete partial stages beyond their maximum
+        number.
 
         Stages of the same model are deleted last, since they may contain pieces of the new one. Raises DoesNotFit.
         """
@@ -248,7 +249,7 @@ class StageStore:
             raise DoesNotFit("stages_full", needed_bytes=needed, allowed_bytes=allowed)
 
     def _promised_bytes(self, without: set[str]) -> int:
-        """Return the size of the folder once everything that is being received has arrived."""
+        """Return the size that the folder will have once all stages being received are complete."""
         with self._lock:
             growing = {stage_id: size for stage_id, size in self._receiving.items() if stage_id not in without}
         there = [path for path in self.folder.iterdir() if path.stem not in growing.keys() | without]
@@ -276,7 +277,7 @@ class StageStore:
         return donors, keep
 
     def _unused(self, spared: set[str]) -> list[_Kept]:
-        """Return the stages, complete or partial, that may be deleted, least recently used first."""
+        """Return the complete and partial stages that may be deleted, least recently used first."""
         with self._lock:
             spared = spared | set(self._held) | set(self._receiving)
         kept_by_id: dict[str, _Kept] = {}
@@ -308,8 +309,7 @@ class StageStore:
         self._unkept.pop(manifest.id, None)
 
     def _remember_if_there_is_room(self, manifest: Manifest, path: Path) -> None:
-        """Record that a stage was checked. If that fails, for example because the disk is full, only this object
-        remembers it."""
+        """Record that a stage was checked. If the disk is full or fails, record it only in memory."""
         try:
             self._remember(manifest, path)
         except AppError as error:
@@ -318,7 +318,8 @@ class StageStore:
             self._unkept[manifest.id] = _Index(manifest, stat.st_mtime_ns, stat.st_ctime_ns, self._clock())
 
     def _is_as_it_was(self, index: _Index, now: os.stat_result) -> bool:
-        """Return whether the file is unmodified and was hashed recently, since a disk may silently corrupt data."""
+        """Return whether the file is unmodified and was hashed recently. Older hashes are not trusted, because a disk
+        may silently corrupt data."""
         times = (now.st_size, now.st_mtime_ns, now.st_ctime_ns)
         known = (index.manifest.total_bytes, index.mtime_ns, index.ctime_ns)
         return times == known and 0 <= self._clock() - index.checked_s < CHECKED_AGAIN_S
@@ -352,7 +353,8 @@ class StageStore:
 
 
 def disk_limits(folder: Path) -> tuple[int, int]:
-    """Return how many bytes stages may use on the disk of `folder`, and how many other machines must leave free."""
+    """Return how many bytes stages may use on the disk of `folder`, and how many bytes stages from other machines must
+    leave free."""
     total = shutil.disk_usage(folder).total
     left_free = min(max(LEFT_FREE_BYTES, total // 20), total // 4)
     return min(MOST_BYTES, total // 4), left_free
@@ -368,7 +370,7 @@ def _check_layout(manifest: Manifest, path: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Delete a folder that has the name of one of our files and would block it."""
+    """Delete a folder that blocks one of our files by having its name."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
 

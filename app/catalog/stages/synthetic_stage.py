@@ -1,4 +1,4 @@
-"""Generates stage files with random weights in the shape of a model, for measuring the speed of the engine."""
+"""Generates stage files with random weights in the shape of a model, for measuring the engine's speed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def can_generate(name: str) -> bool:
 
 
 def check(shape: ModelShape) -> None:
-    """Raise BadInput for a shape that cannot be written or would be too large. Nothing is written."""
+    """Raise BadInput for a shape that cannot be written or would be too large. Writes nothing."""
     if (why := unproved_stage(shape.architecture)) is not None:
         raise BadInput(why.code, **why.facts)
     for kind in shape.kinds:
@@ -95,7 +95,7 @@ def check(shape: ModelShape) -> None:
 def write(path: Path, shape: ModelShape, run: LayerRun, role: Role) -> Model:
     """Write a stage file for this run of layers, and read it back with the checks for untrusted files.
 
-    role: MIDDLE, or LAST to include the output matrix. The shape must have passed `check`. Raises BadInput or
+    role: MIDDLE, or LAST to include the output matrix. `check` must have accepted the shape. Raises BadInput or
     OSError.
     """
     tensors = list(_tensors(shape, run, role))
@@ -123,7 +123,7 @@ def _read_back(path: Path, shape: ModelShape, n_layers: int) -> Model:
 
 
 def _tensors(shape: ModelShape, run: LayerRun, role: Role) -> Iterator[Tensor]:
-    """Yield the same tensors as those of a stage that was cut out of a real model (cut.py)."""
+    """Yield the same tensors that a stage cut out of a real model has (cut.py)."""
     family, width = FAMILIES[shape.architecture], shape.width
     needs_head = Rule.F1 in family.rules
     if role is Role.LAST:
@@ -171,8 +171,8 @@ def _entry(setting: Setting) -> bytes:
 
 
 def _weights(tensor: Tensor) -> Iterator[bytes]:
-    """Yield the bytes of a tensor: a constant for decays, ones for vectors (the factors of norms), otherwise random
-    weights."""
+    """Yield the bytes of a tensor: a constant for decays, ones for vectors (the factors of norms), and random weights
+    for all others."""
     name, _, block_bytes = tensor_types.TENSORS[tensor.kind]
     left = tensor_bytes(tensor)
     decays = tensor.name.endswith(_DECAYS)
@@ -188,7 +188,7 @@ def _weights(tensor: Tensor) -> Iterator[bytes]:
 
 @cache
 def _pattern(kind: int) -> bytes:
-    """Return about 1 MiB of random blocks of this type, the same in every process."""
+    """Return about 1 MiB of random blocks of this type. They are the same in every process."""
     name, _, block_bytes = tensor_types.TENSORS[kind]
     n_blocks = PATTERN_BYTES // block_bytes
     data = bytearray(random.Random(kind).randbytes(n_blocks * block_bytes))  # noqa: S311  no secret

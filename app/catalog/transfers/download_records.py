@@ -1,4 +1,4 @@
-"""Stores the records of downloads on disk, from which a restarted node resumes them."""
+"""Stores the records of downloads on disk. A node resumes its downloads from them after a restart."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def id_of(repository: str, file: str) -> str:
 
 
 def joint_hash(hashes: Iterable[str | None]) -> str | None:
-    """Return the hash of a split model, which is the SHA-256 of its parts' hashes, or None if one is unknown."""
+    """Return the hash of a split model, which is the SHA-256 of its parts' hashes, or None if any of these is
+    unknown."""
     known = list(hashes)
     if not known or None in known:
         return None
@@ -70,7 +71,7 @@ def joint_hash(hashes: Iterable[str | None]) -> str | None:
 
 
 class DownloadFolders(Protocol):
-    """The folders that contain models, as implemented in machine/models_folders.py."""
+    """The folders that contain models, implemented in machine/models_folders.py."""
 
     own: Path  # inside the home; always contains the records of downloads
     now: Path  # the folder for new files
@@ -97,8 +98,7 @@ class DownloadRecords:
     """The records of all downloads, and the paths of their partial and complete files. Each record is a small JSON
     file.
 
-    A split model has its own folder, which is named by the download's id at first and by the model's hash once
-    complete.
+    A split model has its own folder, named by the download's id at first and by the model's hash once complete.
     """
 
     def __init__(self, places: DownloadFolders) -> None:
@@ -142,7 +142,7 @@ class DownloadRecords:
         return self._path_of(f"{download_id}.part")
 
     def part_path(self, record: Record, number: int) -> Path:
-        """Return the path at which a downloaded part stays until all parts are complete."""
+        """Return the path of a downloaded part until all parts are complete."""
         return self._coming(record.id) / _names(len(record.parts))[number]
 
     def assemble(self, record: Record) -> Path:
@@ -163,7 +163,8 @@ class DownloadRecords:
         return final
 
     def complete_path(self, sha256: str) -> Path:
-        """Return the path of the complete file with this hash. It never contains a name from outside."""
+        """Return the path of the complete file with this hash. The path never contains a name from an untrusted
+        source."""
         return self._path_of(f"{sha256}.gguf")
 
     def final_path(self, record: Record) -> Path:
@@ -174,7 +175,7 @@ class DownloadRecords:
         return self._path_of(sha256) / _names(len(record.parts))[0]
 
     def done_bytes(self, record: Record) -> int:
-        """Return the number of bytes of a download that are on disk."""
+        """Return how many bytes of a download are on disk."""
         whole = whole_bytes(self.final_path(record)) if record.sha256 else 0
         if whole or not record.parts:
             return whole or part_bytes(self.partial_path(record.id))
@@ -188,7 +189,7 @@ class DownloadRecords:
         return path.stem if ours and _SHA256.fullmatch(path.stem) else None
 
     def in_other_folders(self) -> list[StoredModel]:
-        """Return the models in other reachable folders than the one for new files, incomplete ones first."""
+        """Return the models in all reachable folders except the one for new files, incomplete ones first."""
         known = self.places
         near = [folder for folder in known.all if folder != known.now and folder not in known.unreachable]
         entries = [held for folder in near for held in stored_models(folder)]
@@ -223,7 +224,7 @@ class DownloadRecords:
 
 
 def stored_models(folder: Path) -> Iterator[StoredModel]:
-    """Yield the models that this app has stored in a folder, recognized by their file names.
+    """Yield the models that this app has stored in a folder. They are recognized by their file names.
 
     Other files are ignored, and an unreadable folder counts as empty.
     """
@@ -247,7 +248,7 @@ def whole_bytes(path: Path) -> int:
 def delete_model(path: Path) -> int:
     """Delete all parts of a model that this app has stored, and return the number of bytes freed.
 
-    Raises BadInput if one of them cannot be deleted.
+    Raises BadInput if a part cannot be deleted.
     """
     freed, paths = 0, part_paths(path)
     for part_path in paths:
@@ -276,5 +277,5 @@ def _folder_bytes(folder: Path) -> int:
 
 
 def _can_be_said(record: Record) -> bool:
-    """Return whether this version has a sentence for the record's error, which another version may have stored."""
+    """Return whether this version has a sentence for the record's error, which a different version may have stored."""
     return record.code is None or has_sentence(Reason(record.code, record.facts))

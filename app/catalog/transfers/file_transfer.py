@@ -1,4 +1,4 @@
-"""Transfers a file and verifies it. Interrupted transfers are resumed, and failed requests are retried."""
+"""Transfers and verifies a file. Interrupted transfers are resumed, and failed requests are retried."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ PROGRESS_BYTES = 1 << 20  # if this much arrives between two interruptions, atte
 
 
 class PartialFile:
-    """The partial file of a download (`.part`). It is hashed as it is written, and again when it is reopened.
+    """The partial file of a download (`.part`). It is hashed while it is written, and again when it is reopened.
 
-    The methods block and must not run at the same time, except `stop`.
+    The methods block. Except for `stop`, they must not run at the same time.
     """
 
     def __init__(self, path: Path, disk: Disk | None = None) -> None:
@@ -82,7 +82,7 @@ class PartialFile:
         return self._hash.hexdigest()
 
     def finish(self, final: Path) -> None:
-        """Sync the file to disk and give it its final name."""
+        """Sync the file to disk and rename it to its final name."""
         assert self._file is not None
         try:
             self._disk.sync(self._file)
@@ -110,7 +110,7 @@ class PartialFile:
 
 @dataclass(frozen=True, slots=True)
 class DownloadTarget:
-    """The file to fetch, with its expected size and hash. If they are None, the hub's facts are used."""
+    """The file to fetch, with its expected size and hash. If these are None, the hub's facts are used."""
 
     request: FileRequest
     total_bytes: int | None = None
@@ -118,17 +118,17 @@ class DownloadTarget:
 
 
 async def without_limit(n_bytes: int) -> None:
-    """Return immediately, which applies no rate limit."""
+    """Return immediately. Used if there is no rate limit."""
 
 
 class FileClient(Protocol):
-    """A client for downloading files from a hub or from another machine of the household."""
+    """A client for downloading files from the hub or from another machine of the household."""
 
     @property
     def place(self) -> FileSource: ...
 
     def opened(self, request: FileRequest, start: int, token: str | None) -> AbstractAsyncContextManager[Body]:
-        """Request a file from offset `start` on. The response may nevertheless begin at 0.
+        """Request a file from offset `start` on. The response may still begin at 0.
 
         Raises AppError, and aiohttp's errors if the connection breaks.
         """
@@ -141,7 +141,7 @@ class FileClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TransferHooks:
-    """Callbacks with which a transfer reports its progress and asks for what it needs. All are called on the event
+    """Callbacks with which a transfer reports its progress and requests what it needs. All are called on the event
     loop."""
 
     token: Callable[[], Awaitable[str | None]]
@@ -170,8 +170,7 @@ class Transfer:
         self.is_flowing = False
 
     async def run(self, final: Callable[[str], Path]) -> Path:
-        """Fetch and verify the file, and return its path. Raises AppError. If this is canceled, the partial file is
-        kept.
+        """Fetch and verify the file, and return its path. Raises AppError. If canceled, the partial file is kept.
 
         final: returns the path for a file with this SHA-256.
         """
@@ -252,7 +251,7 @@ class Transfer:
             return await anext(chunks, b"")
 
     async def _agree(self, facts: FileFacts) -> int:
-        """Check the hub's facts against the expected ones, store new facts, and return the size of the file."""
+        """Check the hub's facts against the expected ones, save new facts, and return the size of the file."""
         known, file = self.target, self.target.request.file
         if known.total_bytes is not None and facts.total_bytes not in (None, known.total_bytes):
             raise self._other_size(facts.total_bytes or 0, known.total_bytes)
@@ -298,7 +297,8 @@ def no_room(folder: Path, needed: int, room: int) -> DoesNotFit:
 
 
 async def run_to_completion(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
-    """Run `work` in a thread and wait for it even if canceled, so that a file is never closed during a write."""
+    """Run `work` in a thread and wait for it even if canceled. This prevents a file from being closed during a
+    write."""
     done = asyncio.get_running_loop().run_in_executor(None, work)
     try:
         return await asyncio.shield(done)

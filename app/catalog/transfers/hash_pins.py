@@ -1,7 +1,7 @@
-"""Pins the hashes of downloads that the catalog does not know, as the household accepted them on the first download.
+"""Pins the hashes of downloads that are not in the catalog, as the household accepted them on the first download.
 
-Later downloads, here and on the household's other machines, request the same commit and check the same hashes. So
-only the first download has to trust the hub.
+Later downloads on any machine of the household request the same commit and check the same hashes. Only the first
+download has to trust the hub.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Pins:
         return next(matches, None)
 
     def store(self, pin: Pin) -> None:
-        """Store a pin unless there already is one for its file. Raises AppError if it cannot be written to disk."""
+        """Store a pin unless its file already has one. Raises AppError if it cannot be written to disk."""
         known = self._all()
         if any((known_pin.repository, known_pin.file) == (pin.repository, pin.file) for known_pin in known):
             return

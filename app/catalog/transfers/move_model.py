@@ -1,4 +1,4 @@
-"""Moves a model to another folder: by renaming it or, on another disk, by copying it and verifying the copy."""
+"""Moves a model to another folder by renaming it or, if the folder is on another disk, by copying and verifying it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _OURS = re.compile(r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)\.moving")
 
 
 def move_path(source: Path, folder: Path, disk: Disk, tell: OnBytes) -> None:
-    """Move a file, or a folder of files, to `folder`. On another disk, this only copies it; the caller deletes the
-    source.
+    """Move a file, or a folder of files, to `folder`. If this is on another disk, only copy it; the caller then
+    deletes the source.
 
     Incomplete copies from an earlier attempt are resumed. `tell` counts every byte twice: when it is copied and
     when it is read back. Raises AppError, in which case the source is unchanged.
@@ -49,7 +49,7 @@ def delete_path(path: Path) -> None:
 
 
 def sweep_unfinished(folder: Path) -> None:
-    """Delete incomplete copies. Those that cannot be deleted are ignored."""
+    """Delete incomplete copies, ignoring errors."""
     with contextlib.suppress(OSError):
         for path in folder.glob(f"*{COMING}"):
             if _OURS.fullmatch(path.name):
@@ -129,13 +129,13 @@ def _hash(path: Path) -> str:
 
 
 def _from_the_disk(file: BinaryIO) -> None:
-    """Drop a file from the page cache, if the system can, so that the next read comes from the disk."""
+    """Drop a file from the page cache if the system supports it. The next read then comes from the disk."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _broke(folder: Path, source: Path, error: OSError) -> AppError:
-    """Return the error for a failed move, which names a full disk, or else the system's reason and the file."""
+    """Return the error for a failed move. It names a full disk, or else the file and the system's reason."""
     disk_failure = disk_error(folder, error, _size(source))
     if disk_failure.reason.code == "disk_full":
         return disk_failure

@@ -1,4 +1,4 @@
-"""The commands `poolhouse api …`, which manage the API server for other programs and its keys."""
+"""The commands `poolhouse api …`, which manage the API server for other programs and their keys."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def _lines(api: ChatApi) -> list[str]:
 
 
 def _access(api: ChatApi) -> list[str]:
-    """Return sentences about the host names and origins that were allowed in addition to this computer's own."""
+    """Return sentences about the allowed host names and origins, apart from this computer's own."""
     lines = []
     if names := api.host_names:
         lines.append(f"It also answers to these host names: {_joined(names)}.")

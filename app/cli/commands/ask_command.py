@@ -147,7 +147,7 @@ def _prompt_fields(prompt: str, system: str | None, raw: bool) -> Json:
 
 
 async def stream_answer(node: NodeClient, out: Output, body: Json) -> tuple[Answer, str]:
-    """Return the answer, and a note about the model that gives it, or "" if there is no such note.
+    """Return the answer, and a note about the model that gave it, or "" if there is no note.
 
     Without `--json`, the text is written as it arrives.
     """
@@ -184,16 +184,16 @@ def answer_json(answer: Answer, said_first: str) -> Json:
 
 
 class _Notices:
-    """A display of the events while an answer recovers. It shows one line for each event and not one for each step."""
+    """Shows the events while an answer recovers, one line per event rather than one per step."""
 
     def __init__(self, out: Output) -> None:
         self._out, self._states = out, set[str]()  # states of the current event that were shown
 
     def show(self, notice: Notice) -> None:
-        """Show a notice, if it is of interest to the user.
+        """Show a notice if it is of interest to the user.
 
-        Notices that another one follows (`lost`, `reconnecting`) are not shown, nor is one that is evident from the
-        answer (`continued`).
+        The notices `lost` and `reconnecting` are not shown, because another notice follows. `continued` is not
+        shown, because the answer makes it obvious.
         """
         state = notice.state
         if state == "continued":
@@ -205,7 +205,7 @@ class _Notices:
 
 
 async def _first_answer_line(lines: AsyncGenerator[AnswerLine, None], out: Output) -> tuple[AnswerLine, str]:
-    """Show the progress of loading, if the model has to be loaded.
+    """Show the loading progress if the model has to be loaded.
 
     Return the first line of the answer and the note about its model.
     """
@@ -241,7 +241,7 @@ def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
 
 
 def _cut_off(answer: Answer, max_tokens: int | None) -> str:
-    """Return a sentence that names the limit that cut off the answer, and a remedy."""
+    """Return a sentence that names the limit at which the answer was cut off, and a remedy."""
     if answer.cut_by == "context":
         return (
             "The answer was cut off because the context is full. Load the model with a larger "

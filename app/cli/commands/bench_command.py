@@ -77,7 +77,7 @@ def _answers(count: int) -> str:
 async def _run_benchmark(node: NodeClient, out: Output, task: Task) -> None:
     """Run the benchmark and show its results.
 
-    They are shown before the former model is restored, because restoring may fail or be interrupted.
+    The results are shown before the previous model is restored, because restoring may fail or be interrupted.
     """
     from app.cli.benchmark import Bench
     from app.cli.progress import show_progress
@@ -107,7 +107,7 @@ async def _run_benchmark(node: NodeClient, out: Output, task: Task) -> None:
 
 
 async def _restore(benchmark: Bench, out: Output) -> None:
-    """Restore the former placement. A failure is reported in addition to the results, not in their place."""
+    """Restore the previous placement. A failure is reported in addition to the results, not instead of them."""
     from app.cli.progress import show_progress
 
     try:

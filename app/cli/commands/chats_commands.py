@@ -113,9 +113,9 @@ def _home(home: Path | None) -> Home:
 
 
 async def _key(home: Home, *, make: bool) -> tuple[bytes | None, str]:
-    """Return the key and the place where it is stored. Raises Refused.
+    """Return the key and where it is stored. Raises Refused.
 
-    The key comes from the running node or, if none is running, from the key store.
+    The key comes from the running node or, if no node is running, from the key store.
     """
     from app.api.computer import HistoryKey
     from app.client import with_node

@@ -75,7 +75,7 @@ async def _run_demo(out: Output, machines: int, question: str, home: Path | None
 
 @contextmanager
 def _cancelled_by_signals() -> Iterator[None]:
-    """End the demo in an orderly way on SIGTERM and SIGHUP, as Ctrl-C does."""
+    """Make SIGTERM and SIGHUP end the demo in an orderly way, as Ctrl-C does."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -130,7 +130,7 @@ async def _pair(out: Output, host: NodeClient, lender: NodeClient, name: str) ->
 
 
 async def _all_online(host: NodeClient, machines: int) -> None:
-    """Wait until all machines are linked, which happens shortly after pairing."""
+    """Wait until all machines are linked, which takes a moment after pairing."""
     from app.api.snapshot import Snapshot
 
     deadline = time.monotonic() + JOINED_SECONDS
@@ -164,10 +164,10 @@ async def _load(out: Output, host: NodeClient, machines: int) -> LoadedModel:
 
 
 def even_split(n_layers: int, machines: int) -> list[int] | None:
-    """Return the number of layers of each stage, or None for one machine, which needs no split.
+    """Return the number of layers of each stage, or None for a single machine, which needs no split.
 
-    Half of the host's layers come before the lenders' layers and half come after them. Raises BadInput if a stage
-    would be empty.
+    Half of the host's layers come before the lenders' layers and half after them. Raises BadInput if a stage would
+    be empty.
     """
     if machines == 1:
         return None

@@ -195,7 +195,7 @@ def _drain(typed: str) -> float:
 
 
 def _memory(typed: str | None) -> object:
-    """Return the size in bytes, or None for half of the memory that is free when the node starts."""
+    """Return the size in bytes. None stands for half of the memory that is free when the node starts."""
     match typed and typed.strip().lower():
         case None:
             return UNCHANGED
@@ -208,7 +208,7 @@ def _memory(typed: str | None) -> object:
 
 
 def _limit(typed: str | None) -> object:
-    """Return the limit in bytes, where 0 means no limit."""
+    """Return the limit in bytes. 0 means no limit."""
     if typed is None:
         return UNCHANGED
     return 0 if typed.strip().lower() == "off" else read_size(typed)
@@ -226,7 +226,7 @@ def _megabits(typed: str) -> int:
 
 
 def _suggestion(typed: str) -> str:
-    """Return advice about the options that a bare word may have been meant for: an amount, a time, or both."""
+    """Return advice for a word without an option, which may have been meant as an amount, a time, or both."""
     meanings = []
     for read, advice in (
         (read_size, f"To lend that much, write --memory {typed}."),
@@ -272,7 +272,8 @@ def _apply(
 
 
 def _programs(programs: list[str], more: Sequence[str], fewer: Sequence[str]) -> list[str]:
-    """Return the programs that pause lending. Raises BadInput if a program to remove is not one of them."""
+    """Return the programs that pause lending, after the changes. Raises BadInput if a program to remove is not on the
+    list."""
     removed = {name.casefold() for name in fewer}
     current = {name.casefold() for name in programs}
     if unknown := sorted(removed - current):
@@ -282,7 +283,7 @@ def _programs(programs: list[str], more: Sequence[str], fewer: Sequence[str]) ->
 
 
 def lend_view(shown: LendingState) -> RenderableType:
-    """Show the state of lending, which fits in 80 columns."""
+    """Show the state of lending within 80 columns."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -319,7 +320,7 @@ def headline(shown: LendingState, now: dt.datetime | None = None) -> str:
 
 
 def _until(why: str, lending: Lending, now: dt.datetime | None) -> str:
-    """Return the reason for a pause and, if it is known, the time at which the pause ends."""
+    """Return the reason for a pause and, if known, when the pause ends."""
     if lending.resumes_in_s is None:
         return why or "Lends nothing."
     local = now or dt.datetime.now().astimezone()
@@ -377,7 +378,7 @@ def _rows(shown: LendingState) -> list[tuple[str, str]]:
 def _fewer_now(shown: LendingState) -> str:
     """Explain why others can currently use less than the owner allows.
 
-    Return "" if they can use all of it, or nothing.
+    Returns "" if they can use all of it, or nothing at all.
     """
     lending, limit = shown.lending, shown.rules.limit_bytes
     if not 0 < lending.lent_bytes < shown.most_bytes:

@@ -30,7 +30,7 @@ class NumberName(StrEnum):
 
 
 class ShapeName(StrEnum):
-    """The kinds of placement of a model on the household's machines."""
+    """The ways to place a model on the household's machines."""
 
     ONE = "one"
     SPLIT = "split"
@@ -93,7 +93,7 @@ def _load_request(
     *,
     beside: bool,
 ) -> dict[str, Any]:
-    """Return the body of a request to plan or to load a model."""
+    """Return the body of a request to plan or load a model."""
     runs = read_counts(split) if split is not None else None
     chosen = shape.value if shape else None
     return {
@@ -164,7 +164,7 @@ def load(  # noqa: PLR0913  one for each option
 
 
 async def _load(node: NodeClient, body: dict[str, Any], show: ShowProgress) -> LoadResponse | LoadEmbedderResponse:
-    """Load a model. Raises Stopped after Ctrl-C, which makes the node abandon the load."""
+    """Load a model. Ctrl-C makes the node stop loading, and raises Stopped."""
     from app.api.responses import LoadEmbedderResponse, LoadResponse
     from app.decoding import convert
 

@@ -43,7 +43,7 @@ def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 async def _shelf(node: NodeClient) -> tuple[Models, StarterResponse | None]:
-    """Return the shelf, and a recommended first model if the shelf contains only the built-in one."""
+    """Return the shelf and, if it contains only the built-in model, a recommended first model."""
     from app.api.models import Models, StarterResponse
 
     shelf = await node.get("/models", Models)
@@ -87,7 +87,7 @@ def import_file(
 def _same_model_note(name: str, known_bytes: int, path: Path) -> str:
     """Explain that the file is a copy of a model that is already on the shelf.
 
-    Its metadata and tensors are identical, but the bytes after or between them may differ.
+    Its metadata and tensors are identical, but any bytes after or between them may differ.
     """
     from app.catalog.gguf.gguf_file import part_paths
 
@@ -104,7 +104,7 @@ def _same_model_note(name: str, known_bytes: int, path: Path) -> str:
 
 
 def _is_elsewhere(known_file: str, path: Path) -> bool:
-    """Return whether the shelf has this model from another file. The parts of a split model count as one file."""
+    """Return whether the shelf has this model from a different file. The parts of a split model count as one file."""
     if not known_file:
         return False
     known_path = Path(known_file)
@@ -180,7 +180,7 @@ def folder(
 def _may_create(out: Output, place: Path, create: bool) -> bool:
     """Return whether to create the folder.
 
-    The user is asked, because the name may be mistyped. Raises BadInput if the user cannot be asked.
+    Asks the user, because the name may be mistyped. Raises BadInput if the user cannot be asked.
     """
     if create or place.exists():
         return create  # the node reports what is wrong with it

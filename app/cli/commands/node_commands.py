@@ -131,7 +131,7 @@ def node(  # noqa: PLR0913  one for each option
 def without_gc() -> Iterator[None]:
     """Disable garbage collection during imports, and exempt the imported modules from later collections.
 
-    Modules are never garbage. Without collections, a node's 900 modules load in about nine tenths of the time.
+    Modules are never garbage. Without collections, a node's 900 modules load in about 90 % of the time.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -155,9 +155,9 @@ def _print_ready(facts: dict[str, Any]) -> None:
 
 
 def _stop_when_stdin_ends() -> None:
-    """Stop the node as Ctrl-C does once the parent process has exited.
+    """Stop the node, as Ctrl-C does, once the parent process has exited.
 
-    The end of stdin is the only sign of that on every operating system.
+    Only the end of stdin shows this on every operating system.
     """
 
     def watch() -> None:
@@ -209,7 +209,8 @@ def autostart(
 
 
 def _autostart_lines(answer: Json, action: AutostartAction | None, unit_file: str | None) -> list[str]:
-    """Return the state of the requested entry. `unit_file` starts a node without a window as well."""
+    """Return lines that describe the requested autostart entry. If `unit_file` is set, that file also starts a node
+    without a window."""
     on, where = answer["on"], answer["where"]
     if not answer["headless"]:
         program = "Poolhouse's window" if unit_file else "Poolhouse"

@@ -114,7 +114,7 @@ def pair(
 def _open_nearby(out: Output, home: Path | None) -> str:
     """Return the id of the only machine nearby that is open for pairing.
 
-    Waits for a few seconds, because the machine may not have been discovered yet.
+    Waits a few seconds, because the machine may not have been discovered yet.
     """
     from app.api.snapshot import Snapshot
     from app.cli.views.machines_view import only_open
@@ -170,7 +170,7 @@ def _join(out: Output, home: Path | None, address: str, code: str) -> None:
 
 
 async def _keep_open(node: NodeClient, out: Output, window: PairingCode) -> MachineResponse:
-    """Show the code until a machine joins or pairing closes. Ctrl-C closes pairing."""
+    """Show the code until a machine joins or pairing is closed. Ctrl-C closes pairing."""
     from app.api.responses import MachineResponse
 
     try:
@@ -213,7 +213,7 @@ async def _counting_down(node: NodeClient, out: Output, window: PairingCode) -> 
 
 
 def _window_view(window: PairingCode, seconds_left: float, tries_left: int) -> RenderableType:
-    """Show the code with wide spacing, the command to type, and the remaining time as a bar."""
+    """Show the code with wide spacing, the command to type, and a bar for the remaining time."""
     from rich.console import Group
     from rich.text import Text
 

@@ -32,7 +32,8 @@ SILENT_SECONDS = 4.0  # how long the hub may be silent before the user is told
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """A file on the hub. A `revision` of None means the catalog's revision or, outside the catalog, the newest one."""
+    """A file on the hub. If `revision` is None, the catalog's revision is used or, for files that are not in the
+    catalog, the newest one."""
 
     repository: str
     file: str
@@ -87,7 +88,7 @@ def pull(
 
 
 def _follow(out: Output, home: Path | None, choice: tuple[str, str | None], source: tuple[str | None, bool]) -> None:
-    """Pull the model and show it when it is complete. The arguments are those of `_pull`."""
+    """Pull the model and show it once it is complete. The arguments are those of `_pull`."""
     import msgspec
 
     from app.cli.progress import show_progress
@@ -102,10 +103,9 @@ def _follow(out: Output, home: Path | None, choice: tuple[str, str | None], sour
 async def _pull(
     node: NodeClient, choice: tuple[str, str | None], source: tuple[str | None, bool], show: ShowProgress, out: Output
 ) -> tuple[Download, ShelfModel]:
-    """Download or copy a model. Return the download, and the model on the shelf.
+    """Download or copy a model. Return the download and the model on the shelf.
 
-    choice: the model, and its name on the shelf. source: the machine to copy from, and whether to copy from no
-    machine.
+    choice: the model, and its name on the shelf. source: the machine to copy from, and whether to avoid copying.
     """
     from app.api.downloads import DownloadResponse
     from app.api.models import Models, ShelfModel
@@ -186,7 +186,7 @@ async def _wait_for_download(node: NodeClient, download_id: str, show: ShowProgr
 
 @contextmanager
 def _slow_hub_note(out: Output) -> Iterator[None]:
-    """Tell the user what the command is waiting for if the hub is slow to answer."""
+    """Tell the user what the command is waiting for if the hub is slow to respond."""
     words = "The model hub has not answered yet. Poolhouse keeps trying; Ctrl-C stops."
     slow = asyncio.get_running_loop().call_later(SILENT_SECONDS, out.note, words)
     try:
@@ -196,7 +196,7 @@ def _slow_hub_note(out: Output) -> Iterator[None]:
 
 
 def _note_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
-    """Report once why the download has stalled. Return the reasons that have been reported."""
+    """Report once why the download has stalled. Return all reasons reported so far."""
     if why is None:
         return set()
     if why not in reported:
@@ -205,7 +205,7 @@ def _note_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
 
 
 async def _find_file(node: NodeClient, model: str) -> HubFile:
-    """Return the file to which `model` refers. Raises BadInput."""
+    """Return the file that `model` refers to. Raises BadInput."""
     if "/" not in model:
         from app.catalog.model_catalog import load_catalog
 

@@ -1,4 +1,4 @@
-"""The commands `poolhouse upstream …`, which manage other servers that may answer in place of the pool."""
+"""The commands `poolhouse upstream …`, which manage other servers that may answer instead of the pool."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ def add(
 
 
 def _no_path_hint(name: str, url: str) -> str:
-    """Return a warning about an address without a path, or "".
+    """Return a warning if the address has no path, otherwise "".
 
-    Without it, the mistake would be noticed only when a request fails.
+    Without the warning, the mistake would be noticed only when a request fails.
     """
     if urlsplit(url.strip()).path.strip("/"):
         return ""
@@ -173,7 +173,7 @@ def _change(name: str, order: Json, home: Path | None, as_json: bool) -> None:
 
 
 def _key() -> str:
-    """Return the key. It is never an argument, because every program on this computer can read arguments."""
+    """Return the key. It is never passed as an argument, because every program on this computer can read arguments."""
     if KEY_VARIABLE in os.environ:
         return os.environ[KEY_VARIABLE]
     if sys.stdin is None or not sys.stdin.isatty():

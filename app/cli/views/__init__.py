@@ -1,1 +1,1 @@
-"""Views that show the node's answers on a terminal as tables, sentences and small diagrams."""
+"""Views that show data from the node on a terminal as tables, sentences and small diagrams."""

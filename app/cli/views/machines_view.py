@@ -96,7 +96,7 @@ def _device(machine: Machine) -> str:
 
 
 def machine_name(machine: Machine) -> Text:
-    """Return the name of a machine, with a mark if it is this one."""
+    """Return the name of a machine, marked if it is this one."""
     name = Text(terminal_text.name(machine.name))
     if machine.this:
         name.append(" (this)", style="dim")
@@ -110,9 +110,9 @@ def state_of(machine: Machine) -> Text:
 
 
 def nearby_view(strangers: Sequence[Stranger]) -> list[Text | Table]:
-    """Return a view of the machines nearby and the commands that pair with them.
+    """Return a view of the machines nearby, with the commands that pair with them.
 
-    Machines that are open for pairing come first. If there are no machines, return an empty list.
+    Machines that are open for pairing come first. If no machine is nearby, the list is empty.
     """
     if not strangers:
         return []
@@ -153,7 +153,8 @@ def only_open(snapshot: Snapshot) -> Stranger:
 
 
 def _stranger_name(stranger: Stranger) -> str:
-    """Return the machine's name, or a placeholder if it is not open for pairing and therefore announces only its id."""
+    """Return the machine's name, or a placeholder if it is not open for pairing, because it then announces only its
+    id."""
     return terminal_text.name(stranger.name) if stranger.name else NAMELESS
 
 
@@ -170,7 +171,7 @@ def _pair_target(stranger: Stranger) -> str:
 
 
 def links_view(links: Sequence[LinkReport]) -> RenderableType:
-    """Show a row for each link. Reasons for missing measurements follow the table."""
+    """Show a row for each link. Below the table, explain why measurements are missing."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     for title in ("Machine", "Outgoing", "Incoming", "Round trip", "95%", "Jitter", "Over"):
         table.add_column(title, overflow="fold")
@@ -189,7 +190,7 @@ def links_view(links: Sequence[LinkReport]) -> RenderableType:
 
 
 def megabits(bytes_per_s: float | None) -> str:
-    """Format a rate in the units of network hardware, such as `94 Mb/s` or `2.1 Gb/s`."""
+    """Format a rate in units used for network hardware, such as `94 Mb/s` or `2.1 Gb/s`."""
     if bytes_per_s is None:
         return "not measured"
     bits = bytes_per_s * 8
@@ -201,7 +202,7 @@ def megabits(bytes_per_s: float | None) -> str:
 def link_medium(link: LinkMeasurement) -> str:
     """Return the medium of a link, such as `cable (eth0)`.
 
-    If the far end uses another medium, that is added, as in `cable (eth0), Wi-Fi there`.
+    If the other end uses a different medium, it is added, as in `cable (eth0), Wi-Fi there`.
     """
     if not link.kind:
         return ""

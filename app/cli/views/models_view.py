@@ -14,7 +14,7 @@ from app.core.reasons import size
 
 
 def models_view(models: Sequence[ShelfModel]) -> RenderableType:
-    """Show a row for each model. Reasons why models cannot be split follow the table."""
+    """Show a row for each model. Below the table, explain why some models cannot be split."""
     if not models:
         return Group(terminal_text.command_text("There are no models yet. `poolhouse pull NAME` downloads one."))
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
@@ -41,7 +41,7 @@ def models_view(models: Sequence[ShelfModel]) -> RenderableType:
 
 
 def starter_view(starter: Starter | None) -> list[RenderableType]:
-    """Show the model that is currently recommended for this household, and the memory that it needs."""
+    """Show the model that is currently recommended for this household and the memory that it needs."""
     if starter is None:
         return []
     needs, lends = size(starter.needs_bytes), size(starter.lends_bytes)
@@ -54,7 +54,7 @@ def starter_view(starter: Starter | None) -> list[RenderableType]:
 
 
 def offered_view(offered: Sequence[OfferedModel]) -> list[RenderableType]:
-    """Return a line for each host that answers this guest, with the models that it offers."""
+    """Return a line for each host that answers for this guest, with the models that it offers."""
     by_host: dict[str, list[str]] = {}
     for model in offered:
         by_host.setdefault(model.machine, []).append(terminal_text.name(model.name))

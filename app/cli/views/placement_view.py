@@ -43,7 +43,7 @@ def forecast_line(plan: Plan, forecast: Forecast) -> str:
     """Return the forecast as a sentence.
 
     An example is `Forecast (prompt of 512 tokens): first word after 1.20 s, then 9.3 tok/s; 8 at once 31.0 tok/s in
-    all.` Once a loaded model has answered, the forecast takes the durations of its answers into account.
+    all.` Once a loaded model has answered, the times of its answers improve the forecast.
     """
     users = plan.users or 1
     prompt = f" for a {plan.first_token.prompt_tokens:,}-token prompt" if plan.first_token else ""
@@ -85,7 +85,7 @@ def replicas_line(replicas: Sequence[Replica]) -> str:
 
 
 def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
-    """Return a sentence about how long loading took and how much data was sent over the network."""
+    """Return a sentence that says how long loading took and how much data was sent over the network."""
     time = f"Loaded in {seconds(plan.loaded_seconds)}"
     if isinstance(plan, LoadedModel) and plan.fetched_bytes:
         return f"{time}; {size(plan.fetched_bytes)} was sent to the lenders."
@@ -93,7 +93,7 @@ def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
 
 
 def placement_view(plan: Plan) -> Table:
-    """Show one row for each machine, in the order of the layers."""
+    """Show one row for each machine, in layer order."""
     needs = {need.key: need for need in plan.machines}
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
     table.add_column(overflow="fold")
@@ -116,7 +116,7 @@ def placement_view(plan: Plan) -> Table:
 
 
 def by_machine(stages: Sequence[Stage]) -> dict[str, list[Stage]]:
-    """Group the stages by the key of their machine, in the order of their first layers."""
+    """Group the stages by machine, in the order of their first layers. The keys identify the machines."""
     by_key: dict[str, list[Stage]] = {}
     for stage in sorted(stages, key=lambda stage: stage.first):
         by_key.setdefault(stage.key, []).append(stage)
@@ -124,9 +124,9 @@ def by_machine(stages: Sequence[Stage]) -> dict[str, list[Stage]]:
 
 
 class LayerStrip:
-    """A strip of at most 40 cells, each of which stands for one or more layers.
+    """A strip of at most 40 cells, each of which represents one or more layers.
 
-    It has fewer cells on a narrow terminal.
+    On a narrow terminal, it has fewer cells.
     """
 
     def __init__(self, runs: Sequence[Run], n_layers: int, color: str) -> None:
@@ -141,7 +141,7 @@ class LayerStrip:
 
 
 def layer_strip(runs: Sequence[Run], n_layers: int, color: str, widest: int = WIDEST) -> Text:
-    """Return one cell for each layer, or for several layers if the strip would be too wide."""
+    """Return one cell per layer, or one per several layers if the strip would be too wide."""
     width = min(n_layers, widest, WIDEST)
     picture = Text()
     for cell in range(width):

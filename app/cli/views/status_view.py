@@ -1,4 +1,4 @@
-"""The view of `poolhouse status`: the loaded models, the machines with the memory that they lend, and the links."""
+"""The view of `poolhouse status`: the loaded models, the machines and the memory that they lend, and the links."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DISCONNECTED = frozenset(
 
 
 def forecasts_view(last: AnswerOutcome | None, errors: ForecastErrors) -> list[Text]:
-    """Return the last answer's times beside its forecast, and the median error of all forecasts."""
+    """Return the last answer's times next to its forecast, and the median error of all forecasts."""
     lines = [Text(_last_answer(last))] if last else []
     if errors.answers > 1 and errors.ttft_error is not None and errors.decode_error is not None:
         lines.append(
@@ -37,7 +37,7 @@ def forecasts_view(last: AnswerOutcome | None, errors: ForecastErrors) -> list[T
 
 
 def _error_words(error: float) -> str:
-    """Return the error of a forecast in percent or, above 100 %, as a factor."""
+    """Return the error of a forecast as a percentage or, above 100 %, as a factor."""
     return f"{100 * error:.0f}%" if error <= 1 else f"a factor of {1 + error:.0f}"
 
 
@@ -52,7 +52,7 @@ def _last_answer(outcome: AnswerOutcome) -> str:
 
 
 def status_view(snapshot: Snapshot) -> RenderableType:
-    """Show the whole output of `poolhouse status`, which fits in 80 columns."""
+    """Show the complete output of `poolhouse status` within 80 columns."""
     rows: list[RenderableType] = [_head(snapshot), Text(), machines_view(snapshot)]
     rows += links_between(snapshot)
     rows += _reasons(snapshot)
@@ -85,7 +85,7 @@ def model_view(model: LoadedModel) -> list[RenderableType]:
 
 
 def vectors_view(embeds: LoadedEmbedder) -> list[RenderableType]:
-    """Show the embedding model or reranker, which is loaded beside the chat models."""
+    """Show the embedding model or reranker, which is loaded next to the chat models."""
     doing = ", loading" if embeds.state == "loading" else ""
     purpose = "ranks texts for programs" if embeds.ranks else "vectors for programs"
     title = Text(f"{terminal_text.name(embeds.model)} · {purpose}{doing}", style="bold")
@@ -116,9 +116,9 @@ def pool_sentence(
     used_by: Sequence[str] = (),
     online: Collection[str] = (),
 ) -> str:
-    """Return what the pool can currently do, in one sentence (UX.md 4).
+    """Describe in one sentence what the pool can currently do (UX.md 4).
 
-    hosts: the hosts that answer this machine, if it is a guest. used_by: the machines whose layers this machine
+    hosts: the hosts that answer for this machine, if it is a guest. used_by: the machines whose layers this machine
     holds.
     """
     if hosts is not None:

@@ -164,7 +164,7 @@ class Upstreams:
         return None
 
     def explain_missing(self, model: str, error: AppError) -> None:
-        """If an upstream offers this model, raise a more helpful error than `error`.
+        """Raise a more helpful error than `error` if an upstream offers this model.
 
         Raises BadInput if the upstream is off or out of tokens, and Busy if its last tokens are only reserved.
         """
