@@ -1,1 +1,1 @@
-"""The window and the tray: a view of the node, in Qt. It holds no model and may be closed at any moment."""
+"""The window and the tray icon, which show the node's state. They hold no model and can be closed at any time."""

@@ -1,4 +1,4 @@
-"""The Activity page with its three tabs: overview, log, and benchmark."""
+"""The Activity page, with the tabs Overview, Log and Benchmark."""
 
 from __future__ import annotations
 

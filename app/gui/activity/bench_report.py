@@ -1,4 +1,4 @@
-"""Presentation of a benchmark: a card in the window, and HTML, PNG, Markdown or JSON reports without machine names."""
+"""The card that shows a benchmark, and its HTML, PNG, Markdown and JSON reports, which omit machine names."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def figures(bench: Bench) -> list[tuple[str, str, str]]:
 
 
 def _energy(bench: Bench, streams: int, energy: Energy) -> tuple[str, str, str]:
-    """Return the energy figure: joules per generated token, including the energy for processing the prompt."""
+    """Return the energy figure in joules per generated token, including the energy for processing the prompt."""
     name = _tr("Energy, {many} at once").format(many=streams) if streams > 1 else _tr("Energy")
     drew = _tr("{watts} W on {machines}, as reported by the system")
     words = drew.format(watts=formats.number(energy.watts), machines=_n_machines(bench))

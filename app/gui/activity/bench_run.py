@@ -41,7 +41,7 @@ TOGETHER, LOADING, ALONE, BACK = "together", "loading", "alone", "back"
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSize:
-    """The size of a benchmark: prompt and output tokens, concurrency levels, and the maximum number of rounds.
+    """The size of a benchmark, given by its token counts, concurrency levels and maximum number of rounds.
 
     seconds: the time budget. A round starts only if it should end in time, but each concurrency level gets at least
     one round.

@@ -1,4 +1,4 @@
-"""The node's journal: a feed of its entries, and functions that compute values from an entry."""
+"""A feed of the node's journal entries, and functions that compute values from an entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The card for work in progress: answers, model loading, transfers, and layers lent to other machines."""
+"""The card for work in progress, which lists answers, model loading, transfers and layers lent to other machines."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from app.gui.look.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class BarSegment:
-    """A segment of a bar: its fraction of the width, its color, and whether it is hatched."""
+    """A segment of a bar, with its fraction of the width, its color and whether it is hatched."""
 
     share: float
     token: str
@@ -109,7 +109,7 @@ def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[BarSegment, ...], th
 
 
 class Timeline(Bars):
-    """The bars of an answer: one for its phases, and one for each machine."""
+    """The bars of an answer. One bar shows its phases, and each machine has a bar of its own."""
 
     def show_answer(self, answer: AnswerEntry | None) -> None:
         """Show the phases of an answer and each machine's work, or nothing if the answer has no first token."""

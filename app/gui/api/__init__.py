@@ -1,1 +1,1 @@
-"""The window's connection to the node: requests to its loopback API, and a copy of its state."""
+"""The window's connection to the node, which sends API requests and maintains a copy of the node's state."""

@@ -1,4 +1,4 @@
-"""A client for the node's loopback API in Qt's event loop: requests, streamed progress, and the event stream."""
+"""A client for the node's loopback API that runs in Qt's event loop and supports streamed progress and events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def segment(name: str) -> str:
 
 
 class Call(QObject):
-    """A request in progress. `cancel()` closes the connection, upon which the node abandons the request.
+    """A request in progress. `cancel()` closes the connection, which makes the node abandon the request.
 
     Either `done` or `failed` is emitted once, unless the request is canceled.
     """

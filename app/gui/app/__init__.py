@@ -1,1 +1,1 @@
-"""The application and its main window: startup, sidebar, tray icon, the base class of pages, and navigation."""
+"""The application and its main window, with startup, sidebar, tray icon, navigation and the base class of pages."""

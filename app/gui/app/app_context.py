@@ -19,7 +19,7 @@ from app.gui.models.importing import ImportQueue
 
 @dataclass(slots=True)
 class ModelFilter:
-    """The filter of the model list: the search text, and the selected indexes of the two drop-down lists."""
+    """The filter of the model list, with the search text and the selected indexes of the two drop-down lists."""
 
     words: str = ""
     kind: int = 0

@@ -1,4 +1,4 @@
-"""Startup of the window: creates and connects the QApplication and all services."""
+"""The startup code of the window, which creates and connects the QApplication and all services."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class PoolhouseApplication(QApplication):
 
 
 class Application:
-    """The running app: its services, its window and its tray icon."""
+    """The running app, which owns the services, the window and the tray icon."""
 
     def __init__(self, app: QApplication, launcher: Launcher, *, hidden: bool = False) -> None:
         self._app = app

@@ -63,7 +63,7 @@ def log_button_text() -> str:
 def technical_details(error: AppError) -> str:
     """Return the details of an internal error, or the last output of an engine that crashed.
 
-    An internal error's details include the time, to find it in the log. Returns "" for any other error.
+    An internal error's details include the time, so that it can be found in the log. Returns "" for other errors.
     """
     details = reason_details(error.reason)
     if not details or error.reason.code not in INTERNAL_ERRORS:

@@ -18,9 +18,9 @@ from app.gui.widgets.notice import Action, Notice
 
 
 class Page(QWidget):
-    """A page of the window: a title with controls, a notice, and content.
+    """A page of the window, with a title, controls, a notice and content.
 
-    Subclasses fill `self.head` (beside the title) and `self.content`. They pass slow steps to `later`; the window
+    Subclasses fill `self.head` (beside the title) and `self.content`. They pass slow steps to `later`. The window
     then builds the page step by step and shows it when it is complete.
     """
 

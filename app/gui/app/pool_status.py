@@ -113,7 +113,7 @@ def other_models(now: Snapshot) -> list[str]:
 
 
 def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
-    """Return a sentence about a machine of the loaded model that is about to stop lending, or None."""
+    """Return a sentence about a machine that runs the loaded model and is about to stop lending, or None."""
     holders = {stage.id for stage in loaded.stages}
     for machine in now.sorted_machines:
         if machine.state not in ("draining", "paused") or machine.this or machine.id not in holders:
@@ -126,7 +126,7 @@ def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
 
 
 def _ready(now: Snapshot, loaded: LoadedModel) -> str:
-    """Return a sentence that says where the model runs. After a loss, this may be a single other machine."""
+    """Return a sentence that says where the model runs. After a machine is lost, this may be a single other machine."""
     holders = loaded.holders or [machine.id for machine in loaded.machines]
     model = model_name(loaded.model)
     if len(holders) > 1:

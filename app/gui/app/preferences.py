@@ -119,7 +119,7 @@ class Preferences(QObject):
 
 @dataclass(frozen=True, slots=True)
 class SamplingValue:
-    """A sampling parameter: its name in the node's API, its default, its range, and the number of decimals shown."""
+    """A sampling parameter, with its name in the node's API, its default, its range and the decimals to show."""
 
     name: str
     default: float

@@ -1,4 +1,4 @@
-"""The sidebar: buttons for the pages, and the status of the pool. In a narrow window it shows only icons.
+"""The sidebar with the page buttons and the pool's status. In a narrow window, it shows only icons.
 
 A page is imported and created when it is first shown.
 """

@@ -1,4 +1,4 @@
-"""One window per home folder: starting the app again shows the window that is already open."""
+"""The limit of one window per home folder. If the app is started again, the open window is shown instead."""
 
 from __future__ import annotations
 

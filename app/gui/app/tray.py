@@ -1,4 +1,4 @@
-"""The tray icon: the status of the pool, a menu that works without the window, and notifications."""
+"""The tray icon, with the pool's status, a menu that works without the window, and notifications."""
 
 from __future__ import annotations
 

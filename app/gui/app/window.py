@@ -1,4 +1,4 @@
-"""The main window: the sidebar, the pages, and a notice while the node is unavailable."""
+"""The main window, with the sidebar, the pages, and a notice while the node is unavailable."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ class Window(QMainWindow):
         self._place()
 
     def go(self, name: str) -> None:
-        """Show the page at an address: its name, optionally followed by a slash and the name of a section.
+        """Show the page at this address, which is its name, optionally followed by a slash and a section name.
 
         A page that does not exist yet is created in steps.
         """
@@ -274,7 +274,7 @@ class Window(QMainWindow):
         self._bar_box.show()
 
     def _quit_by_key(self) -> None:
-        """Quit. The first time, explain that the background service keeps running, as the tray menu does."""
+        """Quit. The first time, explain that the background service keeps running. The tray menu explains the same."""
         services = self._services
         goes_on = services.pool.is_there and not services.launcher.started
         if not goes_on or services.preferences.flag(GOES_ON):
@@ -299,7 +299,7 @@ class Window(QMainWindow):
 
     @property
     def place(self) -> str:
-        """The address of the current page and section, as accepted by `go`."""
+        """The address of the current page and section, as passed to `go`."""
         page = self._pages.get(self._name)
         return f"{self._name}/{page.part}" if page is not None else self._name
 

@@ -1,4 +1,4 @@
-"""An answer in progress: the request to the node, the text received and the outcome."""
+"""An answer in progress, with the request to the node, the text received and the outcome."""
 
 from __future__ import annotations
 

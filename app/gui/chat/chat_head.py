@@ -1,4 +1,4 @@
-"""The header of a conversation: the chat's title, its model, and the fraction of the context in use."""
+"""The header of a conversation, which shows the chat's title, its model, and the fraction of the context in use."""
 
 from __future__ import annotations
 

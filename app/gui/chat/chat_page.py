@@ -1,4 +1,4 @@
-"""The Chat page with the list of chats, the open chat, and announcements for screen readers."""
+"""The Chat page, with the list of chats, the open chat, and announcements for screen readers."""
 
 from __future__ import annotations
 
@@ -435,7 +435,7 @@ class ChatPage(Page):
 
 
 class Speaker(QObject):
-    """An announcer of answers for screen readers. It announces each paragraph, or the whole answer when complete.
+    """A helper that announces answers to screen readers, either paragraph by paragraph or when they are complete.
 
     `shown` returns the ID of the current chat, and `end` the text of its last message.
     """

@@ -1,4 +1,7 @@
-"""The settings of a chat: model, context, system message and sampling parameters. Defaults are shown as values."""
+"""The settings dialog of a chat, for its model, context, system message and sampling parameters.
+
+Fields without a value show the default.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The composer: the message field with attached files, the Send or Stop button, and a hint above the field."""
+"""The composer, with the message field, attached files, the Send or Stop button, and a hint above the field."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ LAST_MODEL_KEY = "chat/last_model"  # preferences key: the model that answered l
 
 
 class ComposerHint(QWidget):
-    """A line above the composer that explains what happens on sending a message, if that is not obvious.
+    """A line above the composer that explains the effect of sending a message, if it is not obvious.
 
     It may offer the model that answered last, or the Guide. If the user accepts, `use(model)` is called.
     """

@@ -1,4 +1,4 @@
-"""The views shown instead of a conversation: suggested questions in an empty chat, or why the chats are locked."""
+"""The views that replace a conversation. They suggest questions in an empty chat, or explain why chats are locked."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Suggestions(QWidget):
         self._wrap()
 
     def show_questions(self, *, for_guide: bool) -> None:
-        """Suggest questions. The Guide gets its own, because it knows little beyond Poolhouse."""
+        """Suggest questions. The Guide gets different ones, because it knows little beyond Poolhouse."""
         self._show_buttons(questions=True)
         self.title.setText(self.tr("What would you like to know?"))
         if for_guide:

@@ -1,4 +1,4 @@
-"""Presets: named system messages and named sets of sampling parameters."""
+"""Presets, which are named system messages and named sets of sampling parameters."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class RunningAnswer:
 
 
 class Session(QObject):
-    """A handler of the user's requests, which tracks the answers in progress, at most one per chat.
+    """A handler of the user's requests in chats. It tracks the answers in progress, at most one per chat.
 
     The history owns the chats.
     """
@@ -225,7 +225,7 @@ class Session(QObject):
             self._ask(running, chat)
 
     def resume(self) -> None:
-        """Follow the answers that a killed window requested and the node has continued."""
+        """Follow the answers that the node has continued to generate since an earlier window was killed."""
         if self._pool.link is Link.THERE and self._history.locked is None:
             self._pool.client.get("/answers", self._resume, answer=AnswerKeys)
 
@@ -408,7 +408,7 @@ def _answer_key(chat: ChatId, message: MessageId) -> str:
 
 
 def _tokens_per_character(branch: Sequence[Message]) -> float:
-    """Return the number of tokens per character, measured by the branch's last answer or else a typical value."""
+    """Return the number of tokens per character, as measured in the branch's last answer, or a typical value."""
     for place in range(len(branch) - 1, 0, -1):
         if tokens := AnswerStats.stored(branch[place].details).prompt_tokens:
             characters = sum(len(content(message)) for message in branch[:place])

@@ -1,1 +1,1 @@
-"""Troubleshooting: the most likely cause of a problem with its fix, and a support bundle to send to a helper."""
+"""Troubleshooting dialogs, which find the likely cause of a problem, offer a fix, and save a support bundle."""

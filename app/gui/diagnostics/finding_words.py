@@ -1,4 +1,4 @@
-"""The texts of the doctor's findings: headlines, advice, and the fix offered by the button."""
+"""The texts of the doctor's findings, including headlines, advice and the fix offered by the button."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The look and language of the window: theme, sizes, icons, translations, formats and animations."""
+"""The look and language of the window, including theme, sizes, icons, translations, formats and animations."""

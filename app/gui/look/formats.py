@@ -72,7 +72,7 @@ def seconds(value: float) -> str:
 
 
 def whole_seconds(value: float) -> str:
-    """Format a duration without decimals: `5 s`, not `5.0 s`."""
+    """Format a duration without decimals, such as `5 s` instead of `5.0 s`."""
     whole = round(value)
     return f"{whole} s" if whole < MINUTE_S else seconds(whole)
 
@@ -90,7 +90,7 @@ def percent(share: float) -> str:
 
 
 def percent_sign() -> str:
-    """Return the percent sign as it follows a number: with a space in German, without one in English."""
+    """Return the percent sign to append to a number. In German, it is preceded by a space."""
     return " %" if QLocale().language() == QLocale.Language.German else "%"
 
 

@@ -1,4 +1,4 @@
-"""The language of the window: the user's choice, or the system's if there is a translation, or English."""
+"""The language of the window. It is the user's choice, or else the system's language if translated, or else English."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def is_english() -> bool:
 
 
 def install(app: QCoreApplication, names: list[str]) -> list[str]:
-    """Install exactly these of our translators. Return the names of those installed before."""
+    """Install these of our translators and remove all others. Return the names of those installed before."""
     known = translators(app)
     before: list[str] = app.property(SPOKEN) or []
     for name in before:

@@ -33,7 +33,7 @@ class SystemMotion(QObject):
         self._asked = 0  # pending requests
 
     def look(self) -> None:
-        """Read the setting. On Linux the reply arrives later, if at all."""
+        """Read the setting. On Linux, the reply arrives later, if at all."""
         if sys.platform == "win32" or sys.platform == "darwin":
             self._take(_asks_for_less())
         elif not self._asked:
@@ -152,7 +152,7 @@ class Motion(QObject):
 
     @property
     def wish(self) -> str:
-        """The user's preference: SYSTEM, ALWAYS or NEVER reduce motion."""
+        """The user's preference, which is SYSTEM, ALWAYS or NEVER reduce motion."""
         kept = self._preferences.text(REDUCE_MOTION).lower()
         if kept in (ALWAYS, ALWAYS_ONCE):
             return ALWAYS

@@ -1,4 +1,4 @@
-"""The theme: two color palettes, and a style sheet template filled with colors and sizes.
+"""The theme, with two color palettes, and a style sheet template filled with colors and sizes.
 
 Colors are defined only here. Tests check their contrast (at least 4.5:1 for text and 3:1 for borders of controls).
 """
@@ -230,10 +230,10 @@ class Theme(QObject):
 
     @property
     def cell(self) -> int:
-        """The distance from the edge of a table cell to its text: the padding plus the focus margin of Qt's style.
+        """The distance from the edge of a table cell to its text. It consists of the padding and Qt's focus margin.
 
-        The margin is a constant, because each new style sheet creates a style, and reading the margin from that
-        style would keep it alive in Python.
+        That margin is a constant here, because each new style sheet creates a style, and reading the margin from
+        that style would keep it alive in Python.
         """
         return self.px(sizes.XS) + sizes.CELL_MARGIN
 

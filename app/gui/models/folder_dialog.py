@@ -1,4 +1,4 @@
-"""The dialogs for changing the models folder: the system's folder dialog, then a preview of the consequences."""
+"""The dialogs for changing the models folder. The system's folder dialog comes first, then a preview of the effects."""
 
 from __future__ import annotations
 

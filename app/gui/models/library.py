@@ -1,4 +1,4 @@
-"""The library of models that the user can select: local models, other apps' files, the catalog and search results."""
+"""All models that the user can select, from local models and other apps' files to the catalog and search results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The left side of the Models page: the search field, the filters, and the models grouped in sections."""
+"""The left side of the Models page, with the search field, the filters, and the models grouped in sections."""
 
 from __future__ import annotations
 

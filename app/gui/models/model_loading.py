@@ -1,4 +1,4 @@
-"""Loading a model, and the display of its progress on each machine."""
+"""The loader of models, and a view of its progress on each machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of the model list: their Qt model, painter and hover effect."""
+"""The rows of the model list, with their Qt model, painter and hover effect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the list: a heading, or a model with all data shown for it."""
+    """A row of the list, which is either a heading or a model with all data shown for it."""
 
     heading: str = ""
     item: ModelItem | None = None

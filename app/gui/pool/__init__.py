@@ -1,1 +1,1 @@
-"""The Pool page: the machines of the household, the links between them, and the loaded models."""
+"""The Pool page, with the machines of the household, the links between them, and the loaded models."""

@@ -1,4 +1,4 @@
-"""The card at the top of the Pool page: the loaded model, its forecast and measured speed, and a suggestion."""
+"""The card at the top of the Pool page, with the loaded model, its forecast and measured speed, and a suggestion."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class Headline(QFrame):
         return self.tr("whole on each of %n machine(s)", "", len(holders))
 
     def _forecast(self, expected: PlanOutcome) -> str:
-        """Return the forecast for a model that is not loaded as a sentence, or the reason why it does not fit."""
+        """Return a sentence with the forecast for a model that is not loaded, or the reason why it does not fit."""
         if not expected.model or not expected.fits:
             return expected.problem if expected.model else ""
         name = model_name(expected.model)

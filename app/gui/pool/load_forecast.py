@@ -31,7 +31,7 @@ SETTLE_MS = 150  # several clicks within this time cause a single request
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """The planner's result for a model: a forecast, or the reason why the model does not fit."""
+    """The planner's result for a model, which is a forecast or the reason why the model does not fit."""
 
     model: str = ""
     fits: bool = False
@@ -73,7 +73,7 @@ class LoadForecast(QObject):
 
     @property
     def model(self) -> str:
-        """The loaded model. If none is loaded, the most recently loaded one, or else the built-in model."""
+        """The loaded model or, if there is none, the most recently loaded one, or else the built-in model."""
         loaded = self._services.pool.now.loaded
         return loaded.model if loaded else self._last_model() or self._builtin
 

@@ -196,7 +196,7 @@ class RolesDialog(MachineDialog):
 
 
 class RoleChoice:
-    """Radio buttons for the usual combinations of roles: lend, use and lend, use only, or administer as well."""
+    """Radio buttons for the usual combinations of roles, such as lending only, or using models and lending."""
 
     def __init__(self, roles: frozenset[str]) -> None:
         self._group = QButtonGroup()

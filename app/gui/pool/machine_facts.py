@@ -48,7 +48,7 @@ class LinkFacts:
 
     @property
     def worst_kind(self) -> str:
-        """The kind of interface. If the kinds at the two ends differ, the one that is not wired."""
+        """The kind of interface at the ends of the link. If they differ, this is the one that is not wired."""
         for kind in ("vpn", "wifi", "virtual"):
             if kind in (self.kind, self.far_kind):
                 return kind
@@ -175,7 +175,7 @@ def machines_of(
 
 
 def is_foreign(snapshot: Snapshot, center: str) -> bool:
-    """Return whether `center` is another machine. Of its placement, this machine knows only the participants."""
+    """Return whether `center` is another machine. This machine knows only which machines are in that placement."""
     return bool(center) and not (center in snapshot.machines and snapshot.machines[center].this)
 
 
@@ -276,8 +276,8 @@ def reversed_link(link: AnyLink) -> AnyLink:
 def link_facts(link: LinkMeasurement, far: str, key: str = "", loaded: LoadedModel | None = None) -> LinkFacts:
     """Describe a link.
 
-    far: the machine at the far end, or "" if the link does not start at this machine. key: the machine whose part
-    of the loaded model is computed over this link.
+    far: the machine at the far end, or "" if the link does not start at this machine. key: the machine whose layers
+    of the loaded model are reached over this link.
     """
     share = _time_share(loaded, key, "link")
     timed = None
@@ -424,7 +424,7 @@ def _state(machine: Machine, left_out: str) -> str:
 def _memory(machine: Machine, own_bytes: int) -> MemoryFacts:
     """Return the memory of a machine.
 
-    Models loaded on this machine use memory that is not lent, so it is added to both the lent and the used amount.
+    The models loaded on this machine use memory that is not lent, so it is added to both `lent` and `used`.
     """
     own = own_bytes if machine.this else 0
     lent, used = machine.lent_bytes or 0, machine.used_bytes or 0

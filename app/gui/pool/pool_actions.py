@@ -99,7 +99,7 @@ class MachineActions(QObject):
             self._load_forecast.leave_out(machine.id, not machine.left_out)
 
     def use_again(self, machine: MachineFacts) -> None:
-        """Release a machine from quarantine. It had returned wrong numbers, and the user has checked it since."""
+        """Release a machine from quarantine after the user has checked it. It had returned wrong numbers."""
         self._send(f"/machines/{segment(machine.id)}/use-again", {})
 
     def find_out_why(self, _: MachineFacts | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The Pool page: the loaded model, the machines as a map or as tables, and actions on them."""
+"""The Pool page, with the loaded model, the machines as a map or as tables, and actions on them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ViewChoice(QWidget):
 
 
 class HouseholdViews(QStackedWidget):
-    """The map and the tables of the household, only one of which is visible. A note replaces them without a node."""
+    """A stack with the map and the tables of the household, and a note for when the node is unavailable."""
 
     chosen = Signal(str)  # machine ID, or ""
     opened = Signal(str)
@@ -174,7 +174,7 @@ class PlacementChoice(QWidget):
 
     @property
     def center(self) -> str:
-        """The host of the selected placement. "" stands for this machine if there is no choice."""
+        """The host of the selected placement, or "" for this machine if there is no choice."""
         return self._chosen[0]
 
     @property

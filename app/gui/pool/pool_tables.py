@@ -1,4 +1,4 @@
-"""The sortable tables of the Pool page: the machines, with the facts shown on the map, and links between lenders."""
+"""The sortable tables of the Pool page, one for machines (with the same facts as the map) and one for lender links."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ACROSS = Qt.Orientation.Horizontal
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table column: its title, and functions for the text and sort key of a cell. Figures are right-aligned."""
+    """A table column, with its title and functions for the text and sort key of a cell. Figures are right-aligned."""
 
     title: str
     shown: Callable[[Any], str]

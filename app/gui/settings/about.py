@@ -1,4 +1,4 @@
-"""Settings > About: the version, the licenses, and the libraries that the app uses."""
+"""The About settings, with the version, the licenses, and the libraries that the app uses."""
 
 from __future__ import annotations
 

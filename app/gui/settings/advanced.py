@@ -1,4 +1,4 @@
-"""Settings > Advanced: the background service, its log, and troubleshooting."""
+"""The Advanced settings, for the background service, its log, and troubleshooting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings > Chat: the defaults for new chats."""
+"""The Chat settings, which are the defaults for new chats."""
 
 from __future__ import annotations
 

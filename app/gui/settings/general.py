@@ -1,4 +1,4 @@
-"""Settings > General: language, appearance, animations, start at sign-in, and the first steps."""
+"""The General settings, for language, appearance, animations, start at sign-in, and the first steps."""
 
 from __future__ import annotations
 

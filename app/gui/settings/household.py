@@ -1,4 +1,4 @@
-"""Settings > Household: the members and their roles, and leaving the household."""
+"""The Household settings, for the members and their roles, and for leaving the household."""
 
 from __future__ import annotations
 

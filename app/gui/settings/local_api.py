@@ -1,4 +1,4 @@
-"""Settings > Local API: the API for other programs, with its address, keys and limits."""
+"""The Local API settings, for the API that other programs use, its address, its keys and their limits."""
 
 from __future__ import annotations
 

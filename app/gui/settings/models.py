@@ -1,4 +1,4 @@
-"""Settings > Models: the models folder, sharing with other machines, and the access token for gated models."""
+"""The Models settings, for the models folder, sharing with other machines, and the access token for gated models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings > Network: the name, address, port and network interfaces of this machine."""
+"""The Network settings, for the name, address, port and network interfaces of this machine."""
 
 from __future__ import annotations
 

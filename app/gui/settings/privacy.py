@@ -1,4 +1,4 @@
-"""Settings > Privacy: the app's connections, stored secrets, chat encryption, and deleting all data."""
+"""The Privacy settings, about the app's connections, stored secrets, chat encryption, and deleting all data."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class EncryptionDialog(Dialog):
 
 
 class Privacy(SettingsGroup):
-    """The Privacy settings: the app's connections, where secrets are stored, and the switch for chat encryption."""
+    """The Privacy settings. They list the app's connections and stored secrets, and can encrypt the chats."""
 
     can_reset = False
 

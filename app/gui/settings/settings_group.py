@@ -1,4 +1,4 @@
-"""The components of the Settings page: input controls, rows, cards, and the base class of groups."""
+"""The components of the Settings page, including input controls, rows, cards, and the base class of groups."""
 
 from __future__ import annotations
 

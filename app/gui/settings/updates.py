@@ -1,4 +1,4 @@
-"""Settings > Updates: this version and its changes, the latest version, and how to get it."""
+"""The Updates settings, with this version and its changes, the latest version, and how to get it."""
 
 from __future__ import annotations
 

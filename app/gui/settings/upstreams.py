@@ -1,4 +1,4 @@
-"""Settings > Local API: other servers that can answer requests, and dialogs that add or remove them."""
+"""The Local API settings for other servers that can answer requests, and dialogs that add or remove servers."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class RemoveServerDialog(_ServerDialog):
 
 
 class UpstreamRows:
-    """The rows for other servers: one that adds a server, and one for each existing server."""
+    """The settings rows for other servers. One row adds a server, and each existing server has its own."""
 
     def __init__(self, group: SettingsGroup) -> None:
         self._group = group

@@ -1,4 +1,4 @@
-"""The card for lending hours: always, or the hours painted in a weekly grid."""
+"""The card for lending hours, which are either all hours or those painted in a weekly grid."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The first run: naming this computer, a look at its hardware, its role, and pairing with another computer."""
+"""The first run, in which the user names this computer, chooses its role, and can pair another computer."""

@@ -1,4 +1,4 @@
-"""The steps of the first run: name, hardware, role, another computer, and the final step."""
+"""The steps of the first run, from naming this computer to the final step."""
 
 from __future__ import annotations
 

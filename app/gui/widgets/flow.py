@@ -1,4 +1,4 @@
-"""Layouts that adapt to their width: a row that wraps, and text with controls either beside or below it."""
+"""Layouts that adapt to their width, either by wrapping a row or by moving controls below the text beside them."""
 
 from __future__ import annotations
 

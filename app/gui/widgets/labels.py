@@ -56,10 +56,10 @@ class FullHeightFrame(QFrame):
 
 
 def show_if(widget: QWidget, visible: bool) -> None:
-    """Hide a widget, or show it again. Does nothing if it was never hidden: it appears with its parent anyway.
+    """Hide a widget, or show it again if it was hidden.
 
-    Showing such a widget explicitly would make Qt polish and measure it immediately, even on an unfinished page,
-    and again whenever the page gets another parent.
+    A widget that was never hidden appears with its parent. Showing it explicitly would make Qt polish and measure
+    it immediately, even on an unfinished page, and again whenever the page gets another parent.
     """
     if not visible or widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide):
         widget.setVisible(visible)

@@ -25,9 +25,9 @@ from app.gui.widgets.scroll_area import ScrollArea
 
 
 class Columns(QObject):
-    """A service that sizes the columns of a table to their content.
+    """A helper that sizes the columns of a table to fit their content.
 
-    The column `rest` takes the remaining width. A table that is still too wide scrolls horizontally; `bar_changed`
+    The column `rest` takes the remaining width. A table that is still too wide scrolls horizontally. `bar_changed`
     is called when its scroll bar appears or disappears.
     """
 
@@ -140,7 +140,7 @@ def clear_layout(box: QLayout) -> None:
 
 
 class EmptyState(QWidget):
-    """A centered placeholder for missing content: a title, a sentence and at least one button."""
+    """A centered placeholder for missing content, with a title, a sentence and at least one button."""
 
     def __init__(
         self, title: str, sentence: str, button: QPushButton, *more: QPushButton, parent: QWidget | None = None

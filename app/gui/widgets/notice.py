@@ -87,7 +87,7 @@ class Notice(QFrame):
         announce(self, sentence)
 
     def fail(self, error: AppError, go: Callable[[str], object], *actions: Action, closable: bool = True) -> None:
-        """Show an error. `go` opens the page at an address."""
+        """Show an error. `go` is called to open a page of the window."""
         there = actions or page_actions(error.reason.code, go)
         self.say(said(error), "error", *there, closable=closable)
         if details := technical_details(error):
@@ -131,7 +131,7 @@ class NarrowNotice(QFrame):
         announce(self, sentence)
 
     def fail(self, error: AppError, go: Go) -> None:
-        """Show an error. `go` opens the page at an address."""
+        """Show an error. `go` is called to open a page of the window."""
         self.say(said(error), "error")
         if details := technical_details(error):
             self._box.insertWidget(1, Technical(self._theme, go, details))

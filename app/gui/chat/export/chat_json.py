@@ -181,7 +181,7 @@ def _messages(value: object) -> dict[MessageId, Message]:
 
 
 def _details(value: object) -> Details:
-    """Return the validated details of a message, without those that this version does not know."""
+    """Return the validated details of a message. Details unknown to this version are dropped."""
     details = _dict(value, "details")
     kept: dict[str, Any] = {}
     for name in (MODEL, ENDED):

@@ -1,4 +1,4 @@
-"""Export and import of chats: background jobs, file dialogs, progress and results."""
+"""Export and import of chats, with background jobs, file dialogs, progress and results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ FORMATS = (MARKDOWN, HTML, PDF, JSON)
 
 
 def read_chats(file: Path, ids: Sequence[ChatId] | None, codec: Codec) -> Chats:
-    """Yield chats from the history file, or all of them if `ids` is None. Can run in any thread."""
+    """Yield the chats with these IDs from the history file, or all chats if `ids` is None.
+
+    Can be called from any thread.
+    """
     with contextlib.closing(connect(file)) as db:
         if ids is None:
             ids = [heading.id for heading in history_rows.headings(db, codec)]
@@ -384,7 +387,7 @@ def _read(source: Path, report: ReportProgress) -> list[Chat]:
 
 
 def rescue(aside: Path, codec: Codec, report: Callable[[int], None]) -> list[Chat]:
-    """Return the intact chats in a damaged history file, which is not modified. Can run in any thread.
+    """Return the intact chats in a damaged history file, which is not modified. Can be called from any thread.
 
     Calls `report` with the number of chats found so far. Raises Damaged if there are none.
     """

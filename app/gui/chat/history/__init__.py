@@ -1,1 +1,1 @@
-"""The history: storage, encryption and search of the user's chats, which are in a single file."""
+"""Storage, encryption and search of the user's chats, all in a single history file."""

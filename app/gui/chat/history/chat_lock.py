@@ -1,4 +1,4 @@
-"""Switching the encryption of chats on and off, and unlocking them with a key stored by the node."""
+"""The lock on the chats, which turns encryption on or off and unlocks them with a key stored by the node."""
 
 from __future__ import annotations
 

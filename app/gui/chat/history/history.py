@@ -44,7 +44,7 @@ class History(QObject):
     unlocked = Signal()  # the chats have become readable, or the file was replaced
 
     def __init__(self, path: Path, parent: QObject | None = None, *, sealed: bool = False) -> None:
-        """Open or create the file. An unusable file raises no exception, but sets `trouble`.
+        """Open or create the file. If it is unusable, `trouble` is set instead of raising an exception.
 
         sealed: whether to encrypt a new file. An existing file records whether it is encrypted.
         """

@@ -1,4 +1,4 @@
-"""Codecs for the texts in the history file: plain text and AES-256-GCM."""
+"""Codecs that store texts in the history file, either as plain text or encrypted with AES-256-GCM."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Codec(Protocol):
     def seals(self) -> bool: ...
     def seal(self, text: str, *place: str) -> StoredText: ...
     def open(self, kept: StoredText, *place: str) -> str:
-        """Return the text. Raises sqlite3.DatabaseError, as for a damaged file, if it was altered or moved."""
+        """Return the text. If it was altered or moved, raises sqlite3.DatabaseError, as for a damaged file."""
 
 
 class PlainCodec:
@@ -88,7 +88,7 @@ def storable(text: str) -> str:
 
 
 def damage_error() -> sqlite3.DatabaseError:
-    """Return the error that SQLite raises for a damaged page, so that callers can handle both cases alike."""
+    """Return the error that SQLite raises for a damaged page, to be raised when a text cannot be decoded."""
     error = sqlite3.DatabaseError("a sealed text does not open")
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error

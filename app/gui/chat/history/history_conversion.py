@@ -38,7 +38,7 @@ def conversion_connection(file: Path, stop: threading.Event) -> Iterator[sqlite3
 
 
 def convert(conversion: Conversion, db: sqlite3.Connection, file: Path, cipher: Cipher, report: ReportProgress) -> None:
-    """Encrypt, decrypt or sweep the file. Can run in any thread.
+    """Encrypt, decrypt or sweep the file. Can be called from any thread.
 
     Raises sqlite3.Error, or AppError if the file was encrypted but could not be swept.
     """

@@ -1,4 +1,4 @@
-"""Opening, creating and migrating the history file, and renaming it if it is damaged."""
+"""Functions that open, create and migrate the history file, and rename it if it is damaged."""
 
 from __future__ import annotations
 
@@ -127,12 +127,12 @@ def replace_damaged_file(path: Path, cipher: Cipher | None = None, *, seal_new: 
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether an error means that the file is damaged. Other causes are the disk or permissions."""
+    """Return whether an error is caused by a damaged file, rather than by the disk or missing permissions."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_index_damage(error: sqlite3.Error) -> bool:
-    """Return whether only the full-text index is damaged, which can be rebuilt."""
+    """Return whether the damage is limited to the full-text index, which can be rebuilt."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT_VTAB
 
 

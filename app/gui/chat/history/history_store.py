@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class HistoryStore(QObject):
-    """Access to the history file. An unusable file raises no exceptions, but sets `trouble`."""
+    """Access to the history file. If the file is unusable, methods set `trouble` instead of raising exceptions."""
 
     troubled = Signal(object)  # an AppError
     recovered = Signal()  # writing has succeeded again

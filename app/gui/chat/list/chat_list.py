@@ -1,4 +1,4 @@
-"""The panel with the list of chats: search, folders, menus, and deletion with undo."""
+"""The panel with the list of chats, with search, folders, menus, and deletion with undo."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PARTIAL_RESULTS_S = 0.3  # time after which the results so far are shown
 class HistorySearch(QObject):
     """A search of the history that runs in short steps to keep the window responsive.
 
-    `found` is emitted at the end with all results and, if the search takes long, with the results so far.
+    `found` is emitted at the end with all results. During a long search, it is also emitted with the results so far.
     """
 
     found = Signal(object, bool)  # list[Hit], and whether the search is complete
@@ -509,7 +509,7 @@ class ChatList(QWidget):
             undo()
 
     def _forget_undo(self) -> None:
-        """Withdraw the offer to undo, and purge the deleted chats. Each new deletion begins with this."""
+        """Withdraw the offer to undo, and purge the deleted chats. Each new deletion does this first."""
         self._undo_timer.stop()
         if self._undo is not None:
             self._undo = None

@@ -18,7 +18,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class ChatListDelegate(QStyledItemDelegate):
-    """A delegate that paints the row of a chat: its title, its pin, and the excerpt of a search result."""
+    """A delegate that paints the row of a chat, with its title, its pin and the excerpt of a search result."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)

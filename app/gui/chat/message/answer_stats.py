@@ -1,4 +1,4 @@
-"""The statistics of an answer as data and as text: speed and forecast, tokens, machines and loading progress."""
+"""The statistics of an answer as data and as text, including speed, forecast, tokens, machines and loading progress."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ MAX_LINE_CHARS = 1_000  # maximum line length; longer lines of code are broken f
 
 @dataclass(frozen=True, slots=True)
 class MessageServices:
-    """The services shared by message widgets: the theme, a scheduler for slow work, and a function that opens links."""
+    """The services shared by message widgets, including a scheduler for slow work and a function that opens links."""
 
     theme: Theme
     slicer: TimeSlicer

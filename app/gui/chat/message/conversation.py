@@ -156,7 +156,7 @@ class Conversation(QScrollArea):
             self._views[min(had_focus, len(self._views) - 1)].setFocus()
 
     def _place_of_focus(self) -> int | None:
-        """Return the index of the message with the keyboard focus, which is needed if that message is removed."""
+        """Return the index of the focused message, so that the focus can be restored if the message is removed."""
         # unlike QApplication.focusWidget, also valid while another window is active
         focus: QObject | None = self.window().focusWidget()
         while focus is not None and not isinstance(focus, MessageView):

@@ -273,7 +273,7 @@ TOKEN_WEIGHT = 5  # cost of showing one token, expressed in characters
 
 
 class _Renderer(RendererHTML):
-    """A renderer of HTML for Qt, which supports only part of HTML and must not load images."""
+    """A renderer of the HTML subset that Qt supports. Images become links."""
 
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """Render an image as a link with the alternative text, because images are never loaded."""

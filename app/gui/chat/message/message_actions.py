@@ -1,4 +1,4 @@
-"""The actions on messages: copying, selecting, forking and opening links. The chat session handles all others."""
+"""Handlers that copy, select and fork messages and open links. The chat session handles all other actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The widget of a message: its author, text, actions and statistics."""
+"""The widget of a message, with its author, text, actions and statistics."""
 
 from __future__ import annotations
 

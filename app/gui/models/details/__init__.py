@@ -1,1 +1,1 @@
-"""The details of the selected model: whether it fits, its speed forecast, and the settings for loading it."""
+"""The details of the selected model, including whether it fits, its forecast speed, and its load settings."""

@@ -1,4 +1,4 @@
-"""The description of a model: its name, key facts, maker and license."""
+"""The description of a model, with its name, key facts, maker and license."""
 
 from __future__ import annotations
 

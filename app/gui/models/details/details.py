@@ -1,4 +1,4 @@
-"""The right side of the Models page: details, forecast and buttons of the selected model."""
+"""The right side of the Models page, with the details, forecast and buttons of the selected model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forecast of a plan: two figures, the reasons for the placement, and advice on increasing the speed."""
+"""The forecast of a plan, with two figures, the reasons for the placement, and advice on increasing the speed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ForecastView(QWidget):
     def show_estimate(self, plan: Plan, unforecast: Reason | None) -> None:
         """Show the estimated plan of a model that is not local.
 
-        unforecast: the reason why the speed cannot be forecast, if so.
+        unforecast: the reason why the speed cannot be forecast, or None.
         """
         reasons = [said(unforecast)] if unforecast is not None else []
         self._show(plan, reasons, possible=not reasons)

@@ -1,4 +1,4 @@
-"""Requests for plans and measurements of the selected model with its current settings."""
+"""The loader of plans for the selected model with its current settings, which can also start measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form for a model's load settings: context, KV cache format, simultaneous users, machines and placement."""
+"""The form for a model's context, KV cache format, number of simultaneous users, machines and placement."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class ContextSlider(QWidget):
 
 
 class KvChoice(QWidget):
-    """The format of the KV cache: full precision, or quantized to about half the size.
+    """A choice of KV cache format, which is either full precision or quantized to about half the size.
 
     `changed` is emitted when the user selects another format.
     """
@@ -307,7 +307,7 @@ def _lends(machine: Machine) -> bool:
 
 
 class ShapeChoice(QWidget):
-    """The placement of the model, either selected by the planner or fixed. Each option shows its forecast.
+    """A choice of placement, which is either selected by the planner or fixed. Each option shows its forecast.
 
     `changed` is emitted when the user selects another. The widget is hidden if there is no choice.
     """
@@ -351,7 +351,7 @@ class ShapeChoice(QWidget):
         self._update()
 
     def set_useful(self, useful: bool) -> None:
-        """Show the control only if it is useful, that is, the model can be split and there are several machines."""
+        """Show or hide the control. It is useful only if the model can be split and there are several machines."""
         self._useful = useful
         self.setVisible(useful)
 

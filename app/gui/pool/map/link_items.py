@@ -1,4 +1,4 @@
-"""The links on the map: lines from the host with measurements, lines between lenders, and moving dots."""
+"""The links on the map, drawn as lines from the host with measurements, lines between lenders, and moving dots."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Plate(QGraphicsItem):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def show_link(self, facts: MachineFacts, route: LinkRoute, *, compact: bool) -> None:
-        """Show the measurements of a machine's link at their position on the route, or hide the plate without any."""
+        """Show the measurements of a machine's link beside its route. Hide the plate if there are none."""
         self.setVisible(facts.link is not None)
         if facts.link is None:
             return

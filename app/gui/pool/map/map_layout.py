@@ -1,4 +1,4 @@
-"""The layout of the map: pure functions that position cards and plates and route links.
+"""Pure functions that lay out the map by positioning cards and plates and routing links.
 
 The host is in the center, with a column of lenders on either side; an odd lender goes below. In a narrow window,
 all lenders are on the right. Each link leaves the host as a curve and ends in a straight line level with its
@@ -80,7 +80,7 @@ class _Ports:
 
 @dataclass(slots=True)
 class _Route:
-    """The route of a link: the card edge and lane at each end, and the lane in which it crosses between columns."""
+    """The route of a link, with the card edge and lane at each end and the lane in which it crosses between columns."""
 
     lanes: dict[int, tuple[str, int]] = field(default_factory=dict)  # edge and lane for each of the two cards
     crossing: tuple[str, int] | None = None  # "top" or "bottom", and the lane
@@ -254,7 +254,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class LinkRoute:
-    """The route of a link from the host: a curve from `start` to `bend`, then a straight line to `end`."""
+    """The route of a link from the host. It is a curve from `start` to `bend`, then a straight line to `end`."""
 
     start: Point
     bend: Point
