@@ -254,7 +254,7 @@ def power_draw_watts(snapshot: Snapshot, loaded: LoadedModel) -> float | None:
 class PowerMeter(QObject):
     """A meter that averages the power draw.
 
-    The first seconds after `begin` are skipped, because their readings cover some time before it.
+    The first seconds after `begin` are skipped, because those readings still include the power drawn before.
     """
 
     def __init__(
@@ -313,7 +313,7 @@ def host_only_request(loaded: LoadedModel, machines: Sequence[str]) -> dict[str,
 
 
 class Comparison(QObject):
-    """A benchmark of the current placement and then of the host alone, after which the placement is restored.
+    """A benchmark of the current placement, then of the host alone. Afterwards, the placement is restored.
 
     Either `finished` or `failed` is emitted at the end. If only restoring the placement fails, both are emitted.
     """

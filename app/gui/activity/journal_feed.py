@@ -23,7 +23,7 @@ LEAST_TOKENS = 8  # minimum length of an answer that is compared with its foreca
 
 @dataclass(frozen=True, slots=True)
 class MachineWork:
-    """The work that all stages on a machine did for an answer."""
+    """The work that one machine did for an answer, summed over all its stages."""
 
     machine: str
     layers: tuple[tuple[int, int], ...]  # (first, last + 1)
@@ -60,7 +60,7 @@ def computed_seconds(answer: AnswerEntry) -> float:
 
 
 def is_comparable(answer: AnswerEntry) -> bool:
-    """Return whether an answer can be compared with its forecast, because it ran alone and was long enough."""
+    """Return whether an answer ran alone and was long enough to be compared with its forecast."""
     known = (answer.ttft_s, answer.decode_tok_s, answer.forecast_ttft_s, answer.forecast_tok_s)
     return answer.alone and answer.tokens >= LEAST_TOKENS and all(known)
 

@@ -205,8 +205,8 @@ class LogView(QWidget):
     def _resized(self, column: int) -> None:
         """Adjust the row heights to the new width of the sentence column.
 
-        This is deferred, because the signal precedes the new width. Without it, rows measured at the narrow initial
-        width would stay too tall.
+        The adjustment is deferred, because the width changes only after the signal. Otherwise, rows measured at the
+        narrow initial width would stay too tall.
         """
         if column == 1:
             QTimer.singleShot(0, self, self._fit)

@@ -156,7 +156,7 @@ def _writing(requester: Requester) -> str:
 
 
 def _load(loaded: LoadedModel) -> list[Job]:
-    """Return a line for each machine that is receiving or loading layers, even as a replacement for a lost machine."""
+    """Return a line for each machine that is receiving or loading layers, including replacements for a lost machine."""
     if loaded.state not in ("loading", "recovering"):
         return []
     model = model_name(loaded.model)

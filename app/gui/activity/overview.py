@@ -266,7 +266,7 @@ class ForecastChart(QWidget):
 
 
 class LegendMarker(QWidget):
-    """A marker of the legend, drawn as in the chart."""
+    """A marker in the legend that looks like those in the chart."""
 
     def __init__(self, theme: Theme, token: str, shape: str) -> None:
         super().__init__()

@@ -109,7 +109,7 @@ def paint_bar(painter: QPainter, bar: QRectF, pieces: tuple[BarSegment, ...], th
 
 
 class Timeline(Bars):
-    """The bars of an answer. One bar shows its phases, and each machine has a bar of its own."""
+    """The bars of an answer, one for its phases and one for each machine."""
 
     def show_answer(self, answer: AnswerEntry | None) -> None:
         """Show the phases of an answer and each machine's work, or nothing if the answer has no first token."""

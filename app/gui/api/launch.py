@@ -23,13 +23,13 @@ class Launcher(Protocol):
     home: Path  # contains a folder for the window's own files
 
     def find(self) -> Endpoint | None:
-        """Return the endpoint of the running node, or None. Fast, because it only reads a small file."""
+        """Return the endpoint of the running node, or None. This is fast, because it only reads a small file."""
 
     def start(self) -> None:
         """Start a node in a separate process that survives a crash of the window. Raises AppError."""
 
     def end(self) -> None:
-        """Terminate a node started by `start` that cannot be found yet. Nothing is using it."""
+        """Terminate a node that was started by `start` but cannot be found yet. Nothing uses such a node."""
 
     def leave(self) -> None:
         """Reset the node: on its next start, it has a new identity and no household. Raises AppError."""

@@ -146,7 +146,7 @@ class NodeState(QObject):
         self.look()
 
     def _wait(self) -> None:
-        """Check whether the node that is starting has exited or takes too long."""
+        """Check whether the node that is starting has exited or is taking too long."""
         fate = self._launcher.fate()
         if fate is not None:
             self._say(Link.LOOKING, fate)

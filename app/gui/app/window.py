@@ -274,7 +274,7 @@ class Window(QMainWindow):
         self._bar_box.show()
 
     def _quit_by_key(self) -> None:
-        """Quit. The first time, explain that the background service keeps running. The tray menu explains the same."""
+        """Quit. The first time, explain that the background service keeps running, which the tray menu also says."""
         services = self._services
         goes_on = services.pool.is_there and not services.launcher.started
         if not goes_on or services.preferences.flag(GOES_ON):

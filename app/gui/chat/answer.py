@@ -67,7 +67,7 @@ class Ending:
 class Answer(QObject):
     """An answer from the node, started by `begin` or `follow`. `grew` is emitted for each delta, `ended` only once.
 
-    If the window is killed, the node stores the answer under `key` until another window follows it.
+    If the window is killed, the node stores the answer under `key` until another window requests it.
     """
 
     grew = Signal()
@@ -100,7 +100,7 @@ class Answer(QObject):
         )
 
     def follow(self) -> None:
-        """Follow an answer that another window requested before it was killed."""
+        """Receive an answer that another window requested before it was killed."""
         self._request("GET", None)
 
     def stop(self) -> None:

@@ -225,7 +225,7 @@ class Session(QObject):
             self._ask(running, chat)
 
     def resume(self) -> None:
-        """Follow the answers that the node has continued to generate since an earlier window was killed."""
+        """Receive the answers that the node has continued to generate since an earlier window was killed."""
         if self._pool.link is Link.THERE and self._history.locked is None:
             self._pool.client.get("/answers", self._resume, answer=AnswerKeys)
 

@@ -419,7 +419,7 @@ class DoctorDialog(Dialog):
         LeaveHouseholdDialog(self.services, self).open()
 
     def _show_link(self) -> None:
-        """Open the Pool page, whose details panel shows the link's interfaces and can measure it again."""
+        """Open the Pool page. Its details panel shows the interfaces of the link and can measure it again."""
         self._leave_for(navigation.POOL)
 
     def _leave_for(self, page: str) -> None:

@@ -57,7 +57,7 @@ class NodeReport:
 
 
 def gather(report: NodeReport) -> dict[str, str]:
-    """Return the contents of the bundle keyed by file name. This call blocks. Raises OSError."""
+    """Return the contents of the bundle keyed by file name. Blocks until all files are read. Raises OSError."""
     texts = {"about.txt": _about(report)}
     if report.snapshot:
         texts["state.json"] = _json(report.snapshot)

@@ -70,7 +70,7 @@ class SystemMotion(QObject):
 
 
 def less_motion(key: tuple[str, str], value: Any) -> bool | None:
-    """Return whether a Linux desktop setting asks for reduced motion, or None for an unknown setting or value."""
+    """Return whether a Linux desktop setting requests reduced motion, or None for an unknown setting or value."""
     match key, value:
         case (("org.freedesktop.appearance", _), 0 | 1):
             return bool(value == 1)

@@ -27,7 +27,7 @@ LOAD, UNLOAD = "load", "unload"
 
 
 class ModelLoader(QObject):
-    """A loader that loads one model at a time, and also tracks loads requested elsewhere."""
+    """A loader of models, one at a time. It also tracks loads that were requested elsewhere."""
 
     changed = Signal()
     loaded = Signal(object)  # LoadedModel

@@ -64,7 +64,7 @@ class StarterCard(QFrame):
 
 
 def why(starter: Starter) -> str:
-    """Explain a recommendation by the memory needed, the memory available and, if known, the forecast speed."""
+    """Explain a recommendation with the memory needed, the memory available and, if known, the forecast speed."""
     words = translate("Models", "Needs {needs} of the {lends} free for models.").format(
         needs=formats.size(starter.needs_bytes), lends=formats.size(starter.lends_bytes)
     )

@@ -238,7 +238,7 @@ def _amounts(done: float, total: float) -> str:
 
 
 def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
-    """Return the speed and the remaining time, without those that are unknown."""
+    """Return texts for the speed and the remaining time, omitting whichever is unknown."""
     parts = [f"{formats.size(bytes_per_s)}/s"] if bytes_per_s else []
     if seconds_left is not None:
         left = formats.whole_seconds(max(1.0, float(seconds_left)))

@@ -318,7 +318,7 @@ class VerdictLoader(QObject):
 def _estimated_files(
     key: str, files: Iterable[HubFile], verdicts: dict[str, Estimate]
 ) -> list[tuple[HubFile, Estimate]]:
-    """Return the files that have an estimate, each paired with its estimate."""
+    """Return the files for which there is an estimate, paired with their estimates."""
     return [(file, verdicts[name]) for file in files if (name := f"{key}\n{file.file}") in verdicts]
 
 

@@ -209,7 +209,7 @@ def unforecast_reason(plan: Plan) -> str:
 
 
 class WhatIf(QFrame):
-    """A bar above the map that predicts the effect of leaving machines out. It is shown while any are left out."""
+    """A bar above the map that predicts the effect of leaving machines out. It is hidden if none are left out."""
 
     def __init__(self, load: Callable[[], object], take_back: Callable[[], object]) -> None:
         super().__init__()

@@ -115,7 +115,7 @@ def own_memory(machine: MachineFacts) -> str:
 def lent_memory(machine: MachineFacts) -> str:
     """Describe the lent memory in use or, if there is none, the memory used by the machine's own models.
 
-    The text is understandable without a heading.
+    The text does not need a heading.
     """
     n_used, amount = machine.memory.used - machine.memory.own, lent(machine)
     if not n_used:

@@ -262,7 +262,7 @@ class Nearby(QWidget):
 
 
 class PoolPage(Page):
-    """The Pool page, with all its parts and dialogs."""
+    """The Pool page, which connects the map, the tables, the details panel and the dialogs."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "")

@@ -40,7 +40,7 @@ class Library:
 
 
 def libraries() -> list[Library]:
-    """Return all direct and indirect dependencies, sorted by name. Slow, because it reads many small files."""
+    """Return all direct and indirect dependencies, sorted by name. This is slow, because it reads many small files."""
     distributions = {key: metadata.distribution(name) for key, name in _needed()}
     made = [
         Library(distribution.metadata["Name"], distribution.version, license_of(distribution))
@@ -53,7 +53,7 @@ def libraries() -> list[Library]:
 def license_text(name: str) -> str:
     """Return the license texts included with a library.
 
-    For an LGPL 3 library without any, this is our own copy of the license.
+    If an LGPL 3 library includes none, our own copy of that license is returned.
     """
     files = metadata.files(name) or []
     licenses = [file for file in files if _TEXTS.search(str(file)) and file.suffix != ".py"]
@@ -64,7 +64,7 @@ def license_text(name: str) -> str:
 
 
 def license_of(distribution: metadata.Distribution) -> str:
-    """Return a short name of the license from the metadata: an expression, a short text or the classifiers."""
+    """Return a short name of the license, based on the license expression, text or classifiers in the metadata."""
     meta = distribution.metadata
     said = next((meta[field] for field in FIELDS if field in meta), "")
     if said and "\n" not in said and len(said) < 60:
@@ -74,7 +74,7 @@ def license_of(distribution: metadata.Distribution) -> str:
 
 
 def _needed() -> Iterator[tuple[str, str]]:
-    """Yield the normalized and original name of each installed dependency once."""
+    """Yield the normalized name and the original name of each installed dependency, without duplicates."""
     waiting, seen = [OURS, *BESIDE], set[str]()
     while waiting:
         name = waiting.pop()

@@ -60,7 +60,7 @@ class InterfaceList(QWidget):
         return line
 
     def _end(self, interface: Interface) -> QWidget:
-        """Return a switch for an optional interface, or a label with the state of any other."""
+        """Return a switch for an optional interface, or a label with the state of any other interface."""
         name = interface.name
         if interface.unasked:
             used = interface.up and interface.addresses
@@ -157,7 +157,7 @@ MOST_PORT, FIELD_WIDTH = 65535, 220
 
 
 class Network(SettingsGroup):
-    """The Network settings. They take effect when the node restarts, which a button can trigger."""
+    """The Network settings. They take effect after a restart of the node, for which there is a button."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Network"))

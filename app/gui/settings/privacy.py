@@ -1,4 +1,4 @@
-"""The Privacy settings, about the app's connections, stored secrets, chat encryption, and deleting all data."""
+"""The Privacy settings, for the app's connections, stored secrets, chat encryption, and deleting all data."""
 
 from __future__ import annotations
 

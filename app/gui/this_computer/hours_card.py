@@ -59,14 +59,14 @@ def is_exact(spans: Iterable[Span]) -> bool:
 
 
 def text_of(cells: Cells) -> str:
-    """Return the cells as a rule in text form. Raises ValueError for no cells, because no rule can express that."""
+    """Return the cells as a rule in text form. Raises ValueError if there are none: no rule can express that."""
     if not cells:
         raise ValueError("no hour at all")
     return format_hours(spans_of(cells))
 
 
 def spans_of(cells: Cells) -> tuple[Span, ...]:
-    """Return the fewest spans that cover these cells, such as a single span for a night. All cells give no spans."""
+    """Return the fewest spans that cover these cells, such as one span for a night, or no spans for all cells."""
     if cells == ALL:
         return ()
     days: dict[tuple[int, int], list[int]] = {}
@@ -83,7 +83,7 @@ def _whole(spans: tuple[Span, ...], day: int, hour: int) -> bool:
 
 
 def _runs(cells: Cells) -> list[tuple[int, int]]:
-    """Return the first hour of the week and the length of each contiguous run. A run may wrap into the next week."""
+    """Return the first hour of the week and the length of each contiguous run. A run may wrap around the week's end."""
     hours = {day * HOURS + hour for day, hour in cells}
     runs = []
     for start in sorted(hours):

@@ -112,14 +112,14 @@ class LendingStore(QObject):
             self._timer.stop()
 
     def refresh(self) -> None:
-        """Request the state, unless a request or change is in progress, whose response will contain it."""
+        """Request the state. Does nothing during a request or change, because its response will contain the state."""
         if self._in_progress or self._look is not None or not self._pool.is_there:
             return
         # if this fails, the window already reports that the node is unavailable
         self._look = self._client.get(RULES, self._looked, self._not_looked, answer=LendingState)
 
     def switch(self, on: bool) -> None:
-        """Turn lending on or off. The memory limit is kept, but turning lending on removes a limit of zero."""
+        """Turn lending on or off. The memory limit is preserved, but turning lending on removes a limit of zero."""
         rules: Json = {"on": on}
         if on and self.rules.memory_bytes == 0:
             rules["memory_bytes"] = None
@@ -137,7 +137,7 @@ class LendingStore(QObject):
             self._send(_Change(RULES, self._undos.pop()))
 
     def grant_lender_role(self) -> None:
-        """Give this machine the lender role, which only admins may do."""
+        """Give this machine the lender role. This machine must be an admin."""
         key = self._pool.now.node.id
         machine = self._pool.now.machines.get(key)
         roles = sorted({*(machine.roles if machine else ()), "lender"})
@@ -218,7 +218,7 @@ def is_manual_pause(lending: Lending) -> bool:
 
 
 def lacks_lender_role(lending: Lending) -> bool:
-    """Return whether this machine lacks the lender role. Unlike a pause, this is permanent."""
+    """Return whether this machine lacks the lender role. Unlike a pause, this lasts until an admin changes the role."""
     return lending.code == NO_ROLE and lending.state != "draining"
 
 

@@ -43,7 +43,7 @@ NUMBER_WIDTH = 5 * sizes.XXL  # the same for all fields
 
 
 class DebouncedNumber(QSpinBox):
-    """A number field with a unit. It calls `chosen(value)` when the user has finished changing the value."""
+    """A number field with a unit. It calls `chosen(value)` when the user has stopped changing the value."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class DebouncedNumber(QSpinBox):
 
 
 class DebouncedSlider(QSlider):
-    """A slider. It calls `moved(value)` while moving, and `chosen(value)` when the user has finished moving it."""
+    """A slider. It calls `moved(value)` while the user moves it, and `chosen(value)` when the movement has stopped."""
 
     def __init__(
         self, name: str, moved: Callable[[int], object], chosen: Callable[[int], object], parent: QWidget | None = None

@@ -1,4 +1,4 @@
-"""The card for rules that pause lending, each shown with its value and the current reading."""
+"""The card for the rules that pause lending. Each rule is shown with its value and the current reading."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ MAX_NAMES = 3
 
 
 class OtherModels(QObject):
-    """The models of other apps, which it finds and imports. All steps of the first run share one instance."""
+    """A helper that finds the models of other apps and imports them. All steps of the first run share one instance."""
 
     changed = Signal()
 

@@ -80,7 +80,7 @@ class Step(QWidget):
         return ""
 
     def entered(self) -> None:
-        """Prepare for being shown."""
+        """Prepare the step before it is shown."""
 
     def apply(self, then: Then, failed: Failed) -> None:
         """Apply the user's choice and call `then`. On failure, call `failed`, and the user stays on this step."""
@@ -99,7 +99,7 @@ class Step(QWidget):
 
 
 class PendingName(QObject):
-    """A name for this machine entered before the node started, to be sent when the node is running.
+    """A name for this machine that was entered before the node was running, and is sent as soon as it is.
 
     Its parent is the pool, because the first run may end before the node is running.
     """

@@ -1,4 +1,4 @@
-"""The first run, whose few steps cover the whole window. The user can skip a step or go back."""
+"""The first run, a few steps that cover the whole window. The user can skip a step or go back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDTH, HEIGHT = 560, 620
 
 
 class GuidePreload(QObject):
-    """A loader that loads the built-in model during the first run, so that the first answer starts quickly.
+    """A helper that loads the built-in model during the first run, so that the first answer starts quickly.
 
     Errors are not shown, because the user did not request this.
     """

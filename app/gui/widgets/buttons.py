@@ -73,7 +73,7 @@ class Feedback:
             self._button.update()
 
     def adapt(self, option: QStyleOption) -> None:
-        """Remove the focus ring from a style option if the focus came from the pointer."""
+        """Remove the focus ring from a style option if the focus was set with the pointer."""
         if self._by_pointer:
             option.state &= ~STATE.State_HasFocus
 

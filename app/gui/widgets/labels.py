@@ -29,12 +29,12 @@ class _Width(QObject):
 
 
 def keep_width(theme: Theme, widget: QWidget, size: int) -> None:
-    """Set a fixed width of `size` pixels at 100 % text size, which scales with the text size."""
+    """Set a fixed width, which is `size` pixels at 100 % text size and scales with the text size."""
     _Width(widget, theme, size, fixed=True)
 
 
 def bound_width(theme: Theme, widget: QWidget, size: int) -> None:
-    """Set a maximum width of `size` pixels at 100 % text size, which scales with the text size."""
+    """Set a maximum width, which is `size` pixels at 100 % text size and scales with the text size."""
     _Width(widget, theme, size, fixed=False)
 
 
@@ -124,7 +124,7 @@ class _Paragraph(QLabel):
 
 
 def lines(text: str, metrics: QFontMetrics, room: int) -> list[str]:
-    """Break text into lines of at most `room` pixels. A single word may be wider."""
+    """Break text into lines at most `room` pixels wide. A single long word may be wider."""
     rows = [""]
     for word in text.split():
         longer = f"{rows[-1]} {word}".strip()

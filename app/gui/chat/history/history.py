@@ -116,7 +116,7 @@ class History(QObject):
         return self._store.read(lambda db: history_rows.folder_names(db, codec), list[str]())
 
     def search(self, words: str, limit: int = 200) -> list[Hit]:
-        """Return the chats, including archived ones, whose title or a single text contains all words."""
+        """Return the chats, including archived ones, in which the title or a single text contains all words."""
         return [hit for hit in self.search_steps(words, limit) if hit is not None]
 
     def search_steps(self, words: str, limit: int = 200) -> Iterator[Hit | None]:

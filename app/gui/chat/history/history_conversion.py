@@ -77,7 +77,7 @@ def _sweep(db: sqlite3.Connection) -> None:
 
 
 def _recode(db: sqlite3.Connection, old: Codec, new: Codec, report: ReportProgress) -> None:
-    """Convert all columns that may be encrypted from one codec to the other."""
+    """Decode all texts that may be encrypted with the old codec, and encode them with the new one."""
     (n_chats,) = db.execute("SELECT count(*) FROM chats").fetchone()
     (n_messages,) = db.execute("SELECT count(*) FROM messages").fetchone()
     done, of = 0, n_chats + n_messages

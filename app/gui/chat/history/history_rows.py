@@ -63,12 +63,12 @@ WITH_FILES = "\x1e"  # marks a draft with files, stored as JSON; one without fil
 
 
 def chat_place(column: str, chat: str) -> tuple[str, ...]:
-    """Return the place of an encrypted text in a column of a chat, for use with a codec."""
+    """Return the place of an encrypted text in this column of a chat, as used by codecs."""
     return "chat", chat, column
 
 
 def message_place(column: str, chat: str, message: str) -> tuple[str, ...]:
-    """Return the place of an encrypted text in a column of a message, for use with a codec."""
+    """Return the place of an encrypted text in this column of a message, as used by codecs."""
     return "message", chat, message, column
 
 

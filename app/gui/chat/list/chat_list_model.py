@@ -198,7 +198,7 @@ class ChatListModel(QAbstractItemModel):
         return False  # the history's signal moves the rows, so the view must not
 
     def words(self, row: Row) -> str:
-        """Return the displayed name: the title of a chat or the name of a folder."""
+        """Return the displayed name, which is the title of a chat or the name of a folder."""
         if isinstance(row, ChatRow):
             return row.heading.title or self.tr("New chat")
         return self.tr("Archive") if row.name is None else row.name

@@ -234,7 +234,7 @@ class CodeBlock(QFrame):
         self.setLayout(column(head, inner, gap=0))
 
     def show_segment(self, segment: Segment, *, growing: bool = False) -> None:
-        """Show other code, or the same code with more text appended."""
+        """Show different code, or the same code with more text appended."""
         if segment == self._segment and growing:
             return
         self._segment = segment

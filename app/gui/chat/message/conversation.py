@@ -60,7 +60,7 @@ NEAR_PX = 32  # distance from an end, in pixels, that still counts as being ther
 
 
 class Conversation(QScrollArea):
-    """A scroll area with the messages of a chat. If scrolled to the end, it follows new text."""
+    """A scroll area with the messages of a chat. While it is scrolled to the end, it follows new text."""
 
     action_requested = Signal(object, str, str)  # MessageAction, message ID, text or version
 

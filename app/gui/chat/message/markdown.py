@@ -62,8 +62,7 @@ class Part:
 class IncrementalParser:
     """An incremental parser for a growing message.
 
-    Each update parses only the text since the start of the open segment, so its cost does not grow with the
-    message.
+    Each update parses only the open segment and the text after it, so its cost does not grow with the message.
     """
 
     def __init__(self) -> None:

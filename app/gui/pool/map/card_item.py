@@ -166,7 +166,7 @@ def all_lines(facts: MachineFacts) -> tuple[str, ...]:
 
 
 def last_line(facts: MachineFacts) -> str:
-    """Return the note at the bottom of a card: the reason for the state or else held models, users or roles."""
+    """Return the note at the bottom of a card, such as the reason for the state, held models, users or roles."""
     used_by = machine_words.used_by(facts.used_by) if facts.used_by else ""
     if facts.this and used_by:
         return used_by
