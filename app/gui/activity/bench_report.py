@@ -204,7 +204,7 @@ def _spread(bench: Bench) -> str:
 
 
 def footer(bench: Bench) -> str:
-    """Return the line that names the Poolhouse version that was measured."""
+    """Return the line that names the Poolhouse version used for the benchmark."""
     return _tr("Measured by Poolhouse {version}.").format(version=bench.version)
 
 

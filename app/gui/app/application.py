@@ -203,7 +203,7 @@ class QuitDialog(Sheet):
 class PoolhouseApplication(QApplication):
     """A QApplication that emits `to_quit` when the system asks it to quit. macOS does so at logout and from the Dock.
 
-    By default, Qt would close each window. Ours would only hide in the tray, and macOS would then cancel the
+    By default, Qt would close each window. Our window would only hide in the tray, and macOS would cancel the
     logout.
     """
 

@@ -38,7 +38,7 @@ class Notification:
 
 
 def notifications(before: Snapshot | None, now: Snapshot) -> list[Notification]:
-    """Return notifications about changes between two snapshots that the user should know about."""
+    """Return a notification for each change between two snapshots that the user should know about."""
     if before is None:
         return []
     return [*_pairing(before, now), *_downloads(before, now), *_lost_models(before, now)]

@@ -112,7 +112,7 @@ class Field(QPlainTextEdit):
         return int(n_lines * self.fontMetrics().lineSpacing() + 2 * self._theme.px(sizes.S))
 
     def _show_scroll_bar(self) -> None:
-        """Show the scroll bar only if needed, because it narrows the text, which then needs more lines."""
+        """Show the scroll bar only if it is needed. It narrows the text, which may then wrap into more lines."""
         policy = Qt.ScrollBarPolicy
         scrolls = self._height_of(inf) > self.height()
         self.setVerticalScrollBarPolicy(policy.ScrollBarAsNeeded if scrolls else policy.ScrollBarAlwaysOff)

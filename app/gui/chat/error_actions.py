@@ -1,4 +1,4 @@
-"""The actions to offer when an answer fails or waits. There is at least one, and each of them can help."""
+"""The actions to offer when an answer fails or waits. At least one is always offered, and each can help."""
 
 from __future__ import annotations
 

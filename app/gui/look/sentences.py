@@ -21,7 +21,7 @@ _DEATHS = ("worker_died", "worker_crashed", "engine_gave_up", "worker_memory_sho
 def said(reason_or_error: Reason | AppError | None) -> str:
     """Return the sentence for a reason or an error, or "" for None.
 
-    The sentence omits the output of a failed engine, which only the technical details show.
+    The sentence omits the output of a crashed engine, which is shown only in the technical details.
     """
     if reason_or_error is None:
         return ""

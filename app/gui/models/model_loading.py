@@ -197,7 +197,7 @@ def step_words(step: Progress) -> str:
 
 
 def _amounts(step: Progress) -> list[str]:
-    """Return the amount done of the total and, for a network transfer, the speed and the remaining time."""
+    """Return texts for the amount completed and, for a network transfer, the speed and the remaining time."""
     words = translate("Models", "{done} of {total}")
     amounts = [words.format(done=formats.size(step.done), total=formats.size(step.total))]
     if step.bytes_per_s is not None:

@@ -257,7 +257,7 @@ class ModelsPage(Page):
             self.library.ask_files(item)
 
     def _show(self, key: str) -> None:
-        """Select a model now, or as soon as it is listed."""
+        """Select a model. If it is not listed yet, select it as soon as it is."""
         self.list.show_all()
         if not self.list.select(key):
             self._key_to_select = key

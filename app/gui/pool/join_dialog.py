@@ -76,7 +76,7 @@ class JoinHouseholdDialog(Sheet):
         self.keep(self.services.client.post("/pairing/join", body, self._joined, self._failed, answer=JoinResponse))
 
     def _first_field(self) -> QWidget:
-        """Return the field to focus first: the code if the address is already known, otherwise the address."""
+        """Return the field to focus first, which is the code if the address is already known, or else the address."""
         if self.address.text():
             return self.code
         return self.near if self.near.count() else self.address

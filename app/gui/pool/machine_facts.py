@@ -424,7 +424,7 @@ def _state(machine: Machine, left_out: str) -> str:
 def _memory(machine: Machine, own_bytes: int) -> MemoryFacts:
     """Return the memory of a machine.
 
-    The models loaded on this machine use memory that is not lent, so it is added to both `lent` and `used`.
+    The memory that models loaded on this machine use is not lent, so it is added to both `lent` and `used`.
     """
     own = own_bytes if machine.this else 0
     lent, used = machine.lent_bytes or 0, machine.used_bytes or 0

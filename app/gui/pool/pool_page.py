@@ -189,7 +189,7 @@ class PlacementChoice(QWidget):
         return ("", "") if index < 0 or is_only_own else self._placements[index]
 
     def show_hosts(self, hosts: Sequence[HostName], this: str, models: Sequence[str] = ()) -> None:
-        """Offer these hosts, and these models of this machine. Preserve the current selection if possible."""
+        """List these hosts and this machine's models. Preserve the current selection if possible."""
         now = (tuple(hosts), this, tuple(models))
         if now == self._shown:
             return

@@ -83,7 +83,7 @@ class FactModel(QAbstractTableModel):
         self.facts: tuple[Any, ...] = ()
 
     def show_facts(self, facts: Sequence[Any]) -> None:
-        """Show these facts. If the keys are unchanged, views are told only of changed rows and keep their selection."""
+        """Show these facts. If the keys are unchanged, only changed rows are reported, to preserve the selection."""
         now = tuple(facts)
         if list(map(self._key_of, self.facts)) != list(map(self._key_of, now)):
             self.beginResetModel()

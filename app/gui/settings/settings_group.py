@@ -41,7 +41,7 @@ class Choice(DropDown):
         self.setCurrentIndex(max(0, self.findData(value)))
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Ignore the mouse wheel, because scrolling the page would otherwise change the setting."""
+        """Ignore the mouse wheel. Otherwise, scrolling the page could change the setting."""
         event.ignore()
 
 
@@ -66,7 +66,7 @@ class NumberField(QDoubleSpinBox):
             self.setValue(value)
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Ignore the mouse wheel, because scrolling the page would otherwise change the setting."""
+        """Ignore the mouse wheel. Otherwise, scrolling the page could change the setting."""
         event.ignore()
 
     def _changed(self, value: float) -> None:

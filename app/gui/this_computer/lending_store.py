@@ -1,4 +1,4 @@
-"""The lending state and rules of this machine, with undo, and sentences about the state."""
+"""The lending state and rules of this machine, rule changes that can be undone, and texts about the state."""
 
 from __future__ import annotations
 

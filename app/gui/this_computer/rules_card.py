@@ -131,7 +131,7 @@ class _Entry(DropDown):
         super().showPopup()
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802  Qt's name
-        """Ignore the mouse wheel, because scrolling the page would otherwise change the selected program."""
+        """Ignore the mouse wheel. Otherwise, scrolling the page could change the selected program."""
         event.ignore()
 
     @property

@@ -60,7 +60,7 @@ def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, st
 
 
 def with_suffix(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
-    """Return the path with this suffix, which replaces a suffix from `kinds` and is appended otherwise."""
+    """Return the path with this suffix. A suffix from `kinds` is replaced; any other suffix is kept in the name."""
     if typed.suffix.lower() == suffix:
         return typed
     if typed.suffix.lower() in kinds.values():

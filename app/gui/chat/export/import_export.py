@@ -348,7 +348,7 @@ class ImportExportPanel(QWidget):
         self._timer.start(0)
 
     def _rescued(self, chats: list[Chat]) -> None:
-        """Add the rescued chats, except those in memory, which the history has already written to its new file."""
+        """Add the rescued chats, except those that are already in the history."""
         self._read([chat for chat in chats if self._history.heading(chat.id) is None])
 
     def _add_some(self) -> None:

@@ -83,7 +83,7 @@ class Cipher:
 
 
 def storable(text: str) -> str:
-    """Replace lone surrogates, which a model may emit but UTF-8 cannot encode."""
+    """Replace lone surrogates. A model may generate them, but UTF-8 cannot encode them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

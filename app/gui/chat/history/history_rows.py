@@ -161,7 +161,7 @@ def rename(db: sqlite3.Connection, chat: Chat, title: str, codec: Codec) -> None
 
 
 def with_headline(chat: Chat, kept: Chat) -> Chat:
-    """Return `chat` with the title, folder and flags of `kept`, because only the list may change those."""
+    """Return `chat` with the title, folder and flags of `kept`, because only the list may change these fields."""
     return replace(chat, title=kept.title, folder=kept.folder, pinned=kept.pinned, archived=kept.archived)
 
 

@@ -188,7 +188,7 @@ MIN_MERGED_ROWS = 2  # a merge with fewer changed rows had nothing left to merge
 
 
 class Purge(QObject):
-    """A background job that removes deleted chats from the file and its index, in short steps."""
+    """A background job that removes deleted chats from the file and its index in short steps."""
 
     def __init__(self, store: HistoryStore, parent: QObject | None = None) -> None:
         super().__init__(parent)

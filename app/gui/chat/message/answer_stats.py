@@ -101,7 +101,7 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def caption(stats: AnswerStats) -> str:
-    """Return the line below an answer, without anything that was not measured."""
+    """Return the line below an answer. Figures that were not measured are omitted."""
     parts = []
     if stats.decode_tok_s:
         forecast = stats.predicted.decode_tok_s if stats.predicted else 0.0

@@ -307,7 +307,7 @@ class _Renderer(RendererHTML):
 
 
 def _inline(state: StateCore) -> None:
-    """Parse the inline markup of each paragraph, except extremely long ones, which remain plain text."""
+    """Parse the inline markup of each paragraph. Extremely long paragraphs remain plain text."""
     for token in state.tokens:
         if token.type != "inline":
             continue

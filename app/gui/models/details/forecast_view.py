@@ -35,7 +35,7 @@ class Figure(QWidget):
         self._figure.setAccessibleName(f"{caption}: {figure}")
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
-        """Return a size with the width of the whole caption, which is elided if there is less space."""
+        """Return a size that is wide enough for the whole caption."""
         words = self._caption.fontMetrics().horizontalAdvance(self._caption.whole())
         hint = super().sizeHint()
         return QSize(max(hint.width(), words + 1), hint.height())

@@ -220,7 +220,7 @@ def _verdict(judgment: Judgment) -> str:
 
 
 class ActionFoot(QWidget):
-    """The fixed area below the scrolling details, with the action buttons and the alongside line."""
+    """The fixed area below the scrolling details, with the action buttons and an AlongsideView."""
 
     def __init__(self) -> None:
         super().__init__()

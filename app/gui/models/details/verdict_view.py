@@ -101,7 +101,7 @@ class VerdictView(QWidget):
         return judgment
 
     def show_smaller(self, quantization: str) -> None:
-        """Offer a smaller file that fits, provided that the model is too big."""
+        """Offer a smaller file that fits. Does nothing unless the model is too big."""
         judgment = self.judgment
         if judgment is None or judgment.verdict.word is not VerdictWord.TOO_BIG or judgment.estimate:
             return
@@ -272,7 +272,7 @@ def memories(plan: Plan) -> list[Memory]:
 
 
 def lent_bytes(plan: Plan) -> int:
-    """Return the memory lent by all machines that the planner considered."""
+    """Return the total memory lent by all machines that the planner considered."""
     return sum(machine.lends_bytes for machine in plan.facts.machines or plan.machines)
 
 
