@@ -142,9 +142,11 @@ class Shelf:
     ) -> Entry:
         """Check a GGUF file, hash its tensors, and put it on the shelf as `name` or under its file's name.
 
-        whole: also store the hash of the file, by which other machines may request it. Importing the same file
-        again replaces its entry. If a different file already has the name, a number is appended. If the shelf has a
-        different file with the same bytes, its entry is returned unless `name` is given.
+        Importing the same file again replaces its entry. If a different file already has the name, a number is
+        appended. If the shelf has a different file with the same bytes, its entry is returned unless `name` is
+        given.
+
+        whole: also store the hash of the file, by which other machines may request it.
         """
         if name is not None and not (NAME.fullmatch(name) and name_for(name) == name):
             raise BadInput("model_name_odd", name=name[:100])

@@ -70,8 +70,7 @@ def with_options_after_command(words: list[str], groups: Collection[str] = ()) -
     """Move `--home DIR` and `--json` after the command. Users may also write them before the command or between its
     words.
 
-    groups: the first words of commands such as `api on`. If no second word follows, the group's commands are
-    listed.
+    groups: the first words of commands such as `api on`. If no second word follows, the group's commands are listed.
     """
     options, rest = _leading_options(words)
     if not rest or rest[0].startswith("-"):

@@ -30,8 +30,8 @@ class Turn:
 class FairQueue:
     """A queue that lets a program with many requests delay only its own requests.
 
-    room: returns how many answers a model may generate at the same time. by: returns the loaded model that serves
-    requests for a given model.
+    room: returns how many answers a model may generate at the same time.
+    by: returns the loaded model that serves requests for a given model.
 
     If a model is full, requests for other models are not blocked. If the whole queue is full, a key with a shorter
     line displaces the last request of the key with the longest line.

@@ -72,8 +72,8 @@ async def send(
 ) -> web.StreamResponse:
     """Send the parts as they arrive. If the client disconnects, `parts` is closed too, which cancels the answer.
 
-    silent_s: how long the stream may be silent before a keep-alive is sent. encode_error: encodes an error if its
-    encoding depends on what was sent before.
+    silent_s: how long the stream may be silent before a keep-alive is sent.
+    encode_error: encodes an error if its encoding depends on what was sent before.
     """
     answer = web.StreamResponse(headers=UNBUFFERED | id_headers(request))
     answer.content_type = content_type

@@ -101,7 +101,7 @@ class Handlers(StageHandlers, Protocol):
         """Handle a machine that has been silent for 3 s (`doubted`) or that has been heard from again."""
 
     def refusal_changed(self, machine: MachineId) -> None:
-        """Handle the start or end of a machine's refusal to link, although it responds. `LinkManager.refusals` has the
+        """Handle a machine that starts or stops refusing a link although it responds. `LinkManager.refusals` has the
         reason."""
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
@@ -285,9 +285,9 @@ class Network:
 
     async def remove(self, machine: MachineId, kept: Sequence[OperationId] = ()) -> Member:
         """Remove `machine` from the household permanently. All members are notified and its links are closed within 2
-        s.
+        s. Raises Refused.
 
-        kept: the `add` operations signed by `machine` (see `added_by`) that remain valid. Raises Refused.
+        kept: the `add` operations signed by `machine` (see `added_by`) that remain valid.
         """
         member = self.members.get(machine)
         operations = await self._log.remove(machine, kept)

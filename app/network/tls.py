@@ -25,8 +25,8 @@ NO_CHECK_TIME = 0x200000
 def peer_context(purpose: ssl.Purpose, cert: Path, passphrase: str, pins: Sequence[bytes]) -> ssl.SSLContext:
     """Return a context for links between members: CLIENT_AUTH for accepting, SERVER_AUTH for dialing.
 
-    cert: the PEM file with our certificate and its encrypted key. pins: the certificates of the admitted machines
-    as DER, which must meet the profile.
+    cert: the PEM file with our certificate and its encrypted key.
+    pins: the certificates of the admitted machines as DER, which must meet the profile.
     """
     server = purpose is ssl.Purpose.CLIENT_AUTH
     context = _bare(server)

@@ -199,7 +199,7 @@ class Entrance:
     """The new connections of a port. Each has a place in `room` until it has proved its identity or ended.
 
     welcome: handles a connection whose first message is complete. It owns the socket from then on, closes it if it
-    raises, and returns when the connection no longer needs its place.
+        raises, and returns when the connection no longer needs its place.
     """
 
     def __init__(

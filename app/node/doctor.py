@@ -231,8 +231,7 @@ class LinkMeasurer(Protocol):
 async def link_checks(book: LinkMeasurer, linked: Iterable[tuple[MachineId, str]], busy: bool) -> list[Check]:
     """Measure the links to these connected machines (ID and name), and return a check for each.
 
-    busy: whether an answer is running, which a measurement would slow down. In that case, nothing is measured and
-    the
+    busy: whether an answer is running, which a measurement would slow down. In that case, nothing is measured and the
         links are reported as untested.
     """
     return [await _measured_check(book, machine, name, busy) for machine, name in list(linked)[:MAX_TESTED]]

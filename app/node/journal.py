@@ -148,8 +148,7 @@ class RunningAnswer:
 class Journal:
     """The journal, saved in one small file. An unreadable file is set aside, and an entry reports that.
 
-    on_event: called after each new event. It is not called for finished answers, because clients see their end
-    anyway.
+    on_event: called after each new event. It is not called for finished answers, because clients see their end anyway.
     """
 
     def __init__(

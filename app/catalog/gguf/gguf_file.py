@@ -188,8 +188,8 @@ def header_bytes(
 ) -> bytes:
     """Encode a header, without the padding that follows it.
 
-    entries: encoded by `entry` or copied from another header. tensors: the name, shape, number type and size in
-    bytes of each tensor, in file order.
+    entries: encoded by `entry` or copied from another header.
+    tensors: the name, shape, number type and size in bytes of each tensor, in file order.
     """
     counts = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(entries))
     listed, offset = [], 0

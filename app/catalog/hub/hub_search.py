@@ -31,10 +31,11 @@ SECONDS = 20.0
 async def fetch_listing(
     hub: Hub, path: str, query: Sequence[tuple[str, str]], *, named: str, token: str | None, seconds: float
 ) -> bytes:
-    """Request a listing from the hub's API and return it as JSON.
+    """Request a listing from the hub's API and return it as JSON. Raises AppError.
 
-    named: the subject of the listing, for the error if it does not exist. A failed request is not retried, because
-    a user who searches wants to know immediately. Raises AppError.
+    A failed request is not retried, because a user who searches wants to know immediately.
+
+    named: the subject of the listing, for the error if it does not exist.
     """
     source = hub.host
     try:

@@ -52,9 +52,11 @@ class Cut:
 def cut(model: Model, header: Header, hashes: Mapping[str, str], layers: Layers, role: Role) -> Cut:
     """Return the stage that consists of these layers of a model, in this role (DESIGN.md 3.1).
 
-    hashes: the SHA-256 in hex of every tensor in the header, by name. A stage with Role.WHOLE is meant for another
-    machine and lacks the vocabulary; this machine would use the model's own file. Raises BadInput if the model may
-    not be cut this way, since a wrong cut would silently produce wrong answers.
+    A stage with Role.WHOLE is meant for another machine and lacks the vocabulary; this machine would use the
+    model's own file. Raises BadInput if the model may not be cut this way, since a wrong cut would silently produce
+    wrong answers.
+
+    hashes: the SHA-256 in hex of every tensor in the header, by name.
     """
     _check(model, layers, role)
     return assemble(CutJob(model, header, FAMILIES[model.architecture], layers, role), hashes)

@@ -125,8 +125,9 @@ class StageStore:
         """Begin or resume receiving a stage. Pieces in other local files are copied; the receiver's `wants` are the
         remaining pieces.
 
-        elsewhere: local files with pieces, by hash, in addition to the stored stages. Raises DoesNotFit if the disk
-        is too full, and Busy if the stage is already being received.
+        Raises DoesNotFit if the disk is too full, and Busy if the stage is already being received.
+
+        elsewhere: local files with pieces, by hash, in addition to the stored stages.
         """
         return self._receive(manifest, elsewhere, RESERVE_BYTES, lambda: None)
 
@@ -172,8 +173,8 @@ class StageStore:
     def trim(self, keep_model: str = "") -> None:
         """Delete the least recently used stages until the folder is within its limit.
 
-        keep_model: the id of a model whose stages are kept. Its first stage is not in use yet while its second one
-        is being received.
+        keep_model: the id of a model whose stages are kept. Its first stage is not in use yet while its second one is
+            being received.
         """
         spared = {i for i, index in self._indexes() if index.manifest.model_id == keep_model}
         total = self.used_bytes()

@@ -93,10 +93,11 @@ def check(shape: ModelShape) -> None:
 
 
 def write(path: Path, shape: ModelShape, run: LayerRun, role: Role) -> Model:
-    """Write a stage file for this run of layers, and read it back with the checks for untrusted files.
+    """Write a stage file for this run of layers, and read it back with the checks for untrusted files. Raises BadInput
+    or OSError.
 
-    role: MIDDLE, or LAST to include the output matrix. `check` must have accepted the shape. Raises BadInput or
-    OSError.
+    role: MIDDLE, or LAST to include the output matrix.
+    shape: must have been accepted by `check`.
     """
     tensors = list(_tensors(shape, run, role))
     listed = [(t.name, t.dims, t.kind, tensor_bytes(t)) for t in tensors]

@@ -105,7 +105,8 @@ async def _pull(
 ) -> tuple[Download, ShelfModel]:
     """Download or copy a model. Return the download and the model on the shelf.
 
-    choice: the model, and its name on the shelf. source: the machine to copy from, and whether to avoid copying.
+    choice: the model, and its name on the shelf.
+    source: the machine to copy from, and whether to avoid copying.
     """
     from app.api.downloads import DownloadResponse
     from app.api.models import Models, ShelfModel

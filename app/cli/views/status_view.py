@@ -118,8 +118,8 @@ def pool_sentence(
 ) -> str:
     """Describe in one sentence what the pool can currently do (UX.md 4).
 
-    hosts: the hosts that answer for this machine, if it is a guest. used_by: the machines whose layers this machine
-    holds.
+    hosts: the hosts that answer for this machine, if it is a guest.
+    used_by: the machines whose layers this machine holds.
     """
     if hosts is not None:
         names = ", ".join(map(terminal_text.name, hosts))

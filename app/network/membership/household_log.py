@@ -162,8 +162,8 @@ def decode_lines(lines: Iterable[str]) -> list[Operation]:
 class MergeSummary:
     """The result of merging lines from a peer.
 
-    n_false: the number of lines that no honest member would relay. n_outside: the number of lines that depend on
-    unknown operations.
+    n_false: the number of lines that no honest member would relay.
+    n_outside: the number of lines that depend on unknown operations.
     """
 
     new: tuple[Operation, ...] = ()
@@ -311,8 +311,8 @@ class LogKeeper:
     ) -> Log:
         """Admit `machine` on trial for its first link, and return the log to send to it. Raises Refused.
 
-        Names must be unique, so a number is appended to the newcomer's name if another member has the same name or
-        if it is in `called`, the names currently in use.
+        Names must be unique. If another member has the newcomer's name, or the name is in `called`, the names
+        currently in use, a number is appended to it.
         """
         self.require_admin()
         assert self.log is not None
@@ -441,10 +441,11 @@ class LogKeeper:
     async def _change(
         self, operations: Sequence[Operation], is_done: Callable[[Mapping[MachineId, Member]], bool]
     ) -> tuple[Operation, ...]:
-        """Apply a change made by this machine. If it cannot be saved, it is undone and can be tried again.
+        """Apply a change made by this machine. If it cannot be saved, it is undone and can be tried again. Raises
+        DoesNotFit or Refused.
 
         is_done: returns whether the change took effect, given the resulting members. A change without effect is
-        refused. Raises DoesNotFit or Refused.
+            refused.
         """
         assert self.log is not None
         if not self._has_room(operations):

@@ -142,8 +142,9 @@ class FrameStream(asyncio.Protocol, FrameChannel):
     ) -> None:
         """Take over the connection.
 
-        begun_by: an object that would close the connection if it were garbage-collected, so a reference to it is
-        kept. pace: the bandwidth limit, if any. ended: called when the connection has ended.
+        begun_by: an object that would close the connection if it were garbage-collected, so a reference to it is kept.
+        pace: the bandwidth limit, if any.
+        ended: called when the connection has ended.
         """
         self._transport, self._peer_name, self._begun_by = transport, peer_name, begun_by
         self._when_ended = ended

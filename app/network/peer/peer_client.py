@@ -49,8 +49,9 @@ MAX_FACT_CHARACTERS = 200  # the same limit as in a message
 class GuestClient:
     """A client for a guest's requests to the household member `host` at `address`.
 
-    ended: set when the link to the host has ended, which also ends every response. below: the path prefix of
-    requests. session: returns the link's session, which reuses connections and so avoids handshakes.
+    ended: set when the link to the host has ended, which also ends every response.
+    below: the path prefix of requests.
+    session: returns the link's session, which reuses connections and so avoids handshakes.
     """
 
     def __init__(
@@ -205,7 +206,8 @@ class _WebSocket(aiohttp.ClientWebSocketResponse):
 class PeerClient:
     """A client of `member` at `address`. `context` pins exactly this member's certificate.
 
-    through: the interface to use, or None if the system chooses. pace: the bandwidth limit, or None.
+    through: the interface to use, or None if the system chooses.
+    pace: the bandwidth limit, or None.
     """
 
     def __init__(
@@ -404,10 +406,10 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 def reported_error(answer: bytes, name: str, *, of_its_pool: bool = False) -> AppError:
-    """Return the error that the peer `name` reported. The peer is trusted only in statements about itself.
+    """Return the error that the peer `name` reported. The peer is trusted only in statements about itself, so the
+    error names no other machine.
 
-    The error names no other machine. of_its_pool: it may also name a machine that computes for the peer, as in a
-    host's answer to a guest.
+    of_its_pool: the error may also name a machine that computes for the peer, as in a host's answer to a guest.
     """
     try:
         sent = decode(answer, _Problem)

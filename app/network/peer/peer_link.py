@@ -60,8 +60,9 @@ log = logging.getLogger(__name__)
 class ReachabilityTest:
     """A test of whether a machine accepts connections: its peer connects back to it. Implements both sides.
 
-    A machine connects only to the address at which its peer claims to listen. hears: returns whether that peer's
-    announcements arrive here, or None if unknown.
+    A machine connects only to the address at which its peer claims to listen.
+
+    hears: returns whether the peer's announcements arrive here, or None if unknown.
     """
 
     def __init__(

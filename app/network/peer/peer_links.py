@@ -58,7 +58,8 @@ async def say_hello(
 ) -> HelloAck:
     """Send HELLO and wait for HELLO_ACK, as the dialing side. Raises Refused or Unreachable.
 
-    within_seconds: long enough for the other side to end an old link first. our_name: our name in the household.
+    within_seconds: long enough for the other side to end an old link first.
+    our_name: our name in the household.
     """
     await socket.send_str(encode(mine).decode("utf-8"))
     answer = await _first(socket, member, within_seconds)
@@ -133,7 +134,7 @@ class LinkServices(LinkEvents, Protocol):
 
     async def disconnected(self, link: PeerLink) -> None: ...
     def refusal_changed(self, machine: MachineId) -> None:
-        """Handle the start or end of a machine's refusal to link, although it responds; see `LinkManager.refusals`."""
+        """Handle a machine that starts or stops refusing a link although it responds; see `LinkManager.refusals`."""
 
     def flooded(self, machine: MachineId) -> None:
         """Abort all other connections of a machine immediately."""
@@ -197,8 +198,8 @@ class LinkManager:
             self._calls[machine].news.set()
 
     def is_down(self, machine: MachineId) -> bool:
-        """Return whether the last call to `machine` was refused because its system is up but Poolhouse is not
-        running."""
+        """Return whether the last call to `machine` was refused, which means that its system is up but Poolhouse is
+        not running."""
         why = self.failed.get(machine)
         return machine not in self.up and why is not None and bool(why.facts.get("refused"))
 

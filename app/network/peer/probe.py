@@ -99,7 +99,7 @@ def _arrived_by(samples: Samples, at: float) -> float:
 
 @dataclass(slots=True)
 class _Window:
-    """The bytes that may be in flight: twice the link's capacity, based on the best rate and round trip yet."""
+    """The bytes that may be in flight: twice the link's capacity, based on the best rate and round trip so far."""
 
     best_rate: float = 0.0
     round_trip_s: float = 1.0
@@ -130,8 +130,9 @@ async def send_chunks(
     channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], clock: Callable[[], float] = time.monotonic
 ) -> tuple[float | None, int]:
     """Send chunks as the window allows. Return the rate at which they arrived (bytes/s) and the number of bytes sent.
+    Raises Refused if an answer is wrong.
 
-    receive: returns the next message, and raises if the probe must end. Raises Refused if an answer is wrong.
+    receive: returns the next message, and raises if the probe must end.
     """
     filler = secrets.token_bytes(MAX_CHUNK_BYTES)  # random, so that nothing along the path can compress it
     begun = clock()

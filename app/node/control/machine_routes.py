@@ -32,8 +32,8 @@ GRAPHICS_CURE = Reason("cure_graphics_unused")
 
 
 async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFolders) -> computer.Computer:
-    """Return a description of this computer. Probing the engines may take several seconds. A disconnected models
-    folder is replaced by the default one."""
+    """Return a description of this computer. Probing the engines may take several seconds. If the models folder is
+    disconnected, the disk of the default folder is described."""
     models = of_models.own if of_models.now in of_models.unreachable else of_models.now
     disk = await asyncio.to_thread(shutil.disk_usage, nearest_existing(models))
     memory, engines = devices.memory(), await hardware.engines()

@@ -83,8 +83,8 @@ class OwnSettings:
 
 
 async def worker_walls() -> Walls:
-    """Return how strictly the process that reads model files is sandboxed, and why and how the sandbox could be
-    stricter."""
+    """Return the sandbox level of the process that reads model files, the obstacle to a stricter level, and the
+    remedy."""
     walls = await engines.probe_walls()
     check = confined(walls)
     level = walls.level if walls is not None else "unknown"

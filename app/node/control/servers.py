@@ -140,7 +140,7 @@ class Servers:
     """The servers of a node, which start and stop together. Each server authenticates its own clients."""
 
     def __init__(self, node: Node, stop: Callable[[], None]) -> None:
-        """`stop` ends the node."""
+        """Create the servers. `stop` ends the node."""
         choices, interfaces = node.choices, node.discovery.choice.interfaces
         self.api = ChatApiService(
             node.home,

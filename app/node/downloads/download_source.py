@@ -227,7 +227,7 @@ def no_members(_: Record) -> FileClient:
 
 
 async def no_pin(repository: str, file: str) -> Pin | None:
-    """Return no pin. Default of `pin`."""
+    """Return None. Default of `pin`."""
     return None
 
 
@@ -337,4 +337,4 @@ def files_of(record: Record, services: DownloadServices, session: ClientSession)
 
 
 async def no_token() -> None:
-    """Return no token. The token is for the hub and is never sent to machines of the household."""
+    """Return None. The token is for the hub and is never sent to machines of the household."""

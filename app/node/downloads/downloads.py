@@ -106,8 +106,9 @@ class Downloads:
         self, repository: str, file: str, revision: str | None, name: str | None, copy: PeerCopy | None = None
     ) -> Download:
         """Start a download, or continue the existing one. A model in several files is identified by any of them.
+        Raises AppError.
 
-        copy: the machine of the household to copy from. Bytes that are already here are kept. Raises AppError.
+        copy: the machine of the household to copy from. Bytes that are already here are kept.
         """
         check_file_names(repository, file, revision)
         file = part_names(file)[0]
@@ -320,7 +321,8 @@ class Downloads:
                 await self._services.keep_pin(pin)
 
     def _pin_error(self, download_id: str, error: AppError) -> AppError:
-        """Return the error to report, which says so if the file differs from the household's first download."""
+        """Return the error to report: a specific one if the file differs from the household's first download,
+        otherwise `error`."""
         record = self._ledger[download_id]
         codes = ("download_other_file", "download_other_size")
         if record.hash_from != "household" or error.reason.code not in codes:

@@ -73,7 +73,8 @@ class OutgoingModel:
 class ModelServer:
     """The routes that send models. The listener has already checked that the requester is a member and a host.
 
-    name_of: returns the name of the model that starts with this file. changed: called when the progress changes.
+    name_of: returns the name of the model that starts with this file.
+    changed: called when the progress changes.
     """
 
     def __init__(

@@ -188,7 +188,7 @@ class ModelSources:
         return await self.downloads.start(order.repository, order.file, order.revision, order.name, copy)
 
     async def copies_of(self, order: requests.FindCopies) -> list[MachineRef]:
-        """Return the machines of the household that have the same file."""
+        """Return the machines of the household that have the requested file."""
         file = part_names(order.file)[0]
         known = catalog_entry(load_catalog(), order.repository, file, order.revision)
         several = len(part_names(file)) > 1

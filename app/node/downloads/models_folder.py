@@ -266,8 +266,8 @@ class ModelsFolder:
         """Use this folder ("" for the default folder) for new files, and move unfinished downloads there. Raises
         AppError.
 
-        move: also move complete models. Otherwise they remain usable in their old folder. new: create the folder if
-        it does not exist.
+        move: also move complete models, which otherwise remain usable in their old folder.
+        new: create the folder if it does not exist.
         """
         await self._begun.wait()
         async with self._request_lock:

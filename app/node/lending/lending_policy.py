@@ -101,7 +101,8 @@ class MemoryRules:
     def room(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> LendableMemory:
         """Return the state of the memory, from which the policy computes how much other hosts may use.
 
-        used_bytes: promised to other hosts. unloaded_bytes: promised but still counted as free by the system.
+        used_bytes: promised to other hosts.
+        unloaded_bytes: promised but still counted as free by the system.
         own_bytes: used by this machine's own models.
         """
         now = self._now()
@@ -167,7 +168,8 @@ class LendingPolicy:
     """Decides how much memory may be lent now, and reclaims the excess. Lending is off until `begin`.
 
     uses: returns the bytes promised to other hosts, the bytes reserved but not loaded yet, and the bytes of this
-    machine's own models. pace: limits how fast this machine sends and receives.
+        machine's own models.
+    pace: limits how fast this machine sends and receives.
     """
 
     def __init__(
@@ -312,8 +314,8 @@ class LendingPolicy:
         """Tell the hosts with layers here that this computer is about to sleep or stop, or that the node is about to
         stop. Return when no answer needs the layers anymore, or after a few seconds.
 
-        Hosts that still need their layers are then told that their runs have ended. If a host only lost the link,
-        it would wait for this machine to return.
+        Hosts that still need their layers are then told that their runs have ended. A host that merely lost the
+        link would wait for this machine to return.
         """
         self._leaves = why
         self._judge()

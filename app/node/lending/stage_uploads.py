@@ -203,7 +203,7 @@ def redacted_facts(reason: Reason, folder: Path) -> dict[str, Fact]:
 
 @contextmanager
 def redact_paths(folder: Path) -> Iterator[None]:
-    """Remove this machine's paths from errors that are sent to another machine."""
+    """Remove this machine's paths from errors raised in the block, because these are sent to another machine."""
     try:
         yield
     except AppError as error:

@@ -58,7 +58,7 @@ def _of_spares(plan: Plan, there: Mapping[MachineId, int]) -> frozenset[MachineI
 
 
 def released_bytes(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -> dict[MachineId, int]:
-    """Return the bytes that each machine frees if these placements end, without the bytes that it already reports as
+    """Return how many bytes each machine frees if these placements end, not counting bytes that it already reports as
     free. Ended placements free nothing on the host itself, because its own figures are always current.
 
     stays: placements that free only their standby layers.

@@ -543,13 +543,13 @@ class ModelManager:
             self._changed()
 
     def released(self, stays: Sequence[Placement] = ()) -> Mapping[MachineId, int]:
-        """Return the bytes that each machine frees if the loaded models end. Models in `stays` free only their standby
+        """Return how many bytes each machine frees if the loaded models end. Models in `stays` free only their standby
         layers."""
         return released_bytes(self.loaded.except_for(*stays), stays)
 
     async def _speeds(self, entry: Entry, order: requests.PlanModel, report: Report, *, measure: bool) -> Speeds:
-        """Return the speed of each machine. `measure` sets whether unknown speeds are measured, unless the request
-        itself does."""
+        """Return the speed of each machine. `measure` sets whether to measure unknown speeds, unless the request
+        specifies it."""
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure
         try:

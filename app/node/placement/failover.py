@@ -47,8 +47,8 @@ class Failover:
     ) -> None:
         """Create the failover.
 
-        replan: returns the possible plans without the given machines. failures: counts failures by machine and is
-        shared by all models of a host.
+        replan: returns the possible plans without the given machines.
+        failures: counts failures by machine and is shared by all models of a host.
         """
         self.stage_set, self._replan, self._state, self._place = stage_set, replan, state, place
         self.failures = failures or RecentFailures(time.monotonic)
@@ -59,8 +59,9 @@ class Failover:
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # speed at which layers were last loaded
 
     def is_needed(self) -> bool:
-        """Return whether a lost pipeline must recover. A single pipeline must if it has requests or is moving. One of
-        several must only if a move is pending, because the others take over its requests."""
+        """Return whether a lost pipeline must recover. If it is the only one, it must recover if it has requests or is
+        moving. If there are several, the others take over its requests, so it must recover only if a move is
+        pending."""
         if self._state.is_replicated:
             return self.intends
         return self._state.n_requests > 0 or self._state.is_moving

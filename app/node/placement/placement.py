@@ -131,7 +131,8 @@ class Placement:
         return any(stage.machine == machine for stage in self.plan.stages)
 
     def give_up(self, why: StageLost, machine: MachineId | None = None) -> None:
-        """Treat a machine as lost. `why` is known before the network notices the loss, or is more precise."""
+        """Treat a machine as lost because of `why`. This reason is known before the network notices the loss, or is
+        more precise."""
         match self.life:
             case Loading():
                 self._fail(why)
@@ -210,7 +211,7 @@ class Placement:
         return self.state.n_requests
 
     def released_bytes(self) -> dict[MachineId, int]:
-        """Return the bytes that each machine frees when the placement ends, without the bytes that it already reports
+        """Return how many bytes each machine frees when the placement ends, not counting bytes that it already reports
         as free."""
         if isinstance(self.life, Ended) and time.monotonic() - self.life.at_s > NEWS_SECONDS:
             return {}

@@ -63,7 +63,8 @@ class IdleTracker:
 class PlacementState:
     """The state of a placement: its model, the request that loaded it, its current plan, and its open pipelines.
 
-    described: the plan in the form of the API. changed: called when the snapshot may have changed.
+    described: the plan in the form of the API.
+    changed: called when the snapshot may have changed.
     """
 
     def __init__(

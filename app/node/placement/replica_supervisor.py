@@ -223,8 +223,8 @@ class ReplicaSupervisor:
                 looking.cancel()
 
     async def _pause(self, place: int, seconds: float) -> None:
-        """Wait before the next try. If other machines are involved, also wait for a change in the household. For a
-        split, this wait is short, because it may not need the lost machine."""
+        """Wait before the next try. If other machines are involved, also wait for a change in the household. A split
+        waits only briefly for it, because it may not need the lost machine."""
         self._state.news.clear()
         is_split = place in self._splits
         await asyncio.sleep(LEAST_PAUSE_SECONDS if is_split else seconds)

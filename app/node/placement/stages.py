@@ -40,8 +40,9 @@ MOST_STEP_SECONDS = 300.0  # time limit for one step of a sample; a machine that
 class Reservation:
     """The memory for a plan that is about to open.
 
-    make: frees memory for the plan before its stages open. Raises DoesNotFit. choosing: a lock that is held from
-    reading the free memory until the plan has claimed it, so that the next plan takes the claim into account.
+    make: frees memory for the plan before its stages open. Raises DoesNotFit.
+    choosing: a lock that is held from reading the free memory until the plan has claimed it, so that the next plan
+        takes the claim into account.
     transfer: entered while stages open, to pause background work.
     """
 
@@ -85,8 +86,8 @@ def _first(errors: BaseExceptionGroup[AppError]) -> AppError:
 class PlacementServices:
     """The services that all placements share.
 
-    planner_inputs: provides the quarantine and the memory for checking samples. reservation: frees memory for a
-    plan.
+    planner_inputs: provides the quarantine and the memory for checking samples.
+    reservation: frees memory for a plan.
     """
 
     shelf: Shelf
@@ -504,10 +505,11 @@ class MemoryClaims:
         self.stage_sets = list(self.stage_sets)  # PipelineOpener removes its stage sets from the old list
 
     def released(self, present: Iterable[PlannedStage], *, over: bool) -> dict[MachineId, int]:
-        """Return the bytes that each machine frees when the placement ends, without the bytes that it already reports
+        """Return how many bytes each machine frees when the placement ends, not counting bytes that it already reports
         as free.
 
-        present: the stages of the plan that are not lost. over: whether the placement has ended.
+        present: the stages of the plan that are not lost.
+        over: whether the placement has ended.
         """
         if over or not self.is_loaded:
             return _sums((*present, *self.standby()))

@@ -102,7 +102,7 @@ class StandbyManager:
         return {MachineId(key or self._plan.host): step_s for key, step_s in steps.items()}
 
     def _move(self, option: Option) -> None:
-        """Move to a better plan while idle. A request that arrives during the move waits until it is complete."""
+        """Move to a better plan while idle. A request that arrives during the move waits until the move is complete."""
         placement, now = self._placement, self._plan
         why = _why_moved(now, option[0])
         if slow := [stage.name for stage in now.stages if stage.machine in placement.replaced]:

@@ -48,7 +48,7 @@ SomeSeconds = Annotated[float, Meta(gt=0, le=1e4)]
 
 
 class _CachedSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A Speed whose values have limits."""
+    """A Speed with a limited range for each value."""
 
     measured_at: Annotated[float, Meta(ge=0)]  # seconds since 1970
     layer_s: SomeSeconds
@@ -292,8 +292,9 @@ class LocalSpeed:
         """Return the speed without the output matrix, measured with the lent resources, for another host. After each
         trial comes a pause of the same length.
 
-        again: the host doubts the known speed, so measure it again unless this was done recently. Raises the errors
-        of `measure`, and Busy during a trial and the pause after it.
+        again: the host doubts the known speed, so measure it again unless this was done recently.
+
+        Raises the errors of `measure`, and Busy during a trial and the pause after it.
         """
         setup = await self._here.hardware.setup(batch_rows)
         threads = self._here.lent_threads()

@@ -43,7 +43,8 @@ class PlannerInputs:
     ) -> Speeds:
         """Return the speed of each machine with a model, measuring speeds that are not known yet.
 
-        known_only: measure nothing. without: machines to leave out.
+        known_only: measure nothing.
+        without: machines to leave out.
 
         A speed is None if it could not be measured.
         """

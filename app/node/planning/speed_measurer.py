@@ -170,11 +170,12 @@ class SpeedMeasurer:
         """Return the speeds of this machine and of the lenders (names by ID) with this model. All machines measure at
         the same time.
 
-        within_s: time limit per machine. one_by_one: measure one machine at a time, because nodes on the same
-        computer would slow each other down. known_only: ask no lender and measure nothing.
+        within_s: time limit per machine.
+        one_by_one: measure one machine at a time, because nodes on the same computer would slow each other down.
+        known_only: ask no lender and measure nothing.
 
-        A speed is None if the machine did not reply in time, is busy, or cannot measure this model. Such a machine
-        or model never raises an error.
+        A speed is None if the machine did not reply in time, is busy, or cannot measure this model. No error is
+        raised in these cases.
         """
         try:
             basis = await asyncio.to_thread(self._basis, entry)

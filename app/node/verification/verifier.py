@@ -130,7 +130,7 @@ class Verifier:
                 self._samples.forget(sample)
 
     def _tried_enough(self, sample: Sample) -> bool:
-        """Count an interrupted try. Return whether there were so many that the sample must be given up."""
+        """Count an interrupted try. Return whether there were so many that the sample should be dropped."""
         n_tries = self._samples.postpone(sample)
         if n_tries < MOST_TRIES:
             return False
