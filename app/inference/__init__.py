@@ -1,1 +1,1 @@
-"""Runs models on one machine or on several, as the host of a pipeline and as a lender of layers."""
+"""The inference runtime, which runs models on one or several machines, both as the host and as a lender of layers."""

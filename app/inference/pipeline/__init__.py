@@ -1,1 +1,2 @@
-"""Serves requests on a pipeline of stages: schedules, batches and recovers them, and turns tokens into answers."""
+"""Pipelines of stages that serve requests: scheduling, batching, recovery, and the conversion of tokens into answers.
+"""

@@ -1,4 +1,4 @@
-"""Completes chats and bare prompts on a pipeline: converts requests to tokens, and tokens to pieces of text."""
+"""The completion of chats and bare prompts on a pipeline. Converts requests to tokens, and tokens to pieces of text."""
 
 from __future__ import annotations
 
@@ -71,8 +71,10 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The next piece of an answer's text, with its tokens. Text lags behind the tokens while a character is
-    incomplete."""
+    """The next piece of an answer's text, and its tokens.
+
+    The text lags behind the tokens while a character is incomplete.
+    """
 
     text: str
     token_ids: tuple[int, ...]
@@ -85,7 +87,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The complete answer and its figures, sent after the last Delta."""
+    """The complete answer and its statistics, sent after the last Delta."""
 
     text: str
     token_ids: tuple[int, ...]
@@ -128,8 +130,8 @@ class Completer:
     async def answer(self, question: GenerationRequest) -> AsyncGenerator[Delta | Notice | Summary, None]:
         """Yield Deltas, Notices if a stage is lost, and finally one Summary.
 
-        Closing the generator cancels the answer: use contextlib.aclosing. Raises BadInput, Busy or StageLost;
-        Deltas yielded before that remain valid.
+        Closing the generator cancels the answer: use contextlib.aclosing. Raises BadInput, Busy or StageLost.
+        Deltas yielded before an error remain valid.
         """
         _check(question)
         reader, request, notes = await self._begin(question)
@@ -180,7 +182,7 @@ class Completer:
 
     @property
     def vocabulary(self) -> VocabularyOpened:
-        """Return the model's vocabulary, with the capabilities of its chat template."""
+        """Return the model's vocabulary and the capabilities of its chat template."""
         return self._text.vocabulary
 
     @property
@@ -189,7 +191,7 @@ class Completer:
         return self._text.vocabulary.calls
 
     async def control_token(self, name: str) -> int | None:
-        """Return the id of the control token with this name, or None if the vocabulary has none."""
+        """Return the id of the control token with this name, or None if the vocabulary has no such token."""
         if name not in self._control:
             ids = await self._text.tokenize(name, special=True, bos=False)
             is_one = len(ids) == 1 and not self._piece(ids[0])
@@ -201,7 +203,7 @@ class Completer:
         return pieces[token] if 0 <= token < len(pieces) else b""
 
     def _likely(self, token: Token, reader: TokenReader) -> tuple[tuple[bytes, float], ...]:
-        """Return the log probabilities of a token and its alternatives. A sampled control token is shown as text."""
+        """Return the log probabilities of a token and its alternatives. Sampled control tokens are shown as text."""
         return tuple(
             (self._piece(token_id) or (reader.sign(token_id) if not at else b""), log)
             for at, (token_id, log) in enumerate(token.likely)
@@ -283,10 +285,10 @@ class Completer:
     async def _resumed(
         self, question: GenerationRequest, reader: TokenReader, request: Request, ids: list[int], finish: Finish | None
     ) -> tuple[Request, Finish | None, bool]:
-        """Return the request that continues an answer whose reasoning has ended or has used up its tokens.
+        """Return the request that continues an answer after its reasoning has ended or reached its token limit.
 
-        The last value is True if nothing is left to generate. Tokens sampled after the reasoning are dropped if the
-        grammar of the answer was not enforced yet.
+        The last value is True if nothing remains to be generated. If the grammar of the answer was not enforced
+        yet, tokens sampled after the reasoning are dropped.
         """
         calls, pause = bool(question.tools), reader.pause
         assert pause is not None
@@ -311,8 +313,10 @@ class Completer:
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """The model's input. `where` is the state in which the answer begins, or None outside a chat, where no reasoning
-    is split off."""
+    """The model's input.
+
+    `where` is the state in which the answer begins. It is None outside a chat, where reasoning is not separated.
+    """
 
     ids: tuple[int, ...]
     where: AnswerStart | None
@@ -329,7 +333,7 @@ def _begun(messages: Sequence[Message]) -> tuple[str, str]:
 
 
 def _joined(first: Finish | None, then: Finish) -> Finish:
-    """Combine the figures of the two parts of an answer."""
+    """Combine the statistics of the two parts of an answer."""
     if first is None:
         return then
     before, two = first.figures, then.figures
@@ -352,7 +356,10 @@ def _joined(first: Finish | None, then: Finish) -> Finish:
 
 
 def _added(earlier: tuple[StageFigures, ...], later: tuple[StageFigures, ...]) -> tuple[StageFigures, ...]:
-    """Add the stages' figures of two parts. If the stages have changed, return only those of the second part."""
+    """Add up the stages' statistics for two parts of an answer.
+
+    If the stages changed in between, return only those of the second part.
+    """
     if [stage.name for stage in earlier] != [stage.name for stage in later]:
         return later
     return tuple(
@@ -393,17 +400,17 @@ class _Tally:
 
 
 class StartTimes:
-    """The start times of conversations whose clients do not send them. Only the most recent ones are kept."""
+    """The start times of conversations whose clients do not send them, limited to the most recent conversations."""
 
     def __init__(self, most: int = MOST_BEGINNINGS) -> None:
         self._most = most
         self._known: OrderedDict[str, LocalTime] = OrderedDict()
 
     def of(self, question: GenerationRequest) -> LocalTime:
-        """Return the start time of a conversation, which stays the same on every turn.
+        """Return the start time of a conversation, which is the same for every turn.
 
         If the date at the beginning of the prompt changed, the whole prompt would have to be computed again. A
-        conversation with only its first message begins now, even if the same message was sent before.
+        conversation that consists only of its first message starts now, even if the same message was sent before.
         """
         if question.begun_at is not None or question.conversation is None:
             return question.begun_at or local_time()
@@ -416,7 +423,7 @@ class StartTimes:
 
 
 class Pause(Enum):
-    """The reason why an answer is interrupted, to be continued with another request."""
+    """The reason for interrupting an answer that another request will continue."""
 
     SPENT = "spent"  # the reasoning has used up its tokens
     OVER = "over"  # the reasoning is over, and a grammar applies to the rest
@@ -426,8 +433,9 @@ class TokenReader:
     """A reader of an answer's tokens as they are sampled, so that a stop string ends the answer immediately.
 
     splitter: separates the reasoning from the answer; None if there is no reasoning. Stop strings are searched for
-    only in the answer. most_thought: the number of tokens after which the reasoning is cut off. waits: a grammar
-    for the answer is enforced once the reasoning has ended. ends: texts that end the answer as an end token would.
+    only in the answer. most_thought: the number of tokens after which the reasoning is cut off. waits: whether a
+    grammar for the answer is enforced once the reasoning has ended. ends: texts that end the answer like an end
+    token.
     """
 
     def __init__(
@@ -461,7 +469,7 @@ class TokenReader:
         return self._signs.get(token, b"")
 
     def push(self, token: int) -> bool:
-        """Process a token. Return True if the answer ends with this token or is to be continued by another request."""
+        """Process a token. Return True if the answer ends with it or will be continued by another request."""
         self._n += 1
         raw = self._detokenizer.push(token)
         if self._splitter is None:
@@ -484,7 +492,7 @@ class TokenReader:
         return self._stops.found or self.pause is not None
 
     def resume(self, forced: str, splitter: ThoughtSplitter) -> None:
-        """Continue after text that was inserted on the model's behalf."""
+        """Continue after text that was inserted on behalf of the model."""
         left: list[Part] = []
         if self._splitter is not None and self.pause is Pause.SPENT:
             left = [part for part in self._splitter.flush() if part.kind is PartKind.THOUGHT]
@@ -494,11 +502,11 @@ class TokenReader:
 
     @property
     def stop(self) -> str | None:
-        """Return the requested stop string that has ended the answer, or None."""
+        """Return the requested stop string that ended the answer, or None."""
         return None if self._stops.match in self._ends else self._stops.match
 
     def flush(self) -> None:
-        """Release the text that was held back, at the end of the answer."""
+        """Release the text that is still held back at the end of the answer."""
         raw = self._detokenizer.flush()
         if self._splitter is None:
             self._flushed += self._stopped([Part(PartKind.ANSWER, raw, raw)])
@@ -508,7 +516,7 @@ class TokenReader:
             self._flushed.append(Part(PartKind.ANSWER, rest, rest))
 
     def deltas(self, token_ids: tuple[int, ...], likely: tuple[tuple[bytes, float], ...]) -> list[Delta]:
-        """Return the deltas of the next token or, without a token, those of the released text."""
+        """Return the deltas for the next token or, if there is no token, for the released text."""
         if token_ids:
             parts: Sequence[Part] = self._parts.popleft()
         else:
@@ -533,7 +541,7 @@ class TokenReader:
         return deltas
 
     def _stopped(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """Return the parts without text that a stop string removes or that may begin one."""
+        """Return the parts without any text that a stop string removes or that may begin one."""
         shown = list[Part]()
         for part in parts:
             if part.kind is not PartKind.ANSWER:

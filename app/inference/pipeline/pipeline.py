@@ -1,4 +1,4 @@
-"""The pipeline: carries micro-batches through the stages of a placement, and recovers when a stage is lost."""
+"""The pipeline, which sends micro-batches through the stages of a placement and recovers when a stage is lost."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ HOLD_S = 2.0  # time limit for steps in flight before stages are changed on purp
 
 
 def _share_turns(stages: Sequence[StageClient]) -> None:
-    """Make the runs on one machine take turns. Earlier runs have lower ranks."""
+    """Make runs on the same machine take turns. Earlier runs have lower ranks."""
     turns: dict[str, PriorityLock] = {}
     for rank, stage in enumerate(stages):
         if sum(other.machine == stage.machine for other in stages) > 1:
@@ -52,13 +52,16 @@ def _share_turns(stages: Sequence[StageClient]) -> None:
 
 
 class Pipeline:
-    """A pipeline of the stages of one placement: the host's first run, the lenders' runs, and the host's last run; or
-    a single stage with the whole model.
+    """A pipeline of the stages of one placement.
 
-    Enter it with `async with`, then `generate` any number of answers concurrently. When a stage is lost,
-    `rebuilder` places the model again and every answer continues where it was. Without a rebuilder, or if recovery
+    It consists of the host's first run, the lenders' runs, and the host's last run, or of a single stage with the
+    whole
+    model. Enter it with `async with`, then `generate` any number of answers concurrently. When a stage is lost,
+    `rebuilder` places the model again and every answer continues from its last token. Without a rebuilder, or if
+    recovery
     fails, all answers end with StageLost, and later requests are refused with the same error. The stages' workers
-    belong to the caller that created them.
+    belong
+    to the caller that created them.
     """
 
     def __init__(
@@ -103,13 +106,16 @@ class Pipeline:
     def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
         """Yield tokens, then one Finish. Closing the generator cancels the request: use contextlib.aclosing.
 
-        Notices in between report that a stage was lost and how it is being replaced. Raises BadInput, Busy or
-        StageLost; tokens yielded before that remain valid.
+        Notices may come in between. They report that a stage was lost and how it is being replaced. Raises
+        BadInput, Busy or StageLost. Tokens yielded before an error remain valid.
         """
         return stream_items(partial(self.submit, request))
 
     def submit(self, request: Request) -> SequenceState:
-        """Submit a request like `generate`, for a caller that reads its items by `stream_items`. Raises immediately."""
+        """Submit a request like `generate`, for a caller that reads its items with `stream_items`.
+
+        Errors are raised immediately.
+        """
         if self.lost is not None:
             raise self.lost
         sequence = self._work.submit(request)
@@ -118,8 +124,10 @@ class Pipeline:
         return sequence
 
     def join(self, place: int, heir: Callable[[SequenceState, Loss], bool]) -> None:
-        """Make this one of several pipelines of the same model. `heir` tries to take over a sequence if this one is
-        lost."""
+        """Make this pipeline one of several for the same model.
+
+        heir: tries to take over a sequence if this pipeline is lost.
+        """
         self._work.place, self._heir = place, heir
 
     def adopt(self, sequence: SequenceState) -> None:
@@ -162,7 +170,7 @@ class Pipeline:
         return self._work.line()
 
     def figures(self) -> tuple[StageFigures, ...]:
-        """Return the figures of each stage since the pipeline started."""
+        """Return the statistics of each stage since the pipeline started."""
         return tuple(stage.figures() for stage in self._stages)
 
     def steps_s(self) -> dict[str, float]:
@@ -175,7 +183,7 @@ class Pipeline:
         return seconds
 
     def break_off(self, loss: Loss) -> bool:
-        """End the current round with this loss. Return False if it has already ended."""
+        """End the current round with this loss. Return False if the round has already ended."""
         if self._broken is None or self._broken.done():
             return False
         self._broken.set_result(loss)
@@ -186,7 +194,7 @@ class Pipeline:
         self._work.tell(notice)
 
     async def leave(self, loss: Loss) -> None:
-        """End the current round on purpose, as `break_off` does, but between two tokens."""
+        """End the current round on purpose, like `break_off`, but between two tokens."""
         present = self._broken
         if present is None or present.done():
             return  # a hold would affect the next stages, since these are already gone
@@ -226,7 +234,7 @@ class Pipeline:
             await self._recover(loss, rebuilder, why if begins_anew else None)
 
     def _end_cause(self, cause: SequenceState, loss: Loss) -> None:
-        """End the answer that caused the loss: processes died each time they computed it."""
+        """End the answer that caused the loss, because processes died each time they computed it."""
         log.warning("ending the answer in slot %d, which has repeatedly ended a process: %s", cause.slot, loss.why)
         self._work.end_cause(cause, fault_table.loss_error(ends_process_reason(loss)))
         if self._rebuilder is not None:
@@ -236,11 +244,11 @@ class Pipeline:
         return not self._over.is_set() and self._heir(sequence, loss)
 
     def _needs_rebuild(self, rebuilder: Rebuilder) -> bool:
-        """Return whether requests are waiting for this pipeline or soon will be."""
+        """Return whether requests are or soon will be waiting for this pipeline."""
         return self._work.has_waiting_clients or rebuilder.is_needed()
 
     async def _round(self) -> Loss:
-        """Serve with the current stages until one of them is lost, and return the loss."""
+        """Serve requests with the current stages until one of them is lost. Return the loss."""
         self._broken = asyncio.get_running_loop().create_future()
         _share_turns(self._stages)
         async with asyncio.TaskGroup() as group:
@@ -265,10 +273,10 @@ class Pipeline:
         return duties
 
     async def _recover(self, loss: Loss, rebuilder: Rebuilder, ended: StageLost | None) -> None:
-        """Replace the stages, and replay the text and the random draws of every answer on the new ones.
+        """Replace the stages, and replay each answer's text and random draws on the new stages.
 
-        ended: the error with which some answers have just ended, if all layers are intact. The stages are then
-        replaced only if other requests are waiting.
+        ended: the error with which some answers have just ended, if all layers are intact. In this case, the stages
+        are replaced only if other requests are waiting.
         """
         log.warning("%s is lost; requests in progress: %s. %s", loss.name, self._work.names, loss.why)
         self._silent.clear()
@@ -303,7 +311,7 @@ class Pipeline:
         self.on_news()
 
     def _report_silence(self, name: str, seconds: float | None) -> None:
-        """Report that a machine is silent and its connection is being repaired or, with `seconds`, that it is back."""
+        """Report that a machine is silent and being reconnected or, if `seconds` is given, that it responds again."""
         if seconds is None:
             self._silent[name] = None
             self._notify(reconnecting_notice(name))
@@ -316,7 +324,7 @@ class Pipeline:
             self._settled()
 
     def _settle_replayed(self) -> None:
-        """Report that the pipeline is healthy again once all interrupted answers have continued."""
+        """Once all interrupted answers have continued, report that the pipeline is healthy again."""
         if self._replays and not self._work.interrupted:
             self._replays = False
             self._settled()
@@ -340,7 +348,7 @@ class Pipeline:
         self.break_off(Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots))
 
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
-        """Return the stage to blame for unusable input that this stage reported, and the reason."""
+        """Return the stage that is to blame for the unusable input reported by this stage, and the reason."""
         if stage.is_remote and stage.has_usable_input():
             return stage, Reason("stage_garbled", {"machine": stage.machine, "cause": Reason("good_numbers_refused")})
         if (sender := self._before(stage)) is not None:
@@ -354,8 +362,10 @@ class Pipeline:
         return before if before is not None and before.is_remote else None
 
     def _working_on(self, stage: StageClient) -> frozenset[int]:
-        """Return the slots of the step being computed on the stage's machine, of whose runs only one computes at a
-        time."""
+        """Return the slots of the step that is being computed on the stage's machine.
+
+        Only one run of a machine computes at a time.
+        """
         runs = [other for other in self._stages if other.machine == stage.machine]
         computing = _computing([run for run in runs if run.lost is None])
         slots = stage.slots_in_progress or frozenset().union(*(run.slots_in_progress for run in computing))
@@ -369,7 +379,7 @@ class Pipeline:
         return Limits(*sizes, machines, shape.chunk_rows, apart)
 
     async def _lane(self) -> None:
-        """Carry micro-batches through the stages, one at a time."""
+        """Send micro-batches through the stages, one at a time."""
         while True:
             micro_batch = await self._work.next_batch()
             arrived = await self._arrived(micro_batch)
@@ -402,15 +412,17 @@ class Pipeline:
         return tokens
 
     async def _arrived(self, micro_batch: MicroBatch) -> Step | None:
-        """Compute a micro-batch on all runs but the last. Return None if it was computed for a wrong guess."""
+        """Compute a micro-batch on all runs but the last. Return None if it was based on a wrong guess."""
         stages = self._stages[:-1]
         if micro_batch.guess is not None:
             return await compute_ahead(micro_batch.guess, micro_batch.step, stages)
         return await self._through(stages, micro_batch.step)
 
     def _following(self, micro_batch: MicroBatch) -> MicroBatch | None:
-        """Return the next micro-batch if the first run can compute it right after the last run computes this one, else
-        None."""
+        """Return the next micro-batch if the first run can compute it right after the last run computes this one.
+
+        Otherwise, return None.
+        """
         return self._work.following(micro_batch) if len(self._stages) > 1 else None
 
     async def _through(self, stages: Sequence[StageClient], step: Step) -> Step:
@@ -436,7 +448,7 @@ class Pipeline:
             self._settle_replayed()  # in case no client reads any more
 
     async def _guarded(self, name: str, duty: Callable[[], Awaitable[None]]) -> None:
-        """Run a task such that an error in it ends the pipeline but not the node."""
+        """Run a task so that an error in it ends the pipeline but not the node."""
         try:
             await duty()
         except StageLost as error:
@@ -460,7 +472,10 @@ class Pipeline:
 
 
 def _as_its_word(reason: Reason, machine: str) -> Reason:
-    """Return the reason as a claim by the machine that reported it, which does not count against other machines."""
+    """Return the reason as a claim of the machine that reported it.
+
+    Such a reason does not count against other machines.
+    """
     fault = fault_table.classify(reason)
     if fault.retry is not Retry.NEVER or fault.fault not in OF_ONE_MACHINE:
         return reason
@@ -468,7 +483,7 @@ def _as_its_word(reason: Reason, machine: str) -> Reason:
 
 
 def _computing(stages: Sequence[StageClient]) -> list[StageClient]:
-    """Return the stage that is computing on each busy machine: the one with the oldest unanswered frame."""
+    """Return the stage that is computing on each busy machine, which is the one with the oldest unanswered frame."""
     oldest: dict[str, StageClient] = {}
     for stage in stages:
         other = oldest.get(stage.machine)

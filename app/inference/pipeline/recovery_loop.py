@@ -1,4 +1,4 @@
-"""Carries out the decisions of app/core/recovery/recovery.py until new stages serve or recovery has failed."""
+"""The loop that carries out the decisions of app/core/recovery/recovery.py until new stages serve or recovery fails."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Rebuilder(Protocol):
     """An interface to the node, which places the model again after a loss."""
 
     def is_needed(self) -> bool:
-        """Return whether there are, or soon will be, requests that no other pipeline can take over."""
+        """Return whether any requests, now or soon, cannot be taken over by another pipeline."""
         ...
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
-        """Choose a placement on the available machines, except those in `without`. Raises DoesNotFit or AppError."""
+        """Plan a placement on the available machines, except those in `without`. Raises DoesNotFit or AppError."""
         ...
 
     def failed(self, loss: Loss) -> None:
-        """Record the loss of a machine. One that fails repeatedly is excluded from new plans."""
+        """Record the loss of a machine. New plans exclude machines that fail repeatedly."""
         ...
 
     def forgive(self, machines: Sequence[str]) -> None:
@@ -39,11 +39,11 @@ class Rebuilder(Protocol):
         ...
 
     async def can_host_alone(self) -> bool:
-        """Return whether the whole model fits on this machine. If so, the next plan places it here."""
+        """Return whether the whole model fits on this machine. If so, the next plan places it on this machine."""
         ...
 
     async def build(self) -> Sequence[StageClient]:
-        """Open the stages of the last plan, with a new epoch. Raises AppError."""
+        """Open the stages of the last plan with a new epoch. Raises AppError."""
         ...
 
     async def changed(self) -> None:
@@ -51,11 +51,11 @@ class Rebuilder(Protocol):
         ...
 
     def blames(self, error: AppError) -> tuple[str, str, bool]:
-        """Return the machine that caused an error of `build`: its id, its name, and whether to plan without it."""
+        """Return the id and the name of the machine that caused an error of `build`, and whether to plan without it."""
         ...
 
     def misfit(self, loss: Loss, error: DoesNotFit) -> recovery.PlanFailed:
-        """Return why the model does not fit, as an event for the recovery."""
+        """Return an event for the recovery that states why the model does not fit."""
         ...
 
 
@@ -68,10 +68,10 @@ async def recover(
     *,
     waits: bool = True,
 ) -> Sequence[StageClient]:
-    """Replace lost stages, and return the new ones. Raises StageLost if that is impossible.
+    """Replace lost stages and return the new ones. Raises StageLost if this is impossible.
 
-    waits: wait for another machine if the model does not fit on the available ones. replay_s: the time needed to
-    recompute the interrupted answers, or None to assume that of a usual prompt.
+    waits: whether to wait for another machine if the model does not fit on the available ones. replay_s: the time
+    needed to recompute the interrupted answers, or None to assume that of a typical prompt.
     """
     stages: Sequence[StageClient] = ()
     rebuilder.failed(loss)
@@ -123,7 +123,7 @@ async def _planned(
 
 
 def loss_from_error(error: AppError, rebuilder: Rebuilder, clock: Callable[[], float] = time.monotonic) -> Loss:
-    """Convert an error from opening stages into a loss, with the machine that is to blame."""
+    """Convert an error from opening stages into a loss of the machine that is to blame."""
     log.warning("the stages could not be opened: %s", error.reason)
     machine, name, is_gone = rebuilder.blames(error)
     return Loss(machine, name, error.reason, clock(), is_gone=is_gone)

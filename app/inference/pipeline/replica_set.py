@@ -1,4 +1,4 @@
-"""Serves requests on several pipelines of the same model, and moves them to another pipeline if theirs is lost."""
+"""Several pipelines that serve the same model. Requests move to another pipeline if theirs is lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.inference.pipeline.speed_measurement import StageFigures
 
 @dataclass(slots=True)
 class Replica:
-    """One of a model's pipelines, with the machines that compute it."""
+    """One of a model's pipelines, and the machines that compute it."""
 
     name: str
     pipeline: Pipeline
@@ -30,7 +30,7 @@ class Replica:
 class ReplicaSet:
     """The replicas of a model. Each request goes to one of them, chosen by core/scheduler/routing.py.
 
-    The sequences of a lost replica continue on another one.
+    The sequences of a lost replica continue on another replica.
     """
 
     def __init__(self) -> None:
@@ -41,19 +41,19 @@ class ReplicaSet:
         self.leaves: Notice | None = None
 
     def put(self, place: int, replica: Replica) -> None:
-        """Serve with this replica from now on. It replaces a lost replica at the same place."""
+        """Serve with this replica from now on, in place of any lost replica with the same index."""
         replica.pipeline.join(place, partial(self._inherit, place))
         replica.pipeline.on_news = self._notify
         replica.pipeline.on_recovered = partial(self._recovered, replica)
         self._held[place] = replica
 
     def set_machines(self, place: int, machines: frozenset[str]) -> None:
-        """Record which machines compute this replica from now on, unless it has been removed."""
+        """Record which machines now compute this replica, unless it has been removed."""
         if place in self._held:
             self._held[place].machines = machines
 
     def check_all_lost(self) -> bool:
-        """Return whether every replica has ended. If so, wake those that wait for the end."""
+        """Return whether every replica has ended. If so, wake all tasks that are waiting for this."""
         if self.lost is not None:
             self._over.set()
         return self._over.is_set()
@@ -61,21 +61,23 @@ class ReplicaSet:
     # For requests
 
     def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
-        """Generate an answer, as Pipeline.generate does, on the replica that is expected to finish first."""
+        """Generate an answer, like Pipeline.generate, on the replica that is expected to finish first."""
         return stream_items(lambda: self._choose(request).submit(request))
 
     # For the owner of the replicas
 
     @property
     def lost(self) -> StageLost | None:
-        """Return why the replicas ended, or None unless all have."""
+        """Return why the replicas ended, or None if any of them still serves."""
         ends = [replica.pipeline.lost for replica in self._held.values()]
         return ends[0] if ends and all(ends) else None
 
     @property
     def news(self) -> Notice | None:
-        """Return the recovery notice of a replica if all remaining ones are recovering. Otherwise return None, since
-        no request has to wait."""
+        """Return the recovery notice of a replica if all remaining replicas are recovering.
+
+        Otherwise, return None because no request has to wait.
+        """
         notices = [replica.pipeline.news for replica in self._held.values() if replica.pipeline.lost is None]
         return notices[0] if notices and all(notices) else None
 
@@ -97,7 +99,7 @@ class ReplicaSet:
         return tuple(waiting for replica in self.held for waiting in replica.pipeline.line())
 
     def figures(self) -> tuple[StageFigures, ...]:
-        """Return the figures of all stages of all replicas since they were opened."""
+        """Return the statistics of all stages of all replicas since they were opened."""
         return tuple(stage for replica in self.held for stage in replica.pipeline.figures())
 
     async def wait_lost(self) -> StageLost:
@@ -112,7 +114,7 @@ class ReplicaSet:
             replica.pipeline.break_off(loss)
 
     def announce_leaving(self, name: str, remaining: Sequence[str], seconds: float) -> None:
-        """Notify waiting clients that a machine will leave once the remaining ones have loaded its layers."""
+        """Notify waiting clients that a machine will leave once the remaining machines have loaded its layers."""
         self.leaves = leaving_notice(name, remaining, seconds)
         for replica in self._held.values():
             replica.pipeline.tell(self.leaves)
@@ -135,11 +137,14 @@ class ReplicaSet:
         self.on_news()
 
     def _recovered(self, replica: Replica) -> None:
-        """Use a replica again once other stages have taken over, because the machine has left or stays after all."""
+        """Use a replica again after its stages were replaced, or after the machine has decided to stay."""
         replica.draining, self.leaves = False, None
 
     def _of(self, machine: str) -> list[Replica]:
-        """Return the replicas that use a machine. A sole replica always counts, because its stages may have moved."""
+        """Return the replicas that use a machine.
+
+        A sole replica is always included, because its stages may have moved.
+        """
         every = not machine or len(self._held) == 1
         return [replica for replica in self._held.values() if every or machine in replica.machines]
 
@@ -150,8 +155,10 @@ class ReplicaSet:
         return self._held[place].pipeline
 
     def _route(self, request: Request, known: int, output: int, but: int | None = None) -> int | None:
-        """Return the replica with the shortest expected wait. A recovering replica is chosen only if there is no
-        other."""
+        """Return the replica with the shortest expected wait.
+
+        A recovering replica is chosen only if there is no other.
+        """
         places = [
             place
             for place, replica in sorted(self._held.items())
@@ -174,7 +181,7 @@ class ReplicaSet:
         return replace(state, is_open=state.is_open and not replica.draining)
 
     def _inherit(self, place: int, sequence: SequenceState, loss: Loss) -> bool:
-        """Continue a sequence of the replica at this place on another one. Return False if none can take it."""
+        """Continue a sequence of this replica on another one. Return False if no replica can take it."""
         output = sequence.request.max_tokens - sequence.answer_tokens
         to = self._route(sequence.request, sequence.known, output, but=place)
         if to is None:

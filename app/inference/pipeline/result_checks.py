@@ -1,7 +1,7 @@
-"""Checks computed results: compares known answers before a placement is used, and takes samples to recompute later.
+"""Checks of computed results: known answers compared before a placement is used, and samples to recompute later.
 
-Engines on different machines differ in the last digits, and a near tie may be decided either way. So log
-probabilities are compared within a tolerance, rather than texts.
+Engines on different machines differ in the last digits, which can decide a near tie either way. Log probabilities
+are therefore compared within a tolerance, instead of comparing texts.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ async def check_known_answer(
 ) -> KnownAnswer:
     """Answer the test prompt twice, compare the answers with each other and with `known`, and return the first.
 
-    known: the answer that the model gave to the whole prompt on a single machine. Raises StageLost if the numbers
-    are not finite, or if the answers differ.
+    known: the model's answer to the whole prompt on a single machine. Raises StageLost if the numbers are not
+    finite or the answers differ.
     """
     request = Request(
         ids=tuple(prime % config.n_vocab for prime in PROMPT_IDS[: max(1, _prompt_room(config))]),
@@ -66,7 +66,10 @@ async def check_known_answer(
 
 
 def fits_whole_prompt(config: PipelineConfig) -> bool:
-    """Return whether the whole test prompt fits in the context. The answer to a shortened prompt would differ."""
+    """Return whether the whole test prompt fits into the context.
+
+    The answer to a shortened prompt would be different.
+    """
     return _prompt_room(config) >= len(PROMPT_IDS)
 
 
@@ -75,7 +78,7 @@ def _prompt_room(config: PipelineConfig) -> int:
 
 
 def agree(answer: KnownAnswer, other: KnownAnswer, tolerance: float) -> bool:
-    """Return whether both answers assign similar probabilities, up to the first token at which they differ."""
+    """Return whether both answers assign similar probabilities up to the first token at which they differ."""
     for mine, theirs in zip(answer.steps, other.steps, strict=False):
         (token, log), logs = mine[0], dict(theirs)
         if token not in logs or abs(logs[token] - log) > tolerance:
@@ -104,7 +107,7 @@ REST_EACH_S = 30.0
 class Sample:
     """The input and output of a run for the first positions of a sequence, which depend on no earlier computation.
 
-    They were computed in a micro-batch of their own, so recomputing them repeats exactly the same operations.
+    They were computed in a separate micro-batch, so recomputing them repeats exactly the same operations.
     """
 
     run: Run
@@ -123,7 +126,7 @@ class Samples:
         self._postponed: dict[bytes, tuple[int, float]] = {}  # the number of tries, and when the next one is allowed
 
     def offer(self, run: Run, step: Step, after: Step) -> None:
-        """Keep a sample of this step if one is due."""
+        """Store a sample of this step if one is due."""
         if run.role is not Role.MIDDLE or step.n_segments != 1 or run.pipeline in self._kept:
             return
         _, n_rows, pos = SEGMENT.unpack(step.table)
@@ -144,8 +147,7 @@ class Samples:
         return next(due, None)
 
     def postpone(self, sample: Sample) -> int:
-        """Postpone a sample that could not be recomputed now, behind the other samples. Return the number of tries so
-        far."""
+        """Move a sample that could not be recomputed now behind the others. Return the number of attempts so far."""
         pipeline, n_tries = sample.run.pipeline, 1
         if self._kept.pop(pipeline, None) is not None:
             n_tries += self._postponed.get(pipeline, (0, 0.0))[0]
@@ -154,7 +156,7 @@ class Samples:
         return n_tries
 
     def forget(self, sample: Sample) -> None:
-        """Remove a sample, because it was recomputed or no longer can be."""
+        """Remove a sample that was recomputed or can no longer be recomputed."""
         pipeline = sample.run.pipeline
         self._kept.pop(pipeline, None)
         self._postponed.pop(pipeline, None)
@@ -164,7 +166,7 @@ class Samples:
 
 
 def _bound(kept: dict[bytes, Sample] | dict[bytes, float]) -> list[bytes]:
-    """Drop the oldest entries beyond the limit, mostly those of closed runs, and return their keys."""
+    """Drop the oldest entries beyond the limit and return their keys. Most of them belong to closed runs."""
     gone = list(kept)[: max(0, len(kept) - MOST_RUNS + 1)]
     for pipeline in gone:
         del kept[pipeline]

@@ -1,4 +1,4 @@
-"""The scheduler of a pipeline: queues requests, assigns slots to sequences, and forms micro-batches."""
+"""The scheduler of a pipeline, which queues requests, assigns slots to sequences, and forms micro-batches."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MicroBatchPart:
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """A micro-batch on its way through the stages, with the sequences that it belongs to."""
+    """A micro-batch on its way through the stages, and the sequences in it."""
 
     step: Step
     parts: tuple[MicroBatchPart, ...]
@@ -79,7 +79,7 @@ class MicroBatch:
         return cls(step, (MicroBatchPart(sequence, segment, True),), guess)
 
     def following(self) -> MicroBatch:
-        """Return the micro-batch with the next position of each sequence, whose tokens this micro-batch will yield."""
+        """Return the micro-batch with the next position of each sequence, whose tokens this one will sample."""
         segments = [Segment(part.segment.slot, 1, part.segment.end) for part in self.parts]
         parts = [
             MicroBatchPart(part.sequence, segment, True) for part, segment in zip(self.parts, segments, strict=True)
@@ -111,7 +111,7 @@ class PipelineConfig:
 class Scheduler:
     """The scheduler of one pipeline. It carries out the decisions of app/core/scheduler/schedule.py.
 
-    Only one event loop may use it, so its state changes only between awaits.
+    It must be used from a single event loop, so its state changes only between awaits.
     """
 
     def __init__(self, shape: PipelineConfig, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]) -> None:
@@ -162,7 +162,7 @@ class Scheduler:
         return sequence
 
     def leave(self, sequence: SequenceState) -> None:
-        """Stop computing a sequence, because its client has left or has read its end."""
+        """Stop computing a sequence whose client has left or has read its end."""
         sequence.leaving = sequence.unread.is_closed = True
         if sequence in self._waiting:
             self._waiting.remove(sequence)
@@ -184,10 +184,10 @@ class Scheduler:
                 sequence.end(error)
 
     def attribute_loss(self, loss: Loss) -> tuple[Loss, SequenceState | None]:
-        """Return the loss, marked as shared if several answers took part in the failed step, and the answer that
-        caused it.
+        """Return the loss and the answer that caused it.
 
-        The latter is returned only if it has caused so many losses that it must end.
+        The loss is marked as shared if several answers took part in the failed step. The answer is None unless it
+        has caused so many losses that it must end.
         """
         if not ended_in_step(loss):
             return loss, None
@@ -200,7 +200,7 @@ class Scheduler:
         return loss, took_part[0] if is_cause else None
 
     def end_cause(self, sequence: SequenceState, why: AppError) -> None:
-        """End this answer, and no longer suspect the others of having caused its losses."""
+        """End this answer, and clear the suspicion that other answers caused its losses."""
         sequence.end(why)
         before = len(sequence.interruption.deaths) - 1
         for other in self._running.values():
@@ -208,7 +208,10 @@ class Scheduler:
                 other.interruption.absolve(before)
 
     def loss_of(self, slots: frozenset[int]) -> Loss | None:
-        """Return the loss since which an answer in these slots (or any, if empty) has received no token, or None."""
+        """Return the loss after which an answer in these slots has received no token yet, or None.
+
+        If `slots` is empty, all answers are considered.
+        """
         losses = [s.interruption.loss for s in self._running.values() if not slots or s.slot in slots]
         return next((loss for loss in losses if loss is not None), None)
 
@@ -225,18 +228,19 @@ class Scheduler:
 
     @property
     def names(self) -> list[str]:
-        """Return the ids of the requests with a slot. Requests from the window have none."""
+        """Return the ids of the requests that have a slot. Requests from the window have no id."""
         return [s.request.name for s in self._running.values() if s.request.name]
 
     @property
     def is_recovery_exhausted(self) -> bool:
-        """Return whether an answer has already been recovered as often as allowed."""
+        """Return whether any answer has been recovered as often as allowed."""
         return any(not s.is_closed and not may_recover(s.interruption.times) for s in self._running.values())
 
     def interrupt(self, loss: Loss, *, alone: bool = False) -> None:
-        """Reset all sequences after the loss of the stages and their KV caches. Those interrupted too often end now.
+        """Reset all sequences after the loss of the stages and their KV caches.
 
-        alone: this machine will compute the whole model.
+        Sequences that were interrupted too often are ended. alone: whether this machine will compute the whole
+        model.
         """
         for sequence in (*self._waiting, *self._running.values()):
             if not sequence.timing.begun_at:  # it has not begun, so nothing of it is lost
@@ -256,11 +260,11 @@ class Scheduler:
 
     @property
     def interrupted(self) -> list[SequenceState]:
-        """Return the sequences with a slot that have received no token since a stage was lost."""
+        """Return the sequences in slots that have received no token since a stage was lost."""
         return [s for s in self._running.values() if s.interruption.loss and not s.is_closed]
 
     def hand_over(self, loss: Loss, take: Callable[[SequenceState], bool]) -> None:
-        """Offer all sequences to other pipelines, because the stages of this one are lost."""
+        """Offer all sequences to other pipelines, because this pipeline has lost its stages."""
         mine = (*self._running.values(), *self._waiting)
         for sequence in sorted(mine, key=lambda waiting: waiting.timing.asked_at, reverse=True):
             if sequence.is_closed or not may_recover(sequence.interruption.times):
@@ -276,14 +280,17 @@ class Scheduler:
                 self._waiting.remove(sequence)
 
     def adopt(self, sequence: SequenceState) -> None:
-        """Take over a sequence from another pipeline. It is put first in the queue, and continues after its last
-        token."""
+        """Take over a sequence from another pipeline.
+
+        It enters the queue first and continues after its last token.
+        """
         sequence.owner = self
         self._waiting.insert(0, sequence)
         self._door.set()
 
     def rows_ahead(self, request: Request) -> tuple[int, int]:
-        """Return the number of rows to compute before a new request, and the number of its own rows in the KV cache."""
+        """Return how many rows are computed before those of a new request, and how many of its rows are in the KV
+        cache."""
         ahead = sum(max(0, s.known - s.entered) for s in (*self._running.values(), *self._waiting))
         return ahead, reusable_positions(request, list(self._idle.values()))
 
@@ -296,8 +303,10 @@ class Scheduler:
         self._door.set()
 
     async def hold(self, seconds: float) -> None:
-        """Start no more micro-batches, and wait up to `seconds` until none is in flight, so that every sequence is
-        between two tokens."""
+        """Start no more micro-batches, and wait up to `seconds` until none is in flight.
+
+        Every sequence is then between two tokens.
+        """
         self._held = True
         self._quiet.clear()
         if self._under_way:
@@ -347,7 +356,7 @@ class Scheduler:
         self.wake()
 
     async def roll_back_guesses(self, micro_batch: MicroBatch, stages: Sequence[StageClient]) -> None:
-        """Make every stage forget the positions computed for wrong guesses."""
+        """Make every stage forget the positions computed from wrong guesses."""
         for part in micro_batch.parts:
             sequence = part.sequence
             if n_wrong := len(sequence.guesses.wrong):
@@ -361,7 +370,7 @@ class Scheduler:
         return all(0 <= token < self._shape.n_vocab for token in ids)
 
     def store_logprobs(self, frame: Frame) -> None:
-        """Store the log probabilities of the next token and its alternatives, which arrive before the token.
+        """Store the log probabilities of the next token and its alternatives, which arrive before the token itself.
 
         An invalid frame is dropped.
         """
@@ -373,10 +382,9 @@ class Scheduler:
                 sequence.likely = likely
 
     def following(self, micro_batch: MicroBatch) -> MicroBatch | None:
-        """Return the next step if it is certain except for its tokens, and count it as in flight. Otherwise return
-        None.
+        """Return the next step and count it as in flight if only its tokens are still unknown. Otherwise, return None.
 
-        It is certain if all running answers are in this micro-batch and will continue.
+        This requires that all running answers are in this micro-batch and will continue.
         """
         parts = micro_batch.parts
         if self._shape.recurrent:  # superfluous recurrent state cannot be taken back
@@ -449,7 +457,7 @@ class Scheduler:
             self._release(sequence)
 
     def _judge(self, sequence: SequenceState, seconds: float, followed: bool) -> None:
-        """Check the guess for a position whose token came `seconds` after the previous one."""
+        """Check the guess for a position whose actual token arrived `seconds` after the previous one."""
         if sequence.leaving:
             sequence.guesses.drop()
         elif sequence.request.guesses and self._limits.machines > 1:
@@ -459,7 +467,7 @@ class Scheduler:
     # Slots
 
     async def attend(self, stages: Sequence[StageClient], order: SlotOrder) -> None:
-        """Assign slots to waiting sequences, and empty the slots of those that left. Runs forever."""
+        """Assign slots to waiting sequences, and empty the slots of sequences that have left. Runs forever."""
         self._order = order
         for sequence in list(self._running.values()):
             await self._start(sequence, stages)
@@ -520,7 +528,7 @@ class Scheduler:
         self.wake()
 
     def _release(self, sequence: SequenceState) -> None:
-        """Free the slot of a sequence. The KV cache stays if a later turn of its conversation may reuse it."""
+        """Free the slot of a sequence. Its KV cache is preserved if a later turn of the conversation may reuse it."""
         if self._running.get(sequence.slot) is not sequence:
             return
         del self._running[sequence.slot]

@@ -1,4 +1,4 @@
-"""The state of one request: its tokens, the queue of those that its client has not read, and what a replay needs."""
+"""The state of one request: its tokens, the queue of items that its client has not read, and the data for a replay."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ MOST_BIAS = 100  # the same limit as OpenAI's
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt, with the settings for its answer.
+    """A prompt and the settings for its answer.
 
-    The KV cache is reused only within one `conversation`. A server with several users or API keys must give each
-    its own conversations. Otherwise, timing would reveal to one user what another asked.
+    The KV cache is reused only within one `conversation`. A server with several users or API keys must give each of
+    them separate conversations. Otherwise, timing would reveal to one user what another has asked.
     """
 
     ids: tuple[int, ...]
@@ -58,7 +58,7 @@ class Request:
 
 
 def check_request(request: Request, room: int, n_vocab: int, trained: int | None = None) -> None:
-    """Raise BadInput if a request has invalid ids or settings, or cannot be answered in `room` positions.
+    """Raise BadInput if a request has invalid ids or settings, or does not fit into `room` positions.
 
     trained: the number of positions that the model was trained for, if known.
     """
@@ -116,7 +116,7 @@ class SequenceOwner(Protocol):
 
 @dataclass(slots=True)
 class Timing:
-    """The times of one request, in seconds on a monotonic clock. Those not reached yet are 0."""
+    """The times of one request, in seconds on a monotonic clock. A time that has not been reached is 0."""
 
     asked_at: float = field(default_factory=time.monotonic)
     begun_at: float = 0.0  # when it first got a slot
@@ -126,14 +126,14 @@ class Timing:
     stages_before: tuple[StageFigures, ...] = ()  # stage figures from when it got its slot or was last recovered
 
     def token(self, now: float) -> None:
-        """Record that a token has arrived now."""
+        """Record the arrival of a token."""
         self.generating_s += min(now - self.last_at, PAUSE_S) if self.first_at else 0.0
         self.last_at = now
         self.first_at = self.first_at or now
 
 
 class OutputQueue:
-    """A queue of one sequence's items, which the pipeline fills and the client reads."""
+    """The queue of one sequence's items, which the pipeline fills and the client reads."""
 
     def __init__(self) -> None:
         self._items: deque[Token | Notice | Finish | AppError] = deque()
@@ -150,7 +150,7 @@ class OutputQueue:
         return len(self._items) >= MAX_UNREAD
 
     def full_s(self, now: float) -> float:
-        """Return the seconds for which the queue has been full without the client reading from it."""
+        """Return for how many seconds the queue has been full without the client reading from it."""
         return now - self._full_since if self._full_since is not None else 0.0
 
     def put(self, item: Token | Notice | Finish | AppError) -> None:
@@ -175,7 +175,7 @@ class OutputQueue:
 
 @dataclass(slots=True)
 class SequenceState:
-    """A request that is waiting, running or finished, with its tokens. Only the pipeline's tasks change it."""
+    """A request that is waiting, running or finished, and its tokens. Only the pipeline's tasks may change it."""
 
     request: Request
     cells: int  # positions reserved for it
@@ -219,7 +219,7 @@ class SequenceState:
 
     @property
     def is_closed(self) -> bool:
-        """Return whether the stream is closed, because its end was sent or the client left."""
+        """Return whether the stream is closed, because its last item was sent or the client left."""
         return self.unread.is_closed
 
     @property
@@ -232,7 +232,10 @@ class SequenceState:
 
     @property
     def has_priority(self) -> bool:
-        """Return whether the sequence goes ahead of other waiting ones, as do all that began on another pipeline."""
+        """Return whether the sequence takes precedence in the queue.
+
+        All sequences that began on another pipeline do.
+        """
         return self.request.has_priority or self.timing.begun_at > 0
 
     @property
@@ -245,14 +248,16 @@ class SequenceState:
 
     @property
     def continues(self) -> bool:
-        """Return whether the sequence will continue after its next token, as far as this is known in advance."""
+        """Return whether the sequence will continue after its next token, as far as can be known in advance."""
         ends = self.answer_tokens + 1 >= self.request.max_tokens or self.known + 1 >= self.cells
         return not (ends or self.leaving or len(self.unread) + 1 >= MAX_UNREAD)
 
     @property
     def guessable(self) -> bool:
-        """Return whether all known positions are in flight and the sequence would continue after another correct
-        guess."""
+        """Return whether the next position may be computed with a guessed token.
+
+        All known positions must be in flight, and the sequence must continue after another correct guess.
+        """
         ahead = self.guesses
         if not self.request.guesses or not self.begun or self.leaving or ahead.wrong:
             return False
@@ -263,7 +268,7 @@ class SequenceState:
 
     @property
     def n_read(self) -> int:
-        """Return the number of prompt tokens that were computed for this sequence or are in flight."""
+        """Return the number of prompt tokens that are in flight or were computed for this sequence."""
         entered = self.n_prompt if self.timing.first_at else min(self.entered, self.n_prompt)
         return max(0, entered - self.reused)
 
@@ -280,11 +285,11 @@ class SequenceState:
         return self.slot, self.due_from, sampling, history, drawn
 
     def rewind(self, *, alone: bool = False) -> None:
-        """Prepare for computing all tokens again before the next one is sampled, because no stage holds the KV cache.
+        """Prepare to compute all tokens again before the next one is sampled, because the KV cache is lost.
 
-        alone: no other answer is running. A greedy answer is then replayed token by token if it took no longer than
-        ALIKE_S. Engines compute a single row differently from several, which changes the numbers slightly and may
-        later decide a near tie the other way (figures in docs/same-words.md).
+        alone: whether no other answer is running. If so, a greedy answer that took no longer than ALIKE_S is
+        replayed token by token. Engines compute a single row differently from several, which slightly changes the
+        numbers and may later decide a near tie differently (see docs/same-words.md).
         """
         greedy = self.request.sampling.temperature <= 0
         self.exact_until = self.known if alone and greedy and self.timing.generating_s <= ALIKE_S else 0
@@ -329,7 +334,7 @@ class SequenceState:
         self.unread.put(item)
 
     def end(self, item: Finish | AppError) -> None:
-        """End the sequence. The client receives this last item."""
+        """End the sequence and send this last item to the client."""
         self.leaving = True
         if not self.is_closed:
             self.unread.is_closed = True
@@ -354,8 +359,10 @@ class SequenceState:
 
 
 def total_replay_s(again: Sequence[SequenceState], paces: Sequence[Pace | None]) -> float | None:
-    """Return the seconds needed to recompute these sequences on equally fast stages, or None if their speed is
-    unknown."""
+    """Return the seconds needed to recompute these sequences on stages of the same speed.
+
+    Return None if the speed is unknown.
+    """
     pace = pace_of(paces)
     return None if pace is None else sum(sequence.replay_s(pace) for sequence in again)
 

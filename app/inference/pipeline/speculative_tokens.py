@@ -1,4 +1,4 @@
-"""Speculative tokens: guesses of an answer's next tokens, which are computed before the real tokens are known."""
+"""Speculative tokens: guesses of an answer's next tokens, computed before the real tokens are known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.inference.stages.stage_client import StageClient, Step, forget
 
 
 class WrongGuess(Exception):
-    """The error for a wrong guess, whose computed positions are useless."""
+    """A wrong guess, whose computed positions are useless."""
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Guess:
     _is_right: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def before_send(self) -> None:
-        """Record that the guess is about to be sent to its next run. Raises WrongGuess if it is known to be wrong."""
+        """Record that the guess is about to be sent to the next run. Raises WrongGuess if it is known to be wrong."""
         if self._is_right.done() and not self.right:
             raise WrongGuess
         self.n_reached += 1
@@ -50,7 +50,7 @@ class Guess:
 
 @dataclass(slots=True)
 class Guesses:
-    """The guesses of one sequence. Only the pipeline's tasks change them."""
+    """The guesses for one sequence. Only the pipeline's tasks may change them."""
 
     n_made: int = 0
     n_right: int = 0
@@ -64,7 +64,7 @@ class Guesses:
     _followed: bool = False  # whether the first run had computed the current position when the previous token arrived
 
     def next(self, tokens: array[int], gain: SpeculationGain) -> Guess | None:
-        """Return a guess for the position after all those in flight, or None if no guess is worthwhile."""
+        """Return a guess for the position after all positions in flight, or None if no guess is worthwhile."""
         chance, match = 1.0, self._match
         if self.pending:
             chance = self.pending[-1].chance
@@ -82,10 +82,10 @@ class Guesses:
         return guess
 
     def check(self, tokens: array[int], seconds: float, followed: bool, gain: SpeculationGain) -> SpeculationGain:
-        """Check the guesses against the last of `tokens`, which came `seconds` after the previous one. Return the
-        updated gain.
+        """Check the guesses against the last of `tokens`, and return the updated gain.
 
-        followed: whether the first run computed the next position within the same time.
+        seconds: the time between this token and the previous one. followed: whether the first run computed the next
+        position within the same time.
         """
         token, origin = tokens[-1], self._origin
         # +1 if the first run computed this token's position earlier, -1 if this time includes the next position
@@ -118,14 +118,14 @@ class Guesses:
         self.pending.clear()
 
     def clear(self) -> None:
-        """Discard all guesses, because no run holds their positions."""
+        """Discard all guesses, because no run has their positions in its KV cache."""
         self.pending.clear()
         self.wrong.clear()
         self._origin = None
 
 
 async def compute_ahead(guess: Guess, step: Step, stages: Sequence[StageClient]) -> Step | None:
-    """Compute a guessed step on these stages and wait for the real token. Return None if the guess was wrong."""
+    """Compute a guessed step on these stages, then wait for the real token. Return None if the guess was wrong."""
     try:
         sent_at = time.monotonic()
         for stage in stages:
@@ -138,7 +138,7 @@ async def compute_ahead(guess: Guess, step: Step, stages: Sequence[StageClient])
 
 
 async def roll_back_guesses(guesses: Guesses, slot: int, stages: Sequence[StageClient]) -> int:
-    """Make every run that received a wrong guess forget it. Return the number of positions that remain."""
+    """Make every run that received a wrong guess forget it. Return the number of remaining positions."""
     keep = guesses.wrong[0].pos
     if n_reached := max(guess.n_reached for guess in guesses.wrong):
         await forget(stages[:n_reached], slot, keep)

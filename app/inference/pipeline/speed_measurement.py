@@ -1,4 +1,4 @@
-"""Measures the speed of stages and requests, and derives deadlines. Times are in seconds on a monotonic clock."""
+"""The measured speed of stages and requests, and the deadlines derived from it. Times are in monotonic seconds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StageFigures:
 
 @dataclass(frozen=True, slots=True)
 class RequestFigures:
-    """The figures of one request, as measured where its tokens are delivered."""
+    """The statistics of one request, measured at the point where its tokens are delivered."""
 
     prompt_tokens: int
     reused_tokens: int  # prompt tokens found in the KV cache
@@ -100,7 +100,7 @@ class Deadlines:
     dead_s: float = 4.75  # no stage is given up sooner, since a machine that was suspended for 4 s may come back
 
     def of_step(self, meter: StageMeter, n_rows: int, prefill: bool) -> float:
-        """Return the time limit of one step, based on the measured speed of its stage."""
+        """Return the time limit for one step, based on the measured speed of its stage."""
         if not meter.steps:
             return self.first_s
         if prefill:
@@ -110,5 +110,5 @@ class Deadlines:
         return min(self.decode_most_s, max(self.decode_least_s, 4 * meter.slow_decode_s))
 
     def of_worker(self, slowest_s: float) -> float:
-        """Return the time limit of any step, for a lender's node, which does not know the contents of steps."""
+        """Return the time limit for any step, for use on a lender, which does not know the contents of steps."""
         return max(self.prefill_least_s, 4 * slowest_s) if slowest_s else self.first_s

@@ -1,1 +1,1 @@
-"""Connects the host of a pipeline with its stages: the host's client, the lender's server, and their links."""
+"""The connection between the host of a pipeline and its stages: host-side clients, lender-side servers, and links."""

@@ -1,7 +1,7 @@
-"""The host's client of one run of layers, which is reached over its own worker's pipe or a lender's channel.
+"""The host's client for one run of layers, reached over the pipe of its own worker or a channel to a lender.
 
-This is the app's hot path: every micro-batch passes through here once per stage. So rows remain bytes in wire
-format, and the header of an answer is compared as a whole with the expected one.
+This is the app's hot path: every micro-batch passes through it once per stage. Rows therefore stay in wire format,
+and the header of an answer is compared with the expected one as a whole.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Frame, Fr
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The parameters of a run, on which both ends agreed when it was opened."""
+    """The parameters of a run that both ends agreed on when it was opened."""
 
     pipeline: bytes  # 16 random bytes, unique to this run
     role: Role
@@ -83,9 +83,9 @@ class SlotOpLog:
 class SlotOpCursor:
     """The pending slot operations of one run. Each is due after the same step as on the first run.
 
-    All runs of a pipeline receive the same operations in the same order, although a step reaches the later runs
-    later. If a FORGET overtook steps in flight, that run's KV cells would be in a different order from the other
-    runs'. With several answers in shared cells, the last bits of its results would then depend on timing.
+    All runs of a pipeline receive the same operations in the same order, although steps reach the later runs later.
+    If a FORGET overtook steps in flight, the order of KV cells in that run would differ from that in the other
+    runs. If several answers share cells, the last bits of its results would then depend on timing.
     """
 
     log: SlotOpLog = field(default_factory=SlotOpLog)
@@ -95,7 +95,7 @@ class SlotOpCursor:
     _later: deque[tuple[int, int, int]] = field(default_factory=deque)
 
     def enter(self, number: int) -> int:
-        """Return the number of the step that is being sent. The first run assigns it."""
+        """Return the number of the step that is being sent. The first run assigns the numbers."""
         if self.is_first:
             self.log.n_sent += 1
             return self.log.n_sent
@@ -103,7 +103,7 @@ class SlotOpCursor:
         return number
 
     def defer(self, slot: int, keep: int) -> None:
-        """Queue a forget that the first run is receiving now."""
+        """Queue a FORGET that is being sent to the first run now."""
         self._later.append((self.log.n_sent, slot, keep))
 
     @property
@@ -111,7 +111,7 @@ class SlotOpCursor:
         return bool(self._later)
 
     def due(self, number: int | None = None) -> Iterator[tuple[int, int]]:
-        """Remove and yield the operations that precede step `number`, or those that are due now."""
+        """Remove and yield the operations before step `number`, or by default those that are due now."""
         while self._later and self._later[0][0] < (self._reached + 1 if number is None else number):
             _, slot, keep = self._later.popleft()
             yield slot, keep
@@ -120,7 +120,7 @@ class SlotOpCursor:
 async def forget(runs: Sequence[StageClient], slot: int, keep: int) -> bool:
     """Make all runs of a pipeline forget at the same point in the sequence of steps.
 
-    Return whether some runs will do so later because earlier steps have not been sent to them yet.
+    Return whether some runs will do so later, because earlier steps have not been sent to them yet.
     """
     first, *followers = runs
     await first.forget(slot, keep, followers)
@@ -128,7 +128,7 @@ async def forget(runs: Sequence[StageClient], slot: int, keep: int) -> bool:
 
 
 class SlotOrder:
-    """The order of slot operations on the runs of one pipeline, which must be the same on all of them."""
+    """The order of slot operations in one pipeline, which must be the same on all its runs."""
 
     def __init__(self, runs: Sequence[StageClient]) -> None:
         self._runs, self._log = runs, SlotOpLog()
@@ -150,8 +150,8 @@ class SlotOrder:
 class PriorityLock:
     """A lock for the computing time of a machine that has both the first and the last run of a pipeline.
 
-    The lowest rank goes first. In order of arrival, a lender would often be idle: the last run for one group of
-    answers would be computed before the first run for another group, which is the only work that the lender is
+    The waiting task with the lowest rank acquires it first. In order of arrival, a lender would often be idle: the
+    last run would compute one group of answers before the first run computes another group, which the lender is
     waiting for.
     """
 
@@ -178,7 +178,7 @@ class PriorityLock:
     def release(self) -> None:
         """Release the lock in the next iteration of the event loop.
 
-        By then, the releasing task may have another step of a lower rank.
+        By then, the releasing task may have another step with a lower rank.
         """
         asyncio.get_running_loop().call_soon(self._give)
 
@@ -193,7 +193,7 @@ class PriorityLock:
 
 @dataclass(slots=True)
 class InFlight:
-    """A frame that has been sent but not answered, with the expected beginning and length of its answer."""
+    """A frame that was sent but not answered yet, with the expected header and length of its answer."""
 
     seq: int
     kind: FrameKind
@@ -211,7 +211,7 @@ NOTHING = InFlight(1 << 62, FrameKind.STEP, None, b"", -1)  # stands for no fram
 
 
 class FrameChannel(Protocol):
-    """A data connection to another machine. Its methods raise AppError or OSError once it has ended."""
+    """A data connection to another machine. Its methods raise AppError or OSError after the connection has ended."""
 
     async def send(self, frame: bytes) -> None: ...
     async def deliver(self, to: Callable[[bytes], None]) -> None:
@@ -227,24 +227,25 @@ class Link(Protocol):
     async def send(self, frame: bytes) -> None: ...
 
     async def listen(self, stage: StageClient) -> None:
-        """Pass incoming frames to the stage until the link ends or the call is canceled."""
+        """Pass incoming frames to the stage until the link ends or the task is canceled."""
         ...
 
     def last_done_at(self) -> float:
-        """Return when the process at the other end last finished any work, for this stage or another one."""
+        """Return when the process at the other end last finished any work, whether for this stage or for another."""
         ...
 
     def overdue(self, stage: StageClient, in_s: float) -> bool:
-        """Handle an answer that is late or due within `in_s` seconds, by repairing the connection by then if
-        necessary.
+        """Handle an answer that is late or due within `in_s` seconds. If necessary, repair the connection by then.
 
-        Return True if the other end reports that it is computing, so that it is slow rather than gone.
+        Return True if the other end reports that it is computing, which means that it is slow but not gone.
         """
         ...
 
     def stopped_s(self, now: float) -> float:
-        """Return the seconds for which the system has kept the process at the other end stopped, if this machine can
-        tell."""
+        """Return for how many seconds the system has kept the process at the other end stopped.
+
+        Return 0 if this machine cannot tell.
+        """
         ...
 
     def silence(self, machine: str, seconds: float) -> StageLost:
@@ -257,19 +258,21 @@ class Link(Protocol):
 
     @property
     def is_remote(self) -> bool:
-        """Return whether another machine computes the stage. Its reports are trusted less than those of our own
-        worker."""
+        """Return whether another machine computes the stage.
+
+        Its reports are trusted less than those of this machine's own worker.
+        """
         ...
 
     async def begin(self, order: worker_orders.BeginSequence, stage: StageClient) -> None:
-        """Begin a sequence on the run that samples."""
+        """Begin a sequence on the run that samples its tokens."""
         ...
 
     async def close(self) -> None: ...
 
 
 class StageClient:
-    """A client of one run: it sends steps and matches the answers to them. Only the pipeline's tasks may use it."""
+    """A client for one run, which sends steps and matches answers to them. Only the pipeline's tasks may use it."""
 
     def __init__(
         self, run: Run, link: Link, name: str, *, deadlines: Deadlines | None = None, machine: str = "", key: str = ""
@@ -298,8 +301,8 @@ class StageClient:
     async def forward(self, step: Step, enters: Callable[[], None] | None = None) -> Step:
         """Compute a step on the run. Steps are computed in the order of these calls.
 
-        enters: called just before the step is sent; if it raises, the step is not sent. Raises StageLost if the run
-        is gone or answers incorrectly.
+        enters: called just before the step is sent. If it raises, the step is not sent. Raises StageLost if the run
+        is gone or gives an invalid answer.
         """
         data, number = await self._in_turn(self._compute(step, enters))
         return self._answered(step, data, number)
@@ -307,8 +310,8 @@ class StageClient:
     async def forward_into(self, step: Step, first: StageClient, following: Step) -> tuple[Step, Step]:
         """Compute a step on this last run and, right after it in the same worker, the following step on the first run.
 
-        The input of the following step is the tokens just sampled. Return the answers to both steps. Raises the
-        errors of `forward`.
+        The tokens sampled in the first of these steps are the input of the second. Return the answers to both.
+        Raises the same errors as `forward`.
         """
         computing = self._compute_both(step, first, following)
         data, data_after, number = await self._in_turn(computing)
@@ -340,7 +343,7 @@ class StageClient:
         self._turns = turns, rank
 
     def follow(self, log: SlotOpLog, *, is_first: bool) -> None:
-        """Receive the same slot operations, in the same order, as the other runs of the pipeline."""
+        """Apply slot operations in the same order as the other runs of the pipeline."""
         self._cursor = SlotOpCursor(log, is_first)
 
     async def _compute(self, step: Step, enters: Callable[[], None] | None) -> tuple[bytes, int]:
@@ -377,7 +380,7 @@ class StageClient:
             raise self._fail_by(error) from None
 
     async def forget(self, slot: int, keep: int = 0, followers: Sequence[StageClient] = ()) -> None:
-        """Keep only the first `keep` positions of a slot, after the steps sent so far and before later ones.
+        """Keep only the first `keep` positions of a slot, after the steps sent so far and before later steps.
 
         followers: later runs of the pipeline, which forget at the same point.
         """
@@ -387,11 +390,11 @@ class StageClient:
             await self._forget(slot, keep)
 
     def forget_later(self, slot: int, keep: int) -> None:
-        """Queue a forget, to be sent after the steps that precede it: in `catch_up` or before the next step."""
+        """Queue a FORGET that `catch_up` or the next step will send after all steps that precede it."""
         self._cursor.defer(slot, keep)
 
     async def catch_up(self, number: int | None = None) -> bool:
-        """Send the slot operations that are due now, or that precede step `number`. Return whether none remain."""
+        """Send the slot operations that are due now or, if given, before step `number`. Return whether none remain."""
         async with self._cursor.send_lock:
             await self._forget_before(number)
         return not self._cursor.is_behind
@@ -404,7 +407,7 @@ class StageClient:
         await self._put(head + table)
 
     async def begin(self, slot: int, due_from: int, sampling: Sampling, history: Sequence[int], drawn: int = 0) -> None:
-        """Begin a sequence in a slot of the last run, before the steps sent from now on (worker_orders.Begin)."""
+        """Begin a sequence in a slot of the last run, before any later step (worker_orders.BeginSequence)."""
         order = worker_orders.BeginSequence(
             request=0,
             pipeline=self.run.pipeline.hex(),
@@ -417,7 +420,10 @@ class StageClient:
         await self._link.begin(order, self)
 
     async def send_begin(self, order: worker_orders.BeginSequence) -> None:
-        """Send a BEGIN frame and wait for its answer. If it is resent after a reconnect, it takes effect only once."""
+        """Send a BEGIN frame and wait for its answer.
+
+        If the frame is sent again after a reconnect, it takes effect only once.
+        """
         seq, payload = self._next_seq(), worker_orders.encode(order)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         head = self._head(FrameKind.BEGIN, seq, 1, NumberFormat.F32, len(payload))
@@ -428,15 +434,17 @@ class StageClient:
         await answer
 
     async def listen(self) -> None:
-        """Process incoming frames until the link ends. If it ends with an error, all calls that wait for the stage
-        fail."""
+        """Process incoming frames until the link ends.
+
+        If it ends with an error, all calls waiting for the stage fail.
+        """
         try:
             await self._link.listen(self)
         except (AppError, OSError) as error:
             self._fail_by(error)
 
     def received(self, data: bytes) -> bool:
-        """Process a frame from the run. Return whether it was the answer to the oldest unanswered frame."""
+        """Process a frame from the run. Return whether it answers the oldest unanswered frame."""
         sent = self._sent[0] if self._sent else NOTHING
         if len(data) == sent.n_answer and data.startswith(sent.expected):
             self._sent.popleft()
@@ -457,7 +465,10 @@ class StageClient:
 
     @property
     def slots_in_progress(self) -> frozenset[int]:
-        """Return the slots of the oldest unanswered frame or, after a loss, of the frame that was oldest then."""
+        """Return the slots of the oldest unanswered frame.
+
+        After a loss, return the slots of the frame that was oldest at that time.
+        """
         return frozenset(slot for slot, _, _ in SEGMENT.iter_unpack(self._oldest.table))
 
     @property
@@ -468,8 +479,10 @@ class StageClient:
 
     @property
     def is_remote(self) -> bool:
-        """Return whether another machine computes the stage. Its reports are trusted less than those of our own
-        worker."""
+        """Return whether another machine computes the stage.
+
+        Its reports are trusted less than those of this machine's own worker.
+        """
         return self._link.is_remote
 
     def has_usable_input(self) -> bool:
@@ -479,9 +492,9 @@ class StageClient:
         return are_usable(rows, self.run.width, self.run.input_number)
 
     def check(self, now: float) -> None:
-        """Give the stage up if its oldest frame has been in progress for too long.
+        """Give up on the stage if its oldest unanswered frame has taken too long.
 
-        Of the stages on one machine, check only the one with the earliest `waits_since`, since the others are
+        Of the stages on one machine, check only the one with the earliest `waits_since`, because the others are
         waiting for it.
         """
         if not self._sent or self.lost:
@@ -499,20 +512,20 @@ class StageClient:
             self.give_up(self._link.silence(self.machine, round(waited, 1)))
 
     def stalled_s(self, now: float) -> float:
-        """Return the seconds for which the oldest unanswered frame has waited for its answer."""
+        """Return for how many seconds the oldest unanswered frame has been waiting for its answer."""
         return now - self._waits_from(self._sent[0]) if self._sent else 0.0
 
     def extend_deadlines(self, now: float) -> None:
-        """Extend the deadlines after this machine was suspended or its node stopped and could not receive answers."""
+        """Extend the deadlines after this machine was suspended or its node could not receive answers."""
         self._awake_at = now
 
     def report_silence(self, seconds: float | None = None) -> None:
-        """Report that the stage is silent and its link is being repaired or, with `seconds`, that it is back."""
+        """Report that the stage is silent and being reconnected or, if `seconds` is given, that it responds again."""
         if self.on_silence is not None and self.lost is None:
             self.on_silence(self.machine, seconds)
 
     def unanswered(self) -> list[bytes]:
-        """Return all frames in flight, oldest first, for resending them."""
+        """Return all frames in flight, oldest first, so that they can be sent again."""
         self._repeated = self._seq
         return [sent.frame for sent in self._sent]
 
@@ -520,7 +533,7 @@ class StageClient:
         return max(sent.sent_at, self._link.last_done_at(), self._awake_at)
 
     def give_up(self, why: StageLost) -> None:
-        """Fail the stage and break its link."""
+        """Give up on the stage: fail it and break its link."""
         self.fail(why)
         self._link.give_up(why)
 
@@ -552,7 +565,7 @@ class StageClient:
         await self._link.close()
 
     def _announce(self, kind: FrameKind, step: Step, rows: bytes | memoryview, answer: asyncio.Future[bytes]) -> bytes:
-        """Return the frame of a step, and record which answer to expect."""
+        """Return the frame for a step, and record which answer is expected."""
         if self.lost is not None:
             raise self.lost
         run, seq = self.run, self._next_seq()

@@ -1,4 +1,4 @@
-"""The lender's side of a stage: admits runs of layers, starts their workers, and relays frames to and from hosts."""
+"""The lender's side of a stage, which admits runs of layers, starts their workers, and relays frames."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MAX_UNDER_WAY = 4 * CREDIT  # steps in flight, including those resent after a re
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """A run that a host asks this machine to load, with the memory that it needs."""
+    """A host's request to load a run on this machine, and the memory that the run needs."""
 
     run: Run
     context: int  # maximum positions per slot
@@ -63,7 +63,7 @@ class RunOrder:
 
 @dataclass(frozen=True, slots=True)
 class RelayedWork:
-    """The total work done for all hosts since the start: rows computed, and bytes of frames received and sent."""
+    """The total work for all hosts since the node started: rows computed, and bytes of frames received and sent."""
 
     rows: int = 0
     bytes_in: int = 0
@@ -85,13 +85,18 @@ class LentRun:
     left_at: float = field(default_factory=time.monotonic)  # when the last host's channel ended
 
     def received(self, data: bytes) -> None:
-        """Queue an answer of the worker for the host. Drop it if no host is connected: the worker keeps its last
-        answers."""
+        """Queue an answer from the worker for the host.
+
+        If no host is connected, drop the answer: the worker stores its latest answers.
+        """
         if self.channel is not None:
             self.answers.put_nowait(data)
 
     def overrun(self) -> bool:
-        """Return whether the host fails to read its answers or far exceeds its credit, since memory here is limited."""
+        """Return whether the host leaves its answers unread or far exceeds its credit.
+
+        Either would use up this machine's memory.
+        """
         worker = self.running_worker()
         unanswered = worker.under_way + self.answers.qsize()
         most = MAX_UNDER_WAY + 2 * self.agreed.slots  # a host may forget several slots in a row
@@ -106,13 +111,13 @@ class LentRun:
         return self.worker
 
     def kill(self, why: Reason) -> None:
-        """Kill the worker, or have it killed as soon as it has started."""
+        """Kill the worker. If it is still starting, it is killed right afterwards."""
         self.why = self.why or why
         if self.worker is not None:
             self.worker.kill(self.why)
 
     def unloaded_bytes(self) -> int:
-        """Return the part of the reserved memory that the worker has not allocated yet."""
+        """Return how much of the reserved memory the worker has not allocated yet."""
         taken = self.worker.resident_bytes() if self.worker is not None else 0
         return max(0, self.order.needed_bytes - taken)
 
@@ -120,7 +125,7 @@ class LentRun:
 class StageHost:
     """All runs that this machine computes for other machines.
 
-    Use it as an async context manager; leaving it releases all memory.
+    Use it as an async context manager. Leaving the context releases all memory.
     """
 
     def __init__(self, lent_bytes: Callable[[], int], machine: str, *, deadlines: Deadlines | None = None) -> None:
@@ -158,7 +163,7 @@ class StageHost:
 
     @property
     def unloaded_bytes(self) -> int:
-        """Return the number of reserved bytes that the operating system still counts as free."""
+        """Return how many of the reserved bytes the operating system still counts as free."""
         return sum(lent.unloaded_bytes() for lent in self._open.values())
 
     def busy(self) -> bool:
@@ -167,8 +172,10 @@ class StageHost:
         return any(worker is not None and worker.busy_since is not None for worker in workers)
 
     def computed_within(self, seconds: float) -> bool:
-        """Return whether a step is being computed for a host or was computed in the last `seconds`, which covers the
-        pauses between tokens."""
+        """Return whether a step is being computed for a host or was computed in the last `seconds`.
+
+        The period covers the pauses between tokens.
+        """
         since = time.monotonic() - seconds
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
         return any(w.busy_since is not None or w.last_done_at > since for w in workers)
@@ -220,7 +227,7 @@ class StageHost:
         return lent.opened
 
     def progress(self) -> tuple[int, float]:
-        """Return the number of answers since the start, and the seconds since the longest current step began."""
+        """Return the number of answers since the start, and the duration of the current step that began first."""
         now = time.monotonic()
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
         busy = [
@@ -229,7 +236,7 @@ class StageHost:
         return self._n_answered, max(busy, default=0.0)
 
     def _admit(self, order: RunOrder) -> LentRun:
-        """Reserve the memory for a run. This never awaits, so two requests cannot be granted the same memory."""
+        """Reserve the memory for a run. Because this never awaits, two requests cannot reserve the same memory."""
         run = order.run
         if run.pipeline in self._open:
             raise Refused("lend_twice")
@@ -252,14 +259,14 @@ class StageHost:
             self.on_ended(pipeline)
 
     def get_open(self, pipeline: bytes) -> LentRun:
-        """Return an open run. Raises Refused if there is none with this id."""
+        """Return an open run. Raises Refused if no run with this id is open."""
         lent = self._open.get(pipeline)
         if lent is None or lent.opened is None:
             raise Refused("lend_not_open")
         return lent
 
     async def serve(self, pipeline: bytes, channel: FrameChannel) -> None:
-        """Relay frames between a host's channel and the worker until either of them ends.
+        """Relay frames between a host's channel and the worker until one of them ends.
 
         Raises Refused if the run is not open. A second channel for the same run ends the first.
         """
@@ -281,7 +288,7 @@ class StageHost:
                 lent.channel, lent.left_at = None, time.monotonic()
 
     async def close(self, pipeline: bytes, grace_s: float = 2.0) -> None:
-        """Release a run's memory, and return when its process has ended. A run that is not open is ignored."""
+        """Release a run's memory, and return once its process has ended. A run that is not open is ignored."""
         lent = self._open.get(pipeline)
         if lent is None:
             return
@@ -293,7 +300,7 @@ class StageHost:
             await lent.gone.wait()  # `open` releases what it has reserved
 
     async def stop_now(self, why: Reason) -> None:
-        """Release all memory immediately by killing the workers. Their hosts receive the reason."""
+        """Release all memory immediately by killing the workers. Hosts receive the reason."""
         all_lent = list(self._open.values())
         for lent in all_lent:
             lent.kill(why)
@@ -305,7 +312,7 @@ class StageHost:
                 self._forget(lent)
 
     async def _take(self, lent: LentRun, channel: FrameChannel) -> None:
-        """Pass the host's frames to the worker unchanged, after checking that the host may send them."""
+        """Check that the host may send its frames, and pass them to the worker unchanged."""
         worker = lent.running_worker()
 
         def take(data: bytes) -> None:
@@ -348,8 +355,10 @@ class StageHost:
             await close_channel(channel)  # also ends `_take`
 
     async def _watch(self) -> None:
-        """Kill workers that hang, use too much memory, or compute for a host that is gone. Release the memory of those
-        that have ended."""
+        """Kill workers that hang, use too much memory, or compute for a host that is gone.
+
+        Release the memory of workers that have ended.
+        """
         while True:
             await asyncio.sleep(LOOK_S)
             now = time.monotonic()
@@ -363,7 +372,7 @@ class StageHost:
                     self._forget(lent)
 
     def _objection(self, lent: LentRun, now: float) -> Reason | None:
-        """Return the reason why this run must end now, or None."""
+        """Return why this run must end now, or None."""
         worker, allowed = lent.running_worker(), int(lent.order.needed_bytes * GROWTH) + PROCESS_BYTES
         used = worker.resident_bytes()
         if used > allowed:
@@ -381,7 +390,7 @@ class StageHost:
 
 
 async def _last_word(channel: FrameChannel, lost: bytes) -> None:
-    """Send a LOST frame before the channel closes. A host that does not read it is not waited for long."""
+    """Send a LOST frame before the channel closes, without waiting long for a host that does not read it."""
     with suppress(TimeoutError):
         async with asyncio.timeout(LAST_WORD_S):
             await channel.send(lost)
@@ -389,7 +398,7 @@ async def _last_word(channel: FrameChannel, lost: bytes) -> None:
 
 
 def _check(data: bytes, agreed: PipelineParameters) -> int:
-    """Return the number of rows that a frame computes, without copying or reading its payload.
+    """Return how many rows a frame computes, without copying or reading its payload.
 
     Raises BadFrame if the host may not send this frame.
     """
@@ -402,14 +411,14 @@ def _check(data: bytes, agreed: PipelineParameters) -> int:
 
 
 def _most_payload(frame: Frame, agreed: PipelineParameters) -> int:
-    """Return the largest payload allowed in a frame other than a step, or -1 if its kind is not allowed."""
+    """Return the largest payload allowed in a frame other than a step, or -1 if frames of this kind are not allowed."""
     if frame.kind is FrameKind.BEGIN and agreed.number is NumberFormat.IDS:
         return BEGIN_BYTES + ID_BYTES * agreed.context
     return 0 if frame.kind is FrameKind.FORGET else -1
 
 
 def _lost(run: Run, machine: str, error: StageLost) -> bytes:
-    """Return a LOST frame, which tells the host how the run ended. The worker's output is not included."""
+    """Return a LOST frame that tells the host how the run ended. The worker's output is not included."""
     facts: dict[str, Fact] = {**error.reason.facts, "machine": machine, "words": Reason("worker_log")}
     payload = json.dumps(Reason(error.reason.code, facts).to_json()).encode()
     return encode_frame(Frame(FrameKind.LOST, run.pipeline, run.epoch, payload=payload))

@@ -1,7 +1,7 @@
-"""Links to a stage: the pipe of this machine's own worker, or a channel to a lender, which is reopened if it breaks.
+"""The links to a stage: the pipe of this machine's own worker, or a channel to a lender.
 
-After a reconnect, unanswered frames are sent again. The run at the other end keeps its KV cache and its last
-answers (backends/worker/stage_runner.py), so nothing is computed twice and nothing is lost.
+A broken channel is reopened, and unanswered frames are sent again. The run at the other end has kept its KV cache
+and its latest answers (backends/worker/stage_runner.py), so nothing is computed twice or lost.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ class Peer(Protocol):
     """The machine at the other end of a channel."""
 
     async def reopen(self) -> FrameChannel:
-        """Open a new channel to the same run, retrying until one opens. Raises AppError once that has become
-        impossible."""
+        """Open a new channel to the same run, retrying until it opens. Raises AppError if this is impossible."""
         ...
 
     async def ask(self) -> None:
@@ -131,7 +130,7 @@ class ChannelLink:
             await close_channel(self._channel)
 
     async def _receive(self, stage: StageClient) -> AppError | OSError | None:
-        """Receive frames until the channel breaks, and return its error."""
+        """Receive frames until the channel breaks, and return the channel's error."""
 
         def received(data: bytes) -> None:
             if not self._given_up.is_set():
@@ -147,7 +146,7 @@ class ChannelLink:
         return None
 
     async def _inquire(self, in_s: float) -> None:
-        """Find out whether the lender is slow or its answer, which is due in `in_s` seconds, was lost."""
+        """Find out whether the lender is merely slow or an answer that is due in `in_s` seconds was lost."""
         assert self._peer is not None
         asked_at, number = time.monotonic(), self._number
         await self._peer.ask()
@@ -159,7 +158,7 @@ class ChannelLink:
             self._break()  # the current channel may stall far longer than a new one takes to open
 
     async def _renew(self, stage: StageClient, group: asyncio.TaskGroup) -> StageLost | None:
-        """Open a new channel and resend the unanswered frames. Return an error if that is impossible."""
+        """Open a new channel and send the unanswered frames again. Return an error if this is impossible."""
         assert self._peer is not None
         stage.report_silence()
         began = time.monotonic()
@@ -192,13 +191,13 @@ class ChannelLink:
             self._silent_since = None
 
     def _broken_s(self, now: float) -> float:
-        """Return the seconds for which channels have kept breaking without a stable one in between."""
+        """Return for how many seconds channels have been breaking, without a stable channel in between."""
         if self._broken_since is None or now - self._opened_at > STEADY_S:
             self._broken_since = now
         return now - self._broken_since
 
     async def _try_channel(self, stage: StageClient, peer: Peer, group: asyncio.TaskGroup) -> bool:
-        """Try one new channel. Return False if it breaks while frames are resent."""
+        """Try one new channel. Return False if it breaks while frames are being sent again."""
         channel = await peer.reopen()
         if self._closed:  # `close` has already run and would not close this channel
             await close_channel(channel)
@@ -296,7 +295,7 @@ async def open_run(
 
 
 async def close_run(worker: Worker, run: Run) -> None:
-    """Release the memory of one run. The worker continues."""
+    """Release the memory of one run without ending the worker."""
     order = worker_orders.CloseStage(request=0, pipeline=run.pipeline.hex())
     await worker.ask(order, worker_orders.StageClosed, ORDER_S)
 
@@ -304,7 +303,7 @@ async def close_run(worker: Worker, run: Run) -> None:
 def own_stage(worker: Worker, run: Run, name: str, machine: str, *, deadlines: Deadlines | None = None) -> StageClient:
     """Return a client for a run in this machine's own worker.
 
-    machine: the same name for all runs on this machine, because they share its computing time.
+    machine: a name that is the same for all runs on this machine, because they share its computing time.
     """
     link = PipeLink(worker, run.pipeline)
     return StageClient(run, link, name, machine=machine, deadlines=deadlines)
@@ -313,8 +312,9 @@ def own_stage(worker: Worker, run: Run, name: str, machine: str, *, deadlines: D
 def lent_stage(
     channel: FrameChannel, run: Run, name: str, *, deadlines: Deadlines | None = None, peer: Peer | None = None
 ) -> StageClient:
-    """Return a client for a run on another machine, whose name appears in messages to the user.
+    """Return a client for a run on another machine. `name` appears in messages to the user.
 
-    peer: reconnects to that machine if the channel breaks. Without it, a broken channel means that the run is lost.
+    peer: reconnects to that machine if the channel breaks. Without a peer, a broken channel means that the run is
+    lost.
     """
     return StageClient(run, ChannelLink(channel, peer), name, deadlines=deadlines)

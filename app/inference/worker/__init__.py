@@ -1,1 +1,1 @@
-"""Runs worker processes on this machine: starts and limits them, sends them orders, and measures their speed."""
+"""The worker processes on this machine: their start, limits, orders and measured speed."""

@@ -1,4 +1,4 @@
-"""An embedding model or a reranker in a worker of this machine, which converts texts to vectors or scores."""
+"""An embedding model or a reranker in a worker on this machine, which converts texts to vectors or scores."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The relevance of a text to a query. Higher is better, and only scores of the same model are comparable."""
+    """The relevance of a text to a query. Higher is better. Only scores from the same model are comparable."""
 
     value: float
     n_tokens: int  # tokens of the query and the text
@@ -47,7 +47,10 @@ class Embedder:
 
     @classmethod
     async def open(cls, path: str, context: int, threads: int, limit_bytes: int) -> Embedder:
-        """Load a model, at low priority so that chat answers come first. Raises BadInput, DoesNotFit or StageLost."""
+        """Load a model. It runs at low priority so that chat answers take precedence.
+
+        Raises BadInput, DoesNotFit or StageLost.
+        """
         reads = part_paths(Path(path))
         worker = await Worker.start(HERE, threads=Threads(threads), low_priority=True, reads=reads)
         order = worker_orders.OpenEmbedder(
@@ -65,10 +68,9 @@ class Embedder:
         return self._worker.died is None
 
     async def embed(self, text: Text, size: int, *, cut: bool) -> Vector:
-        """Return the embedding of a text, truncated to `size` values and scaled to length one. Raises BadInput or
-        StageLost.
+        """Return the embedding of a text, truncated to `size` values and scaled to length one.
 
-        cut: truncate a text that is too long instead of refusing it.
+        cut: whether to truncate a text that is too long instead of refusing it. Raises BadInput or StageLost.
         """
         order = worker_orders.Embed(request=0, cut=cut)
         if isinstance(text, str):
@@ -100,6 +102,6 @@ class Embedder:
 
 
 def normalized(values: Sequence[float]) -> Sequence[float]:
-    """Return a vector scaled to length one. A zero vector stays unchanged."""
+    """Return a vector scaled to length one. A zero vector is returned unchanged."""
     length = sqrt(sum(value * value for value in values))
     return array("f", (value / length for value in values)) if length else values

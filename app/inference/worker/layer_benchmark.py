@@ -1,4 +1,4 @@
-"""Measures the seconds per layer of a model by computing layers of the same shape with random weights in a worker."""
+"""A benchmark of the seconds per layer of a model, which computes layers of the same shape with random weights."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def report_nothing(_done: int, _total: int) -> None:
 
 @dataclass(slots=True)
 class BenchmarkMonitor:
-    """A monitor of a measurement, which reports its progress and stops it when other work needs this machine."""
+    """A monitor that reports the progress of a measurement and stops it when other work needs this machine."""
 
     busy: Callable[[], bool]
     report: Report
@@ -80,12 +80,12 @@ class BenchmarkMonitor:
 
 
 def fit_line(taken: Sequence[float], n_rows: int) -> tuple[float, float]:
-    """Fit a line to the durations of successive chunks. Return the duration at position 0 and the increase per
-    position.
+    """Fit a line to the durations of successive chunks.
 
-    The fit uses medians over all pairs (Theil-Sen), so a single slow moment of the machine does not tilt the line.
-    The slope is never negative, and never so steep that DEPTH positions cost more than the chunk itself, because
-    attention is the smaller part.
+    Return the duration at position 0 and the increase per position. The fit uses medians over all pairs
+    (Theil-Sen), so a single slow moment of the machine has little effect. The slope is never negative. Because
+    attention is the smaller part, it is also never so steep that DEPTH positions would cost more than the chunk
+    itself.
     """
     slopes = [(later - before) / ((j - i) * n_rows) for (i, before), (j, later) in combinations(enumerate(taken), 2)]
     middle = statistics.median(taken)
@@ -104,8 +104,7 @@ class TrialRun:
         self._halves = as_f16(chance.choices(_VALUES, k=run.width + ROWS))[EXPONENT_BYTES:]
 
     async def time_steps(self, n_rows: int, within_s: float, pos: int = 0) -> float:
-        """Return the median seconds of a step with one token for each of `n_rows` sequences, starting at position
-        `pos`.
+        """Return the median seconds of a step with one token for each of `n_rows` sequences, starting at `pos`.
 
         Afterwards, everything from position `pos` on is forgotten.
         """
@@ -125,9 +124,9 @@ class TrialRun:
         return statistics.median(taken)
 
     async def time_chunks(self, n_rows: int) -> tuple[float, float, int]:
-        """Compute the chunks of a prompt, which stay in the KV cache.
+        """Compute the chunks of a prompt and leave them in the KV cache.
 
-        Return the seconds of the first chunk, the increase per position before a chunk, and the position reached.
+        Return the seconds for the first chunk, the increase per position before a chunk, and the position reached.
         """
         taken: list[float] = []
         while len(taken) * n_rows < DEPTH and (len(taken) < LEAST_CHUNKS or sum(taken) < CHUNKS_S):
@@ -149,8 +148,10 @@ class TrialRun:
         return self._monitor.clock() - began
 
     def _next_row(self) -> bytes:
-        """Return a hidden state in f16 that differs from the previous one: a window onto fixed values that moves by
-        one."""
+        """Return a hidden state in f16 that differs from the previous one.
+
+        It is a window onto fixed values that moves by one value each time.
+        """
         start = 2 * self._row
         self._row = (self._row + 1) % ROWS
         return _EXPONENT + self._halves[start : start + 2 * self._run.width]
@@ -158,7 +159,7 @@ class TrialRun:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSettings:
-    """The settings of a measurement, which match those with which this node would run the layers."""
+    """The settings of a measurement, which are those with which this node would run the layers."""
 
     threads: Threads
     batch_rows: int
@@ -188,7 +189,7 @@ class _Few:
 
 
 def needed_bytes(shape: ModelShape, run: LayerRun, settings: BenchmarkSettings) -> int:
-    """Return the memory needed to measure a run, or the shortest run with the output matrix if that needs more.
+    """Return the memory needed to measure a run, or to measure the shortest run with the output matrix if more.
 
     The KV cache is assumed to be as large as in most models.
     """
@@ -200,7 +201,7 @@ def needed_bytes(shape: ModelShape, run: LayerRun, settings: BenchmarkSettings) 
 
 
 def longest_run(shape: ModelShape, settings: BenchmarkSettings) -> LayerRun:
-    """Return the longest run that fits in memory. Raises DoesNotFit if none does."""
+    """Return the longest run that fits into memory. Raises DoesNotFit if no run fits."""
     for run in reversed(shape.runs):
         needed = needed_bytes(shape, run, settings)
         if needed <= settings.allowed_bytes:
@@ -217,11 +218,10 @@ async def measure(
     report: Report = report_nothing,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Speed:
-    """Measure the seconds that this machine needs for an average layer of a model, in a worker started for the
-    purpose.
+    """Measure, in a separate worker, the seconds that this machine needs for an average layer of a model.
 
-    folder: created for the measurement and deleted at the end. busy: called before each step; if it returns True,
-    Busy is raised. The seconds of the head are 0 if it is not measured. Raises BadInput for an impossible shape,
+    folder: created for the measurement and deleted afterwards. busy: called before each step; if it returns True,
+    Busy is raised. The seconds for the head are 0 if it is not measured. Raises BadInput for an impossible shape,
     DoesNotFit, StageLost or Busy.
     """
     synthetic_stage.check(shape)
@@ -248,7 +248,7 @@ async def _measured(shape: ModelShape, folder: Path, settings: BenchmarkSettings
 
 
 def _first(error: BaseException) -> BaseException:
-    """Return the first error in a group that may be nested."""
+    """Return the first error in an exception group, which may be nested."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -320,8 +320,8 @@ class _Trial:
             return _Few(single_s, await run.time_steps(SLOTS, WIDE_S / 2))
 
     async def _head(self, without: _Few) -> tuple[float, float]:
-        """Return the seconds that the output matrix adds to the shortest run: for the first row, and for each further
-        row."""
+        """Return the seconds that the output matrix adds to the shortest run, for the first and for each further row.
+        """
         both = await self._few(Role.LAST)
         one_s = max(0.0, both.single_s - without.single_s)
         all_s = max(0.0, both.wide_s - without.wide_s)
@@ -349,14 +349,14 @@ class _Trial:
             yield run
 
     def _write(self, path: Path, layers: LayerRun, role: Role) -> Model:
-        """Write the stage file. Blocks. Raises DoesNotFit if the disk is too full, or BadInput."""
+        """Write the stage file. Blocks. Raises BadInput, or DoesNotFit if the disk is too full."""
         needed, free = (synthetic_stage.file_bytes(self._shape, layers, role), disk_usage(path.parent).free)
         if needed > DISK_SHARE * free:
             raise DoesNotFit("disk_full", folder=str(path.parent), needed_bytes=needed, free_bytes=free)
         return synthetic_stage.write(path, self._shape, layers, role)
 
     def _must_fit(self, needed: int) -> None:
-        """Raise DoesNotFit if a run needs too much memory after all: its KV cache may be larger than assumed."""
+        """Raise DoesNotFit if a run needs too much memory because its KV cache is larger than assumed."""
         free = self._settings.allowed_bytes
         if needed > free:
             raise DoesNotFit("speed_no_room", needed_bytes=needed, free_bytes=free)
@@ -384,7 +384,7 @@ class _Trial:
 
 @contextmanager
 def _own_folder(folder: Path) -> Iterator[None]:
-    """Create an empty folder, and delete it afterwards. If a killed measurement left one, it is deleted first."""
+    """Create an empty folder and delete it afterwards, replacing any folder left over from a killed measurement."""
     rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:

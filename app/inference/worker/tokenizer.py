@@ -1,4 +1,4 @@
-"""Converts between text and tokens, in a worker of its own that loads only the vocabulary of a model."""
+"""The conversion between text and tokens, in a separate worker that loads only the vocabulary of a model."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ Answers = asyncio.Queue[worker_orders.WorkerAnswer | StageLost]
 
 
 class Detokenizer:
-    """A converter of tokens to text. It holds back the bytes of incomplete characters."""
+    """A converter from tokens to text. It holds back the bytes of incomplete characters."""
 
     def __init__(self, pieces: Sequence[bytes], signs: Mapping[int, bytes] | None = None) -> None:
-        """Prepare for a vocabulary. signs: texts for control tokens, which otherwise have none."""
+        """Create a converter for a vocabulary. signs: texts for control tokens, which otherwise have none."""
         self._pieces, self._signs = pieces, signs or {}
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token: int) -> str:
-        """Return the text that this token completes. A token outside the vocabulary adds nothing."""
+        """Return the text that this token completes, or "" for a token outside the vocabulary."""
         piece = self._pieces[token] if 0 <= token < len(self._pieces) else b""
         return self._decoder.decode(piece or self._signs.get(token, b""))
 
@@ -65,7 +65,7 @@ class StopFinder:
         return self.match is not None
 
     def push(self, text: str) -> str:
-        """Return the text that may be shown now. It excludes a stop string and everything after it."""
+        """Return the text that may be shown now, which excludes a stop string and everything after it."""
         if self.found or not self._stops:
             return "" if self.found else text
         text = self._held + text
@@ -78,7 +78,7 @@ class StopFinder:
         return text[: len(text) - keep]
 
     def flush(self) -> str:
-        """Return the text that was held back, at the end of the text."""
+        """Return the text that is still held back when no more text will arrive."""
         held, self._held = self._held, ""
         return held
 
@@ -92,7 +92,7 @@ def _tail(text: str, stop: str) -> int:
 
 
 class Prompt(NamedTuple):
-    """A rendered chat, up to where the answer begins or continues."""
+    """A rendered chat, up to the position at which the answer begins or continues."""
 
     ids: tuple[int, ...]
     text: str  # the output of the template
@@ -151,7 +151,8 @@ class TextWorker:
     async def tokenize(self, text: str, *, special: bool = False, bos: bool = True) -> tuple[int, ...]:
         """Return the token ids of a text. Raises BadInput or StageLost.
 
-        special: parse the names of control tokens. bos: prepend the BOS token if the model expects it.
+        special: whether to parse the names of control tokens. bos: whether to prepend the BOS token if the model
+        expects it.
         """
         _check_length(len(text))
         order = worker_orders.Tokenize(request=0, text=text, special=special, bos=bos)
@@ -172,7 +173,7 @@ class TextWorker:
         options: Mapping[str, JsonScalar] | None = None,
         begun_at: LocalTime | None = None,
     ) -> str:
-        """Apply the model's chat template up to where the answer begins. Raises BadInput."""
+        """Apply the model's chat template, up to the beginning of the answer. Raises BadInput."""
         async with self._one_order:
             order = _order(messages, tools, options=options, begun_at=begun_at)
             return (await self._render(order)).text
@@ -185,10 +186,10 @@ class TextWorker:
         options: Mapping[str, JsonScalar] | None = None,
         begun_at: LocalTime | None = None,
     ) -> Prompt:
-        """Return the token ids and the text of a chat, up to where the answer begins.
+        """Return the token ids and the text of a chat, up to the beginning of the answer.
 
         If the last message is the assistant's, the answer continues it. options: additional template variables.
-        begun_at: when the chat began, for templates that state the date. Raises BadInput or StageLost.
+        begun_at: the time at which the chat began, for templates that state the date. Raises BadInput or StageLost.
         """
         order = _order(messages, tools, options=options, begun_at=begun_at, ids=True, continues=_is_begun(messages))
         async with self._one_order:  # a single order renders and tokenizes, since each order has to wake the worker
@@ -202,7 +203,7 @@ class TextWorker:
             await self._worker.close()
 
     async def _ready(self) -> Worker:
-        """Return the worker, after starting a new one with the vocabulary if there is none or it has died."""
+        """Return the worker. If there is none or it has died, start a new one with the vocabulary."""
         if self._worker is not None and self._worker.died is None:
             return self._worker
         self._worker = await Worker.start(HERE, reads=part_paths(Path(self._path)))
@@ -225,7 +226,7 @@ class TextWorker:
         self._most_bytes = self._worker.resident_bytes() + RENDER_BYTES
 
     async def _render(self, order: worker_orders.Render) -> Prompt:
-        """Return the rendered text, with its token ids if requested. Raises BadInput or StageLost."""
+        """Return the rendered text and, if requested, its token ids. Raises BadInput or StageLost."""
         await self._finish_abandoned_render()
         worker = await self._ready()
         answers: Answers = asyncio.Queue()
@@ -285,19 +286,19 @@ class TextWorker:
 
 
 def _took_too_long(error: StageLost) -> bool:
-    """Return whether the worker was busy the whole time. Time during which the system had stopped it does not count."""
+    """Return whether the worker was busy all the time, not counting time during which the system had stopped it."""
     return error.reason.code == "worker_hung" and error.reason.number("seconds") >= TOKENIZE_S
 
 
 def local_time(epoch_seconds: float | None = None) -> LocalTime:
-    """Return a moment in local time. The default is now."""
+    """Return a moment in local time, by default the current time."""
     now = time.time() if epoch_seconds is None else epoch_seconds
     offset = datetime.fromtimestamp(now).astimezone().utcoffset()
     return LocalTime(now, int(offset.total_seconds()) if offset is not None else 0)
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Raise BadInput unless the template options are few, short and not nested."""
+    """Raise BadInput if there are too many template options, or if any of them is too long or nested."""
     for at, (name, value) in enumerate(options.items()):
         is_plain = isinstance(value, str | int | float | bool | None)
         is_short = len(name) + len(str(value) if is_plain else "") <= MOST_OPTION_CHARS
@@ -337,6 +338,6 @@ def _order(
 
 
 def _is_begun(messages: Sequence[Message]) -> bool:
-    """Return whether the last message is an unfinished answer, which is to be continued."""
+    """Return whether the last message is an unfinished answer to be continued."""
     last = messages[-1]
     return len(messages) > 1 and last["role"] == "assistant" and "tool_calls" not in last

@@ -1,4 +1,5 @@
-"""Worker processes on this machine: starts them, exchanges frames and orders, limits resources, and explains deaths."""
+"""The worker processes on this machine: starting, exchanging frames and orders, limiting resources, explaining deaths.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ class ExtendedLimits(ctypes.Structure):
 
 
 def limits(most_bytes: int = 0) -> ExtendedLimits:
-    """Return the limits of a job. most_bytes: the private memory of a process; 0 means unlimited."""
+    """Return the limits for a job. most_bytes: the private memory of a process; 0 for no limit."""
     made = ExtendedLimits()
     made.basic.flags = KILL_ON_CLOSE | (PROCESS_MEMORY if most_bytes else 0)
     made.process_memory = most_bytes
@@ -85,7 +86,10 @@ if sys.platform == "win32":
     import psutil
 
     class Job:
-        """A Windows job object with one process, which ends when the last handle closes, even if our process dies."""
+        """A Windows job object with one process.
+
+        The process ends when the last handle is closed, even if our process dies.
+        """
 
         def __init__(self, pid: int) -> None:
             """Create a job object for a process. Raises OSError if the system refuses."""
@@ -122,14 +126,16 @@ if sys.platform == "win32":
 else:
 
     class Job:
-        """A stand-in for other systems, on which a worker watches its parent and its own memory
-        (backends/worker/process_resources.py)."""
+        """A stand-in for other systems.
+
+        There, a worker monitors its parent and its own memory (backends/worker/process_resources.py).
+        """
 
         def __init__(self, pid: int) -> None:
-            """Do nothing: this system has no jobs."""
+            """Do nothing: this system has no job objects."""
 
         def limit_growth(self, n_bytes: int) -> None:
-            """Do nothing: this system has no limit to set."""
+            """Do nothing: the worker limits its own memory."""
 
         def close(self) -> None:
             """Do nothing."""
@@ -172,14 +178,14 @@ def environment(threads: int, reads: Reads | None = None, *, forms: bool = False
 
 
 class FrameSplitter:
-    """A splitter of a worker's output into frames, which stay bytes because most are passed on undecoded."""
+    """A splitter of a worker's output into frames. Frames are not decoded, because most are passed on as they are."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._needed = HEADER.size  # bytes needed to read the next header or to complete the next frame
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return all frames that are complete now. Raises BadFrame on the first invalid header."""
+        """Return all frames that are now complete. Raises BadFrame at the first invalid header."""
         whole: list[bytes] = []
         rest = self._rest
         if not rest and _whole(data):
@@ -219,7 +225,7 @@ STILL_LOOK_S = 0.5  # if a step takes longer, the state of the process is checke
 
 
 def threads_in_use() -> int:
-    """Return the largest number of threads that a worker of this machine used recently, or 0 if none reported it."""
+    """Return the largest number of threads that any worker on this machine used recently, or 0 if none reported it."""
     return max((worker.threads_used for worker in RUNNING if worker.died is None), default=0)
 
 
@@ -236,7 +242,7 @@ class FrameReceiver(Protocol):
 
 
 class StderrTail:
-    """The last lines that a process has written to stderr."""
+    """The last lines that a process wrote to stderr."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -254,7 +260,7 @@ class StderrTail:
 
 
 class ThreadShare:
-    """The number of threads that a worker should use, which is lower while other programs compute."""
+    """The number of threads that a worker should use. It is lower while other programs are computing."""
 
     def __init__(self, threads: Threads, pid: int, *, yields: bool) -> None:
         self._threads, self._yields = threads, yields
@@ -290,11 +296,11 @@ class PendingOrders:
         return self._last
 
     def remove(self, request: int) -> None:
-        """Expect no more answers to an order."""
+        """Ignore any further answers to an order."""
         self._answers.pop(request, None)
 
     def answered(self, answer: worker_orders.WorkerAnswer) -> None:
-        """Pass an answer on, unless nothing waits for it any longer."""
+        """Pass an answer to the caller, unless nobody is waiting for it anymore."""
         if then := self._answers.get(answer.request):
             then(answer)
 
@@ -306,7 +312,7 @@ class PendingOrders:
 
     @contextlib.contextmanager
     def awaited(self) -> Iterator[float]:
-        """Count the enclosed block as a wait for an order. Yields the time at which it began."""
+        """Count the enclosed block as a wait for an order. Yields the wait's start time."""
         asked_at = time.monotonic()
         self._asked_at.append(asked_at)
         try:
@@ -320,7 +326,7 @@ class PendingOrders:
 
 
 class Worker(asyncio.SubprocessProtocol):
-    """A child process `python -m backends` and its pipes. It always ends when the process that started it ends."""
+    """A child process `python -m backends` and its pipes. It ends when the process that started it ends."""
 
     def __init__(self, name: Fact) -> None:
         self.name = name  # name in error messages: that of a machine, or a phrase
@@ -354,10 +360,11 @@ class Worker(asyncio.SubprocessProtocol):
         reads: Reads | None = None,
         forms: bool = False,
     ) -> Worker:
-        """Start a worker process. `name` stands for it in error messages. Raises StageLost if it cannot be started.
+        """Start a worker process. `name` identifies it in error messages. Raises StageLost if it cannot be started.
 
         reads: the only files and folders of the user that it may read; None means all (backends/worker/confine.py).
-        forms: allow answers in a prescribed form, for which the worker starts a separate grammar process.
+        forms:
+        whether to allow answers in a prescribed form, for which the worker starts a separate grammar process.
         """
         worker = cls(name)
         # on Windows, keeps our Ctrl-C from reaching the worker
@@ -412,16 +419,18 @@ class Worker(asyncio.SubprocessProtocol):
     async def ask(self, order: worker_orders.WorkerOrder, answer: type[A], within_s: float = ORDER_S) -> A:
         """Send an order and return its answer. The order's `request` number is assigned here.
 
-        Raises StageLost if the worker dies, or is killed because it did not answer in time, and BadInput or
-        DoesNotFit if it refuses the order.
+        Raises StageLost if the worker dies or is killed for not answering in time, and BadInput or DoesNotFit if it
+        refuses the order.
         """
         return (await self.ask_parts(order, (answer,), within_s))[0]
 
     async def ask_parts(
         self, order: worker_orders.WorkerOrder, answers: tuple[type[A], ...], within_s: float = ORDER_S
     ) -> list[A]:
-        """Send an order and return its several answers: one of each type, then more of the last type until one is
-        marked `last`."""
+        """Send an order and return its answers.
+
+        They are one answer of each type, then more of the last type until one is marked `last`.
+        """
         queue: asyncio.Queue[worker_orders.WorkerAnswer | StageLost] = asyncio.Queue()
         request = self._pending.add(queue.put_nowait)
         got: list[A] = []
@@ -477,7 +486,7 @@ class Worker(asyncio.SubprocessProtocol):
         self._receivers[pipeline] = receiver
 
     def unroute(self, pipeline: bytes, receiver: FrameReceiver) -> None:
-        """Stop passing frames of a run to `receiver`. If another receiver has replaced it, nothing changes."""
+        """Stop passing frames of a run to `receiver`. This has no effect if another receiver has replaced it."""
         if self._receivers.get(pipeline) is receiver:
             del self._receivers[pipeline]
 
@@ -493,7 +502,7 @@ class Worker(asyncio.SubprocessProtocol):
             return 0
 
     def stopped_s(self, now: float) -> float:
-        """Return the seconds for which the system has kept the process stopped, or 0 if it is running or idle."""
+        """Return for how many seconds the system has kept the process stopped, or 0 if it is running or idle."""
         begun = (self._pending.oldest() or now) if self.busy_since is None else self.busy_since
         if now - begun < STILL_LOOK_S or self._process is None:
             self._still_since = None
@@ -509,7 +518,7 @@ class Worker(asyncio.SubprocessProtocol):
         return now - self._still_since + STILL_LOOK_S
 
     def limit_growth(self, n_bytes: int) -> None:
-        """Limit the growth of the process's memory if the system can enforce it. On Linux, the worker does so."""
+        """Limit the growth of the process's memory if the system can enforce it. On Linux, the worker limits itself."""
         try:
             if self._job is not None:
                 self._job.limit_growth(n_bytes)
@@ -517,17 +526,17 @@ class Worker(asyncio.SubprocessProtocol):
             log.warning("the system cannot limit the memory of worker %s: %s", self.name, error)
 
     def unwritten_bytes(self) -> int:
-        """Return the number of bytes waiting for the worker to read them."""
+        """Return how many bytes are waiting for the worker to read them."""
         return self._stdin.get_write_buffer_size() if self._stdin is not None else 0
 
     def stderr_tail(self) -> str:
-        """Return the last lines that the process has written to stderr."""
+        """Return the last lines that the process wrote to stderr."""
         return "\n".join(self._stderr.lines()).strip()
 
     # Ending it
 
     def kill(self, why: Reason) -> None:
-        """Kill the process. Everything that waits for it fails with this reason."""
+        """Kill the process. Everything that is waiting for it fails with this reason."""
         if self._why is None:
             self._why = why
         if self._transport is not None:
@@ -632,7 +641,7 @@ class Worker(asyncio.SubprocessProtocol):
             self.busy_since = self.last_done_at if self.under_way > 0 else None
 
     def expected(self, answer: worker_orders.WorkerAnswer | StageLost, kind: type[A]) -> A:
-        """Return an answer that has the right type. Raises the errors of `ask` for any other."""
+        """Return the answer if it has the right type. Otherwise, raise the same errors as `ask`."""
         if isinstance(answer, StageLost):
             raise answer
         if isinstance(answer, worker_orders.Failed):

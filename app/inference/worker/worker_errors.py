@@ -1,4 +1,4 @@
-"""Converts the reports of workers and other machines into errors."""
+"""The conversion of reports from workers and other machines into errors."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class _Lost(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def decode_lost(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
-    """Return the error that a LOST frame reports.
+    """Return the error reported by a LOST frame.
 
-    The frame is untrusted. It may only report on the sender's own layers, and any machine that it names is replaced
-    by the sender, `name`.
+    The frame is untrusted. It may only report on the sender's own layers, and the sender's `name` replaces any
+    machine that it names.
     """
     try:
         lost = decode(payload, _Lost)
@@ -86,13 +86,13 @@ def _plain(fact: str | int | float) -> str | int | float:
 
 
 def slots_of(why: Reason) -> frozenset[int]:
-    """Return the slots that a worker blames for its end. The set is empty if it names none."""
+    """Return the slots that a worker blames for its end, or an empty set if it names none."""
     said = str(why.facts.get("slots", "")).split(",")
     return frozenset(int(slot) for slot in said if _SLOT.fullmatch(slot))
 
 
 def exit_reason(code: int | None) -> Reason:
-    """Return the reason that describes a process's exit code, such as `it was ended by SIGKILL`."""
+    """Return a reason that describes a process's exit code, such as `it was ended by SIGKILL`."""
     if code is None:
         return Reason("end_vanished")
     if code >= 0:
@@ -104,7 +104,7 @@ def exit_reason(code: int | None) -> Reason:
 
 
 def death_error(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost:
-    """Return the error for a process that ended by itself, based on its exit code and its last output."""
+    """Return the error for a process that ended unexpectedly, based on its exit code and its last output."""
     how = exit_reason(code)
     words: Fact = explaining_lines(lines)
     if any(sign in line for line in lines for sign in OUT_OF_MEMORY_SIGNS):
@@ -120,8 +120,7 @@ def death_error(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost
 
 
 def explaining_lines(lines: Sequence[str]) -> str:
-    """Return the lines that explain a worker's end: the engine's own message if there is one, otherwise the last
-    lines."""
+    """Return the lines that explain why a worker ended: the engine's own message or, without one, the last lines."""
     for line in reversed(lines):
         if gave_up := _GAVE_UP.fullmatch(line.strip()):
             return f"{gave_up[1]}."
