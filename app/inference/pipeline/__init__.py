@@ -1,2 +1,1 @@
-"""Pipelines of stages that serve requests: scheduling, batching, recovery, and the conversion of tokens into answers.
-"""
+"""Pipelines of stages that serve requests: scheduling, batching, recovery, and conversion of tokens into answers."""

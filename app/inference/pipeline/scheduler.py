@@ -289,8 +289,7 @@ class Scheduler:
         self._door.set()
 
     def rows_ahead(self, request: Request) -> tuple[int, int]:
-        """Return how many rows are computed before those of a new request, and how many of its rows are in the KV
-        cache."""
+        """Return how many rows will be computed before a new request, and how many of its rows are in the KV cache."""
         ahead = sum(max(0, s.known - s.entered) for s in (*self._running.values(), *self._waiting))
         return ahead, reusable_positions(request, list(self._idle.values()))
 

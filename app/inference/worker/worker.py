@@ -1,5 +1,4 @@
-"""The worker processes on this machine: starting, exchanging frames and orders, limiting resources, explaining deaths.
-"""
+"""The worker processes on this machine: their start, pipes, orders, resource limits, and the reasons for their deaths."""
 
 from __future__ import annotations
 
