@@ -1,1 +1,1 @@
-"""Access to the local computer: its hardware, power events and file paths, and its owner's settings and secrets."""
+"""Access to this computer: its hardware, power events and file paths, and its owner's settings and secrets."""

@@ -1,4 +1,4 @@
-"""Support for starting Poolhouse at sign-in, by each operating system's own mechanism.
+"""Starting Poolhouse at sign-in, with the mechanism of each operating system.
 
 Nothing is changed unless the user asks for it.
 """
@@ -29,7 +29,7 @@ NODE = "node"  # the subcommand that runs without a window
 
 
 class Entry(Protocol):
-    """An entry in an operating system's list of programs to start at sign-in."""
+    """An entry in the operating system's list of programs to start at sign-in."""
 
     where: str  # shown to the user
 
@@ -40,14 +40,14 @@ class Entry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Autostart:
-    """The current autostart state, and the file or registry value that records it."""
+    """Whether Poolhouse starts at sign-in, and the file or registry value that records this."""
 
     on: bool
     where: str
 
 
 def state(entry: Entry | None = None) -> Autostart:
-    """Read the current autostart state from the system, since other programs can change it. Blocks briefly."""
+    """Read the current state from the system, because other programs can change it. Blocks briefly."""
     entry = entry or system_entry()
     return Autostart(entry.is_on(), entry.where)
 
@@ -85,21 +85,25 @@ def user_unit() -> Entry:
 
 
 def all_entries() -> list[Entry]:
-    """Return every autostart entry that could exist on this operating system."""
+    """Return every autostart entry that may exist on this operating system."""
     units = [user_unit()] if sys.platform.startswith("linux") else []
     return [system_entry(), *units]
 
 
 def command(home: Home, *, headless: bool = False) -> list[str]:
-    """Return the command line that starts Poolhouse hidden in the tray, or only its node if `headless`. Raises Refused
-    if the program cannot be found."""
+    """Return the command line that starts Poolhouse hidden in the tray, or only its node if `headless` is set.
+
+    Raises Refused if the program cannot be found.
+    """
     home_options = [] if home.is_default else ["--home", str(home.root)]
     return [program(os.environ.get, Path.exists), NODE if headless else HIDDEN, *home_options]
 
 
 def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]) -> str:
-    """Return the executable that a user would launch: the AppImage, the packaged program, or the script next to the
-    Python interpreter. Raises Refused if there is none."""
+    """Return the executable that a user would launch. Raises Refused if there is none.
+
+    This is the AppImage, the packaged program, or the script next to the Python interpreter.
+    """
     image, unpacked = setting("APPIMAGE"), setting("APPDIR")
     if image and unpacked and Path(sys.executable).is_relative_to(unpacked):
         return image  # otherwise the variables belong to another AppImage, which started this program
@@ -120,14 +124,19 @@ OFF = ("Hidden=true", "X-GNOME-Autostart-enabled=false")
 
 
 def desktop_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Return the folder of this user's autostart entries. By the standard, a relative XDG_CONFIG_HOME is ignored."""
+    """Return the folder of this user's autostart entries.
+
+    A relative XDG_CONFIG_HOME is ignored, as the standard requires.
+    """
     config = environment.get("XDG_CONFIG_HOME", "")
     return (Path(config) if config.startswith("/") else home / ".config") / "autostart"
 
 
 class DesktopEntry:
-    """A desktop entry in the autostart folder. Desktops disable it by adding a line to the file, and ignore it if its
-    program no longer exists."""
+    """A desktop entry in the autostart folder.
+
+    Desktops disable an entry by adding a line to its file, and ignore it if its program no longer exists.
+    """
 
     def __init__(self, directory: Path, find_program: Callable[[str], object] = shutil.which) -> None:
         self._path, self._find_program = directory / DESKTOP_FILE, find_program
@@ -170,12 +179,15 @@ def entry_is_on(text: str) -> bool:
 
 
 def exec_line(command: Sequence[str]) -> str:
-    """Return the value of Exec: quoted as the standard requires, then escaped like any string value."""
+    """Return the value of Exec, quoted as the standard requires and then escaped like any string value."""
     return " ".join(map(_exec_argument, command)).replace("\\", "\\\\")
 
 
 def program_of(text: str) -> str:
-    """Return the program that the entry starts, or "" if it cannot be parsed. Reverses the quoting of `exec_line`."""
+    """Return the program that the entry starts, or "" if the entry cannot be parsed.
+
+    Reverses the quoting of `exec_line`.
+    """
     match = re.search(r"^\s*Exec\s*=\s*(.*)$", text, re.MULTILINE)
     try:
         words = shlex.split(match[1].replace("\\\\", "\\")) if match else []
@@ -200,14 +212,19 @@ UNIT_HEADER = "# Made by `poolhouse autostart`, which removes it again."
 
 
 def unit_folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Return the folder of this user's systemd units. By the standard, a relative XDG_CONFIG_HOME is ignored."""
+    """Return the folder of this user's systemd units.
+
+    A relative XDG_CONFIG_HOME is ignored, as the standard requires.
+    """
     config = environment.get("XDG_CONFIG_HOME", "")
     return (Path(config) if config.startswith("/") else home / ".config") / "systemd" / "user"
 
 
 class UserUnit:
-    """A systemd unit file, and the symbolic link that enables it. A unit that the user wrote can be enabled and
-    disabled, but its file is never changed."""
+    """A systemd unit file, and the symbolic link that enables it.
+
+    A unit written by the user can be enabled and disabled, but its file is never changed.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / UNIT_FILE
@@ -255,7 +272,7 @@ def unit_text(command: Sequence[str]) -> str:
 
 
 def _unit_argument(text: str) -> str:
-    """Quote an argument so that systemd expands nothing in it."""
+    """Quote an argument so that systemd does not expand anything in it."""
     inner = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{inner}"'.replace("%", "%%").replace("$", "$$")
 
@@ -291,7 +308,7 @@ class LaunchAgent:
 
 
 def agent_plist(command: Sequence[str]) -> bytes:
-    """Return the content of a property list that runs `command` at each graphical sign-in, without restarting it."""
+    """Return the content of a property list that runs `command` once at each graphical sign-in."""
     return plistlib.dumps(
         {
             "Label": LABEL,
@@ -315,7 +332,10 @@ def agent_is_on(content: bytes) -> bool:
 
 
 def is_disabled(listing: str | None) -> bool:
-    """Return whether `launchctl print-disabled` lists the agent as disabled. Older versions of macOS print `true`."""
+    """Return whether `launchctl print-disabled` lists the agent as disabled.
+
+    Older versions of macOS print `true` for this.
+    """
     match = re.search(rf'"{re.escape(LABEL)}"\s*=>\s*(\w+)', listing or "")
     return match is not None and match[1] in ("disabled", "true")
 
@@ -332,14 +352,14 @@ VALUE_NAME = "Poolhouse"
 
 
 def run_line(command: Sequence[str]) -> str:
-    """Return the command line for the Run key, quoted for Windows' own parser."""
+    """Return the command line for the Run key, quoted in the way that Windows parses."""
     return subprocess.list2cmdline(command)
 
 
 def is_started(line: str | None, approval: bytes | None) -> bool:
     """Return whether Windows runs `line` at sign-in.
 
-    Task Manager disables it by setting the lowest bit of the first byte of `approval`.
+    Task Manager disables an entry by setting the lowest bit of the first byte of `approval`.
     """
     return bool(line and line.strip()) and not (approval and approval[0] & 1)
 
@@ -395,4 +415,4 @@ else:
             raise OSError("this is not Windows")
 
         def remove(self) -> None:
-            """Do nothing, since there is never an entry."""
+            """Do nothing, because an entry never exists."""

@@ -1,4 +1,4 @@
-"""The checks of this computer that `doctor` runs, with or without a node. Each returns a result and a remedy."""
+"""The checks of this computer that `doctor` runs, with or without a node. Each returns its findings and remedies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def machine_checks(home: Home) -> list[Check]:
 
 
 async def engines() -> list[Check]:
-    """Check the inference engines and their devices. Each engine is probed in a child process, never in this one."""
+    """Check the inference engines and their devices. Each engine is probed in a child process."""
     probed = await probe_all()
     processor = processor_name()
     checks = [check for probe in probed for check in (engine(probe, processor), *devices(probe))]
@@ -50,7 +50,7 @@ async def engines() -> list[Check]:
 
 
 def engine(probe: Engine, processor: str) -> Check:
-    """Report an engine's version and the processor features it uses, or the reason why it cannot be loaded."""
+    """Report an engine's version and the processor features that it uses, or why it cannot be loaded."""
     if probe.missing:
         cause = Reason("check_engine_missing", {"engine": probe.name, "why": probe.missing})
         return Check("Engine", False, cause, Reason("cure_engine_missing"), "engine_missing")
@@ -86,14 +86,14 @@ def devices(probe: Engine) -> list[Check]:
 
 
 def unused_graphics(probed: Sequence[Engine], listed: Sequence[str]) -> list[Check]:
-    """Report graphics cards that are present but unused, since they explain low speed."""
+    """Report graphics cards that are present but unused, because they may explain low speed."""
     why = graphics.unused_cards(probed, listed)
     cure = Reason("cure_graphics_unused")
     return [Check("Device", None, why, cure, why.code)] if why else []
 
 
 def confined(kept_from: Restrictions | None) -> Check:
-    """Check how well workers are sandboxed, in case the code that parses model files has a vulnerability."""
+    """Check how well workers are sandboxed, which matters if the parser of model files has a vulnerability."""
     cause = Reason(walls_code(kept_from))
     if kept_from is not None and kept_from.level == FULL:
         return Check("Sandbox", True, cause)
@@ -101,7 +101,7 @@ def confined(kept_from: Restrictions | None) -> Check:
 
 
 def power() -> list[Check]:
-    """Report the power source of a computer with a battery; on battery, a laptop computes more slowly."""
+    """Report the power source of a computer with a battery. Laptops compute more slowly on battery."""
     reading = battery()
     if reading is None:
         return []
@@ -131,7 +131,7 @@ def disk(home: Home) -> Check:
 
 
 def models_folders(home: Home) -> ModelsFolders:
-    """Return the models folders from the settings, or only the default one if the settings cannot be read."""
+    """Return the models folders from the settings, or only the default folder if the settings cannot be read."""
     try:
         return ModelsFolders(home.downloaded, load(home.settings_file).models)
     except (Damaged, OSError):
@@ -178,7 +178,7 @@ async def key_store(home: Home) -> Check:
 
 
 def _existing(folder: Path) -> Path:
-    """Return the folder or its nearest existing parent, since `doctor` creates no folders."""
+    """Return the folder or its nearest existing parent, because `doctor` creates no folders."""
     return next((candidate for candidate in (folder, *folder.parents) if candidate.is_dir()), Path.cwd())
 
 

@@ -1,4 +1,4 @@
-"""The network interfaces of this computer: their kinds, addresses and speeds, and which are used by default."""
+"""This computer's network interfaces: their kinds, addresses and speeds, and which of them are used by default."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Interface:
 def interfaces() -> tuple[Interface, ...]:
     """Return all network interfaces of this computer, sorted by name.
 
-    Blocks for a few milliseconds, on macOS for up to 5 s.
+    Blocks for a few milliseconds, or up to 5 s on macOS.
     """
     names = tuple(sorted(psutil.net_if_addrs()))
     kind_of, is_card = _classifier(names)
@@ -85,7 +85,7 @@ def usable_interfaces(candidates: Iterable[Interface], chosen: frozenset[str]) -
 def interface_of_connection(candidates: Iterable[Interface], local: str, remote: str | None = None) -> Interface | None:
     """Return the interface that a connection between two addresses uses, or None if none has the address `local`.
 
-    A connection to an address of this computer never leaves it, so it uses the loopback interface.
+    A connection to this computer's own address never leaves the computer, so it uses the loopback interface.
     """
     all_interfaces = tuple(candidates)
     if remote is not None and _holder(all_interfaces, remote) is not None:
@@ -104,7 +104,7 @@ def _holder(all_interfaces: tuple[Interface, ...], address: str) -> Interface | 
 
 
 def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parse an address, ignoring its scope. An IPv4-mapped address becomes IPv4. Return None if it is invalid."""
+    """Parse an address without its scope, and return None if it is invalid. An IPv4-mapped address becomes IPv4."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -128,7 +128,10 @@ def _negotiated(megabits_per_s: int) -> int | None:
 
 
 def _classifier(names: tuple[str, ...]) -> tuple[Callable[[str], LinkKind], Callable[[str], bool]]:
-    """Return two functions of an interface's name: one returns its kind, the other whether it is a physical card."""
+    """Return two functions that take an interface's name.
+
+    The first returns its kind. The second returns whether it is a physical card.
+    """
     match platform.system():
         case "Linux":
             return (lambda name: linux_kind(_linux_facts(name)), lambda name: not is_software(_driver(name)))
@@ -145,7 +148,7 @@ def _classifier(names: tuple[str, ...]) -> tuple[Callable[[str], LinkKind], Call
 def _linux_facts(name: str, depth: int = 0) -> LinuxFacts:
     """Collect the facts about an interface from /sys and its driver.
 
-    /sys may show another network namespace, the one in which it was mounted. So it is used only if the interface
+    /sys may show the network namespace in which it was mounted instead of ours, so it is used only if the interface
     index matches.
     """
     folder = SYS_NET / name
@@ -192,8 +195,10 @@ def _driver(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _mac_ports(names: tuple[str, ...]) -> Mapping[str, str]:
-    """Return this Mac's hardware ports as device -> Apple's name of the port. Empty if they cannot be listed. Cached
-    until the interfaces change."""
+    """Return this Mac's hardware ports as a mapping from device to Apple's name for the port.
+
+    It is empty if they cannot be listed. The result is cached until the interfaces change.
+    """
     try:
         listing = subprocess.run(
             ["/usr/sbin/networksetup", "-listallhardwareports"],
@@ -210,7 +215,10 @@ def _mac_ports(names: tuple[str, ...]) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1)
 def _windows_adapters(names: tuple[str, ...]) -> Mapping[str, WindowsFacts]:
-    """Return the adapters in the registry by the name that Windows displays. Cached until the interfaces change."""
+    """Return the adapters in the registry, keyed by the name that Windows displays.
+
+    The result is cached until the interfaces change.
+    """
     adapters: dict[str, WindowsFacts] = {}
     for key in _registry_keys(ADAPTERS):
         adapter = _registry_values(rf"{ADAPTERS}\{key}")
@@ -221,7 +229,7 @@ def _windows_adapters(names: tuple[str, ...]) -> Mapping[str, WindowsFacts]:
 
 
 def _registry_keys(path: str) -> list[str]:
-    """Return the names of a key's subkeys in HKEY_LOCAL_MACHINE. Empty if it does not exist or access is denied."""
+    """Return the names of a key's subkeys in HKEY_LOCAL_MACHINE, or nothing if the key is missing or inaccessible."""
     if sys.platform == "win32":
         import winreg
 
@@ -231,7 +239,7 @@ def _registry_keys(path: str) -> list[str]:
 
 
 def _registry_values(path: str) -> dict[str, object]:
-    """Return the values of a key in HKEY_LOCAL_MACHINE, by name. Empty if it does not exist or access is denied."""
+    """Return the values of a key in HKEY_LOCAL_MACHINE by name, or nothing if the key is missing or inaccessible."""
     if sys.platform == "win32":
         import winreg
 
@@ -299,7 +307,10 @@ class LinuxFacts:
 
 
 def linux_kind(facts: LinuxFacts) -> LinkKind:
-    """Return the kind of a Linux interface. A bridge, bond, VLAN or macvlan has that of the best interface below it."""
+    """Return the kind of a Linux interface.
+
+    A bridge, bond, VLAN or macvlan has the kind of the best interface below it.
+    """
     if facts.loopback:
         return LinkKind.LOOPBACK
     if facts.wireless:
@@ -327,12 +338,12 @@ def linux_kind(facts: LinuxFacts) -> LinkKind:
 
 
 def is_software(driver: str) -> bool:
-    """Return whether a Linux driver implements software interfaces, whose reported speed is meaningless."""
+    """Return whether a Linux driver implements software interfaces, whose reported speeds are meaningless."""
     return driver in _SOFTWARE
 
 
 def kind_from_name(name: str) -> LinkKind:
-    """Return the kind of interface that a name suggests, or UNKNOWN."""
+    """Return the kind that an interface's name suggests, or UNKNOWN."""
     low = name.lower()
     if low == "lo" or re.fullmatch(r"lo\d+", low):
         return LinkKind.LOOPBACK
@@ -346,7 +357,7 @@ def kind_from_name(name: str) -> LinkKind:
 
 
 def hardware_ports(listing: str) -> dict[str, str]:
-    """Parse the output of macOS's `networksetup -listallhardwareports` into device -> Apple's name of the port."""
+    """Parse macOS's `networksetup -listallhardwareports` into a mapping from device to Apple's name for the port."""
     ports: dict[str, str] = {}
     port = ""
     for line in listing.splitlines():
@@ -360,7 +371,7 @@ def hardware_ports(listing: str) -> dict[str, str]:
 
 
 def mac_kind(name: str, ports: Mapping[str, str]) -> LinkKind:
-    """Return the kind of a macOS interface; `ports` is the result of `hardware_ports`."""
+    """Return the kind of a macOS interface. `ports` is the result of `hardware_ports`."""
     port = ports.get(name, "").lower()
     if "thunderbolt" in port and "ethernet" not in port:  # a "Thunderbolt Ethernet" port is an Ethernet adapter
         return LinkKind.THUNDERBOLT
@@ -383,7 +394,7 @@ class WindowsFacts:
 
 
 def windows_kind(facts: WindowsFacts) -> LinkKind:
-    """Return the kind of a Windows adapter. Its driver's description takes precedence over its name."""
+    """Return the kind of a Windows adapter. The driver's description takes precedence over the adapter's name."""
     words = facts.description.lower()
     if facts.if_type == IF_LOOPBACK or facts.name.lower().startswith("loopback"):
         return LinkKind.LOOPBACK

@@ -1,4 +1,4 @@
-"""Functions that read the node's small JSON files, with a size limit. Damaged files are set aside."""
+"""Reading of the node's small JSON files, with a size limit. Damaged files are set aside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_BYTES = 1 << 20
 
 
 def read_json(file: Path, kind: type[T], most_bytes: int = MAX_BYTES) -> T:
-    """Read a JSON file as type `kind`. Raises OSError, or ValueError if its content is too long or of another type."""
+    """Read a JSON file as type `kind`. Raises OSError, or ValueError if its content is too long or has another type."""
     with file.open("rb") as source:
         data = source.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -32,7 +32,7 @@ def read_json_or_default(
     """Read a JSON file as type `kind`, or return `kind()` if the file does not exist or is damaged.
 
     A damaged file is set aside and logged, and `lost` is called with its new path. The caller decides whether to
-    tell the user: lost settings matter, whereas lost measurements can be repeated.
+    tell the user: lost settings matter, but lost measurements can be repeated.
     """
     try:
         return read_json(file, kind, most_bytes)
@@ -46,7 +46,7 @@ def read_json_or_default(
 
 
 def put_aside(file: Path) -> Path:
-    """Rename a damaged file so that the next write does not replace it, and return its path."""
+    """Rename a damaged file so that the next write does not replace it. Return its new path."""
     aside = file.with_suffix(".damaged")
     with suppress(OSError):
         file.replace(aside)

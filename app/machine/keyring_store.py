@@ -1,4 +1,4 @@
-"""Secret stores in the system's keyring or in a private file, and the choice between the two."""
+"""Stores for secrets, in the system's keyring or in a private file, and the choice between the two."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ else:
 
 
 def protect(plain: bytes) -> bytes:
-    """Encrypt bytes for this Windows user. On other systems, return them unchanged."""
+    """Encrypt bytes for this Windows user. Other systems return them unchanged."""
     return _call("CryptProtectData", plain)
 
 
 def unprotect(protected: bytes) -> bytes:
-    """Decrypt bytes that `protect` encrypted. Raises OSError if they belong to another user."""
+    """Decrypt bytes that `protect` encrypted. Raises OSError if they were encrypted for another user."""
     return _call("CryptUnprotectData", protected)
 
 
@@ -75,7 +75,7 @@ SECURE_BACKENDS = (  # all other backends, such as keyrings.alt, may store secre
 
 
 class Keystore(Protocol):
-    """A store for one secret. `where` completes the sentence "The key is kept …"."""
+    """A store for a single secret. `where` completes the sentence "The key is kept …"."""
 
     @property
     def where(self) -> Reason: ...
@@ -83,7 +83,7 @@ class Keystore(Protocol):
         """Return the secret, or None if there is none. Raises Refused."""
 
     async def write(self, secret: str) -> None:
-        """Store the secret, replacing any earlier one. Raises Refused."""
+        """Store the secret, replacing any previous one. Raises Refused."""
 
     def lost(self) -> Refused:
         """Return the error to raise if the secret is missing or wrong."""
@@ -169,7 +169,8 @@ class KeyringStore:
 async def in_daemon_thread(call: Callable[[], T], seconds: float) -> T:
     """Run a call that may block forever, and return its result. Raises TimeoutError, or the call's own error.
 
-    The call runs in a daemon thread, since `asyncio.to_thread` would keep the process alive while a dialog is open.
+    The call runs in a daemon thread, because `asyncio.to_thread` would keep the process alive while a dialog is
+    open.
     """
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
@@ -197,7 +198,7 @@ async def in_daemon_thread(call: Callable[[], T], seconds: float) -> T:
 
 
 async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> Keystore:
-    """Return the store for the passphrase of `home`: the one already in use, or else the best available one.
+    """Return the store for the passphrase of `home`: the one already in use, otherwise the best available one.
 
     POOLHOUSE_KEYSTORE=keyring|file overrides the choice. Raises BadInput for any other value.
     """
@@ -224,7 +225,10 @@ async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> 
 
 
 async def open_secret_store(home: Home, secret_name: str) -> FileStore | KeyringStore:
-    """Return a store for another secret of this home, such as `api keys`, of the same type as the passphrase's."""
+    """Return a store for another secret of this home, such as `api keys`.
+
+    It has the same type as the passphrase's store.
+    """
     if isinstance(await open_keystore(home), KeyringStore):
         return keyring_entry(home, secret_name)
     return FileStore(home.identity / secret_name.replace(" ", "-"))
@@ -236,14 +240,14 @@ def keyring_entry(home: Home, secret_name: str) -> KeyringStore:
 
 
 def _entry(home: Home) -> str:
-    """Return the name of a home's keyring entry. Each home that is selected with --home has its own entry."""
+    """Return the name of a home's keyring entry. Each home selected with --home has its own entry."""
     if home.is_default:
         return "identity"
     return "identity " + hashlib.sha256(str(home.root).encode()).hexdigest()[:16]
 
 
 def _has_secure_keyring() -> bool:
-    """Return whether the system's keyring encrypts its entries. If it chains several keyrings, all of them must."""
+    """Return whether the system's keyring encrypts its entries. If several keyrings are chained, all of them must."""
     import keyring
 
     active = keyring.get_keyring()

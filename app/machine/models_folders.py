@@ -1,4 +1,4 @@
-"""The folders of downloaded models: the current one, and earlier ones that may still contain models."""
+"""The folders for downloaded models: the current one, and previous ones that may still contain models."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Marker(msgspec.Struct, frozen=True):
 
 
 class ModelsFolders:
-    """The folders of downloaded models. `own` is in the home and needs no marker.
+    """The folders for downloaded models. `own` is inside the home and needs no marker.
 
-    A folder that the user chose is never recreated. If its marker is missing, it counts as unreachable, since its
-    disk is probably not mounted.
+    A folder that the user chose is never recreated. If its marker is missing, the folder is considered unreachable,
+    because its disk is probably not mounted.
     """
 
     def __init__(self, own: Path, choice: ModelsChoice = UNCHOSEN) -> None:
@@ -50,23 +50,23 @@ class ModelsFolders:
         self.all = tuple(dict.fromkeys((self.now, self.own, *former)))
 
     def folder_of(self, path: Path) -> Path | None:
-        """Return the models folder that contains `path`, or None if it is in none of them."""
+        """Return the models folder that contains `path`, or None if no models folder contains it."""
         return next((folder for folder in self.all if folder in path.parents), None)
 
     def why_away(self, path: Path) -> Reason | None:
-        """Return why a file could not be reached at the last check of its folder, or None. Does not access the disk."""
+        """Return why a file was unreachable when its folder was last checked, or None. Does not access the disk."""
         folder = self.folder_of(path)
         return self.unreachable.get(folder) if folder else None
 
     def folder_for(self, name: str) -> Path:
-        """Return the reachable folder that contains a file of this name, or else the folder for new files."""
+        """Return the reachable folder that contains a file of this name, or otherwise the folder for new files."""
         if len(self.all) == 1:
             return self.now
         reachable = (folder for folder in self.all if folder not in self.unreachable)
         return next((folder for folder in reachable if (folder / name).exists()), self.now)
 
     def check_reachable(self, folder: Path) -> Reason | None:
-        """Return the reason why a folder cannot be reached now, or None if it can. Blocks if the disk hangs."""
+        """Return why a folder is unreachable now, or None if it is reachable. Blocks if the disk hangs."""
         if folder == self.own:
             return None
         owner = _owner_of(folder)
@@ -76,7 +76,7 @@ class ModelsFolders:
         return Reason(code, {"folder": str(folder)})
 
     def ensure(self, folder: Path) -> None:
-        """Create the folder if it is the one in the home. For any other, raise Unreachable if it cannot be reached.
+        """Create the folder if it is the one in the home. Raise Unreachable if any other folder cannot be reached.
 
         Raises OSError.
         """
@@ -86,11 +86,11 @@ class ModelsFolders:
             raise Unreachable(why.code, **why.facts)
 
     def resolve_choice(self, path: str, root: Path, *, new: bool = False) -> Path:
-        """Return the folder to use for a path that the user entered: the path itself if it is empty or ours, or a
-        subfolder.
+        """Return the folder to use for a path that the user entered.
 
-        Creates nothing. root: the home, in which only the default folder may be chosen. new: accept a missing
-        folder if its parent exists; otherwise a missing folder counts as mistyped. Raises BadInput or Refused.
+        This is the path itself if the folder is empty or already ours, otherwise a subfolder. Nothing is created.
+        root: the home, in which only the default folder may be chosen. new: whether to accept a missing folder
+        whose parent exists; otherwise, a missing folder is treated as a typing error. Raises BadInput or Refused.
         """
         if not path:
             return self.own
@@ -109,7 +109,7 @@ class ModelsFolders:
             raise BadInput("models_folder_unusable", folder=path[:200], why=why) from error
 
     def claim(self, folder: Path, owner: str) -> None:
-        """Make a folder ours by writing a marker into it, which also proves that it is writable. Raises AppError."""
+        """Mark a folder as ours by writing a marker into it, which also proves that it is writable. Raises AppError."""
         if folder == self.own:
             return
         try:
@@ -124,9 +124,9 @@ class ModelsFolders:
             raise _unusable(folder, error) from error
 
     def release(self, folder: Path) -> bool:
-        """Remove our marker from a folder that contains nothing else. Return whether that was done. Raises OSError.
+        """Remove our marker from a folder that contains nothing else. Return whether it was removed. Raises OSError.
 
-        If we created the folder, it is deleted as well.
+        If we created the folder, it is deleted too.
         """
         if folder == self.own or self.check_reachable(folder) is not None:
             return False
@@ -166,7 +166,10 @@ class ModelsFolders:
         return self._is_ours(owner) if owner is not None else not any(folder.iterdir())
 
     def _is_ours(self, owner: str | None) -> bool:
-        """Return whether `owner`, read from a marker, is this home. None means no marker, and "" an unreadable one."""
+        """Return whether `owner`, read from a marker, is this home.
+
+        None means that there is no marker, and "" that it is unreadable.
+        """
         return bool(owner) and owner == self.owner
 
     @staticmethod
@@ -182,13 +185,13 @@ class ModelsFolders:
 
 
 def _owner_of(folder: Path) -> str | None:
-    """Return the owner in the folder's marker, "" if the marker is unreadable, or None if there is none."""
+    """Return the owner named in the folder's marker, "" if the marker is unreadable, or None if there is no marker."""
     marker = _marker_of(folder)
     return None if marker is None else marker.owner
 
 
 def _marker_of(folder: Path) -> Marker | None:
-    """Return the folder's marker, or None if there is none. For an unreadable marker, the owner is ""."""
+    """Return the folder's marker, or None if there is none. The owner in an unreadable marker is ""."""
     try:
         with (folder / MARKER).open("rb") as file:
             return decode(file.read(MAX_MARKER_BYTES), Marker)
@@ -199,7 +202,10 @@ def _marker_of(folder: Path) -> Marker | None:
 
 
 def _mark(path: Path, content: bytes) -> None:
-    """Create the marker completely or not at all: half a marker would look like another owner's. Raises OSError."""
+    """Create the marker completely or not at all. Raises OSError.
+
+    A partial marker would look like another owner's.
+    """
     try:
         with path.open("xb") as file:
             file.write(content)

@@ -1,4 +1,4 @@
-"""The paths of a node's files, all in one directory that only its owner can read, and commands that refer to it."""
+"""The paths of a node's files, all in one directory that only its owner can read, and commands that mention it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
 
 
 def expand_user(path: str | Path) -> Path:
-    """Expand `~` and `~name` to home folders; an unknown user name remains part of the file name."""
+    """Expand `~` and `~name` to home folders. An unknown user name remains part of the file name."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -29,7 +29,7 @@ def expand_user(path: str | Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The directory of one node (`--home DIR`), and the paths inside it."""
+    """The directory of one node (`--home DIR`), and the paths in it."""
 
     root: Path
 
@@ -62,17 +62,17 @@ class Home:
 
     @property
     def downloaded(self) -> Path:
-        """The folder of the download records, and of the downloaded models unless the user chose another folder."""
+        """The folder for download records, and for downloaded models unless the user chose another folder."""
         return self.models / "files"
 
     @property
     def pins(self) -> Path:
-        """The file of hashes that were pinned at the first download of models for which the catalog has no hash."""
+        """The file with the hashes of models that the catalog has no hash for, pinned at their first download."""
         return self.models / "pins.json"
 
     @property
     def stages(self) -> Path:
-        """The folder of the tensors and stage files that are stored for this machine's layers."""
+        """The folder for the tensors and stage files of this machine's layers."""
         return self.root / "stages"
 
     @property
@@ -110,7 +110,7 @@ class Home:
 
     @staticmethod
     def write(path: Path, content: bytes) -> None:
-        """Replace a file of this home; see `write_atomically`."""
+        """Replace a file of this home (see `write_atomically`)."""
         write_atomically(path, content)
 
     def _inside(self) -> tuple[Path, ...]:
@@ -130,7 +130,7 @@ def guide_file() -> Path:
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file completely or not at all, with mode 0600, and flush it to disk.
 
-    Raises OSError, in which case the old file is unchanged and no temporary file remains.
+    Raises OSError. In this case, the old file is unchanged and no temporary file remains.
     """
     # The name is unique, so that two writers never share a partial file.
     handle, part = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
@@ -163,13 +163,13 @@ OURS = str(Path(__file__).resolve().parents[2])
 def python_command(*arguments: str) -> list[str]:
     """Return the command line of a Python child process.
 
-    -P keeps it from importing a package `app` in the current directory instead of ours.
+    -P prevents it from importing a package `app` in the current directory instead of ours.
     """
     return [sys.executable, "-P", *arguments]
 
 
 def python_environment(**more: str) -> dict[str, str]:
-    """Return the environment of a Python child process: ours, plus `more`, with our folder first in PYTHONPATH."""
+    """Return the environment of a Python child process: ours plus `more`, with our folder first in PYTHONPATH."""
     search_path = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([OURS, search_path] if search_path else [OURS]), **more}
 
@@ -188,7 +188,7 @@ def home_option(root: Path) -> str:
 
 
 def with_home(sentence: str, option: str) -> str:
-    """Add the option, if any, to each command in the sentence that is meant for this machine."""
+    """Add the option, if any, to each command in the sentence that is meant to run on this machine."""
     if not option:
         return sentence
     return _COMMAND.sub(lambda match: f"`{match[1]}{option}{match[2] or ''}`", sentence)

@@ -1,7 +1,7 @@
 """The lock that allows only one running node per home, and `runtime.json`, which contains that node's address.
 
-The system frees the lock when the process ends, even after a crash. `runtime.json` also contains the node's access
-token, so its mode is 0600.
+The system releases the lock when the process ends, even after a crash. `runtime.json` also contains the node's
+access token, so its mode is 0600.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class HomeLock:
     def acquire(self) -> bool:
         """Acquire the lock, or return False if another process holds it.
 
-        On a file system without locks, it is always granted. Raises FileNotFoundError if the home no longer exists.
+        On a file system without locks, this always succeeds. Raises FileNotFoundError if the home no longer exists.
         """
         if self._file is not None:
             return True
@@ -66,7 +66,7 @@ class HomeLock:
         self.release()
 
     def _is_current(self, file: int) -> bool:
-        """Return whether the path still leads to this open file. Otherwise, other processes would lock another one."""
+        """Return whether the path still leads to this open file. If not, other processes would lock another file."""
         try:
             return os.path.samestat(os.fstat(file), os.stat(self._path))
         except FileNotFoundError:
@@ -111,14 +111,14 @@ def claim(path: Path, port: int, token: str, version: str) -> None:
 
 
 def write(path: Path, runtime: Runtime) -> None:
-    """Replace runtime.json. At no moment can another user of this computer read the file."""
+    """Replace runtime.json. Other users of this computer cannot read the file at any moment."""
     write_atomically(path, msgspec.json.encode(runtime))
 
 
 def read(path: Path) -> Runtime | None:
-    """Return the details of the running node, or None if there is none.
+    """Return the details of the running node, or None if no node is running.
 
-    There is also none if the file is damaged, was copied with its home, or names a process that has exited.
+    Return None also if the file is damaged, was copied with its home, or names a process that has exited.
     """
     try:
         runtime = decode(path.read_bytes(), Runtime)

@@ -1,4 +1,4 @@
-"""All secrets other than the passphrase: keys of the Chat API, upstream servers and chats, and the hub token."""
+"""All secrets other than the passphrase: the keys for the Chat API, upstream servers and chats, and the hub token."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.machine.paths import Home
 
 
 class SecretMap:
-    """Named secrets of one kind, stored together and cached after the first read.
+    """Named secrets of one kind, which are stored together and cached after the first read.
 
     secret_name: the kind, such as `api keys`.
     """
@@ -41,7 +41,10 @@ class SecretMap:
             return dict(await self._known())
 
     async def change(self, how: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        """Replace the secrets with what `how` returns for the current ones. Raises Refused, and any error of `how`."""
+        """Replace the secrets with the result of `how` for the current ones.
+
+        Raises Refused, and any error that `how` raises.
+        """
         async with self._lock:
             secrets = how(dict(await self._known()))
             with _locked("api_keys_locked"):
@@ -49,7 +52,7 @@ class SecretMap:
             self._secrets = secrets
 
     def now(self) -> Mapping[str, str]:
-        """Return the cached secrets, which are empty before the first read."""
+        """Return the cached secrets. Before the first read, there are none."""
         return self._secrets or {}
 
     async def _known(self) -> dict[str, str]:
@@ -99,13 +102,13 @@ class ApiKeys:
         return await self._secrets.all()
 
     async def all(self) -> Mapping[str, str]:
-        """Return all keys by name, creating the first one if there is none. Raises Refused."""
+        """Return all keys by name, after creating one if there are none. Raises Refused."""
         if not await self._secrets.all():
             await self._secrets.change(lambda keys: keys or {FIRST: _new()})
         return await self._secrets.all()
 
     async def make(self, name: str) -> str:
-        """Create a key with this name, replacing any earlier one. Raises BadInput or Refused."""
+        """Create a key with this name, replacing any previous one. Raises BadInput or Refused."""
         if not _NAME.fullmatch(name):
             raise BadInput("api_key_name", name=name[:40])
         new = _new()
@@ -133,7 +136,7 @@ class ApiKeys:
         await self._secrets.change(without_key)
 
     def owner(self, presented: str) -> str | None:
-        """Return the name of the presented key, or None if it is not a key. The comparison takes constant time."""
+        """Return the name of the presented key, or None if no key matches. The comparison takes constant time."""
         owner_name = None
         for name, key in self._secrets.now().items():
             if hmac.compare_digest(presented.encode("utf-8", "replace"), key.encode()):
@@ -149,7 +152,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
 
 
 class TokenStore:
-    """The store of the hub token, which is cached after the first read."""
+    """The store for the hub token, which is cached after the first read."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -173,7 +176,7 @@ class TokenStore:
             return self._token
 
     async def set(self, token: str) -> None:
-        """Store a token, replacing any earlier one. Raises BadInput or Refused."""
+        """Store a token, replacing any previous one. Raises BadInput or Refused."""
         token = token.strip()
         if not _TOKEN.fullmatch(token):
             raise BadInput("token_odd")
@@ -190,7 +193,7 @@ class TokenStore:
             self._token, self._read = None, True
 
     async def _store(self) -> FileStore | KeyringStore:
-        """Return the store of the token, which is of the same type as the passphrase's store."""
+        """Return the store for the token, which has the same type as the passphrase's store."""
         if self._opened_store is None:
             self._opened_store = await open_secret_store(self._home, "hub token")
         return self._opened_store
@@ -203,7 +206,7 @@ IN_KEYRING = "in the keyring"  # content of the file if the keyring holds the ke
 
 
 class ChatKey:
-    """The key that encrypts the stored chats. It is never replaced, since those chats would become unreadable."""
+    """The key that encrypts the stored chats. It is never replaced, because those chats would become unreadable."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -216,7 +219,7 @@ class ChatKey:
             return (await self._place()).where
 
     async def place(self) -> Reason:
-        """Return the exact location of the key, a path or a keyring entry, to show to the user. Raises Refused."""
+        """Return the exact location of the key to show to the user: a path or a keyring entry. Raises Refused."""
         with _about_chats():
             return _place_of(await self._place())
 
@@ -251,7 +254,7 @@ class ChatKey:
             return False
 
     async def _place(self) -> FileStore | KeyringStore:
-        """Return the store of the key. Before there is a key, choose the same type as for the passphrase."""
+        """Return the store for the key. If there is no key yet, choose the same type of store as for the passphrase."""
         try:
             content = await self._file.read()
         except Refused:

@@ -1,4 +1,4 @@
-"""The owner's settings on this computer, and the functions that load and save them."""
+"""The owner's settings on this computer, and functions to load and save them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_CONCURRENT_REQUESTS = 32  # of one key (SAFETY.md 7)
 
 
 class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The limits of one API key. None means that the limit for all keys applies."""
+    """The limits for one API key. None means that the limit for all keys applies."""
 
     at_once: Annotated[int, Meta(ge=1, le=MAX_CONCURRENT_REQUESTS)] | None = None
     tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | None = None  # 0 means no limit
@@ -39,7 +39,7 @@ class Upstream(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ApiSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The settings of the Chat API, which other programs use."""
+    """The settings of the Chat API that other programs use."""
 
     on: bool = False
     port: int = 47114
@@ -54,18 +54,18 @@ class ApiSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     upstreams: dict[str, Upstream] = {}
 
     def at_once_of(self, key: str) -> int:
-        """Return how many requests of this key may be in progress at the same time."""
+        """Return how many concurrent requests are allowed for this key."""
         limit = self.limits.get(key, KeyLimits()).at_once
         return self.at_once if limit is None else limit
 
     def tokens_of(self, key: str) -> int:
-        """Return how many tokens per minute this key may use; 0 means no limit."""
+        """Return how many tokens per minute are allowed for this key. 0 means no limit."""
         limit = self.limits.get(key, KeyLimits()).tokens_a_minute
         return self.tokens_a_minute if limit is None else limit
 
 
 class ModelsChoice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The folders that the user chose for downloaded models. The default folder in the home is not listed."""
+    """The folders that the user chose for downloaded models. The default folder in the home is not included."""
 
     path: str = ""  # the chosen folder; "" means the one in the home
     former: tuple[str, ...] = ()  # previously chosen folders that may still contain models
@@ -80,14 +80,14 @@ ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole",
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """A manual pause of lending. It survives a restart of the node."""
+    """A manual pause of lending. It continues after a restart of the node."""
 
     until: float | None = None  # Unix time; None means until the user resumes lending
     stopped: bool = False  # all lent memory was reclaimed immediately
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The settings of one node. Its name is never taken from the login or host name, since those are private."""
+    """The settings of one node. Its name is never derived from the login or host name, because those are private."""
 
     name: str
     lending: Rules = Rules()
@@ -105,7 +105,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """The options of one start of a node, from the command line or the app. None means the saved setting."""
+    """The options with which a node was started, from the command line or the app. None means the saved setting."""
 
     home: Path | None = None  # None means this user's default home
     name: str | None = None
@@ -119,14 +119,14 @@ class NodeOptions:
 
 
 class SettingsStore:
-    """The settings in effect, and those saved for the next start. They differ in the options given at this start."""
+    """The current settings, and those saved for the next start. They differ if options were given at this start."""
 
     def __init__(self, path: Path, now: Settings) -> None:
         self._path, self.now = path, now
         self._saving = asyncio.Lock()
 
     async def change(self, how: Callable[[Settings], Settings]) -> None:
-        """Change the settings in effect and the saved ones alike. Raises Damaged, or DoesNotFit if saving fails."""
+        """Change both the current and the saved settings. Raises Damaged, or DoesNotFit if saving fails."""
         async with self._saving:
             await asyncio.to_thread(self._save, how)
             self.now = how(self.now)
@@ -139,7 +139,7 @@ class SettingsStore:
 
 
 def load(path: Path) -> Settings:
-    """Return the saved settings, or new ones with a generated name. Raises Damaged if the file is invalid."""
+    """Return the saved settings, or new settings with a generated name. Raises Damaged if the file is invalid."""
     try:
         return decode(path.read_bytes(), Settings)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Removal of everything that Poolhouse stores for one home: files, secrets and autostart entries (UX.md P6)."""
+"""The removal of everything that Poolhouse stores for one home: files, secrets and autostart entries (UX.md P6)."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ SECRETS = ("hub token", "api keys", "upstream keys", CHAT_KEY)  # in addition to
 
 @dataclass(slots=True)
 class ErasureResult:
-    """The result of an erasure: the number of bytes deleted, and a reason for each item left behind."""
+    """The result of an erasure: the number of bytes deleted, and a reason for each item that was not deleted."""
 
     n_bytes: int = 0
     left: list[Reason] = field(default_factory=list)
 
 
 async def erase(home: Home, entry: autostart.Entry | None = None) -> ErasureResult:
-    """Erase a home at the user's request, while its node is not running. The result lists what could not be deleted.
+    """Erase a home at the user's request. The result lists everything that could not be deleted.
 
-    Raises Refused while the node of this home is starting, running or stopping. Also raises Refused if the folder
-    is not one of our homes, since a folder `models` in it could belong to anyone.
+    Raises Refused if the node of this home is starting, running or stopping. Also raises Refused if the folder is
+    not one of our homes, because a `models` folder in it could belong to anyone.
     """
     await asyncio.to_thread(require_own, home)
     lock = HomeLock(home.lock_file)
@@ -98,7 +98,7 @@ async def _forget_secrets(home: Home) -> None:
 
 
 def _delete_models(home: Home, erased: ErasureResult) -> None:
-    """Delete models outside the home. Only files named like ours are deleted, and only in folders with our marker."""
+    """Delete models outside the home. Only files with our naming pattern, in folders with our marker, are deleted."""
     try:
         choice = load(home.settings_file).models
     except (Damaged, OSError):
@@ -121,7 +121,7 @@ def _delete_models(home: Home, erased: ErasureResult) -> None:
 
 
 def _delete(root: Path, lock: HomeLock, erased: ErasureResult) -> None:
-    """Delete the home. The lock file goes last, so that no node can start in the meantime."""
+    """Delete the home. The lock file is deleted last, so that no node can start in the meantime."""
     for path in sorted(_own_paths(root)):
         _delete_one(path, erased)
     with contextlib.suppress(OSError):
@@ -156,7 +156,7 @@ def _own_paths(root: Path) -> Iterator[Path]:
 
 
 def _size(path: Path) -> int:
-    """Return the total size of the files at or below a path. Symbolic links are not followed."""
+    """Return the total size of all files at or below a path. Symbolic links are not followed."""
     if path.is_symlink() or not path.is_dir():
         return path.lstat().st_size
     return sum((Path(folder) / name).lstat().st_size for folder, _, names in os.walk(path) for name in names)

@@ -1,4 +1,4 @@
-"""The worker processes on this machine: their start, pipes, orders, resource limits, and the reasons for their deaths."""
+"""The worker processes on this machine: their start, pipes, orders and resource limits, and why they died."""
 
 from __future__ import annotations
 

@@ -20,15 +20,15 @@ from backends.worker.process_resources import cpu_quota_cores
 class Threads:
     """The thread counts of a worker. No step uses more than `most` threads.
 
-    `begin` is the count at which the search for the fastest one starts (backends/llamacpp/thread_choice.py). If it
-    is 0, the worker always uses `most` threads, because the user chose that number.
+    The search for the fastest count starts at `begin` (backends/llamacpp/thread_choice.py). If `begin` is 0, the
+    worker always uses `most` threads, because the user chose that number.
     """
 
     most: int
     begin: int = 0
 
     def at_most(self, limit: int) -> Threads:
-        """Return the thread counts limited to `limit`, the number of threads that the owner lends. 0 means no limit."""
+        """Return the thread counts limited to the number of threads that the owner lends. 0 means no limit."""
         if not limit or limit >= self.most:
             return self
         return Threads(limit, min(self.begin, limit))
@@ -38,9 +38,10 @@ YIELD_SHARE = 0.4  # of a core; if other programs use more than this, our worker
 
 
 def threads_left_by_owner(most: int, others_cores: float) -> int:
-    """Return the number of threads for other machines' layers while the owner's programs use `others_cores` cores.
+    """Return how many threads other machines' layers may use while the owner's programs use `others_cores` cores.
 
-    It is at least one. Otherwise, it leaves enough cores that the owner's programs never wait for one.
+    At least one thread is always allowed. Beyond that, enough cores are left that the owner's programs never have
+    to wait.
     """
     return max(1, min(most, int(most - others_cores + YIELD_SHARE)))
 
@@ -54,7 +55,10 @@ CORE = 0  # LOGICAL_PROCESSOR_RELATIONSHIP::RelationProcessorCore
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """A number of processor cores. One that runs two hardware threads counts twice in `logical`, once in `physical`."""
+    """A number of processor cores.
+
+    A core that runs two hardware threads counts twice in `logical` and once in `physical`.
+    """
 
     logical: int
     physical: int
@@ -68,16 +72,16 @@ class Cores:
 
 
 def worker_threads() -> Threads:
-    """Return a worker's thread counts on this machine: one thread per fast logical core at most.
+    """Return a worker's thread counts on this machine, with at most one thread per fast logical core.
 
-    The search for the fastest count begins with one per physical core.
+    The search for the fastest count starts with one thread per fast physical core.
     """
     cores = fast_cores().within(cpu_quota_cores())
     return Threads(cores.logical, cores.physical)
 
 
 def fast_cores() -> Cores:
-    """Return the fast cores that this process may use, or all of its cores if the system does not tell them apart."""
+    """Return the fast cores that this process may use, or all its cores if the system does not distinguish them."""
     cores = None
     if sys.platform == "linux":
         cores = linux_cores(os.sched_getaffinity(0))
@@ -92,7 +96,10 @@ def fast_cores() -> Cores:
 
 
 def linux_cores(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
-    """Return the fast cores among the `allowed` ones, by the capacity or maximum frequency in sysfs, or None."""
+    """Return the fast cores among the `allowed` ones, or None.
+
+    Cores are compared by their capacity or maximum frequency in sysfs.
+    """
     places = {cpu: folder / f"cpu{cpu}" for cpu in allowed}
     # cpu_capacity is exact, but exists only on some kernels and only if cores differ
     for file in (Path("cpu_capacity"), FREQUENCY):
@@ -108,9 +115,9 @@ def linux_cores(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
 
 
 def windows_cores(described: bytes, allowed: set[int]) -> Cores | None:
-    """Return the `allowed` cores of the highest efficiency class, or None if there are none.
+    """Return the `allowed` cores with the highest efficiency class, or None if there are none.
 
-    described: the output of GetLogicalProcessorInformationEx. Only processor group 0 counts, since a process does
+    described: the output of GetLogicalProcessorInformationEx. Only processor group 0 counts, because a process does
     not use other groups by default.
     """
     by_class: dict[int, list[int]] = {}
@@ -125,7 +132,7 @@ def windows_cores(described: bytes, allowed: set[int]) -> Cores | None:
 
 
 def _cores_in(described: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the efficiency class and the mask of logical processors of each core in processor group 0."""
+    """Yield the efficiency class and the logical processor mask of each core in processor group 0."""
     offset = 0
     while offset + 8 <= len(described):
         relationship, size = struct.unpack_from("<II", described, offset)
@@ -137,7 +144,7 @@ def _cores_in(described: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _windows_cores() -> bytes:
-    """Return the output of GetLogicalProcessorInformationEx. It is empty if the call fails, and on other systems."""
+    """Return the output of GetLogicalProcessorInformationEx, or nothing if the call fails or on other systems."""
     if sys.platform == "win32":
         ask = ctypes.windll.kernel32.GetLogicalProcessorInformationEx
         size = ctypes.c_uint32(0)
@@ -148,7 +155,7 @@ def _windows_cores() -> bytes:
 
 
 def _on_macos() -> Cores | None:
-    """Return the cores of the highest performance level, or None on Macs whose cores are all alike."""
+    """Return the cores with the highest performance level, or None on Macs whose cores are all alike."""
     physical, logical = _macos_perf_level("physicalcpu"), _macos_perf_level("logicalcpu")
     return Cores(logical, physical) if physical and logical else None
 
@@ -167,7 +174,7 @@ def _number(file: Path) -> int:
 
 
 def _first_text(files: Iterable[Path]) -> str:
-    """Return the text of the first file that can be read."""
+    """Return the content of the first readable file."""
     for file in files:
         try:
             return file.read_text(encoding="utf-8").strip()

@@ -1,4 +1,4 @@
-"""The processor and memory of this computer: size, load from other programs, and the speed of copying memory."""
+"""This computer's processor and memory: their size, the load from other programs, and the memory copy speed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psutil
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The amount of main memory. `free_bytes` is what programs can still use without swapping."""
+    """The main memory. `free_bytes` is the amount that programs can still use without swapping."""
 
     total_bytes: int
     free_bytes: int
@@ -25,14 +25,14 @@ def memory() -> Memory:
 
 
 def usable_cores() -> int:
-    """Return the number of cores that this process may run on, which may be fewer than the computer has."""
+    """Return how many cores this process may use, which may be fewer than the computer has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return psutil.cpu_count(logical=False) or os.cpu_count() or 1
 
 
 def processor_name() -> str:
-    """Return the processor's product name, or the architecture if the system does not report one."""
+    """Return the processor's product name, or its architecture if the system does not report a name."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -49,7 +49,7 @@ TRIALS = 3
 
 
 def memory_copy_s_per_byte() -> float:
-    """Measure the time to copy one byte of memory: the median of three copies of 16 MiB. Blocks for milliseconds."""
+    """Measure the seconds to copy one byte of memory as the median of three 16 MiB copies. Blocks for milliseconds."""
     source, measured = bytearray(TRIAL_BYTES), []
     for _ in range(TRIALS):
         began = time.perf_counter()
@@ -62,7 +62,7 @@ SAMPLE_S = 0.3
 
 
 class OtherProgramsLoad:
-    """A meter of the cores that other programs keep busy. This process and its child `pid` do not count."""
+    """A meter of the cores used by programs other than this process and its child `pid`."""
 
     def __init__(self, pid: int) -> None:
         """Take the first reading. Raises psutil.Error if the child has exited."""
@@ -70,14 +70,17 @@ class OtherProgramsLoad:
         self._busy_s, self._at_s = self._now()
 
     def busy_cores(self) -> float:
-        """Return the average number of busy cores since the last reading. Raises psutil.Error if the child is gone."""
+        """Return the average number of busy cores since the last reading.
+
+        Raises psutil.Error if the child has exited.
+        """
         busy_s, at_s = self._now()
         spent_s, passed_s = busy_s - self._busy_s, at_s - self._at_s
         self._busy_s, self._at_s = busy_s, at_s
         return max(0.0, spent_s / passed_s) if passed_s > 0 else 0.0
 
     def _now(self) -> tuple[float, float]:
-        """Return the processor time that other programs have used so far, and the current time, both in seconds."""
+        """Return the total processor time of other programs and the current time, both in seconds."""
         times = psutil.cpu_times()
         # the time of virtual machines is already included in the user time
         busy_s = times.user + times.system + sum(getattr(times, k, 0.0) for k in ("nice", "irq", "softirq"))

@@ -1,4 +1,7 @@
-"""The inference engines of this machine and their devices, probed in child processes, which may hang or crash."""
+"""The inference engines on this machine and their devices.
+
+Each engine is probed in a child process, because it may hang or crash.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ class Engine(msgspec.Struct, frozen=True):
 
     @property
     def build(self) -> str:
-        """Return a string of the build's properties that affect its speed."""
+        """Return a string with the properties of the build that affect its speed."""
         return f"{self.name} {self.version} {' '.join(sorted(self.features))}"
 
 
@@ -59,7 +62,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 async def probe_all(within_s: float = PROBE_SECONDS) -> list[Engine]:
-    """Probe all engines of this machine, each in its own child process. A broken engine does not raise an error."""
+    """Probe all engines on this machine, each in its own child process. Does not raise if an engine is broken."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(probe(name, within_s), name=f"probe {name}") for name in ENGINES]
     return [task.result() for task in tasks]
@@ -76,7 +79,7 @@ async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
 
 
 def engine_of(name: str, code: int, out: str, err: str) -> Engine:
-    """Parse the output of an engine's child process. In case of failure or malformed output, `missing` says why."""
+    """Parse the output of an engine's child process. If it failed or its output is malformed, `missing` says why."""
     if code:
         return Engine(name, missing=_last_words(err))
     try:
@@ -97,7 +100,7 @@ def describe(processor: str, engines: Sequence[Engine]) -> str:
 
 
 def accelerators(engine: Engine) -> list[Device]:
-    """Return the devices of an engine other than the processor."""
+    """Return the engine's devices other than the processor."""
     return [device for device in engine.devices if device.kind != "cpu"]
 
 
@@ -149,7 +152,7 @@ _CODES = {
 
 
 async def probe_walls() -> Restrictions | None:
-    """Return the restrictions that would apply to a worker here, or None if the probe fails."""
+    """Return the restrictions that would apply to a worker on this machine, or None if the probe fails."""
     command = paths.python_command("-m", "backends", "walls")
     try:
         code, out, _ = await run_child(command, WALLS_SECONDS)

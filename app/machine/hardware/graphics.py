@@ -1,4 +1,4 @@
-"""The graphics cards of this computer as the system lists them, whether or not an engine can use them."""
+"""The graphics cards that the system reports, whether or not an engine can use them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MAX_CARDS = 16
 
 
 def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | None:
-    """Return a reason that names this computer's graphics cards, which cannot be used, or None if there are none.
+    """Return a reason that names the graphics cards that no engine can use, or None if there are none.
 
-    names: the cards according to the system. They count only if the engines report none, since the two spell the
-    same name differently.
+    names: the cards as reported by the system. They are used only if the engines report no cards, because the two
+    spell the same name differently.
     """
     devices = [device for engine in engines for device in engine.devices]
     seen = {device.description or device.name for device in devices if device.kind == "gpu"}
@@ -35,7 +35,7 @@ def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | No
 
 
 def list_cards() -> list[str]:
-    """Return the names of all cards with dedicated memory, and of Apple's GPU. Empty if none is listed. Reads files."""
+    """Return the names of all cards with dedicated memory, and of Apple's GPU. Reads files."""
     if sys.platform == "darwin":
         return ["Apple GPU"] if platform.machine() == "arm64" else []
     with suppress(OSError):
@@ -46,7 +46,7 @@ def list_cards() -> list[str]:
 
 
 def cards_on_bus(bus: Path) -> list[str]:
-    """Return the names of the cards in Linux's list of PCI devices."""
+    """Return the names of the cards among the PCI devices that Linux lists."""
     return [_name(device) for device in sorted(bus.iterdir()) if _is_card(device)]
 
 
@@ -70,8 +70,10 @@ def _name(device: Path) -> str:
 
 
 def model_name(names: str, maker: str, ident: str) -> str:
-    """Return the name of a card in the content of pci.ids, or "" if it is not listed. A product name in brackets is
-    preferred, as in `GA106 [GeForce RTX 3060]`."""
+    """Return the name of a card from the content of pci.ids, or "" if the card is not listed.
+
+    A product name in brackets is preferred, as in `GA106 [GeForce RTX 3060]`.
+    """
     is_maker = False
     for line in names.splitlines():
         if line[:1] not in ("\t", "#", ""):

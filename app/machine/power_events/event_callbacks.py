@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class PowerEvent(StrEnum):
-    """A power event that the operating system reports."""
+    """A power event reported by the operating system."""
 
     SLEEP = "sleeps"
     SHUTDOWN = "ends"
@@ -28,7 +28,10 @@ POLL_SECONDS = 0.5  # between checks of whether the thread should end
 
 
 class LoopCallback:
-    """A callback that the operating system calls on its own thread. It never raises, since its caller is not Python."""
+    """A callback that the operating system calls on its own thread.
+
+    It never raises, because its caller is not Python.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, callback: PowerCallback, waits_s: float) -> None:
         self._loop, self._callback, self._waits_s = loop, callback, waits_s
@@ -36,7 +39,7 @@ class LoopCallback:
     def __call__(self, event: PowerEvent) -> None:
         """Run the callback in the event loop, and wait until it returns or the system's time limit is reached.
 
-        For WAKE, do not wait.
+        A WAKE event does not wait.
         """
         if self._loop.is_closed():
             return
@@ -58,17 +61,17 @@ class LoopCallback:
 
 
 class EventSource(Protocol):
-    """A source of power events, opened, polled and closed by one thread."""
+    """A source of power events. A single thread opens, polls and closes it."""
 
     def poll(self, seconds: float) -> None:
-        """Process events for `seconds`. Raises OSError if the source can no longer deliver any."""
+        """Process events for `seconds`. Raises OSError if the source can no longer deliver events."""
         ...
 
     def close(self) -> None: ...
 
 
 async def run_source(open_source: Callable[[], EventSource]) -> None:
-    """Open, poll and finally close a source in a dedicated thread, until canceled. Returns only once it is closed.
+    """Open, poll and finally close a source in a dedicated thread, until canceled. Returns only after closing it.
 
     Raises OSError or AttributeError if the system has no such source.
     """

@@ -49,8 +49,11 @@ def stop_tool(tool: subprocess.Popen[bytes]) -> None:
 
 
 class WakeLock:
-    """A request to keep the computer awake. `hold` and `release` may be repeated, but from one thread only: Windows
-    tracks the request per thread."""
+    """A request to keep the computer awake.
+
+    `hold` and `release` may be called repeatedly, but only from one thread, because Windows tracks the request per
+    thread.
+    """
 
     def __init__(self, platform: str = sys.platform, start: Start = start_tool) -> None:
         self._platform, self._start = platform, start

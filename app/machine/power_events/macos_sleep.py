@@ -1,7 +1,7 @@
 """Sleep notifications on macOS, received from IOKit on a separate run loop. Not yet tested on a Mac.
 
 IOKit does not report a logout or a shutdown (see kIOMessageSystemWillPowerOff in IOKit/IOMessage.h). Instead, a
-process without a window receives SIGTERM, and node/start.py then shuts the node down cleanly.
+process without a window receives SIGTERM, and node/start.py then shuts down the node cleanly.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ class RootPower:
 
 
 def _declare(iokit: Any, core: Any) -> None:
-    """Declare the signatures of the functions, as in IOKit/pwr_mgt/IOPMLib.h, IOKit/IOKitLib.h and
-    CoreFoundation/CFRunLoop.h."""
+    """Declare the function signatures from IOPMLib.h, IOKitLib.h and CFRunLoop.h."""
     port = mode = source = c_void_p
     root = notifier = c_uint32  # mach ports
     for function, result, arguments in (
@@ -88,7 +87,7 @@ def _declare(iokit: Any, core: Any) -> None:
 
 
 def _open_root_power(callback: LoopCallback) -> EventSource:
-    """Load the two libraries and register. Raises OSError or AttributeError if that is impossible."""
+    """Load the two libraries and register. Raises OSError or AttributeError if this is impossible."""
     iokit = ctypes.CDLL(FRAMEWORKS.format("IOKit"))
     core = ctypes.CDLL(FRAMEWORKS.format("CoreFoundation"))
     return RootPower(callback, iokit, core, c_void_p.in_dll(core, "kCFRunLoopDefaultMode"))

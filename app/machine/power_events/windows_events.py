@@ -1,8 +1,8 @@
-"""Power notifications on Windows: sleep through a callback, the end of the session through a hidden window.
+"""Power notifications on Windows: sleep through a callback, and the end of the session through a hidden window.
 
-Not yet tested on Windows. Only windows are notified of the end of the session: a process that has loaded
+Not yet tested on Windows. Only windows are notified of the end of the session. A process that has loaded
 user32.dll, as ours has, gets no console event for it (see the remarks on SetConsoleCtrlHandler). The node creates
-its own window for this, since it may run without the app's window.
+its own window for this, because it may run without the app's window.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WNDPROC = FUNCTION(c_ssize_t, wintypes.HWND, wintypes.UINT, wintypes.WPARAM, win
 
 
 class WindowClass(ctypes.Structure):
-    """The structure WNDCLASSW."""
+    """The Windows structure WNDCLASSW."""
 
     _fields_ = (
         ("style", wintypes.UINT),
@@ -55,10 +55,10 @@ class WindowClass(ctypes.Structure):
 
 
 class SessionWindow:
-    """A hidden top-level window that learns of the end of the session. A message-only window would not be notified.
+    """A hidden top-level window that is notified of the end of the session.
 
-    The window always allows the session to end. When it ends, the window calls `callback` and waits until the event
-    has been handled. Raises OSError if the window cannot be created.
+    A message-only window would not be notified. The window always allows the session to end. It then calls
+    `callback` and waits until the event has been handled. Raises OSError if the window cannot be created.
     """
 
     def __init__(self, callback: LoopCallback, user32: Any, kernel32: Any) -> None:
@@ -102,7 +102,7 @@ class SessionWindow:
 
 
 def _declare(user32: Any, kernel32: Any) -> None:
-    """Declare the signatures of the functions, as in winuser.h, libloaderapi.h and processthreadsapi.h."""
+    """Declare the function signatures from winuser.h, libloaderapi.h and processthreadsapi.h."""
     atom, flag, text, handle = wintypes.ATOM, wintypes.BOOL, wintypes.LPCWSTR, c_void_p
     dword, uint = wintypes.DWORD, wintypes.UINT
     message = (handle, uint, wintypes.WPARAM, wintypes.LPARAM)
@@ -139,14 +139,14 @@ CALLED = FUNCTION(wintypes.ULONG, c_void_p, wintypes.ULONG, c_void_p)
 
 
 class Subscription(ctypes.Structure):
-    """The structure DEVICE_NOTIFY_SUBSCRIBE_PARAMETERS of powrprof.h."""
+    """The Windows structure DEVICE_NOTIFY_SUBSCRIBE_PARAMETERS of powrprof.h."""
 
     _fields_ = (("callback", CALLED), ("context", c_void_p))
 
 
 @contextmanager
 def sleep_notices(callback: LoopCallback, powrprof: Any) -> Iterator[None]:
-    """Within this context, call `callback` before the system sleeps and after it wakes. Raises OSError if refused."""
+    """Call `callback` before the system sleeps and after it wakes up, within this context. Raises OSError if refused."""
 
     def on_notice(_context: int | None, kind: int, _setting: int | None) -> int:
         event = MEANS.get(kind)
@@ -170,7 +170,7 @@ def sleep_notices(callback: LoopCallback, powrprof: Any) -> Iterator[None]:
 
 
 async def listen(on_event: PowerCallback) -> None:
-    """Pass sleep, wake and the end of the session to `on_event` until canceled. Return immediately on other systems."""
+    """Pass sleep, wake and end-of-session events to `on_event` until canceled. Return immediately on other systems."""
     async with asyncio.TaskGroup() as group:
         group.create_task(_listen_for_sleep(on_event), name="sleep notices")
         group.create_task(_listen_for_session_end(on_event), name="session end notices")

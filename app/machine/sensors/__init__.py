@@ -1,1 +1,1 @@
-"""Sensors of how the owner is using this computer: idle time, power, running programs and load."""
+"""Sensors for the owner's use of this computer: idle time, power, running programs and load."""

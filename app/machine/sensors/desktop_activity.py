@@ -1,6 +1,6 @@
-"""The owner's activity at the desktop: the time since the last input, and whether a program fills the screen.
+"""The owner's activity on the desktop: the time since the last input, and whether a program fills the screen.
 
-The code for macOS and Windows follows the vendors' documentation and has not been tested there yet.
+The code for macOS and Windows follows the vendors' documentation but has not been tested on these systems.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ Run = Callable[[Sequence[str]], str | None]
 
 
 def idle_seconds(run: Run, wayland: wayland_idle.WaylandIdleWatch) -> float | None:
-    """Return the seconds since the last keyboard or pointer input, or None if unknown or nobody is signed in."""
+    """Return the seconds since the last keyboard or pointer input.
+
+    Return None if the time is unknown or nobody is signed in.
+    """
     if sys.platform == "win32":
         return windows_idle_seconds()
     if sys.platform == "darwin":
@@ -64,8 +67,8 @@ def linux_idle_seconds(
 ) -> float | None:
     """Return the idle seconds from the first source that reports them, or None if none does.
 
-    The sources are GNOME, Wayland or X11, the screen saver, and the login manager. X11 is not queried under
-    Wayland, since it sees only the input to its own windows.
+    The sources are GNOME, Wayland or X11, the screen saver, and the login manager. Under Wayland, X11 is not
+    queried, because it sees only the input to its own windows.
     """
     has_screen = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
     desktop = environment.get("XDG_CURRENT_DESKTOP", "").upper()
@@ -90,7 +93,10 @@ def linux_idle_seconds(
 
 
 def linux_full_screen(run: Run, environment: Mapping[str, str]) -> bool | None:
-    """Return whether the active window fills the screen, or None under Wayland, which hides other programs' windows."""
+    """Return whether the active window fills the screen.
+
+    Return None under Wayland, which hides other programs' windows.
+    """
     if not environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
         return None
     return {"1": True, "0": False}.get((run(X11_FULL_SCREEN) or "").strip())
@@ -105,7 +111,7 @@ def mutter_seconds(text: str) -> float | None:
 def saver_seconds(text: str, *, in_milliseconds: bool) -> float | None:
     """Parse the idle seconds from the screen saver's answer, such as `(uint32 12345,)`.
 
-    The unit is seconds according to freedesktop.org's draft, but KDE answers in milliseconds.
+    According to the draft of freedesktop.org, the answer is in seconds, but KDE answers in milliseconds.
     """
     match = re.fullmatch(r"\(uint32 (\d{1,10}),\)", text.strip())
     return int(match[1]) / (1000 if in_milliseconds else 1) if match else None
@@ -118,7 +124,7 @@ def x11_seconds(text: str) -> float | None:
 
 
 def seat_seconds(text: str, now_s: float) -> float | None:
-    """Parse the idle seconds from the output of `loginctl show-seat`. Return None if nobody is logged in there.
+    """Parse the idle seconds from the output of `loginctl show-seat`. Return None if nobody is logged in at the seat.
 
     now_s: the current time on CLOCK_MONOTONIC, which the output uses.
     """
@@ -143,9 +149,9 @@ def macos_idle_seconds(run: Run) -> float | None:
 
 
 def macos_full_screen(run: Run) -> bool | None:
-    """Return whether a movie player, game or other program keeps the display on, or None if it is unknown.
+    """Return whether a movie player, game or other program prevents the display from sleeping, or None if unknown.
 
-    This is a substitute: macOS reveals what fills the screen only to programs with a special permission.
+    This is a substitute, because macOS reveals full-screen windows only to programs with a special permission.
     """
     text = run(PMSET)
     return None if text is None else display_kept_on(text)
@@ -158,7 +164,7 @@ def display_kept_on(text: str) -> bool | None:
 
 
 def hid_seconds(text: str) -> float | None:
-    """Parse the idle seconds from ioreg's output: the smallest of `"HIDIdleTime" = 1234567890`, in nanoseconds."""
+    """Parse the idle seconds from ioreg's output: the smallest `"HIDIdleTime" = 1234567890`, in nanoseconds."""
     idle_times = re.findall(r'"HIDIdleTime"\s*=\s*(\d{1,20})\b', text)
     return min(map(int, idle_times)) / 1e9 if idle_times else None
 
@@ -184,7 +190,7 @@ if sys.platform == "win32":
         _fields_ = [("size", wintypes.UINT), ("ticks", wintypes.DWORD)]
 
     def windows_idle_seconds() -> float | None:
-        """Return the idle seconds, or None if they are unknown, for example to a service without a session."""
+        """Return the idle seconds, or None if they are unknown, for example in a service without a session."""
         info = _LastInput(ctypes.sizeof(_LastInput), 0)
         if not ctypes.windll.user32.GetLastInputInfo(ctypes.byref(info)):
             return None

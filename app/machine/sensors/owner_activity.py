@@ -44,7 +44,7 @@ WINDOWS_COSTS = {"unrestricted": False, "fixed": True, "variable": True}
 def network(run: Run) -> Network | None:
     """Return the kind of network that the default route uses, or None if there is no route.
 
-    A network counts as free if its cost is unknown. That includes all networks on macOS other than VPNs, since
+    A network whose cost is unknown is considered free. This includes all networks on macOS except VPNs, because
     macOS does not tell a Python program whether a network is metered.
     """
     route = _default_route_kind()
@@ -94,7 +94,7 @@ APPS = (TOOL, "--query-compute-apps=pid", FORM)
 def gpu_percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
     """Return the load of the busiest NVIDIA card, or None if it cannot be attributed to other programs.
 
-    That is the case without nvidia-smi, and while one of our workers uses a card, since the tool reports only the
+    It cannot if nvidia-smi is missing, or while one of our workers uses a card, because nvidia-smi reports only the
     total load.
     """
     if shutil.which(TOOL) is None:
@@ -106,7 +106,7 @@ def gpu_percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
 
 
 def busiest_card_percent(text: str) -> float | None:
-    """Parse the highest load from nvidia-smi's output. Each line is the load of a card, such as `37`, or `[N/A]`."""
+    """Parse the highest load from nvidia-smi's output. Each line is the load of one card, such as `37`, or `[N/A]`."""
     percents = [float(line) for line in map(str.strip, text.splitlines()) if line.isdecimal()]
     return max(percents, default=None)
 
@@ -132,9 +132,10 @@ T = TypeVar("T")
 
 
 class OwnerSensors:
-    """The sensors for the lending rules. Each is read only if a rule needs it, and most values are cached for seconds.
+    """The sensors for the lending rules.
 
-    `read` can block for some seconds if a system tool hangs, so call it in a thread.
+    Each sensor is read only if a rule needs it, and most readings are cached for seconds. `read` can block for some
+    seconds if a system tool hangs, so call it in a thread.
     """
 
     def __init__(self, run: Run | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -172,7 +173,7 @@ class OwnerSensors:
 
 
 class _CachedReading(Generic[T]):
-    """A reading that is repeated at most once per interval."""
+    """A reading that is taken at most once per interval."""
 
     def __init__(self, every_s: float, read: Callable[[], T]) -> None:
         self._every_s, self._read = every_s, read
@@ -186,7 +187,7 @@ class _CachedReading(Generic[T]):
 
 
 def battery() -> Battery | None:
-    """Return the battery's state, or None if there is none or the system does not report it."""
+    """Return the battery's state, or None if there is no battery or the system does not report it."""
     try:
         reading = psutil.sensors_battery()
     except (AttributeError, OSError, RuntimeError, ValueError):  # not supported on this system
@@ -214,7 +215,7 @@ def hottest_celsius() -> float | None:
 
 
 def running_among(programs: frozenset[str]) -> frozenset[str]:
-    """Return the `programs` that are running. Names are in the form of `policy.executable`."""
+    """Return those of the `programs` that are running. Names have the form returned by `policy.executable`."""
     matches = set()
     for process in psutil.process_iter(["name"]):
         name = executable(process.info["name"] or "")

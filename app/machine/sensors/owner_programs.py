@@ -1,4 +1,4 @@
-"""The owner's running programs and installed games, identified by their executables. Its functions block briefly.
+"""The owner's running programs and installed games, identified by their executables. The functions block briefly.
 
 Games are found in the desktop's menu entries (freedesktop.org's Desktop Entry Specification) and in the manifests
 of Steam's libraries.
@@ -37,7 +37,7 @@ ELF = b"\x7fELF"
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """A game: its name, and its executable in the form of `policy.executable`."""
+    """A game with its name and its executable, in the form returned by `policy.executable`."""
 
     name: str
     program: str
@@ -46,7 +46,7 @@ class Game:
 def installed_games(menus: Iterable[Path] | None = None, steams: Iterable[Path] | None = None) -> list[Game]:
     """Return the installed games, sorted by name.
 
-    menus: the folders of menu entries. steams: the folders of Steam. None stands for the usual ones of this system.
+    menus: the folders of menu entries. steams: the folders of Steam. None means the system's usual folders.
     """
     games: dict[str, Game] = {}
     home = Path.home()
@@ -119,7 +119,7 @@ def _libraries(steam: Path) -> list[Path]:
 
 
 def _main_program(folder: Path, name: str) -> str:
-    """Return the executable that is named like the game, or else the largest one, or "" if there is none."""
+    """Return the executable with the same name as the game, otherwise the largest one, or "" if there is none."""
     programs = [file for file in islice(_walk(folder), MAX_FILES) if _is_program(file)]
     game_names = {_letters(name), _letters(folder.name)}
     best = max(programs, key=lambda program: (_letters(program.stem) in game_names, _size(program)), default=None)
@@ -184,7 +184,7 @@ SYSTEM = ("/usr/lib/systemd", "/usr/libexec", "/usr/sbin", "/sbin", "/System/", 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process with its executable and memory."""
+    """A process, its executable and its memory use."""
 
     pid: int
     path: str  # of the executable; "" for processes of the system
@@ -192,14 +192,14 @@ class Process:
 
 
 def running_programs() -> list[str]:
-    """Return the names of the owner's running programs other than Poolhouse, with the largest memory use first."""
+    """Return the names of the owner's running programs other than Poolhouse, in order of decreasing memory use."""
     return program_names(_processes(), _own_process_ids())
 
 
 def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[str]:
-    """Return the names of the programs, with the largest memory use first.
+    """Return the names of the programs, in order of decreasing memory use.
 
-    System services and the processes `ours` are left out.
+    System services and the processes in `ours` are omitted.
     """
     bytes_by_name: dict[str, int] = {}
     for process in processes:
@@ -213,7 +213,7 @@ def program_names(processes: Iterable[Process], ours: frozenset[int]) -> list[st
 
 
 def _processes() -> Iterable[Process]:
-    """Yield this user's processes whose executable is visible."""
+    """Yield this user's processes whose executables are visible."""
     me = psutil.Process().username()
     for process in psutil.process_iter(["pid", "username", "exe", "memory_info"]):
         info = process.info

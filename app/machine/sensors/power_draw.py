@@ -18,9 +18,9 @@ MAX_WATTS = 5_000.0  # a higher reading means that a sensor is broken
 
 
 class PowerMeter:
-    """A meter of power: of the whole computer while a battery discharges, or else of the processor and graphics cards.
+    """A meter of the power drawn by the whole computer on battery, or otherwise by the processor and graphics cards.
 
-    Two calls are needed to measure the processor's power.
+    The processor's power is the difference between two calls, so the first call does not include it.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class PowerMeter:
 
 
 def battery_watts(supplies: Path) -> float | None:
-    """Return the power that the batteries supply, or None if none is discharging or reports it."""
+    """Return the power that the batteries supply, or None if no battery is discharging or reports its power."""
     watts = []
     for supply in sorted(supplies.glob("*")):
         if _text(supply / "status") != "Discharging":

@@ -1,8 +1,8 @@
-"""A minimal client of the Wayland protocol ext-idle-notify-v1, which yields the time since the last input.
+"""A minimal client for the Wayland protocol ext-idle-notify-v1, which yields the time since the last input.
 
-Wayland does not report that time. It notifies connected clients when a period has passed without input, and when
-input resumes, so this client must stay connected. Notifications are read only when the time is requested; nothing
-runs in between.
+Wayland does not report that time itself. It notifies connected clients when a period has passed without input and
+when input resumes, so this client must stay connected. It reads notifications only when the time is requested and
+does nothing in between.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WITHOUT_INHIBITORS = 2  # from this version on, a playing video does not count a
 
 
 class WaylandIdleWatch:
-    """A connection to the compositor, opened on first use and again after a loss. Blocks for two seconds at most."""
+    """A connection to the compositor, opened on first use and reopened after a loss. Blocks for at most two seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -67,7 +67,7 @@ class WaylandIdleWatch:
         self._socket.setblocking(False)
 
     def _globals(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Yield the compositor's global objects: the interface of each, and its numeric name and version."""
+        """Yield the compositor's global objects, each as its interface and a pair of numeric name and version."""
         until = self._clock() + ANSWER_SECONDS
         while self._clock() < until:
             for sender, opcode, body in self._messages(self._read()):

@@ -1,6 +1,6 @@
 """A program that queries the X display: `idle` prints the milliseconds since the last input, `fullscreen` 1 or 0.
 
-It runs as a separate process, because Xlib terminates a process that loses its display. It fails if there is no
+It runs as a separate process because Xlib terminates a process that loses its display. It fails if there is no
 display.
 """
 
@@ -13,7 +13,7 @@ MAX_STATES = 64  # of one window
 
 
 class Display:
-    """A connection to the X display, for reading window properties. Raises OSError if there is no display."""
+    """A connection to the X display for reading window properties. Raises OSError if there is no display."""
 
     def __init__(self) -> None:
         self._x11 = ctypes.CDLL("libX11.so.6")
@@ -38,7 +38,7 @@ class Display:
         return int(self._x11.XDefaultRootWindow(self._display))
 
     def numbers(self, window: int, name: str) -> list[int]:
-        """Return a window property of 32-bit numbers, which Xlib delivers as longs. Empty if it is not set."""
+        """Return the 32-bit numbers of a window property, or none if it is not set. Xlib delivers them as longs."""
         kind, width, many, left = c_ulong(), c_int(), c_ulong(), c_ulong()
         values = c_void_p()
         code = self._x11.XGetWindowProperty(
