@@ -146,7 +146,7 @@ class Subscription(ctypes.Structure):
 
 @contextmanager
 def sleep_notices(callback: LoopCallback, powrprof: Any) -> Iterator[None]:
-    """Call `callback` before the system sleeps and after it wakes up, within this context. Raises OSError if refused."""
+    """In this context, call `callback` before the system sleeps and after it wakes up. Raises OSError if refused."""
 
     def on_notice(_context: int | None, kind: int, _setting: int | None) -> int:
         event = MEANS.get(kind)
