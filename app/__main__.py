@@ -1,4 +1,4 @@
-"""Runs the command `poolhouse` as `python -m app`."""
+"""The entry point of `python -m app`, which runs the command `poolhouse`."""
 
 import sys
 

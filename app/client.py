@@ -1,4 +1,4 @@
-"""The asynchronous client of a node's loopback API: it finds the node, calls it and reads its streams."""
+"""An asynchronous client for a node's loopback API, which finds the node, calls it and reads its streams."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_LINE_BYTES = 64 << 20  # a complete answer with its token IDs is one line
 
 
 def find_node(home: Home) -> Runtime:
-    """Return the endpoint of this home's node. Raises Unreachable if none runs, and BadInput if none can."""
+    """Return the endpoint of this home's node. Raises Unreachable if no node is running, and BadInput if none can."""
     runtime = running_node.read(home.runtime_file)
     if runtime is None:
         raise _why_none(home)
@@ -41,7 +41,7 @@ def find_node(home: Home) -> Runtime:
 
 
 def _why_none(home: Home) -> AppError:
-    """Return the error that explains why no node of this home can be reached."""
+    """Return an error that explains why this home's node cannot be reached."""
     try:
         if home.root.is_file():
             return BadInput("home_no_folder", path=str(home.root))
@@ -55,9 +55,9 @@ def _why_none(home: Home) -> AppError:
 
 
 class NodeClient:
-    """A client of a home's node, used as `async with NodeClient(home) as node`.
+    """A client for a home's node, used as `async with NodeClient(home) as node`.
 
-    Every method raises the AppError that the node sent, or Unreachable if it does not answer.
+    Every method raises the AppError that the node sent, or Unreachable if the node does not answer.
     """
 
     def __init__(self, home: Home, *, any_version: bool = False) -> None:
@@ -111,7 +111,8 @@ class NodeClient:
     async def stream(
         self, method: str, path: str, body: Json | None = None, *, each: Any = dict
     ) -> AsyncGenerator[Any, None]:
-        """Yield the lines of long work, of which the last contains `done`. Closing the generator cancels the work."""
+        """Yield the lines of a long operation. The last line contains `done`. Closing the generator cancels the
+        operation."""
         async with self._open(method, path, body) as response:
             async for line in _lines(response.content):
                 if "error" in line:
@@ -144,7 +145,7 @@ class NodeClient:
         *,
         answer: Any = dict,
     ) -> Any:
-        """Run long work to its end, passing each step to `progress`, and return the content of `done`."""
+        """Run a long operation to its end, passing each step to `progress`, and return the content of `done`."""
         async with aclosing(self.stream(method, path, body)) as lines:
             async for line in lines:
                 if "progress" in line:
@@ -178,18 +179,18 @@ class NodeClient:
 
 
 async def with_node(home: Home, work: Callable[[NodeClient], Awaitable[T]]) -> T:
-    """Run `work` with a client of this home's node."""
+    """Run `work` with a client for this home's node."""
     async with NodeClient(home) as node:
         return await work(node)
 
 
 def _json(body: object) -> str:
-    """Return the body as JSON. Raises UnicodeEncodeError for a lone surrogate."""
+    """Return the body as JSON. Raises UnicodeEncodeError if it contains a lone surrogate."""
     return msgspec.json.encode(body).decode()
 
 
 def segment(name: str) -> str:
-    """Return a name quoted as a single path segment. Raises UnicodeEncodeError for a lone surrogate."""
+    """Return a name quoted as a single path segment. Raises UnicodeEncodeError if it contains a lone surrogate."""
     return quote(name, safe="")
 
 

@@ -1,6 +1,7 @@
-"""Thread-safe decoding of JSON: msgspec 0.22 crashes if two threads use a new type at the same time.
+"""Thread-safe JSON decoding, because msgspec 0.22 crashes if two threads use a new type at the same time.
 
-It inspects a type on first use, and another thread may see the half-finished result (a segmentation fault).
+msgspec inspects a type on first use. Another thread may see the incomplete result, which causes a segmentation
+fault.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ _PREPARING = threading.Lock()
 
 
 def decode(data: bytes | bytearray | memoryview | str, kind: type[T], *, strict: bool = True) -> T:
-    """Return the value in `data`; safe in any thread. Raises msgspec.DecodeError or a subclass, all ValueErrors.
+    """Decode `data` as a `kind`. Safe in any thread. Raises msgspec.DecodeError or a subclass, all of which are
+    ValueErrors.
 
-    It also raises that for nesting deeper than Python's stack, which an attacker can send in a few kilobytes.
+    The error is also raised for nesting deeper than Python's stack, which an attacker can send in a few kilobytes.
     """
     try:
         value: T = _decoder(kind, strict).decode(data)
@@ -28,7 +30,7 @@ def decode(data: bytes | bytearray | memoryview | str, kind: type[T], *, strict:
 
 
 def convert(value: object, kind: type[T]) -> T:
-    """Return decoded JSON as a `kind`; safe in any thread. Raises msgspec.ValidationError, a ValueError."""
+    """Convert decoded JSON to a `kind`. Safe in any thread. Raises msgspec.ValidationError, which is a ValueError."""
     _decoder(kind, True)  # prepares the type
     return msgspec.convert(value, kind)
 

@@ -8,14 +8,14 @@ from app.core.errors import Reason
 
 
 class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The limits of one key. None means the general limit for keys."""
+    """The limits for one key. None means that the limit for all keys applies."""
 
     at_once: int | None = None
     tokens_a_minute: int | None = None
 
 
 class Upstream(msgspec.Struct, frozen=True, kw_only=True):
-    """Another OpenAI-compatible server that answers for some models."""
+    """Another OpenAI-compatible server that can answer requests for some models."""
 
     name: str
     url: str = ""
@@ -76,7 +76,7 @@ class RemoveKeyResponse(msgspec.Struct, frozen=True):
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """The response to `GET /api/certificate`: the certificate with which other computers verify the LAN server."""
+    """The response to `GET /api/certificate`: the certificate that other computers use to verify the LAN server."""
 
     certificate: str | None = None
 

@@ -1,4 +1,4 @@
-"""This computer: its hardware, settings, programs, diagnostics and journal."""
+"""The owner's computer: its hardware, settings, programs, diagnostics and journal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Disk(msgspec.Struct, frozen=True):
 
 
 class Device(msgspec.Struct, frozen=True):
-    """A processor or an accelerator that an engine computes on."""
+    """A processor or an accelerator on which an engine can compute."""
 
     name: str = ""
     description: str = ""
@@ -36,7 +36,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """An inference engine as it describes itself, or the reason that it cannot be used."""
+    """An inference engine's description of itself, or the reason why it cannot be used."""
 
     name: str = ""
     version: str = ""
@@ -47,7 +47,7 @@ class Engine(msgspec.Struct, frozen=True):
 
 
 class UnusedGraphics(msgspec.Struct, frozen=True):
-    """A graphics card that no engine uses, and how to change that."""
+    """A graphics card that no engine uses, and what to do about it."""
 
     reason: str | None = None
     reason_facts: Reason | None = None
@@ -85,7 +85,7 @@ class Programs(msgspec.Struct, frozen=True):
 
 
 class Autostart(msgspec.Struct, frozen=True):
-    """The response of the `/autostart` routes: whether Poolhouse starts at sign-in, and where that is stored."""
+    """The response of the `/autostart` routes: whether Poolhouse starts at sign-in, and where this is recorded."""
 
     on: bool = False
     where: str = ""
@@ -104,7 +104,7 @@ class Interface(msgspec.Struct, frozen=True):
 
 
 class FolderUse(msgspec.Struct, frozen=True):
-    """A folder of Poolhouse, and the disk space that it uses."""
+    """A folder of Poolhouse, and how much disk space it uses."""
 
     what: str = ""  # models, stages or logs
     path: str = ""
@@ -140,7 +140,7 @@ class Walls(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """The finding of one diagnostic check. `ok` is None for information that is not a fault."""
+    """The finding of one diagnostic check. `ok` is None for a note, which is not a fault."""
 
     name: str = ""
     ok: bool | None = None
@@ -172,7 +172,7 @@ class Updates(msgspec.Struct, frozen=True):
 
 
 class HistoryKey(msgspec.Struct, frozen=True):
-    """The response of the `/history/key` routes: the key of encrypted chats, and where it is stored."""
+    """The response of the `/history/key` routes: the key for encrypted chats, and where it is stored."""
 
     key: str | None = None
     where: str = ""
@@ -185,7 +185,7 @@ class HistoryKey(msgspec.Struct, frozen=True):
 
 
 class AnswerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The journal entry of an answer that has ended."""
+    """The journal entry for a completed answer."""
 
     number: int = 0
     at: float = 0.0
@@ -207,7 +207,7 @@ class AnswerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventEntry(msgspec.Struct, frozen=True):
-    """The journal entry of an event. `kind` is machine, model, lending or node."""
+    """The journal entry for an event. `kind` is machine, model, lending or node."""
 
     number: int = 0
     at: float = 0.0
@@ -218,7 +218,7 @@ class EventEntry(msgspec.Struct, frozen=True):
 
 
 class AnswerInProgress(msgspec.Struct, frozen=True):
-    """An answer in progress."""
+    """An answer that is being generated."""
 
     number: int = 0
     model: str = ""
@@ -230,7 +230,7 @@ class AnswerInProgress(msgspec.Struct, frozen=True):
 
 
 class LentTotal(msgspec.Struct, frozen=True):
-    """The total work that this computer has done for others."""
+    """The total work that this computer has done for other computers."""
 
     since: float = 0.0
     seconds: float = 0.0

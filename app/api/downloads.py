@@ -8,7 +8,7 @@ from app.core.errors import Reason
 
 
 class DownloadSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The file of a download, and the place from which it comes."""
+    """The file that is downloaded, and its source."""
 
     id: str
     name: str = ""
@@ -59,7 +59,7 @@ class RemoveDownloadResponse(msgspec.Struct, frozen=True):
 
 
 class OutgoingCopy(msgspec.Struct, frozen=True):
-    """A model that is being copied from this computer to another one."""
+    """A model that is being copied from this computer to another."""
 
     machine: str = ""
     model: str = ""
@@ -91,7 +91,7 @@ class FolderMove(msgspec.Struct, frozen=True):
 
 
 class ModelsFolder(msgspec.Struct, frozen=True):
-    """The folder in which models are stored, and former folders that still contain models."""
+    """The folder in which models are stored, and previous folders that still contain models."""
 
     folder: str = ""
     default: bool = True
@@ -105,14 +105,14 @@ class ModelsFolder(msgspec.Struct, frozen=True):
 
 
 class ModelsFolderRoom(ModelsFolder, frozen=True):
-    """The response of the `/folder` routes: the models folder, with the free space on its disk."""
+    """The response of the `/folder` routes: the models folder and the free space on its disk."""
 
     free_bytes: int | None = None
     room_bytes: int | None = None  # the part of it that is available for models
 
 
 class FolderChoice(msgspec.Struct, frozen=True):
-    """The response to `POST /folder/look`: the consequences of choosing a folder."""
+    """The response to `POST /folder/look`: what would happen if this folder were chosen."""
 
     folder: str = ""
     same: bool = False

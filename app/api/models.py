@@ -1,4 +1,4 @@
-"""Models on this computer and in the catalog, and whether they would fit."""
+"""The models on this computer and in the catalog, and whether they would fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.core.planner.speed_estimates import Speed
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
-    """A model as its file describes it."""
+    """A model as described by its file."""
 
     name: str
     id: str = ""
@@ -91,7 +91,7 @@ class UnloadResponse(msgspec.Struct, frozen=True):
 
 
 class HubFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A model file in the catalog or on the hub. A model in several files is represented by the first one."""
+    """A model file in the catalog or on the hub. A model that consists of several files is represented by the first."""
 
     file: str = ""
     parts: int = 1
@@ -107,7 +107,7 @@ class HubFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A model in the catalog that comes with Poolhouse."""
+    """A model in the catalog that is included with Poolhouse."""
 
     id: str
     name: str = ""
@@ -163,14 +163,14 @@ class HubSearch(msgspec.Struct, frozen=True):
 
 
 class HubListing(HubModel, frozen=True, kw_only=True):
-    """The response to `GET /search/files`: a repository with its files."""
+    """The response to `GET /search/files`: a repository and its files."""
 
     revision: str = ""
     files: list[HubFile] = []
 
 
 class FoundFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A model file that another program stored on this computer."""
+    """A model file of another program on this computer."""
 
     path: str
     app: str = ""
@@ -203,7 +203,7 @@ class FoundFiles(msgspec.Struct, frozen=True):
 
 
 class MemoryParts(msgspec.Struct, frozen=True):
-    """The memory that a whole model needs, and the memory that all machines lend."""
+    """The memory that a whole model needs, and the memory that all machines lend together."""
 
     weight_bytes: int = 0
     kv_bytes: int = 0
@@ -229,13 +229,13 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Verdicts(msgspec.Struct, frozen=True):
-    """The response to `POST /verdicts`. A verdict has the key of its sketch."""
+    """The response to `POST /verdicts`. Each verdict has the same key as its sketch."""
 
     verdicts: dict[str, Verdict] = {}
 
 
 class Starter(msgspec.Struct, frozen=True):
-    """The catalog model that suits this household best as its first model."""
+    """The model in the catalog that suits this household best as its first model."""
 
     id: str
     name: str = ""
@@ -248,7 +248,7 @@ class Starter(msgspec.Struct, frozen=True):
 
 
 class StarterResponse(msgspec.Struct, frozen=True):
-    """The response to `GET /starter`. `starter` is None if no catalog model fits with room to spare."""
+    """The response to `GET /starter`. `starter` is None if no catalog model fits with memory to spare."""
 
     starter: Starter | None = None
 
@@ -265,7 +265,7 @@ class Speeds(msgspec.Struct, frozen=True):
 
 
 class TokenState(msgspec.Struct, frozen=True):
-    """The response of the `/token` routes: whether there is an access token for the hub, and where it is stored."""
+    """The response of the `/token` routes: whether an access token for the hub exists, and where it is stored."""
 
     set: bool = False
     where: str = ""

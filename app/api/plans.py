@@ -1,4 +1,4 @@
-"""Plans and loaded models: the placement of their layers, and the speed of their answers."""
+"""Plans and loaded models: the placement of their layers and the speed of their answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Stage(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Return the ID of the machine, because names may repeat."""
+        """Return the ID of the machine, because names are not unique."""
         return self.id or self.machine
 
 
@@ -37,7 +37,7 @@ class MachineNeed(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Return the ID of the machine, because names may repeat."""
+        """Return the ID of the machine, because names are not unique."""
         return self.id or self.machine
 
 
@@ -51,7 +51,7 @@ class Bottleneck(msgspec.Struct, frozen=True):
 
 
 class TimeShare(msgspec.Struct, frozen=True):
-    """The part of a request's time that one machine or link of a plan takes."""
+    """The share of a request's time that is spent on one machine or link of a plan."""
 
     part: str = ""
     machine: str = ""
@@ -73,7 +73,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
 
 class Alternative(msgspec.Struct, frozen=True, kw_only=True):
-    """Another topology that the planner compared, with its forecast."""
+    """Another topology that the planner compared, and its forecast."""
 
     shape: str = ""
     machines: list[str] = []
@@ -94,7 +94,7 @@ class FirstToken(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A reason with its sentence."""
+    """A reason and its sentence."""
 
     code: str = ""
     facts: dict[str, Fact] = {}
@@ -106,7 +106,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 class PlannedMachine(msgspec.Struct, frozen=True):
-    """A machine with the measurements on which a plan is based."""
+    """A machine and the measurements on which a plan is based."""
 
     machine: str = ""
     id: str = ""
@@ -128,7 +128,7 @@ class PlanFacts(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan: which machine computes which layers, with every number on which that is based."""
+    """A plan, which states the layers that each machine computes and all the numbers on which this is based."""
 
     model: str
     shape: str = ""  # one, split or replicas
@@ -150,12 +150,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def held(self) -> list[Stage]:
-        """Return the stages that are not lost."""
+        """Return the stages that have not been lost."""
         return self.stages
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A step of the recovery from a machine that is lost or leaving."""
+    """One step in the recovery from the loss or departure of a machine."""
 
     state: str = ""  # reconnecting, lost, leaving, rebuilding, short or continued
     machine: str = ""
@@ -179,7 +179,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AnswerOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The forecast and the measured times of an answer."""
+    """The forecast times of an answer and the measured ones."""
 
     at: float = 0.0
     model: str = ""
@@ -194,7 +194,7 @@ class AnswerOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
 
 class Replica(msgspec.Struct, frozen=True):
-    """One of several pipelines that answer for the same model."""
+    """One of several pipelines that serve the same model."""
 
     machine: str = ""  # the first machine of the pipeline, which names it
     id: str = ""
@@ -226,14 +226,14 @@ class LoadedModel(Plan, frozen=True, kw_only=True):
 
     @property
     def held(self) -> list[Stage]:
-        """Return the stages, without those of replicas that are lost."""
+        """Return the stages, without those of lost replicas."""
         if self.holders is None:
             return self.stages
         return [stage for stage in self.stages if stage.key in self.holders]
 
 
 class LoadedEmbedder(Plan, frozen=True, kw_only=True):
-    """An embedding model or reranker that is loaded."""
+    """A loaded embedding model or reranker."""
 
     state: str = ""  # loading or ready
     wished: bool = False  # a person loaded it, so it is not unloaded when idle

@@ -1,4 +1,4 @@
-"""The bodies of requests to the loopback API. Every size is bounded, and unknown fields are refused."""
+"""The bodies of requests to the loopback API. Every size is limited, and unknown fields are rejected."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class Join(Request, frozen=True):
 
 
 class ChangeLending(Request, frozen=True):
-    """The lending rules to change. Omitted ones stay. The fields are those of `Rules` in app/core/lending/policy.py."""
+    """The lending rules to change. Omitted rules are unchanged.
+
+    The fields are those of `Rules` in app/core/lending/policy.py.
+    """
 
     on: bool | msgspec.UnsetType = msgspec.UNSET
     memory_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] | msgspec.UnsetType | None = msgspec.UNSET
@@ -62,7 +65,7 @@ class ChooseAutostart(Request, frozen=True):
 
 
 class ChangeSettings(Request, frozen=True):
-    """The settings to change. Omitted ones stay. Most changes take effect at the next start."""
+    """The settings to change. Omitted settings are unchanged. Most changes take effect at the next start."""
 
     port: Annotated[int, Meta(ge=0, le=65535)] | msgspec.UnsetType = msgspec.UNSET
     discovery: bool | msgspec.UnsetType = msgspec.UNSET
@@ -72,7 +75,7 @@ class ChangeSettings(Request, frozen=True):
 
 
 class ChooseFolder(Request, frozen=True):
-    """The folder in which to store models. An empty path means the default folder in the home of the node."""
+    """The folder in which to store models. An empty path means the default folder in the node's home."""
 
     path: Annotated[str, Meta(max_length=4096)]
     move: bool = False
@@ -80,13 +83,13 @@ class ChooseFolder(Request, frozen=True):
 
 
 class PreferInterface(Request, frozen=True):
-    """The interface of this computer to use for connections to a machine. None means the best one."""
+    """The interface of this computer to use for connections to a machine. None means the best interface."""
 
     interface: Annotated[str, Meta(min_length=1, max_length=128)] | None
 
 
 class ChangeApi(Request, frozen=True):
-    """The settings of the Chat API to change, with effect at once. Omitted ones stay."""
+    """The Chat API settings to change, which takes effect immediately. Omitted settings are unchanged."""
 
     on: bool | msgspec.UnsetType = msgspec.UNSET
     port: Annotated[int, Meta(ge=1024, le=65535)] | msgspec.UnsetType = msgspec.UNSET
@@ -102,7 +105,7 @@ class ChangeApi(Request, frozen=True):
 
 
 class LimitKey(Request, frozen=True):
-    """The limits of one key. None means the general limit for keys."""
+    """The limits for one key. None means that the limit for all keys applies."""
 
     name: Annotated[str, Meta(max_length=100)]
     at_once: Annotated[int, Meta(ge=1, le=32)] | None = None
@@ -110,7 +113,7 @@ class LimitKey(Request, frozen=True):
 
 
 class AddUpstream(Request, frozen=True):
-    """Another OpenAI-compatible server, which receives requests only while it is on."""
+    """Another OpenAI-compatible server to add. It receives requests only while it is on."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$")]
     url: Annotated[str, Meta(min_length=1, max_length=500)]
@@ -157,7 +160,7 @@ class StartDownload(Request, frozen=True):
 
 
 class FindCopies(Request, frozen=True):
-    """A search for machines of the household that have this file. `sha256` is the same as in StartDownload."""
+    """A search for machines in the household that have this file. `sha256` has the same meaning as in StartDownload."""
 
     repository: Name
     file: Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -192,7 +195,7 @@ class PlanModel(Request, frozen=True):
 
 
 class Sketch(Request, frozen=True, kw_only=True):
-    """Facts from a catalog about a model file that is not on this computer."""
+    """The facts that a catalog states about a model file that is not on this computer."""
 
     key: Annotated[str, Meta(min_length=1, max_length=400)]
     file_bytes: Annotated[int, Meta(ge=1, le=1 << 50)]
@@ -209,8 +212,8 @@ class Sketch(Request, frozen=True, kw_only=True):
 class JudgeModels(Request, frozen=True):
     """A request for verdicts on whether these models would fit.
 
-    place: plan also where the layers would go, and how fast that would be. measure: first measure the machines that
-    have not been measured on similar layers.
+    place: whether to also plan where the layers would go and forecast the speed. measure: whether to first measure
+    machines that have not been measured on similar layers.
     """
 
     sketches: Annotated[list[Sketch], Meta(max_length=400)]
@@ -248,7 +251,7 @@ class SamplingValues(Request, frozen=True):
     logit_bias: Annotated[list[tuple[int, float]], Meta(max_length=300)] = []
 
     def sampling(self, chance: int) -> Sampling:
-        """Return these values with their own seed, or with the seed `chance` if they have none."""
+        """Return these values with their own seed or, if they have none, with the seed `chance`."""
         return Sampling(
             temperature=self.temperature,
             top_k=self.top_k,
@@ -261,7 +264,7 @@ class SamplingValues(Request, frozen=True):
 
 
 class CountTokens(Request, frozen=True):
-    """A text of which to count the tokens. If `model` is None, the model that answers requests without a name counts
+    """A text whose tokens to count. If `model` is None, the model that answers requests without a model name counts
     them."""
 
     text: Text

@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class AnsweredBy(msgspec.Struct, frozen=True):
-    """The model that answers in place of the one that was named. `text` explains this to the user."""
+    """The model that answers instead of the requested one. `text` explains this to the user."""
 
     model: str
     text: str = ""
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The next piece of an answer. `was_thought`: everything before this piece was reasoning, not text."""
+    """The next piece of an answer. `was_thought` means that all text before this piece was reasoning."""
 
     text: str
     token_ids: list[int]
@@ -33,7 +33,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ForecastSpeed(msgspec.Struct, frozen=True):
-    """The speed that was forecast for an answer."""
+    """The forecast speed of an answer."""
 
     ttft_s: float = 0.0
     decode_tok_s: float = 0.0
@@ -52,7 +52,7 @@ class AnswerRecovery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StageFigures(msgspec.Struct, frozen=True):
-    """The work of one stage for an answer. `machine` is the ID or the name of its machine."""
+    """The work of one stage for an answer. `machine` is the ID or the name of the stage's machine."""
 
     machine: str
     first: int = 0
@@ -65,7 +65,7 @@ class StageFigures(msgspec.Struct, frozen=True):
 
 
 class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of an answer, and the time and the tokens that it took."""
+    """The text of an answer, and the number of seconds and tokens that it took."""
 
     text: str = ""
     thought: str = ""
@@ -101,7 +101,7 @@ class Answer(AnswerFigures, frozen=True, kw_only=True):
 
 
 class SentError(msgspec.Struct, frozen=True):
-    """An error as the node sends it."""
+    """An error as sent by the node."""
 
     kind: str
     code: str = ""
@@ -110,13 +110,13 @@ class SentError(msgspec.Struct, frozen=True):
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):
-    """The response to a request that failed."""
+    """The response to a failed request."""
 
     error: SentError
 
 
 class EmptyResponse(msgspec.Struct, frozen=True):
-    """The empty response of routes that return nothing."""
+    """The empty response of routes that return no data."""
 
 
 class AnswerLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -177,7 +177,7 @@ class Machines(msgspec.Struct, frozen=True):
 
 
 class MachineResponse(msgspec.Struct, frozen=True):
-    """The response of routes that identify one machine, such as the one that was paired."""
+    """The response of routes that return a single machine, such as the one that was paired."""
 
     machine: MachineRef
 
@@ -200,7 +200,7 @@ class JoinResponse(msgspec.Struct, frozen=True):
 
 
 class RenamedMachine(MachineRef, frozen=True):
-    """A machine with its former name."""
+    """A machine and its former name."""
 
     was: str = ""
 
@@ -212,7 +212,7 @@ class RenameResponse(msgspec.Struct, frozen=True):
 
 
 class MachineRoles(MachineRef, frozen=True, kw_only=True):
-    """A machine with its roles."""
+    """A machine and its roles."""
 
     roles: list[str]
 

@@ -12,7 +12,7 @@ from app.core.planner.speed_estimates import Factor
 
 
 class Lending(msgspec.Struct, frozen=True):
-    """The state of this computer's lending, and the memory that it lends now."""
+    """The state of lending on this computer, and how much memory it lends now."""
 
     state: str = "off"
     reason: str | None = None
@@ -31,7 +31,7 @@ class Lending(msgspec.Struct, frozen=True):
 
 
 class LendingRules(msgspec.Struct, frozen=True):
-    """The owner's rules for lending, which app/core/lending/policy.py explains."""
+    """The owner's rules for lending, as explained in app/core/lending/policy.py."""
 
     on: bool = True
     memory_bytes: int | None = None
@@ -52,7 +52,7 @@ class LendingRules(msgspec.Struct, frozen=True):
 
 
 class LendingReadings(msgspec.Struct, frozen=True):
-    """The latest sensor readings that the rules use. A reading is None if the system does not provide it."""
+    """The latest sensor readings for the lending rules. A reading is None if the system does not provide it."""
 
     idle_s: float | None = None
     battery: Battery | None = None
@@ -75,7 +75,7 @@ class LendingState(msgspec.Struct, frozen=True):
 
 
 class LinkMeasurement(msgspec.Struct, frozen=True, kw_only=True):
-    """The measurements of a link, all None or empty before the first one."""
+    """The measurements of a link. All are None or empty before the first measurement."""
 
     measured_at: float | None = None
     measured_address: str | None = None
@@ -94,7 +94,7 @@ class LinkMeasurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkInterfaces(LinkMeasurement, frozen=True, kw_only=True):
-    """A link with the interface that its owner prefers, and the one that would be better, if any."""
+    """A link, the interface that its owner prefers, and a better interface if there is one."""
 
     preferred: str | None = None
     preferred_reason: str | None = None  # why the preferred interface is not used
@@ -113,7 +113,7 @@ class Link(LinkInterfaces, frozen=True):
 
 
 class LinkReport(LinkInterfaces, frozen=True):
-    """The result of measuring a link on request, or the reason that there is none."""
+    """The result of measuring a link on request, or the reason why there is none."""
 
     id: str = ""
     name: str = ""
@@ -163,7 +163,7 @@ class Machine(MachineRef, frozen=True, kw_only=True):
 
 
 class Node(msgspec.Struct, frozen=True):
-    """The node that sends the response."""
+    """The node that sent the response."""
 
     id: str = ""
     name: str = ""
@@ -187,7 +187,7 @@ class Stranger(msgspec.Struct, frozen=True):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """The search for machines nearby: whether it is on, and what obstructs it."""
+    """The discovery of machines nearby: whether it is on, and what obstructs it."""
 
     on: bool = False
     reason: str | None = None
@@ -211,7 +211,7 @@ class WaitingChat(msgspec.Struct, frozen=True):
 
 
 class AnswerCounts(msgspec.Struct, frozen=True):
-    """The number of answers in progress and of requests that wait."""
+    """The numbers of answers in progress and of waiting requests."""
 
     running: int = 0
     waiting: int = 0
@@ -219,7 +219,7 @@ class AnswerCounts(msgspec.Struct, frozen=True):
 
 
 class FailedLoad(msgspec.Struct, frozen=True):
-    """The reason that the last load failed, reported while no other model is loaded."""
+    """The reason why the last load failed, reported while no other model is loaded."""
 
     code: str = ""
     facts: dict[str, Fact] = {}
@@ -244,7 +244,7 @@ class ForecastErrors(msgspec.Struct, frozen=True):
 
 
 class ShelfVersion(msgspec.Struct, frozen=True):
-    """A counter that increases when the models on this computer change."""
+    """A counter that increases whenever the models on this computer change."""
 
     changes: int = 0
 
@@ -256,7 +256,7 @@ class HubContact(msgspec.Struct, frozen=True):
 
 
 class JournalEnd(msgspec.Struct, frozen=True):
-    """The number of the newest journal entry."""
+    """The number of the latest journal entry."""
 
     last: int = 0
 
@@ -296,16 +296,19 @@ class Snapshot(HouseholdState, frozen=True, kw_only=True):
 
     @property
     def models(self) -> list[LoadedModel]:
-        """Return all loaded language models. The one that answers requests without a model name comes first."""
+        """Return all loaded language models, starting with the one that answers requests without a model name."""
         return [self.loaded, *self.beside] if self.loaded else self.beside
 
     def model(self, name: str | None) -> LoadedModel | None:
-        """Return the loaded language model of this name or, without a name, the one that answers such requests."""
+        """Return the loaded language model of this name.
+
+        Without a name, return the model that answers requests without a model name.
+        """
         if not name:
             return self.loaded
         return next((model for model in self.models if model.model == name), None)
 
     @property
     def sorted_machines(self) -> list[Machine]:
-        """Return all machines of the household: this one first, then the others by name."""
+        """Return all machines of the household: this machine first, then the others by name."""
         return sorted(self.machines.values(), key=lambda machine: (not machine.this, machine.name.casefold()))

@@ -40,7 +40,7 @@ class Entry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Autostart:
-    """Whether Poolhouse starts at sign-in, and the file or registry value that records this."""
+    """The current autostart state, and the file or registry value that records it."""
 
     on: bool
     where: str

@@ -146,7 +146,10 @@ class Subscription(ctypes.Structure):
 
 @contextmanager
 def sleep_notices(callback: LoopCallback, powrprof: Any) -> Iterator[None]:
-    """In this context, call `callback` before the system sleeps and after it wakes up. Raises OSError if refused."""
+    """Call `callback` before the system sleeps and after it wakes up. Raises OSError if refused.
+
+    The calls stop when the context is left.
+    """
 
     def on_notice(_context: int | None, kind: int, _setting: int | None) -> int:
         event = MEANS.get(kind)
