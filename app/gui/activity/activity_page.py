@@ -22,7 +22,7 @@ OVERVIEW, LOG, BENCH = 0, 1, 2  # tabs
 class ActivityPage(Page):
     """The Activity page.
 
-    Each tab is created when first shown. The journal is polled frequently only while the page is visible.
+    Each tab is created when it is first shown. The journal is polled frequently only while the page is visible.
     """
 
     def __init__(self, services: AppContext) -> None:

@@ -232,8 +232,8 @@ class Theme(QObject):
     def cell(self) -> int:
         """The distance from the edge of a table cell to its text. It consists of the padding and Qt's focus margin.
 
-        That margin is a constant here, because each new style sheet creates a style, and reading the margin from
-        that style would keep it alive in Python.
+        The margin is a constant, because reading it from Qt's style would keep that style alive in Python, and each
+        new style sheet creates another one.
         """
         return self.px(sizes.XS) + sizes.CELL_MARGIN
 

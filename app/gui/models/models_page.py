@@ -441,7 +441,7 @@ class SnapshotWatcher(QObject):
 
 
 class Removal(QObject):
-    """A helper that removes models. It asks before doing anything irreversible; `question` is the open dialog."""
+    """A helper that removes models. It asks before doing anything irreversible. `question` is the open dialog."""
 
     failed = Signal(object)  # AppError
 

@@ -1,4 +1,4 @@
-"""The Updates settings, with this version and its changes, the latest version, and how to get it."""
+"""The Updates settings, with the changes in this version, the latest version, and how to get it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ KEY = "chosen"
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The settings for planning or loading a model. If `context` is None, the node chooses it."""
+    """The settings for planning or loading a model. If `context` is None, the node chooses the context length."""
 
     item: ModelItem
     file: str | None = None
