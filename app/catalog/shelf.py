@@ -494,7 +494,7 @@ def _hashed(header: Header, path: Path, name: str, progress: Progress, *, whole:
 
 
 def name_for(stem: str) -> str:
-    """Derive from a file name a model name that is easy to type."""
+    """Derive an easily typed model name from a file name."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("._-")[:100].rstrip("._-")
     if not name:
         return "model"

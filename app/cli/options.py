@@ -92,7 +92,8 @@ def choose_home(context: typer.Context, home: Path | None) -> Path | None:
 
 
 def new_home_note(home: Path | None) -> str:
-    """Return a sentence for a home that a node makes because it was chosen with `--home` and does not exist, or ""."""
+    """Return a sentence saying that a new home is created because the one given with `--home` does not exist, or "" if
+    it exists."""
     if home is None or os.path.lexists(Home.at(home).root):
         return ""
     return f"The folder {Home.at(home).root} did not exist, so a new home for a node is made there."

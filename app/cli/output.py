@@ -169,7 +169,7 @@ def _sentence_of(error: AppError) -> str:
 
 
 def _near_in_catalog(name: str) -> str:
-    """Return a sentence about the models of the catalog that may have been meant, or "" if there are none."""
+    """Return a sentence about the models in the catalog that the user may have meant, or "" if there are none."""
     from app.catalog.model_catalog import load_catalog
 
     near = load_catalog().nearest(name)

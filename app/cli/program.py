@@ -78,7 +78,7 @@ class _Command(TyperCommand):
 
 
 class _Group(TyperGroup):
-    """A group of commands that suggests only a command that is close to what was typed."""
+    """A group of commands. For an unknown command, it suggests those with similar names."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         try:

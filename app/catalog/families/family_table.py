@@ -339,8 +339,7 @@ def _not_long(header: Header, family: Family, n_vocab: int) -> tuple[int, ...]:
 
 
 def _groups(header: Header, family: Family) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of layers of which every run needs at least one layer, since the engine expects a cache of
-    each kind."""
+    """Return groups of layers. Every run needs a layer of each group, since the engine expects a cache of each kind."""
     kinds = []
     sliding = window_layers(header, family)
     if sliding is not None and family.window and not family.window.may_go:

@@ -371,7 +371,7 @@ def _check_layout(manifest: Manifest, path: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Delete a folder that blocks one of our files by having its name."""
+    """Delete a folder that has the name of one of our files, because the file could not be written otherwise."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
 

@@ -1,1 +1,1 @@
-"""Downloads, copies and moves model files. Each file is verified, and resumed after a restart."""
+"""Downloads, copies and moves model files. Files are verified, and transfers resume after a restart."""

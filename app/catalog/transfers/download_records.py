@@ -142,7 +142,7 @@ class DownloadRecords:
         return self._path_of(f"{download_id}.part")
 
     def part_path(self, record: Record, number: int) -> Path:
-        """Return the path of a downloaded part until all parts are complete."""
+        """Return the path where a downloaded part is stored until all parts are complete."""
         return self._coming(record.id) / _names(len(record.parts))[number]
 
     def assemble(self, record: Record) -> Path:

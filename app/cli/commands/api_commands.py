@@ -194,7 +194,7 @@ def limit(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Set the limits of one key. Limits that you leave out follow those for all keys."""
+    """Set the limits of one key. Limits that you omit default to those for all keys."""
     order: Json = {"name": name, "at_once": at_once, "tokens_a_minute": tokens}
     _post(home, "/api/limits", order, as_json)
 

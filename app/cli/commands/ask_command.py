@@ -101,7 +101,7 @@ def ask(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask the loaded model a question. It stays in the household, because upstream servers answer only other programs.
+    """Ask the loaded model a question. It is never sent to upstream servers, which answer only other programs.
 
     If no model is loaded, the Guide answers, and the first line says so.
     """

@@ -162,7 +162,7 @@ def reset(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
 
 
 def measure(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Measure the round-trip time and the speed of the links to all machines. It takes a few seconds per link."""
+    """Measure the round-trip time and the speed of the links to all machines. This takes a few seconds per link."""
     out = Output(as_json)
     out.note_dim("Measuring the links…")
     from app.api.snapshot import LinkReports

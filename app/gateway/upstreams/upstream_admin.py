@@ -1,4 +1,4 @@
-"""The owner's management of upstreams."""
+"""Management of upstreams by the owner."""
 
 from __future__ import annotations
 
