@@ -111,8 +111,10 @@ class NodeClient:
     async def stream(
         self, method: str, path: str, body: Json | None = None, *, each: Any = dict
     ) -> AsyncGenerator[Any, None]:
-        """Yield the lines of a long operation. The last line contains `done`. Closing the generator cancels the
-        operation."""
+        """Yield the lines of a long operation, the last of which contains `done`.
+
+        Closing the generator cancels the operation.
+        """
         async with self._open(method, path, body) as response:
             async for line in _lines(response.content):
                 if "error" in line:

@@ -1,7 +1,6 @@
 """Thread-safe JSON decoding, because msgspec 0.22 crashes if two threads use a new type at the same time.
 
-msgspec inspects a type on first use. Another thread may see the incomplete result, which causes a segmentation
-fault.
+msgspec inspects a type on first use. Another thread may see the incomplete result, which causes a segmentation fault.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ _PREPARING = threading.Lock()
 
 
 def decode(data: bytes | bytearray | memoryview | str, kind: type[T], *, strict: bool = True) -> T:
-    """Decode `data` as a `kind`. Safe in any thread. Raises msgspec.DecodeError or a subclass, all of which are
-    ValueErrors.
+    """Decode `data` as a `kind`. Safe in any thread. Raises msgspec.DecodeError, a ValueError, or a subclass.
 
     The error is also raised for nesting deeper than Python's stack, which an attacker can send in a few kilobytes.
     """

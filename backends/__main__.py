@@ -97,9 +97,8 @@ class FrameWait:
     def __init__(self, fd: int, rehearse: Callable[[], None] = lambda: None) -> None:
         """Prepare to wait on the pipe `fd`.
 
-        rehearse: runs the part of the frame-handling code that needs no new frame, which keeps it in the
-        processor's caches. Streaming the weights evicts it, and the next frame would have to wait until it is
-        loaded again.
+        rehearse: runs the code that handles a frame as far as possible without one, which keeps it in the processor's
+        caches. Otherwise, streaming the weights evicts it, and the next frame has to wait until it is loaded again.
         """
         self._rehearse = rehearse
         can = hasattr(select, "poll") and hasattr(os, "sched_yield") and process_resources.cpu_quota_cores() is None

@@ -203,8 +203,10 @@ DEFAULT_TRAITS = FamilyTraits()
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRule:
-    """The rule that decides which recurrent states of a slot are saved (see SlotCheckpoints). It is the same for all
-    stages."""
+    """The rule that decides which recurrent states of a slot are saved (see SlotCheckpoints).
+
+    All stages must apply the same rule.
+    """
 
     marks: int = MAX_CHECKPOINTS  # at most
     least_rows: int = 1  # minimum length of a prompt whose state is saved; shorter prompts are computed again
@@ -240,8 +242,8 @@ class StageConfig:
 def can_separate_slots(slots: int, kv_cells: int, context: int) -> bool:
     """Return whether every slot can have its own cells, in multiples of KV_CELL_ALIGNMENT.
 
-    When slots share cells, attention visits all of them and masks those of other slots. This made a decode step of
-    8 answers with 500 tokens each take 1.4 times as long (measured on one core).
+    When slots share cells, attention visits all of them and masks those of other slots. This made a decode step of 8
+    answers with 500 tokens each take 1.4 times as long (measured on one core).
     """
     return slots > 1 and kv_cells >= slots * context and kv_cells % (slots * KV_CELL_ALIGNMENT) == 0
 
@@ -253,8 +255,8 @@ class Stage(Protocol):
         """Compute one step and append its keys and values to the KV cache.
 
         due: indexes of the segments whose last position needs logits; only the last stage uses them. The last stage
-        returns Logits, with one row for each of these segments in order. The others return Hidden. Raises
-        StageError if the step cannot be computed.
+        returns Logits, with one row for each of these segments in order. The others return Hidden. Raises StageError if
+        the step cannot be computed.
         """
         ...
 
@@ -356,8 +358,8 @@ class PastCalls:
 class CallFormat:
     """The markers around tool calls, exactly as the template writes them, including whitespace.
 
-    Several calls are written as `section lead … trail between lead … trail section_end`. Each call is written as
-    `head NAME named ARGUMENTS rest` in place of the ellipsis.
+    Several calls are written as `section lead … trail between lead … trail section_end`. Each call is written as `head
+    NAME named ARGUMENTS rest` in place of the ellipsis.
     """
 
     payload: CallSyntax
@@ -420,11 +422,11 @@ DEFAULT_REASONING = ReasoningFormat("<think>", ("</think>",), is_habit=True)
 class SlotCheckpoints:
     """The length of a slot of a recurrent model, and the positions at which its state was saved.
 
-    Unlike a KV cache, a recurrent state cannot be cut back to an arbitrary position. The state is therefore saved
-    at the end of each prompt, when a single-row segment follows a longer one. The next turn continues from the end
-    of the slot or, if the client sends the answer back with changes, from the end of the last prompt. If that
-    prompt added fewer than CheckpointRule.least_rows positions since the last saved state, its state is not saved
-    and the prompt is computed again.
+    Unlike a KV cache, a recurrent state cannot be cut back to an arbitrary position. The state is therefore saved at
+    the end of each prompt, when a single-row segment follows a longer one. The next turn continues from the end of the
+    slot or, if the client sends the answer back with changes, from the end of the last prompt. If that prompt added
+    fewer than CheckpointRule.least_rows positions since the last saved state, its state is not saved and the prompt is
+    computed again.
 
     The engine and the scheduler each derive this record from the sequence of steps, without exchanging it.
     """

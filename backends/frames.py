@@ -25,8 +25,7 @@ NO_PIPELINE = bytes(16)
 class FrameKind(IntEnum):
     """The kind of a frame.
 
-    STEP, FORGET and BEGIN frames and their answers cross the network. TEXT and FOLLOW frames stay on the local
-    pipe.
+    STEP, FORGET and BEGIN frames and their answers cross the network. TEXT and FOLLOW frames stay on the local pipe.
     """
 
     STEP = 1  # input rows: token ids or hidden states

@@ -1,8 +1,8 @@
 """Processes that evaluate grammars, so that a grammar in a request cannot hang, exhaust or crash the worker.
 
-A grammar of a hundred bytes can use unlimited time and memory at any token. Each grammar is therefore evaluated in
-a separate process that limits both, per token and in total. A process loads the vocabulary once and then evaluates
-one grammar after another.
+A grammar of a hundred bytes can use unlimited time and memory at any token. Each grammar is therefore evaluated in a
+separate process that limits both, per token and in total. A process loads the vocabulary once and then evaluates one
+grammar after another.
 """
 
 from __future__ import annotations

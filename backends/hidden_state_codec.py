@@ -4,11 +4,10 @@ Trained transformers produce a few massive activations, which are thousands of t
 occur mostly at the first token of a text. They reach 100,975 in Gemma 3 270M, but the maximum of f16 is 65,504. Two
 formats preserve them:
 
-- F16 writes a signed 16-bit exponent for each row, then the row's values in half precision, scaled down by that
-power
+- F16 writes a signed 16-bit exponent for each row, then the row's values in half precision, scaled down by that power
   of two. If the row fits into f16, the exponent is 0 and the values are exactly those of plain f16.
-- Q8 writes the positions of the `n_outliers` largest values of each row, then these values as float32. A bfloat16
-  scale for each block of 32 values and one signed byte for each value follow. In their blocks, outliers are 0.
+- Q8 writes the positions of the `n_outliers` largest values of each row, then these values as float32. A bfloat16 scale
+  for each block of 32 values and one signed byte for each value follow. In their blocks, outliers are 0.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ def probe(engines: Sequence[str] = ()) -> dict[str, Any]:
 def features(system: str) -> list[str]:
     """Return the processor features that llama.cpp uses.
 
-    system: llama.cpp's system info, such as `CPU : AVX2 = 1 | FMA = 1 | … |`. It may also contain sections for
-    other backends, each starting with a name and a colon.
+    system: llama.cpp's system info, such as `CPU : AVX2 = 1 | FMA = 1 | … |`. It may also contain sections for other
+    backends, each starting with a name and a colon.
     """
     names, section = [], ""
     for part in system.split("|"):

@@ -35,14 +35,16 @@ class Greedy:
 
 
 class Sampler:
-    """A llama.cpp sampler chain for one sequence. It draws one random number per token and remembers each token it
-    picks."""
+    """A llama.cpp sampler chain for one sequence.
+
+    It draws one random number per token and remembers each token it picks.
+    """
 
     def __init__(self, sampling: Sampling, n_vocab: int, vocabulary: str, history: Sequence[int], drawn: int) -> None:
         """Create a sampler in the state that it would have after `history`.
 
-        history: the token ids before the next one. The last `drawn` of them were sampled for this sequence.
-        vocabulary: the path of the model file, which a grammar needs.
+        history: the token ids before the next one. The last `drawn` of them were sampled for this sequence. vocabulary:
+        the path of the model file, which a grammar needs.
 
         Raises GrammarRefused, or StageError if the grammar does not allow the history.
         """
@@ -123,8 +125,8 @@ class Sampler:
         """Pick a token that the grammar allows.
 
         First pick a token without the grammar, because checking one token is far cheaper than checking the whole
-        vocabulary. This attempt uses a copy of the random number generator, so each token consumes exactly one
-        random number.
+        vocabulary. This attempt uses a copy of the random number generator, so each token consumes exactly one random
+        number.
         """
         spare = self._chance and self._llama.llama_sampler_clone(self._chance)
         token = self._choose(logits, spare)

@@ -92,11 +92,9 @@ class Render(Order, frozen=True, tag="render"):
 
     Answer: Rendered or Failed. A Rendered that is not `last` is followed by Tokenized or Failed.
 
-    now: the time at which the chat began, or None for the current time. If the template writes the date, a fixed
-    time
+    now: the time at which the chat began, or None for the current time. If the template writes the date, a fixed time
     keeps the beginning of the prompt the same in later turns. options: additional template variables, such as
-    `enable_thinking`. ids: whether to also return the token ids of the text, with the names of control tokens
-    parsed.
+    `enable_thinking`. ids: whether to also return the token ids of the text, with the names of control tokens parsed.
     continues: whether the last message is an answer to be continued.
     """
 

@@ -179,7 +179,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AnswerOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The forecast times of an answer and the measured ones."""
+    """The forecast and the measured times of an answer."""
 
     at: float = 0.0
     model: str = ""

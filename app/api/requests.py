@@ -264,8 +264,10 @@ class SamplingValues(Request, frozen=True):
 
 
 class CountTokens(Request, frozen=True):
-    """A text whose tokens to count. If `model` is None, the model that answers requests without a model name counts
-    them."""
+    """A text whose tokens are to be counted.
+
+    If `model` is None, the model that answers requests without a model name counts them.
+    """
 
     text: Text
     model: Name | None = None

@@ -82,8 +82,8 @@ class TimedAnswer:
     def decode_tok_s(self) -> float | None:
         """Return the tokens per second after the first token, or None if there are fewer than two tokens.
 
-        A busy client may receive several tokens at once and overestimate the rate, so the node's own rate is the
-        upper limit.
+        A busy client may receive several tokens at once and overestimate the rate, so the node's own rate is the upper
+        limit.
         """
         if self.n_tokens < 2:
             return None
@@ -186,8 +186,8 @@ def figures(streams: int, rounds: Sequence[BenchRound]) -> dict[str, Any]:
 def energy(watts: float | None, rounds: Sequence[BenchRound]) -> dict[str, float] | None:
     """Return the energy that all machines consumed during these rounds, or None if their power is unknown.
 
-    watts: the mean power of all machines together. The total includes the energy for reading the prompts. The
-    energy per token is the total divided by the number of generated tokens.
+    watts: the mean power of all machines together. The total includes the energy for reading the prompts. The energy
+    per token is the total divided by the number of generated tokens.
     """
     if watts is None:
         return None
@@ -235,7 +235,7 @@ SHAPE_NAMES = {"one machine": "one", "split": "split", "replicas": "replicas"}
 def load_request_on(loaded: Mapping[str, Any], machines: Iterable[str], used: Iterable[str]) -> Json:
     """Return a load request that allows only `used` of all `machines` (ids).
 
-    All other settings are those of the loaded model.
+    All other settings are copied from the loaded model.
     """
     kept = {name: loaded[name] for name in LOAD_SETTINGS if loaded.get(name) is not None}
     allowed = set(used)
@@ -246,8 +246,8 @@ def load_request_on(loaded: Mapping[str, Any], machines: Iterable[str], used: It
 def load_requests_like(loaded: Mapping[str, Any], machines: Iterable[str]) -> tuple[Json, ...]:
     """Return load requests that may reproduce the current placement, best first.
 
-    The first request lets the planner choose the split, because it may choose the same placement again. If none of
-    the requests reproduces the placement, use the first.
+    The first request lets the planner choose the split, because it may choose the same placement again. If none of the
+    requests reproduces the placement, use the first.
     """
     runs = runs_of(loaded)
     order = load_request_on(loaded, machines, {machine for machine, _, _ in runs})
@@ -261,7 +261,7 @@ def load_requests_like(loaded: Mapping[str, Any], machines: Iterable[str]) -> tu
 
 
 def has_same_layers(loaded: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
-    """Return whether a plan gives every machine exactly the layers that it holds now."""
+    """Return whether a plan assigns to every machine exactly the layers that it has now."""
     return runs_of(loaded) == runs_of(planned)
 
 
@@ -270,7 +270,7 @@ def runs_of(placed: Mapping[str, Any]) -> list[Run]:
 
 
 def _first_pipeline(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of the host's pipeline, without those of replicas on other machines."""
+    """Return the runs of the host's pipeline, without the runs of replicas on other machines."""
     n_layers = max((last for _, _, last in runs), default=0)
     ends = next((place for place, (_, _, last) in enumerate(runs) if last == n_layers), 0)
     return list(runs[: ends + 1])

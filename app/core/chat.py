@@ -1,7 +1,7 @@
 """A chat as an immutable tree of messages, and functions that add, edit, branch, switch, fork and trim it.
 
-Every message names its parent, so an edited question or a second answer is a sibling of the first. `leaf` is the
-last message of the displayed branch. Callers supply ids and times.
+Every message names its parent, so an edited question or a second answer is a sibling of the first. `leaf` is the last
+message of the displayed branch. Callers supply ids and times.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def path_to(chat: Chat, end: MessageId | None) -> tuple[Message, ...]:
 def prompt_messages(branch: Sequence[Message]) -> tuple[Message, ...]:
     """Return the messages of a branch that are sent to the model.
 
-    An unanswered question is omitted unless it is the last message: two questions in a row confuse a model, and
-    many templates reject them.
+    An unanswered question is omitted unless it is the last message: two questions in a row confuse a model, and many
+    templates reject them.
     """
     roles = [message.role for message in branch]
     both = (Role.USER, Role.USER)
@@ -211,8 +211,8 @@ class Trimmed:
 def trim(branch: Sequence[Message], budget: int, tokens_of: Callable[[Message], int]) -> Trimmed:
     """Return the last part of `branch` that fits into `budget` tokens, starting with a question.
 
-    Whole turns are dropped, oldest first. The last question and everything after it are always included, even if
-    they exceed the budget: nothing is cut silently, and the node reports text that does not fit.
+    Whole turns are dropped, oldest first. The last question and everything after it are always included, even if they
+    exceed the budget: nothing is cut silently, and the node reports text that does not fit.
     """
     counts = [tokens_of(message) for message in branch]
     total, begin = sum(counts), 0

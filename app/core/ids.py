@@ -61,8 +61,7 @@ def clean_name(text: str) -> str:
 def name_key(name: str) -> str:
     """Return a key that is equal for names that look the same.
 
-    Case, width, spaces and invisible characters are ignored. Similar letters of different alphabets remain
-    distinct.
+    Case, width, spaces and invisible characters are ignored. Similar letters of different alphabets remain distinct.
     """
     plain = unicodedata.normalize("NFKC", clean_name(name)).casefold()
     seen = (c for c in unicodedata.normalize("NFKC", plain) if c not in _UNSEEN)

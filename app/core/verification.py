@@ -1,9 +1,9 @@
 """The verification of a lender's results, which recomputes samples of them on this machine and compares the results.
 
-The distance between two honest computations of the same rows depends on the model and on the number of layers,
-because engines calculate the same sums by different methods. A fixed limit would therefore be useless. This machine
-computes each sample twice, with and without flash attention. The distance between its two results shows how much
-honest results differ for exactly these rows.
+The distance between two honest computations of the same rows depends on the model and on the number of layers, because
+engines calculate the same sums by different methods. A fixed limit would therefore be useless. This machine computes
+each sample twice, with and without flash attention. The distance between its two results shows how much honest results
+differ for exactly these rows.
 
 Measured with llama-cpp-python 0.3.36 on x86_64 with 64 rows: the largest distance of a row, relative to its norm.
 
@@ -16,14 +16,13 @@ Measured with llama-cpp-python 0.3.36 on x86_64 with 64 rows: the largest distan
     random, F16, 4       0                0.0006                    0.0011               0.0005
     random, F16, 20      –                0.0008                    0.0012               0.0006
 
-If layers choose experts or positions, a single different choice can make an honest machine's row differ a lot: in
-one of eight samples of a tiny Mixtral, one row was 0.2 off while all others were within 0.001. For such models, a
-quarter of the rows in this machine's two results, and three quarters of a lender's rows, may differ by any
-distance.
+If layers choose experts or positions, a single different choice can make an honest machine's row differ a lot: in one
+of eight samples of a tiny Mixtral, one row was 0.2 off while all others were within 0.001. For such models, a quarter
+of the rows in this machine's two results, and three quarters of a lender's rows, may differ by any distance.
 
-The wire format adds 0.0003 in f16 and at most 0.013 in 8 bits, whatever the values: 31 values of a block, each
-rounded by 0.29 of a step on average, next to one of 127 steps. Other processors were not measured, so they get a
-larger tolerance.
+The wire format adds 0.0003 in f16 and at most 0.013 in 8 bits, whatever the values: 31 values of a block, each rounded
+by 0.29 of a step on average, next to one of 127 steps. Other processors were not measured, so they get a larger
+tolerance.
 """
 
 from __future__ import annotations
@@ -108,11 +107,11 @@ def finding_of(distance: float, noise: float, most: float) -> Finding:
 def final_finding(lender: Finding, third: Finding | None) -> Finding:
     """Decide whether a lender's results are wrong.
 
-    lender, third: the findings on the lender and on a third machine that computed the same rows, if there is one.
-    Both are comparisons with this machine.
+    lender, third: the findings on the lender and on a third machine that computed the same rows, if there is one. Both
+    are comparisons with this machine.
 
-    If two of three machines agree, they are right. If there are only two, this machine is believed, because it has
-    the whole file and is trusted in everything else too. If all three disagree, none is believed.
+    If two of three machines agree, they are right. If there are only two, this machine is believed, because it has the
+    whole file and is trusted in everything else too. If all three disagree, none is believed.
     """
     if lender is not Finding.DIFFERS or third is None:
         return lender
@@ -203,8 +202,8 @@ def as_f16(row: Row) -> bytes:
 def largest_distance(rows: Sequence[Row], other: Sequence[Row]) -> float:
     """Return the largest distance between corresponding rows, relative to the norm of the longer row.
 
-    0 means that the rows are identical, and 1 that they are as far apart as a row is from zero. The result is
-    infinity if the numbers of rows differ or a row is not finite.
+    0 means that the rows are identical, and 1 that they are as far apart as a row is from zero. The result is infinity
+    if the numbers of rows differ or a row is not finite.
     """
     return max(distances(rows, other), default=0.0)
 

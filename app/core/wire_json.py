@@ -91,7 +91,7 @@ Json = dict[str, Any]
 def merge_patch(old: Json, new: Json) -> Json:
     """Return the smallest merge patch that turns `old` into `new`, or {} if they are equal.
 
-    A patch marks a removed key with None, so snapshots never omit a key and use None for a missing value.
+    Because None in a patch removes a key, snapshots never omit a key and use None for a missing value.
     """
     patch: Json = dict.fromkeys(old.keys() - new.keys())
     for key, value in new.items():

@@ -31,8 +31,8 @@ def read_json_or_default(
 ) -> T:
     """Read a JSON file as type `kind`, or return `kind()` if the file does not exist or is damaged.
 
-    A damaged file is set aside and logged, and `lost` is called with its new path. The caller decides whether to
-    tell the user: lost settings matter, but lost measurements can be repeated.
+    A damaged file is set aside and logged, and `lost` is called with its new path. The caller decides whether to tell
+    the user: lost settings matter, but lost measurements can be repeated.
     """
     try:
         return read_json(file, kind, most_bytes)

@@ -169,8 +169,7 @@ class KeyringStore:
 async def in_daemon_thread(call: Callable[[], T], seconds: float) -> T:
     """Run a call that may block forever, and return its result. Raises TimeoutError, or the call's own error.
 
-    The call runs in a daemon thread, because `asyncio.to_thread` would keep the process alive while a dialog is
-    open.
+    The call runs in a daemon thread, because `asyncio.to_thread` would keep the process alive while a dialog is open.
     """
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()

@@ -76,9 +76,9 @@ class ModelsFolders:
         return Reason(code, {"folder": str(folder)})
 
     def ensure(self, folder: Path) -> None:
-        """Create the folder if it is the one in the home. Raise Unreachable if any other folder cannot be reached.
+        """Create the folder if it is the one in the home. Otherwise, raise Unreachable if it cannot be reached.
 
-        Raises OSError.
+        Raises OSError if the folder cannot be created.
         """
         if folder == self.own:
             folder.mkdir(parents=True, exist_ok=True)
@@ -88,9 +88,9 @@ class ModelsFolders:
     def resolve_choice(self, path: str, root: Path, *, new: bool = False) -> Path:
         """Return the folder to use for a path that the user entered.
 
-        This is the path itself if the folder is empty or already ours, otherwise a subfolder. Nothing is created.
-        root: the home, in which only the default folder may be chosen. new: whether to accept a missing folder
-        whose parent exists; otherwise, a missing folder is treated as a typing error. Raises BadInput or Refused.
+        This is the path itself if the folder is empty or already ours, otherwise a subfolder. Nothing is created. root:
+        the home, in which only the default folder may be chosen. new: whether to accept a missing folder whose parent
+        exists; otherwise, a missing folder is treated as a typing error. Raises BadInput or Refused.
         """
         if not path:
             return self.own

@@ -1,7 +1,7 @@
 """The lock that allows only one running node per home, and `runtime.json`, which contains that node's address.
 
-The system releases the lock when the process ends, even after a crash. `runtime.json` also contains the node's
-access token, so its mode is 0600.
+The system releases the lock when the process ends, even after a crash. `runtime.json` also contains the node's access
+token, so its mode is 0600.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class SecretMap:
             return dict(await self._known())
 
     async def change(self, how: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        """Replace the secrets with the result of `how` for the current ones.
+        """Replace the secrets with the result of `how`, which receives the current secrets.
 
         Raises Refused, and any error that `how` raises.
         """

@@ -119,7 +119,10 @@ class NodeOptions:
 
 
 class SettingsStore:
-    """The current settings, and those saved for the next start. They differ if options were given at this start."""
+    """The current settings, and the settings saved for the next start.
+
+    They differ if options were given at this start.
+    """
 
     def __init__(self, path: Path, now: Settings) -> None:
         self._path, self.now = path, now

@@ -44,8 +44,8 @@ class ErasureResult:
 async def erase(home: Home, entry: autostart.Entry | None = None) -> ErasureResult:
     """Erase a home at the user's request. The result lists everything that could not be deleted.
 
-    Raises Refused if the node of this home is starting, running or stopping. Also raises Refused if the folder is
-    not one of our homes, because a `models` folder in it could belong to anyone.
+    Raises Refused if the node of this home is starting, running or stopping. Also raises Refused if the folder is not
+    one of our homes, because a `models` folder in it could belong to anyone.
     """
     await asyncio.to_thread(require_own, home)
     lock = HomeLock(home.lock_file)
@@ -90,7 +90,7 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
 
 
 async def _forget_secrets(home: Home) -> None:
-    """Delete the secrets in the keyring. Those in files are deleted with the home."""
+    """Delete the secrets in the keyring. Secrets in files are deleted with the home."""
     passphrase = await open_keystore(home)
     if isinstance(passphrase, KeyringStore):
         for store in (passphrase, *(keyring_entry(home, secret_name) for secret_name in SECRETS)):

@@ -1,2 +1,4 @@
-"""The llama.cpp engine, which uses the unmodified Python binding and can load layers and vocabularies from any GGUF
-file."""
+"""The llama.cpp engine, which uses the unmodified Python binding.
+
+It can load layers and vocabularies from any GGUF file.
+"""

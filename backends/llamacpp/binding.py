@@ -103,9 +103,9 @@ def take_log() -> str:
 def ggml(name: str, result: Any, *arguments: Any) -> Any:
     """Return a ggml function by its C name, for functions that the binding does not expose.
 
-    Raises AttributeError if the function does not exist. The function comes from the library that libllama uses,
-    not from `llama_cpp._ggml`: a wheel contains copies of libraries instead of symbolic links, so `_ggml` would
-    load a second libggml with a registry of its own.
+    Raises AttributeError if the function does not exist. The function comes from the library that libllama uses, not
+    from `llama_cpp._ggml`: a wheel contains copies of libraries instead of symbolic links, so `_ggml` would load a
+    second libggml with a registry of its own.
     """
     for library in _ggml_libraries(load()):
         with suppress(AttributeError):
@@ -148,9 +148,9 @@ def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
 def should_repack(engine: str) -> bool:
     """Return whether llama.cpp should repack weights to compute several rows faster. engine: llama.cpp's system info.
 
-    With AVX-512, repacking is not worthwhile: prompts slow down from 4.3 to 6.7 ms per row, and a step of eight
-    rows only speeds up from 128 to 115 ms. Without AVX-512, it is: such a step speeds up from 29 to 20 ms per row,
-    and prompts slow down from 9.1 to 11.3 ms per row (one Zen 5 core, a model with 0.75 B parameters).
+    With AVX-512, repacking is not worthwhile: prompts slow down from 4.3 to 6.7 ms per row, and a step of eight rows
+    only speeds up from 128 to 115 ms. Without AVX-512, it is: such a step speeds up from 29 to 20 ms per row, and
+    prompts slow down from 9.1 to 11.3 ms per row (one Zen 5 core, a model with 0.75 B parameters).
     """
     return "AVX512 = 1" not in engine
 

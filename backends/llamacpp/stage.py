@@ -53,8 +53,10 @@ class Batch:
         self.struct.logits = self._pointer("logits", self._outputs)
 
     def place(self, segments: tuple[Segment, ...]) -> int:
-        """Write the slots and positions of a step and return its number of rows. Raises StageError if the step does
-        not fit."""
+        """Write the slots and positions of a step and return its number of rows.
+
+        Raises StageError if the step does not fit.
+        """
         start = 0
         for segment in segments:
             end = start + segment.n_tokens
@@ -105,17 +107,16 @@ class Batch:
 class Boundary:
     """The eval callback of a context, which copies the output of the last layer and then stops the computation.
 
-    llama.cpp calls it for each node of the graph, about 36 times per layer. Comparing a node's name takes 0.35 µs
-    and comparing its address 0.13 µs. Because a graph is usually reused or rebuilt at the same address, the node is
-    searched by name only at first and by address afterwards. Its name is still verified each time its output is
-    read.
+    llama.cpp calls it for each node of the graph, about 36 times per layer. Comparing a node's name takes 0.35 µs and
+    comparing its address 0.13 µs. Because a graph is usually reused or rebuilt at the same address, the node is
+    searched by name only at first and by address afterwards. Its name is still verified each time its output is read.
     """
 
     def __init__(self, name: str, layer: int, *, by_name: bool = False) -> None:
         """Create the callback for the node `name` of `layer`.
 
-        by_name: always search by name. Recurrent models need this, because if a step misses a node that has moved,
-        it cannot be undone and repeated.
+        by_name: always search by name. Recurrent models need this, because if a step misses a node that has moved, it
+        cannot be undone and repeated.
         """
         self._name, self._by_name = f"{name}-{layer}".encode(), by_name
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
@@ -160,7 +161,7 @@ class Boundary:
 
 
 class _Named:
-    """The addresses of all nodes with a given name, as a container."""
+    """A container whose members are the addresses of all nodes with a given name."""
 
     def __init__(self, name: bytes, name_of: Callable[[int], bytes]) -> None:
         self._name, self._name_of = name, name_of
@@ -479,8 +480,8 @@ class LlamaStage:
     def _is_tied(self, n_rows: int) -> bool:
         """Return whether flash attention may split the keys of this step among threads (thread_choice.py).
 
-        Attention reads all cells up to the last one in use. Because the first free cells are always used first,
-        their number never exceeds the largest number of cells in use at any time.
+        Attention reads all cells up to the last one in use. Because the first free cells are always used first, their
+        number never exceeds the largest number of cells in use at any time.
         """
         config = self._config
         if n_rows != 1 or not config.flash_attention or config.kv is not KvType.F16:

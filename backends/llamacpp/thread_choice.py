@@ -1,16 +1,16 @@
 """The choice of a stage's thread count, made by experiment during normal computation.
 
-The best count cannot be known in advance. Other programs, slow cores, hyperthreads and quotas determine whether
-another thread helps or hurts, and they change over time. A few steps are therefore computed occasionally with
-another count, and the faster one is adopted. Such trials may take only a fixed share of the computing time. They
-start earlier if steps suddenly become slower: other programs are then probably using the cores, and fewer threads
-spend less time waiting for each other.
+The best count cannot be known in advance. Other programs, slow cores, hyperthreads and quotas determine whether another
+thread helps or hurts, and they change over time. Occasionally, a few steps are therefore computed with another count,
+and the faster count is adopted. Such trials may take only a fixed share of the computing time. They start earlier if
+steps suddenly become slower: other programs are then probably using the cores, and fewer threads spend less time
+waiting for each other.
 
-The results of some steps depend on the thread count. From 512 cells on, llama.cpp's flash attention splits the keys
-of a single row among threads. Logits then differ by up to 1.1, about as much as the engine's own rounding errors.
-Such a step is called `tied`. To keep answers reproducible, tied steps use the best count known, and a trial starts
-only if they have clearly slowed down. A count adopted in this way is dropped as soon as the previous one is faster
-again, because any other count looks better after the computer has stalled for a few steps.
+The results of some steps depend on the thread count. From 512 cells on, llama.cpp's flash attention splits the keys of
+a single row among threads. Logits then differ by up to 1.1, about as much as the engine's own rounding errors. Such a
+step is called `tied`. To keep answers reproducible, tied steps use the best count known so far, and a trial starts only
+if these steps have clearly slowed down. The new count is dropped as soon as the previous one is faster again, because
+any other count looks better after the computer has stalled for a few steps.
 
 This module does no I/O and uses only the standard library.
 """

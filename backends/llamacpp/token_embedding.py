@@ -83,8 +83,7 @@ def unpacked(raw: NDArray[np.uint8], kind: gguf.GGMLQuantizationType) -> Rows:
 
 
 def native(kind: gguf.GGMLQuantizationType) -> Callable[[int, int, int], None] | None:
-    """Return ggml's own function for converting a row, which takes 3 µs instead of 50 µs, or None if ggml exports
-    none.
+    """Return ggml's own function for converting a row, which takes 3 µs instead of 50 µs, or None if ggml exports none.
 
     Its arguments are the address of the row, the address of the float32 output, and the number of values.
     """
@@ -122,8 +121,10 @@ def _opened(path: str) -> tuple[mmap.mmap, _Place]:
 
 
 def _find(data: mmap.mmap) -> _Place | None:
-    """Find the embedding's entry in a file's header. The gguf package's reader would take seconds with a large
-    vocabulary."""
+    """Find the embedding's entry in a file's header.
+
+    The gguf package's reader would take seconds with a large vocabulary.
+    """
     magic, version, n_tensors, n_entries = struct.unpack_from("<4sIQQ", data)
     if magic != b"GGUF" or version not in (2, 3):
         raise ValueError("it is no GGUF")

@@ -1,2 +1,1 @@
-"""Chat templates, rendered in a sandbox, and the formats of tool calls and thoughts, detected by probing the
-templates."""
+"""Chat templates, rendered in a sandbox, and the formats of tool calls and thoughts detected by probing them."""

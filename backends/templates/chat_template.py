@@ -1,9 +1,9 @@
 """A model's chat template, and the conversion of chats to a form that the template supports.
 
-Templates differ in what they accept. Some reject a system message or silently omit it. Some require the content as
-a list of parts, the arguments of calls as JSON text, or thoughts in a different field. Features are never inferred
-from a model's name. Each is probed by rendering a short chat with marker words: the output shows whether the
-template supports it. Unsupported parts of a chat are rewritten in a supported form.
+Templates differ in what they accept. Some reject a system message or silently omit it. Some require the content as a
+list of parts, the arguments of calls as JSON text, or thoughts in a different field. Features are never inferred from a
+model's name. Each is probed by rendering a short chat with marker words: the output shows whether the template supports
+it. Unsupported parts of a chat are rewritten in a supported form.
 """
 
 from __future__ import annotations
@@ -190,8 +190,8 @@ class ChatTemplate:
         """Return the prompt for continuing an answer, up to the end of its existing text.
 
         A rendering with a marker word in place of the answer shows what the template writes around an answer and
-        whether it strips whitespace from its ends. If no thought was sent, the answer follows an empty thought, as
-        in llama.cpp.
+        whether it strips whitespace from its ends. If no thought was sent, the answer follows an empty thought, as in
+        llama.cpp.
         """
         content, thought = str(begun["content"]), str(begun.get("reasoning_content") or "")
         _, closes = THOUGHT_SIGNS
@@ -258,16 +258,20 @@ class ChatTemplate:
 
     @cached_property
     def takes_results(self) -> bool:
-        """Return whether the template passes the results of tool calls on to the model. Some templates omit the call
-        itself."""
+        """Return whether the template passes the results of tool calls on to the model.
+
+        Some templates omit the call itself.
+        """
         arguments = {"marked_key": SAID}
         shown = self._tried_call(arguments) or self._tried_call(json.dumps(arguments))
         return ANSWERED in shown
 
     @cached_property
     def takes_objects(self) -> bool:
-        """Return whether the arguments of calls should be objects. The template then writes them as JSON or one by
-        one."""
+        """Return whether the arguments of calls should be objects.
+
+        The template then writes them as JSON or one by one.
+        """
         arguments = {"marked_key": SAID}
         shown, of_text = self._tried_call(arguments), self._tried_call(json.dumps(arguments))
         is_told = SAID in shown and f"{{'marked_key': '{SAID}'" not in shown
@@ -419,8 +423,10 @@ def fold_tools(messages: Sequence[Message]) -> list[Message]:
 
 
 def with_responses(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with the results of calls, and the answer after them, merged into the message with the
-    calls."""
+    """Return the messages with the results of calls merged into the message that contains the calls.
+
+    The answer that follows the results is merged too.
+    """
     adapted = list[Message]()
     for message in messages:
         last = adapted[-1] if adapted else {}

@@ -56,8 +56,10 @@ class _Nothing(Undefined):
 
 
 class _Generation(Extension):
-    """The tag {% generation %}, which marks text written by the model for training. This version only renders its
-    content."""
+    """The tag {% generation %}, which marks text written by the model for training.
+
+    This version only renders the tag's content.
+    """
 
     tags: set[str] = {"generation"}  # noqa: RUF012 (the base class has it so)
 
@@ -68,8 +70,10 @@ class _Generation(Extension):
 
 @lru_cache(maxsize=2)  # a worker has one vocabulary, and few models have a separate template for tools
 def compiled(template: str) -> Template:
-    """Compile a template and cache the result, because compiling takes longer than everything else in rendering a
-    prompt."""
+    """Compile a template and cache the result.
+
+    Compiling takes longer than everything else in rendering a prompt.
+    """
     return _environment().from_string(template)
 
 

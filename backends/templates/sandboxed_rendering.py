@@ -39,8 +39,8 @@ def render(
 ) -> str:
     """Render the messages as a prompt without modifying them. Raises TemplateFailed.
 
-    tokens: `bos_token` and `eos_token`. now: the time at which the chat began, or None for the current time.
-    options: additional template variables, which cannot replace ours.
+    tokens: `bos_token` and `eos_token`. now: the time at which the chat began, or None for the current time. options:
+    additional template variables, which cannot replace ours.
     """
     values = {**(options or {}), **(tokens or {})}
     with bounded(seconds):
@@ -108,8 +108,8 @@ def _joined(parts: Iterator[str]) -> str:
 def bounded(seconds: float = MAX_SECONDS) -> Iterator[None]:
     """Limit CPU time and memory inside the context. Raises TemplateFailed if a limit is exceeded.
 
-    CPU time is limited only in the main thread on Linux and macOS. On other systems, and for loops in native code,
-    only the caller's deadline limits it.
+    CPU time is limited only in the main thread on Linux and macOS. On other systems, and for loops in native code, only
+    the caller's deadline limits it.
     """
     try:
         with _limited(seconds):

@@ -319,8 +319,8 @@ def _same(text: str, other: str) -> int:
 def begins(text: str, before: str) -> int:
     """Return the offset at which the calls begin.
 
-    This is the end of `before`, the text that precedes an answer. If the text differs earlier, it is the start of
-    the marker that contains the first difference.
+    This is the end of `before`, the text that precedes an answer. If the text differs earlier, it is the start of the
+    marker that contains the first difference.
     """
     n = _same(text, before)
     if n == len(before):

@@ -1,8 +1,8 @@
 """The format of a model's thoughts, found by applying its chat template to made-up chats.
 
 Nothing is inferred from a model's name. A template that writes earlier thoughts reveals the markers around them. A
-template that only removes earlier thoughts names the markers in its source. To find out whether thinking can be
-turned off, the beginning of an answer is rendered with each known switch.
+template that only removes earlier thoughts names the markers in its source. To find out whether thinking can be turned
+off, the beginning of an answer is rendered with each known switch.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _Probe:
 
 
 def thinking(message: Mapping[str, Any], thought: str, field: str) -> dict[str, Any]:
-    """Return an assistant message with its thought in the given field."""
+    """Return an assistant message with the thought in the given field."""
     if field == PARTS:
         parts = [{"type": "thinking", "thinking": thought}]
         if message.get("content"):

@@ -1,8 +1,8 @@
 """The confinement of a worker, which denies it access to other files, the network and other programs (SAFETY.md 7).
 
-Model files come from strangers, and native parsers have vulnerabilities. Malicious code that takes over a worker
-must find nothing of value. Confinement works only on Linux, through Landlock (files, TCP, signals) and seccomp
-(sockets). On other systems, a worker has all the rights of its user.
+Model files come from strangers, and native parsers have vulnerabilities. Malicious code that takes over a worker must
+find nothing of value. Confinement works only on Linux, through Landlock (files, TCP, signals) and seccomp (sockets). On
+other systems, a worker has all the rights of its user.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def confine_as_told() -> None:
 def confine(reads: Sequence[str]) -> Restrictions:
     """Confine this process and its children permanently. Return the restrictions that took effect.
 
-    The process must not have started a second thread yet. reads: readable files and folders in addition to those of
-    the system and of Python, which may still need to load code.
+    The process must not have started a second thread yet. reads: readable files and folders in addition to those of the
+    system and of Python, which may still need to load code.
     """
     if sys.platform != "linux":
         return Restrictions()

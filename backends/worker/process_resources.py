@@ -58,9 +58,9 @@ def _limits(line: str, groups: Path) -> Iterator[float]:
 def use_huge_pages() -> None:
     """Restart this process with an allocator setting that makes glibc request huge pages from Linux.
 
-    Each decoded token reads all weights once. With 4 KiB pages, address translation takes up to a quarter of that
-    time. glibc reads the setting only at startup. The restart takes 30 ms and preserves the process id and the
-    pipes. It is skipped if the node has already set the variable.
+    Each decoded token reads all weights once. With 4 KiB pages, address translation takes up to a quarter of that time.
+    glibc reads the setting only at startup. The restart takes 30 ms and preserves the process id and the pipes. It is
+    skipped if the node has already set the variable.
     """
     if sys.platform != "linux" or TUNABLES in os.environ:
         return

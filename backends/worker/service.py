@@ -93,8 +93,7 @@ class Vectors:
 class Service:
     """All stages of a worker process, and its vocabulary.
 
-    alone: whether this service is the only one in its process and may therefore limit the memory of the whole
-    process.
+    alone: whether this service is the only one in its process and may therefore limit the memory of the whole process.
     """
 
     def __init__(self, *, alone: bool = False) -> None:
@@ -160,8 +159,8 @@ class Service:
     def _follow(self, frame: Frame) -> tuple[Frame, ...]:
         """Compute a step of the last stage, then a step of the first stage with the sampled tokens.
 
-        Both answers are sent together, in a single round trip. The node can then process the tokens while this
-        machine has nothing to compute.
+        Both answers are sent together, in a single round trip. The node can then process the tokens while this machine
+        has nothing to compute.
         """
         before = decode_frame(frame.payload)
         if before.kind is not FrameKind.STEP:

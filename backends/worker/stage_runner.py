@@ -43,9 +43,9 @@ Likely = tuple[tuple[int, float], ...]  # token ids and natural logs of their pr
 class StepLog:
     """The positions of a stage's slots, and its latest answers, which make steps idempotent (SAFETY.md 5).
 
-    The log decides whether a frame is computed, answered from memory or rejected. A frame takes effect completely
-    or not at all: `admit`, `admit_forget` and `admit_begin` change nothing, and `computed`, `forgotten` and `begun`
-    are called only after the engine has succeeded.
+    The log decides whether a frame is computed, answered from memory or rejected. A frame takes effect completely or
+    not at all: `admit`, `admit_forget` and `admit_begin` change nothing, and `computed`, `forgotten` and `begun` are
+    called only after the engine has succeeded.
     """
 
     agreed: PipelineParameters

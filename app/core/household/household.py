@@ -55,8 +55,7 @@ class Machine:
     def could_lend(self, released_bytes: int) -> int:
         """Return how many bytes a new placement may use after an old placement has released `released_bytes`.
 
-        The result never exceeds the machine's total lending, because its latest report may already include the
-        release.
+        The result never exceeds the machine's total lending, because its latest report may already include the release.
         """
         return min(self.lends_bytes + released_bytes, self.lends_bytes + self.used_bytes)
 
@@ -67,7 +66,7 @@ class Machine:
 
     @property
     def state(self) -> str:
-        """Return the machine's state as the one word shown on the map and in the table."""
+        """Return the machine's state as a single word, which the map and the table show."""
         if not self.online:
             return "offline"
         if self.lending == "draining" or (self.lending == "paused" and not self.only_uses):

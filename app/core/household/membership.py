@@ -83,8 +83,8 @@ def merge(log: Log, arrived: Iterable[Operation], verify: Verify, fit: Certifica
     """Return the log with each operation in `arrived` that this machine can trust.
 
     An operation is trusted if its signer is or was an admin and the machine that it concerns has been added. Other
-    operations are dropped and arrive again with the next exchange. If there is not enough room for all operations,
-    the choice does not depend on their order of arrival. `verify` is called once for each new operation.
+    operations are dropped and arrive again with the next exchange. If there is not enough room for all operations, the
+    choice does not depend on their order of arrival. `verify` is called once for each new operation.
     """
     known = dict.fromkeys(log.operations)
     waiting = [operation for operation in dict.fromkeys(arrived) if operation not in known]
@@ -138,8 +138,8 @@ def members(log: Log) -> Mapping[MachineId, Member]:
 def _told_apart(now: Mapping[MachineId, Member], first: MachineId | None) -> Mapping[MachineId, Member]:
     """Append a number to names that several members share, because different admins may have chosen the same name.
 
-    The founder keeps its name. Among other machines, the one with the lowest id keeps it, regardless of the order
-    of arrival.
+    The founder keeps its name. Among other machines, the one with the lowest id keeps it, regardless of the order of
+    arrival.
     """
     names: dict[MachineId, str] = {}
     for machine in sorted(now, key=lambda machine_id: (machine_id != first, machine_id)):
@@ -250,8 +250,8 @@ def _founds(operation: Operation, household: HouseholdId) -> bool:
 def _within_room(household: HouseholdId, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
     """Return the operations that fit into the log, chosen independently of their order of arrival.
 
-    Operations of admins closer to the founder take precedence. Among the operations of one admin, those that a
-    removal keeps take precedence.
+    Operations of admins closer to the founder take precedence. Among the operations of one admin, those that a removal
+    keeps take precedence.
     """
     first = founder(Log(household, operations))
     by_signer: dict[MachineId, list[Operation]] = {}
@@ -409,8 +409,7 @@ def _removed(log: Log, admins: Collection[MachineId]) -> dict[MachineId, frozens
 def _counted_members(log: Log) -> tuple[dict[MachineId, Member], dict[MachineId, frozenset[OperationId]]]:
     """Run pass 3, and return its result and that of pass 2.
 
-    The result of pass 3 contains all machines whose chain of `add`s leads back to the founder, including removed
-    ones.
+    The result of pass 3 contains all machines whose chain of `add`s leads back to the founder, including removed ones.
     """
     removed = _removed(log, _ever_admins(log))
     counted: dict[MachineId, Member] = {}

@@ -1,10 +1,10 @@
 """The conversion of a JSON schema to a GBNF grammar that restricts answers to JSON of that schema.
 
-As in every engine of this kind, some constraints are not enforced: `uniqueItems`, the requirement that only one
-schema of `oneOf` matches, and any `format` that `string_expression` does not know. If a schema names properties, no
-others are generated. Likewise, no items beyond `prefixItems` are generated unless the schema describes them. A
-schema is rejected if it contains other constraints that no grammar can guarantee, or regular expressions other than
-those of known formats.
+As in every engine of this kind, some constraints are not enforced: `uniqueItems`, the requirement that only one schema
+of `oneOf` matches, and any `format` that `string_expression` does not know. If a schema names properties, no other
+properties are generated. Likewise, no items beyond `prefixItems` are generated unless the schema describes them.
+Schemas with other constraints that no grammar can guarantee are rejected, as are regular expressions except those of
+known formats.
 """
 
 from __future__ import annotations
@@ -252,8 +252,8 @@ PATTERNS: dict[str, Known] = {
 def string_expression(schema: Mapping[str, Any], least: int, most: int | None) -> str:
     """Return the expression for strings that match a schema's pattern or, if it has none, its format.
 
-    The result is empty if the constraint cannot be enforced, because the pattern or format is unknown or its
-    strings may be shorter than `least` or longer than `most`.
+    The result is empty if the constraint cannot be enforced, because the pattern or format is unknown or its strings
+    may be shorter than `least` or longer than `most`.
     """
     known: Mapping[Any, Known] = PATTERNS if "pattern" in schema else FORMATS
     name = schema.get("pattern" if "pattern" in schema else "format")
@@ -528,10 +528,10 @@ class Rules:
         return rest[0] or '""'
 
     def _from(self, part: tuple[str, bool], came: int, rest: Sequence[str | None], many: int, most: int) -> str | None:
-        """Return the rule for this property and all later ones after `came` properties have been written.
+        """Return the rule for this property and all later properties, after `came` properties have been written.
 
-        Return None if the object cannot be completed. rest: the rules for the text after this property, indexed by
-        the number of properties written.
+        Return None if the object cannot be completed. rest: the rules for the text after this property, indexed by the
+        number of properties written.
         """
         name, needed = part
         later = rest[min(came + 1, many)] if came < most else None

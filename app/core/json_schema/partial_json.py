@@ -20,8 +20,8 @@ MOST_VALUES = 20_000  # the limit for incremental parsing, which takes a twentie
 def value_at(text: str, at: int = 0) -> tuple[Any, int]:
     """Return the value that begins at `at`, and the position after it.
 
-    Raises ValueError if there is no value, if it is nested too deeply, or if it contains a number that is out of
-    range or not allowed in JSON.
+    Raises ValueError if there is no value, if it is nested too deeply, or if it contains a number that is out of range
+    or not allowed in JSON.
     """
     try:
         value, end = _DECODER.raw_decode(text, at)
@@ -44,8 +44,8 @@ def parse_json(text: str) -> Any:
 def certain_part(text: str) -> Any:
     """Return the list or object at the beginning of a truncated text, without its incomplete parts.
 
-    Incomplete parts are unfinished strings, numbers that may continue, and names without values. Raises ValueError
-    if the text does not begin with a list or an object.
+    Incomplete parts are unfinished strings, numbers that may continue, and names without values. Raises ValueError if
+    the text does not begin with a list or an object.
     """
     reader = _Reader(text)
     if not reader.next_is("{["):

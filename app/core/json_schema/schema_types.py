@@ -107,9 +107,8 @@ EnclosingSchemas = tuple[tuple[str, Any], ...]  # the enclosing schemas with the
 def localize_references(schema: Any) -> Any:
     """Return the schema with references rewritten so that they resolve from the root.
 
-    A reference that has no target from the root is resolved from the innermost enclosing schema in which it has
-    one. References without any target are unchanged. The schema must have passed `check_size`, which limits its
-    depth.
+    A reference that has no target from the root is resolved from the innermost enclosing schema in which it has one.
+    References without any target are unchanged. The schema must have passed `check_size`, which limits its depth.
     """
     return _schema(schema, "#", ())
 

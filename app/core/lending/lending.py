@@ -25,12 +25,12 @@ class Off:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The state in which hosts may request memory but none has layers on this machine."""
+    """The state in which hosts may request memory, but none has loaded layers on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """The state in which hosts have layers on this machine."""
+    """The state in which hosts have loaded layers on this machine."""
 
     hosts: frozenset[MachineId]
 
@@ -39,7 +39,7 @@ class Working:
 class Paused:
     """The state in which lending is paused.
 
-    by_owner: whether the owner paused it. The rules then cannot end the pause. until_s: when a pause by the owner
+    by_owner: whether the owner paused it. If so, the rules cannot end the pause. until_s: when a pause by the owner
     ends automatically, or None.
     """
 
@@ -50,7 +50,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """The state in which running answers may finish before the deadline and no new ones start.
+    """The state in which running answers may finish before the deadline, but no new ones start.
 
     `then` is the next state.
     """
@@ -93,8 +93,8 @@ class PolicyApplied:
 class StagesInspected:
     """The result of inspecting the lent stages.
 
-    hosts: the machines that have layers here. quiet_s: the time since the last frame. answers: whether a host
-    reports an answer in progress.
+    hosts: the machines that have layers here. quiet_s: the time since the last frame. answers: whether a host reports
+    an answer in progress.
     """
 
     now_s: float

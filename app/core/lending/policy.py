@@ -47,26 +47,17 @@ PROCESSOR = "cpu"  # the device that represents main memory
 class Rules:
     """The owner's rules for lending. The defaults need no changes.
 
-    on: whether anything is lent. memory_bytes: the maximum to lend; 0 for nothing; None for half of the memory that
-    is
-    free when the node starts. devices: names of the lent devices; empty for all. idle_s: how long the owner must
-    have
+    on: whether anything is lent. memory_bytes: the maximum to lend; 0 for nothing; None for half of the memory that is
+    free when the node starts. devices: names of the lent devices; empty for all. idle_s: how long the owner must have
     been away; 0 to lend even while someone is using the computer. hours: when to lend; empty for always.
-    battery_percent: on battery, lend only above this level; 0 for any level; 100 for only while plugged in.
-    programs:
-    executables that pause lending while they run. gpu: pause while another program keeps a graphics card busy.
-    drain_s:
-    how long a running answer may take to finish when a pause begins. threads: processor threads for each run of
-    layers
-    that other machines load from now on; 0 for all. hot: pause while the processor is hotter than hot_celsius.
-    screen:
-    pause while a program fills the screen, such as a game, a movie or slides. network: pause while this computer is
-    on a
-    VPN or a metered network. link_mbit: the maximum rate in each direction that Poolhouse may use, in Mbit/s; 0 for
-    no
-    limit. limit_bytes: the maximum for all models on this machine, both the owner's and those of other machines; 0
-    for all
-    free memory.
+    battery_percent: on battery, lend only above this level; 0 for any level; 100 for only while plugged in. programs:
+    executables that pause lending while they run. gpu: pause while another program keeps a graphics card busy. drain_s:
+    how long a running answer may take to finish when a pause begins. threads: processor threads for each run of layers
+    that other machines load from now on; 0 for all. hot: pause while the processor is hotter than hot_celsius. screen:
+    pause while a program fills the screen, such as a game, a movie or slides. network: pause while this computer is on
+    a VPN or a metered network. link_mbit: the maximum rate in each direction that Poolhouse may use, in Mbit/s; 0 for
+    no limit. limit_bytes: the maximum for all models on this machine, both the owner's and those of other machines; 0
+    for all free memory.
     """
 
     on: bool = True
@@ -119,10 +110,10 @@ class Readings:
     """The sensor readings of this machine at one moment. A reading is None if the system does not provide it.
 
     now_s: from a monotonic clock. weekday (0 is Monday) and minute: local time. idle_s: time since the owner last
-    pressed a key or moved the pointer; also None if nobody is signed in. programs: programs named in the rules that
-    are running. gpu_percent: load of the busiest graphics card from other programs. hottest_c: temperature of the
-    hottest part of the processor. full_screen: whether a program fills the screen. network: the kind of network
-    behind the default route.
+    pressed a key or moved the pointer; also None if nobody is signed in. programs: programs named in the rules that are
+    running. gpu_percent: load of the busiest graphics card from other programs. hottest_c: temperature of the hottest
+    part of the processor. full_screen: whether a program fills the screen. network: the kind of network behind the
+    default route.
     """
 
     now_s: float
@@ -142,9 +133,9 @@ class Readings:
 class LendableMemory:
     """The memory of this machine at one moment, in bytes.
 
-    most: the owner's limit for other machines. promised: reserved for other machines. unloaded: the part of
-    `promised` that still counts as free because nothing has been loaded into it yet. own: used by this machine's
-    own models. limit: the maximum for all models together; 0 for no maximum.
+    most: the owner's limit for other machines. promised: reserved for other machines. unloaded: the part of `promised`
+    that still counts as free because nothing has been loaded into it yet. own: used by this machine's own models.
+    limit: the maximum for all models together; 0 for no maximum.
     """
 
     most_bytes: int
@@ -211,8 +202,8 @@ Verdict = Allowed | Denied | NothingLent
 def may_lend(rules: Rules, readings: Readings, memory: LendableMemory, before: Verdict | None = None) -> Verdict:
     """Decide whether this machine lends now. `before` is the previous verdict, or None if the rules have changed.
 
-    A denial lasts until its cause is clearly over: the thresholds for pausing and resuming differ, and a brief
-    cause must have been absent for a while.
+    A denial lasts until its cause is clearly over: the thresholds for pausing and resuming differ, and a brief cause
+    must have been absent for a while.
     """
     elsewhere = rules.devices and PROCESSOR not in rules.devices
     if not rules.on or rules.memory_bytes == 0 or elsewhere:

@@ -23,8 +23,8 @@ def advise(
 ) -> tuple[Reason, ...]:
     """Return the changes that would shorten requests by at least a tenth, best first, with the gain from each.
 
-    now: the plan for the same machines. A topology that a person chose is not changed. There is no advice if the
-    split is forced or the plan is not based on measurements.
+    now: the plan for the same machines. A topology that a person chose is not changed. There is no advice if the split
+    is forced or the plan is not based on measurements.
     """
     known = now.forecast
     if known is None or not now.alternatives:

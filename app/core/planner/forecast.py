@@ -1,8 +1,8 @@
 """Forecasts of how fast a placement will answer, based on measurements.
 
 A step of the pipeline computes a chunk of a prompt, or one token of each answer in a group. It passes through the
-stages one after another. Several steps are in flight, so each machine and each link works on a different step, and
-the slowest of them sets the pace. With N machines, the times are:
+stages one after another. Several steps are in flight, so each machine and each link works on a different step, and the
+slowest of them sets the pace. With N machines, the times are:
 
     first token   one chunk through all stages, plus, for each further chunk, the longest time between two steps on
                   any machine or link; with N + 1 steps in flight, that is at least an (N + 1)th of the whole path
@@ -12,8 +12,8 @@ the slowest of them sets the pace. With N machines, the times are:
     a request     the time of one request alone or, if that is longer, U times the work that the busiest machine or
                   link does for one request (the two bounds of a closed queueing network with U customers)
 
-Plans are compared by the time of a request. The host's first and last runs are computed on the same machine, one
-after the other.
+Plans are compared by the time of a request. The host's first and last runs are computed on the same machine, one after
+the other.
 """
 
 from __future__ import annotations
@@ -340,9 +340,9 @@ class Corrections:
     def learned(self, machine: MachineId, compute_s: float, transfer_s: float, measured_s: float) -> Corrections:
         """Return the corrections after a machine has taken part in one more answer.
 
-        compute_s, transfer_s: the forecast times for computing and for the transfer in both directions, including
-        these factors. measured_s: the measured total of both. Each factor learns in proportion to its share of the
-        forecast. The host has no link.
+        compute_s, transfer_s: the forecast times for computing and for the transfer in both directions, including these
+        factors. measured_s: the measured total of both. Each factor learns in proportion to its share of the forecast.
+        The host has no link.
         """
         whole_s = compute_s + transfer_s
         if whole_s <= 0:

@@ -1,7 +1,7 @@
 """Plans based on memory alone, for machines that were not measured, and suggestions for a model that does not fit.
 
-The model is placed on one machine if it fits there and that is allowed. Otherwise it is split over the fewest
-possible lenders, which are filled evenly. Each suggestion is verified by planning with it.
+The model is placed on one machine if it fits there and that is allowed. Otherwise it is split over the fewest possible
+lenders, which are filled evenly. Each suggestion is verified by planning with it.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def _balanced(
 ) -> tuple[PlannedStage, ...]:
     """Return the stages of the legal split that leaves the most room on the fullest machine, or () if no split fits.
 
-    The host's first run is as short as possible, because its last run includes the head, and one long run is faster
-    than two short ones.
+    The host's first run is as short as possible, because its last run includes the head, and a single long run is
+    faster than two short runs.
     """
     boundaries, to = sorted(model.cuts.boundaries), layer_bytes_to(model, workload)
     beside = fixed_bytes(Role.MIDDLE, model, workload)
@@ -153,8 +153,8 @@ def does_not_fit(host: Candidate, lenders: Sequence[Candidate], model: Model, wo
 def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[Reason]:
     """Return the changes that would each be enough to make the model fit.
 
-    Possible changes are a shorter context, more memory or a higher limit on this machine, another machine, or a
-    smaller file.
+    Possible changes are a shorter context, more memory or a higher limit on this machine, another machine, or a smaller
+    file.
     """
     reasons = []
     if context := longest_context(host, lenders, model, workload):
@@ -175,7 +175,7 @@ def what_helps(host: Candidate, lenders: Sequence[Candidate], model: Model, work
 
 
 def longest_context(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int:
-    """Return the longest context with which the model fits, or 0 if even that is too short to be useful.
+    """Return the longest context with which the model fits, or 0 if it would be too short to be useful.
 
     Only contexts shorter than the workload's are considered.
     """

@@ -33,12 +33,12 @@ PLENTY_BYTES = 1 << 62  # more memory than any model needs
 class Candidate:
     """A machine that could hold layers, the bytes that it lends for them now, and its measurements.
 
-    speed: its speed with the model in question. link: the link from the host to this machine; the host has none.
-    Both are None if not measured. engine: the name and version of its engine; empty if not reported yet. device:
-    its processor and accelerators, as reported by the machine. doubted: its results were found to be wrong. factor,
-    link_factor: the learned corrections that are already included in `speed` and `link` (`Corrections` in
-    forecast.py). past_limit_bytes: for the host, how much more memory it would have without its owner's limit for
-    all models; None if memory is the only limit. is_lending: whether it would lend more if memory became free.
+    speed: its speed with the model in question. link: the link from the host to this machine; the host has none. Both
+    are None if not measured. engine: the name and version of its engine; empty if not reported yet. device: its
+    processor and accelerators, as reported by the machine. doubted: its results were found to be wrong. factor,
+    link_factor: the learned corrections that are already included in `speed` and `link` (`Corrections` in forecast.py).
+    past_limit_bytes: for the host, how much more memory it would have without its owner's limit for all models; None if
+    memory is the only limit. is_lending: whether it would lend more if memory became free.
     """
 
     id: MachineId
@@ -65,8 +65,7 @@ class Candidate:
 class Workload:
     """The load for which a model is placed.
 
-    context: positions of one sequence. users: concurrent sequences. A typical request has `prompt_tokens` and
-    receives
+    context: positions of one sequence. users: concurrent sequences. A typical request has `prompt_tokens` and receives
     `output_tokens`, if the context is long enough.
     """
 

@@ -1,12 +1,12 @@
 """The cost of changing a placement, and the decision whether a better placement is worth that cost.
 
 Layers that do not move need neither a transfer nor loading. After the loss of a machine there are therefore two
-candidates: the best placement on the remaining machines, and the old placement with only the lost runs moved. The
-one that finishes a running request first is chosen. If no machine was lost, layers move only for a clearly better
+candidates: the best placement on the remaining machines, and the old placement with only the lost runs moved. The one
+that finishes a running request first is chosen. If no machine was lost, layers move only for a clearly better
 placement, and only while nobody is waiting for an answer.
 
-A machine that has become much slower is also a reason to change. Longer contexts slow down all machines alike, so
-each machine's slowdown is compared with that of the machine that changed least.
+A machine that has become much slower is also a reason to change. Longer contexts slow down all machines alike, so each
+machine's slowdown is compared with that of the machine that changed least.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def move_duration_s(
 ) -> float:
     """Return how long it takes until each machine has received and loaded the layers that the plan adds to it.
 
-    moving: the stages to load. sent: those of them whose layers are already on the machine's disk. The machines
-    work in parallel.
+    moving: the stages to load. sent: the stages among them whose layers are already on their machine's disk. The
+    machines work in parallel.
     """
     links = {machine.id: machine.link for machine in plan.machines}
     loads: dict[MachineId, float] = {}

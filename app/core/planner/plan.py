@@ -1,10 +1,9 @@
 """The planner, which decides which machine holds which layers. It is deterministic.
 
-It chooses the placement with the shortest typical request (app/core/planner/forecast.py) among the host alone,
-splits over some of the lenders, and replicas. In a split, the host holds the first and the last run, so text,
-tokens and logits never leave it. Replicas on lenders hold the whole model and receive the token ids of the requests
-that they answer. The host's own replica may be a split. If machines were not measured, the model is placed by
-memory alone.
+It chooses the placement with the shortest typical request (app/core/planner/forecast.py) among the host alone, splits
+over some of the lenders, and replicas. In a split, the host holds the first and the last run, so text, tokens and
+logits never leave it. Replicas on lenders hold the whole model and receive the token ids of the requests that they
+answer. The host's own replica may be a split. If machines were not measured, the model is placed by memory alone.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ def plan(
 
     split: the forced number of layers of each run, in the order host, lenders, host. topologies: the topologies to
     choose from. A `split` combined with only replicas means the split plus whole replicas. The order of the lenders
-    matters only for `split`. Raises DoesNotFit with the missing bytes or the impossible topology, and BadInput for
-    an invalid split.
+    matters only for `split`. Raises DoesNotFit with the missing bytes or the impossible topology, and BadInput for an
+    invalid split.
     """
     if split is not None:
         forced = _forced(host, lenders, model, workload, split)
@@ -82,8 +81,8 @@ def plan_with_wire(
 ) -> Plan:
     """Place the model with f16 on the wire, or with 8 bits if that makes a typical request clearly shorter.
 
-    Eight bits slightly reduce answer quality (docs/wire-quality.md), so a small gain is not worth it. Raises the
-    same errors as `plan`.
+    Eight bits slightly reduce answer quality (docs/wire-quality.md), so a small gain is not worth it. Raises the same
+    errors as `plan`.
     """
     usual = plan(host, lenders, model, workload, split, topologies=topologies)
     narrow = replace(workload, number=NumberFormat.Q8)
@@ -329,7 +328,7 @@ class EligibleMachines:
 
 
 def eligible_machines(host: Candidate, lenders: Sequence[Candidate]) -> EligibleMachines:
-    """Return the machines that may hold layers, and those that are excluded."""
+    """Return which machines may hold layers and which are excluded."""
     if host.unproved:
         return EligibleMachines((), (host,), host_is_proved=False)
     apart = tuple(lender for lender in lenders if lender.unproved)

@@ -1,16 +1,15 @@
 """Speed estimates for a model's layers, based on one measured layer and on the work that each layer requires.
 
-Layers that have not been downloaded, or are too large to be synthesized, cannot be measured. Instead, a plain layer
-of the same number type is measured. The cost of the first row of a step depends on the bytes that it reads. The
-cost of further rows and of prompts depends on their multiplications:
+Layers that have not been downloaded, or are too large to be synthesized, cannot be measured. Instead, a plain layer of
+the same number type is measured. The cost of the first row of a step depends on the bytes that it reads. The cost of
+further rows and of prompts depends on their multiplications:
 
     attention, feed-forward   every weight is read once per step and multiplied once per row
     experts                   a row uses k of E experts; n rows read about E (1 - (1 - k/E)^n) of them
     keys and values           read for each earlier position, or for those within a sliding window
     states                    read and written once per row, regardless of its position
 
-The estimate shows which of two models is faster, and roughly how fast. It ignores the strengths of a particular
-engine.
+The estimate shows which of two models is faster, and roughly how fast. It ignores the strengths of a particular engine.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ class Speed:
 
     The times are measured on layers with the model's own sizes and quantization, or estimated from other layers.
 
-    A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), plus k *
-    position_s for each position already in its sequences. A prefill chunk of the workload's `batch_rows` rows,
-    after p positions, takes step_s + k * (chunk_s + p * chunk_position_s). Layers with a sliding window add the
-    same for each position in it, of which there are at most `window`.
+    A decode step of n rows through k layers takes step_s + k * (layer_s + (n - 1) * layer_row_s), plus k * position_s
+    for each position already in its sequences. A prefill chunk of the workload's `batch_rows` rows, after p positions,
+    takes step_s + k * (chunk_s + p * chunk_position_s). Layers with a sliding window add the same for each position in
+    it, of which there are at most `window`.
     """
 
     layer_s: float  # per layer, for one row
@@ -198,8 +197,8 @@ def estimated_model(
 ) -> Model:
     """Return a model that has not been downloaded, based on facts from a catalog.
 
-    All its layers are assumed to have the same size and to make up the whole file. kv_bytes_per_token: for all
-    layers together. Everything computed with this model is an estimate.
+    All its layers are assumed to have the same size and to make up the whole file. kv_bytes_per_token: for all layers
+    together. Everything computed with this model is an estimate.
     """
     # The window imports `Speed` before it draws anything, and app.core.model is slow to import.
     from app.core.model import Cuts, Model, Weights
@@ -230,8 +229,8 @@ def estimated_model(
 def estimated_effort(model: Model, parameters: int | None, active: int | None, bytes_per_weight: float) -> Effort:
     """Return the effort of a layer of an estimated model.
 
-    parameters: if unknown, their number is derived from the size of the layers. active: the parameters used per
-    token in a mixture-of-experts model. The output matrix is counted as part of the layers.
+    parameters: if unknown, their number is derived from the size of the layers. active: the parameters used per token
+    in a mixture-of-experts model. The output matrix is counted as part of the layers.
     """
     n_bytes = sum(model.weights.layer_bytes) / model.n_layers
     weights = parameters / model.n_layers if parameters else n_bytes / bytes_per_weight
@@ -271,8 +270,8 @@ class Factor:
     def learned(self, forecast_s: float, measured_s: float, part: float = 1.0) -> Factor:
         """Return the factor after one more answer.
 
-        forecast_s: the forecast, including this factor. part: the share of both times that is due to this machine
-        or link, from 0 to 1. Times that are not positive are ignored.
+        forecast_s: the forecast, including this factor. part: the share of both times that is due to this machine or
+        link, from 0 to 1. Times that are not positive are ignored.
         """
         if forecast_s <= 0 or measured_s <= 0 or part <= 0:
             return self

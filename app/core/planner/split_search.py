@@ -1,11 +1,10 @@
 """An exact search for the best split: which lenders take part, in which order, and how many layers each holds.
 
-The cost of a placement depends on the number of layers on each machine. Which layers they are matters only for
-memory. The search therefore computes a lower bound for each set of lenders. `LayerAllocation` examines the sets in
-ascending order of their bounds, until a bound is no better than the best result. `arrange` then looks for an order
-of the lenders in which every run fits. Because layers differ in size, a run of ten may fit at one position and not
-at another. That step searches over sets of lenders and stores the edges that a set can reach as the bits of one
-integer.
+The cost of a placement depends on the number of layers on each machine. Which layers they are matters only for memory.
+Each set of lenders therefore gets a lower bound. `LayerAllocation` examines the sets in ascending order of their
+bounds, until a bound is no better than the best result. `arrange` then looks for an order of the lenders in which every
+run fits. Because layers differ in size, a run of ten may fit at one position and not at another. `arrange` searches
+over sets of lenders and stores the edges that a set can reach as the bits of one integer.
 """
 
 from __future__ import annotations
@@ -65,14 +64,12 @@ class LayerAllocation:
         work      the most that one machine, or the link to it, has to do for a request, times the users
 
     A limit on pace and work gives a maximum count for each machine. The smallest line then results from filling the
-    cheapest machines first. The limits are found by bisection, which drops a half if even its smallest line with
-    its smallest pace is no better than the best result so far.
+    cheapest machines first. The limits are found by bisection, which drops a half if even its smallest line with its
+    smallest pace is no better than the best result so far.
 
-    more: chunks of the prompt after the first. shared: the fraction of the sum of all times that is a lower bound
-    for the
-    pace. paces: every period of every machine, ascending. fits: returns whether these counts fit in some order.
-    possible:
-    returns whether any counts might fit. spend: uses up effort and returns whether any is left.
+    more: chunks of the prompt after the first. shared: the fraction of the sum of all times that is a lower bound for
+    the pace. paces: every period of every machine, ascending. fits: returns whether these counts fit in some order.
+    possible: returns whether any counts might fit. spend: uses up effort and returns whether any is left.
     """
 
     def __init__(
@@ -215,8 +212,8 @@ class LayerAllocation:
         """Try the counts that fit in some order, cheapest first, until their line plus `slack` reaches the limit.
 
         This best-first search assigns runs to machines in the order of the layers. A state consists of the host's
-        count, the set of machines that have a run, and the number of unassigned blocks. The edges at which the runs
-        of a state may end are the bits of one integer.
+        count, the set of machines that have a run, and the number of unassigned blocks. The edges at which the runs of
+        a state may end are the bits of one integer.
         """
         members, seen = self._members, dict[tuple[int, int, int], int]()
         rest = _Rest(members, self._cheapest, most)
@@ -322,8 +319,8 @@ class SplitSearch:
     def exact(self) -> bool:
         """Return whether every split that could beat the result was searched.
 
-        This is always true if layers are alike or memory is plentiful. If layers differ much in size and barely
-        fit, a great many counts may fit in no order. The result is then the best one found within the effort limit.
+        This is always true if layers are alike or memory is plentiful. If layers differ much in size and barely fit, a
+        great many counts may fit in no order. The result is then the best one found within the effort limit.
         """
         return self._effort > 0
 
@@ -388,7 +385,7 @@ class SplitSearch:
         return self._arranged[key]
 
     def _possible(self, chosen: MachineSet) -> bool:
-        """Return whether all layers might fit on these machines, whatever the counts."""
+        """Return whether these machines might hold all layers in any distribution."""
         counts = [self._counts[number] for number in chosen]
         if not self._spend(sum(map(len, counts)) << len(chosen) - 4 if len(chosen) > 4 else 1):
             return False
@@ -517,9 +514,8 @@ class Arrangement:
 def arrange(firsts: int, starts: Sequence[int], lengths: Sequence[int]) -> Arrangement | None:
     """Place one run of each lender after the host's first run. Return None if no order fits.
 
-    firsts: bit n is set if the first run may have n blocks. starts: for each lender, bit n is set if its run may
-    begin at edge n. lengths: the blocks of each lender's run. The length of the host's last run follows from their
-    sum.
+    firsts: bit n is set if the first run may have n blocks. starts: for each lender, bit n is set if its run may begin
+    at edge n. lengths: the blocks of each lender's run. The length of the host's last run follows from their sum.
     """
     as_given = tuple(range(len(lengths)))
     if (edges := _walk(firsts, starts, lengths, as_given)) is not None:

@@ -1,10 +1,10 @@
 """The memory that runs of layers need, where runs fit, and whether saving recurrent states is worthwhile.
 
-Recurrent layers cannot be rolled back to an earlier position. The next turn of a chat usually continues from the
-last computed position. The state at the end of the last prompt is needed only if the client sends the previous
-answer back in a different form. If that state was saved, it is restored. Otherwise, all tokens since the last saved
-state are read again. A state would be saved after every prompt but rarely used, so it is saved only if
-SAVES_PER_RESTORE saves and one restore take no longer than reading the prompt once more.
+Recurrent layers cannot be rolled back to an earlier position. The next turn of a chat usually continues from the last
+computed position. The state at the end of the last prompt is needed only if the client sends the previous answer back
+in a different form. If that state was saved, it is restored. Otherwise, all tokens since the last saved state are read
+again. A state would be saved after every prompt but rarely used, so it is saved only if SAVES_PER_RESTORE saves and one
+restore take no longer than reading the prompt once more.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ def work_bytes(width: int, batch_rows: int) -> int:
 def embedding_work_bytes(width: int, n_vocab: int, context: int) -> int:
     """Return the working memory needed to embed a text of `context` tokens in one pass.
 
-    llama.cpp allocates a score for each token of the vocabulary in each row, although these scores are never used.
-    The number of heads does not matter. Measured with widths from 32 to 1,024 and vocabularies from 300 to 60,000
-    tokens.
+    llama.cpp allocates a score for each token of the vocabulary in each row, although these scores are never used. The
+    number of heads does not matter. Measured with widths from 32 to 1,024 and vocabularies from 300 to 60,000 tokens.
     """
     return WORK_FLOOR_BYTES + n_vocab * TOKEN_BYTES + 4 * context * (n_vocab + width * WORK_ROW_VALUES)
 

@@ -1,8 +1,8 @@
 """The best placement of each topology in a measured household: one machine, a split, or replicas.
 
-The host always takes part in replicas, because only the host has the vocabulary, which answers with a grammar need.
-The host's replica is a split if the whole model does not fit on it, or if machines that are too small for the whole
-model would otherwise be idle.
+The host always takes part in replicas, because only the host has the vocabulary, which answers with a grammar need. The
+host's replica is a split if the whole model does not fit on it, or if machines that are too small for the whole model
+would otherwise be idle.
 """
 
 from __future__ import annotations
@@ -108,8 +108,7 @@ class TopologySearch:
     def _replicas(self) -> TopologyOption | None:
         """Return the best set of replicas, or None if fewer than two are worthwhile.
 
-        Each replica serves some of the users. Lenders hold the whole model, as does the host unless it leads a
-        split.
+        Each replica serves some of the users. Lenders hold the whole model, as does the host unless it leads a split.
         """
         if self.workload.users < 2:
             return None
@@ -169,8 +168,8 @@ def whole_stages(lenders: Sequence[Candidate], model: Model, workload: Workload)
 def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Plan:
     """Return replicas planned by memory alone, with the whole model on each lender on which it fits.
 
-    If necessary, the host splits the model with the other lenders, and also with the smallest of those that could
-    hold the whole model. Raises DoesNotFit.
+    If necessary, the host splits the model with the other lenders, and also with the smallest of those that could hold
+    the whole model. Raises DoesNotFit.
     """
     wholes = whole_stages(lenders, model, workload)
     lends = {lender.id: lender.lends_bytes for lender in lenders}

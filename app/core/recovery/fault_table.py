@@ -1,8 +1,8 @@
 """The fault behind each reason code, and the retry that it allows.
 
 Recovery and loading consult this table before they retry. If the same input would cause the same failure again, the
-affected answer ends immediately with its own message. Nothing is rebuilt for it, and no machine is reported lost.
-Every reason code occurs here exactly once, which a test checks.
+affected answer ends immediately with its own message. Nothing is rebuilt for it, and no machine is reported lost. Every
+reason code occurs here exactly once, which a test checks.
 """
 
 from __future__ import annotations
@@ -370,7 +370,7 @@ def is_permanent(reason: Reason) -> bool:
 def limited_to_sender(reason: Reason, name: str) -> Reason:
     """Return the reason received from the machine `name`, changed so that it names no other machine.
 
-    In reasons that are not about machines, a fact called "name" is that of a model or an option.
+    In reasons that are not about machines, a fact called "name" is the name of a model or an option.
     """
     speaks_of_one = classify(reason).fault in (Fault.MACHINE, Fault.LINK, Fault.HOUSEHOLD)
     machine_facts = SOMETIMES_MACHINE_FACTS if speaks_of_one else frozenset()
@@ -380,7 +380,7 @@ def limited_to_sender(reason: Reason, name: str) -> Reason:
 
 
 def about_requester(reason: Reason, name: str) -> Reason:
-    """Return a reason about this machine that the machine `name` sent, reworded so that it names only the sender."""
+    """Return a reason about this machine, sent by the machine `name`, reworded to name only the sender."""
     if reason.code not in REQUESTER_CODES:
         return reason
     return Reason(REQUESTER_CODES[reason.code], {**reason.facts, "name": name})

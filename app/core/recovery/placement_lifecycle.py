@@ -1,7 +1,7 @@
 """The lifecycle of a placement as a state machine: loading, ready, recovering, lost, ended.
 
-Events carry monotonic times in seconds. The true cause of a loss may become known before or after the loss itself:
-a machine that leaves announces it, but a broken link only shows that the machine is gone.
+Events carry monotonic times in seconds. The true cause of a loss may become known before or after the loss itself: a
+machine that leaves announces it, but a broken link only shows that the machine is gone.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class CauseFound:
 
 @dataclass(frozen=True, slots=True)
 class PipelinesLost:
-    """An event reporting that no pipeline remains. `why` is the reason as far as it can be seen from the network."""
+    """An event reporting that no pipeline remains. `why` is the reason as seen from the network."""
 
     why: Reason
 

@@ -1,13 +1,11 @@
 """The recovery of a placement that fails during answers: reconnect, plan again, replay, wait or give up.
 
 `step` makes the decisions, and app/inference/pipeline/recovery_loop.py runs the commands. SAFETY.md 6 explains the
-rules. In short: A broken connection is reopened within RECONNECT_S. If that fails, the layers are placed again and
-the
-recorded tokens are replayed. If memory is too short, the text is preserved until the lost machine returns. An answer
-is recovered at most three times, and once more if the host can do without all other machines. Then it ends with a
-clear error. A failure that would only repeat (app/core/recovery/fault_table.py) ends the answer immediately, with
-its
-own message.
+rules. In short: A broken connection is reopened within RECONNECT_S. If that fails, the layers are placed again and the
+recorded tokens are replayed. If memory is too short, the text is preserved until the lost machine returns. An answer is
+recovered at most three times, and once more if the host can do without all other machines. Then it ends with a clear
+error. A failure that would only repeat (app/core/recovery/fault_table.py) ends the answer immediately, with its own
+message.
 """
 
 from __future__ import annotations
@@ -99,7 +97,7 @@ class Rebuilding:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """The state in which no placement fits on the remaining machines. Another machine may change that by joining."""
+    """The state in which no placement fits on the remaining machines. A machine that joins may change this."""
 
     planned: Planning
     why: Reason
@@ -156,7 +154,7 @@ Event = Loss | Planned | PlanFailed | Built | HouseholdChanged | WaitExpired
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The command to plan a placement on the available machines, except those in `without`."""
+    """The command to plan a placement on the available machines. Machines in `without` are excluded."""
 
     without: frozenset[str] = frozenset()
 
@@ -262,7 +260,7 @@ def ended_in_step(loss: Loss) -> bool:
 
 
 def may_be_model(loss: Loss) -> bool:
-    """Return whether the model may have caused the loss, given that it has not produced an answer yet."""
+    """Return whether the model may have caused the loss, for a model that has not produced an answer yet."""
     return ended_in_step(loss) or fault_table.classify(loss.why).fault in (Fault.MODEL, Fault.ENGINE)
 
 
@@ -352,8 +350,8 @@ class InterruptionRecord:
     def record_death(self, loss: Loss, is_special: bool) -> None:
         """Record that a process ended during a step of this answer.
 
-        is_special: whether the step computed more than a plain answer needs. Otherwise, a process that merely
-        vanished or hung is no evidence against the answer.
+        is_special: whether the step computed more than a plain answer needs. Otherwise, a process that merely vanished
+        or hung is no evidence against the answer.
         """
         if is_special or fault_table.classify(loss.why).fault is not Fault.MACHINE:
             self.deaths.append(loss.machine)

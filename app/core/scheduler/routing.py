@@ -1,8 +1,8 @@
 """The routing of requests to replicas. Each request goes to the replica that is expected to finish it first.
 
-A replica computes prompts row by row. It computes each decode step for all its answers together, which takes longer
-the more answers there are. A replica does not read the part of a chat that is already in its cache, so a chat
-returns to its replica unless waiting there takes longer than reading the chat elsewhere.
+A replica computes prompts row by row. It computes each decode step for all its answers together, which takes longer the
+more answers there are. A replica does not read the part of a chat that is already in its cache, so a chat returns to
+its replica unless waiting there takes longer than reading the chat elsewhere.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The scheduler, which decides what the next micro-batch contains and when a waiting request gets a slot.
 
-A pipeline of N machines reads prompts fastest with N + 1 micro-batches in flight: one on each machine and one
-queued at the slowest. Answers in their decode phase are divided into N groups, so every machine has a group to
-compute. Prompts fill the remaining rows of each micro-batch.
+A pipeline of N machines reads prompts fastest with N + 1 micro-batches in flight: one on each machine and one queued at
+the slowest. Answers in their decode phase are divided into N groups, so every machine has a group to compute. Prompts
+fill the remaining rows of each micro-batch.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ class Row(Protocol):
 
     @property
     def is_apart(self) -> bool:
-        """Return whether it is computed alone, so that only it can be blamed if a process ends during its step."""
+        """Return whether the sequence is computed alone.
+
+        If a process ends during its step, no other sequence can be to blame.
+        """
         ...
 
 
@@ -81,8 +84,8 @@ class Batch:
 def chunk_size(pending: int, chunk_rows: int) -> int:
     """Return the number of rows in the next chunk.
 
-    The number of chunks is as small as possible, and their sizes are nearly equal. All but the last consist of
-    whole blocks.
+    The number of chunks is as small as possible, and their sizes are nearly equal. All but the last consist of whole
+    blocks.
     """
     n_chunks = -(-pending // chunk_rows)
     n_blocks = -(-pending // (n_chunks * BLOCK_ROWS))
@@ -101,12 +104,12 @@ def prompt_chunks(n_tokens: int, chunk_rows: int = CHUNK_ROWS) -> tuple[int, ...
 def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int) -> Batch | None:
     """Choose the segments of micro-batch `number`, or return None if nothing is ready.
 
-    A sequence that is computed apart competes with the group of all other sequences. Whichever has waited longest
-    is chosen.
+    A sequence that is computed apart competes with the group of all other sequences. Whichever has waited longest is
+    chosen.
 
-    rows: the running sequences that may compute now. under_way: the number of micro-batches in flight. While any
-    answer is in its decode phase, there is no additional micro-batch. It would split the answers into smaller
-    groups, and each token would queue behind one more prompt chunk.
+    rows: the running sequences that may compute now. under_way: the number of micro-batches in flight. While any answer
+    is in its decode phase, there is no additional micro-batch. It would split the answers into smaller groups, and each
+    token would queue behind one more prompt chunk.
     """
     apart = [row for row in rows if row.is_apart and row.known > row.entered]
     if not apart:
@@ -190,7 +193,7 @@ class WaitingRequest(CacheQuery, Protocol):
 
     @property
     def has_priority(self) -> bool:
-        """Return whether the request takes precedence over other requests, as the owner's own requests do."""
+        """Return whether the request takes precedence over others, like the owner's own requests."""
         ...
 
     overtaken: int
@@ -216,9 +219,9 @@ def admit(
 
     The result is None if no slot is free, or if the KV cache has too little room for the next request.
 
-    reserved_cells: positions reserved for running requests. The request that shares most with an idle slot of its
-    own conversation goes first, but it may overtake the oldest request at most MAX_OVERTAKEN times. Only a request
-    with precedence may overtake another one with precedence.
+    reserved_cells: positions reserved for running requests. The request that shares most with an idle slot of its own
+    conversation goes first, but it may overtake the oldest request at most MAX_OVERTAKEN times. A request with priority
+    can be overtaken only by another request with priority.
     """
     if not waiting or not idle:
         return None
@@ -306,7 +309,7 @@ class QueuedRequest:
 
 @dataclass(slots=True)
 class UsualDuration:
-    """The usual duration of a request, learned from recent ones."""
+    """The usual duration of a request, learned from recent requests."""
 
     seconds: float = FIRST_S
     is_known: bool = False
@@ -342,9 +345,9 @@ def queued_requests(
 ) -> tuple[QueuedRequest, ...]:
     """Return the waiting requests in order. `waiting` lists their conversations.
 
-    elapsed_s: how long each running request has been running. A slot is expected to become free when its request
-    has taken the usual time. An overdue request may end at any moment. It is expected to take as much longer as it
-    is already overdue.
+    elapsed_s: how long each running request has been running. A slot is expected to become free when its request has
+    taken the usual time. An overdue request may end at any moment. It is expected to take as much longer as it is
+    already overdue.
     """
     if not usual.is_known:
         return tuple(QueuedRequest(conversation, place, None) for place, conversation in enumerate(waiting, 1))

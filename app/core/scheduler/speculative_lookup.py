@@ -1,9 +1,8 @@
 """Speculation, which looks up the likely next token in earlier text and decides whether to compute it early.
 
-While machines wait for each other to compute a single answer, one of them may compute the next position with a
-guessed token. Guesses are often right only if a text repeats itself or its prompt. Each answer therefore scores the
-guesses that it would have made, which costs nothing, and the pipeline measures the time that right and wrong
-guesses take.
+While machines wait for each other to compute a single answer, one of them may compute the next position with a guessed
+token. Guesses are often right only if a text repeats itself or its prompt. Each answer therefore scores the guesses
+that it would have made, which costs nothing, and the pipeline measures the time that right and wrong guesses take.
 """
 
 from __future__ import annotations
@@ -120,9 +119,9 @@ LEAST_GAIN = 0.01  # the minimum expected gain of a guess, as a fraction of a pl
 class SpeculationGain:
     """The measured time per token in a pipeline with one answer. `shares` compare other tokens with plain ones.
 
-    The shares start with values for two equal machines and are updated by measurements. Only the time of a plain
-    token includes computing the next position on the first run, in one trip with the last run. `first_s`, the time
-    of a position on the first run as measured with a guess, makes the times comparable.
+    The shares start with values for two equal machines and are updated by measurements. Only the time of a plain token
+    includes computing the next position on the first run, in one trip with the last run. `first_s`, the time of a
+    position on the first run as measured with a guess, makes the times comparable.
     """
 
     first_s: float = 0.0

@@ -127,9 +127,9 @@ class Cursor:
     ) -> ParserSteps[str]:
         """Return the text up to `end`, like `read_until`. Raises CutShort.
 
-        then: the markers that may follow `end`. If anything else follows, `end` is part of the value. report:
-        receives the position up to which the text is certainly part of the value. is_json: whether an `end` within
-        quotes is also part of the value.
+        then: the markers that may follow `end`. If anything else follows, `end` is part of the value. report: receives
+        the position up to which the text is certainly part of the value. is_json: whether an `end` within quotes is
+        also part of the value.
         """
         start, first, ends = self.at, 0, 0
         while True:

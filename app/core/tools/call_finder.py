@@ -144,8 +144,8 @@ class CallFinder:
     """A parser that separates a model's output into text and calls. A call of an unknown tool is treated as text.
 
     in_pieces: whether to report the arguments of a call as they arrive, once its name is known. The events are a
-    CallStarted, then several of ArgumentPiece, then the Call. If it turns out not to be a call, it is reported as
-    one that was cut off.
+    CallStarted, then several of ArgumentPiece, then the Call. If it turns out not to be a call, it is reported as one
+    that was cut off.
     """
 
     def __init__(self, form: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
@@ -299,7 +299,7 @@ class CallFinder:
         return call
 
     def _to_the_end(self) -> str:
-        """Return the text before calls that continue to the end of the answer, as those of Mistral and Llama do."""
+        """Return the text before calls that continue to the end of the answer, like the calls of Mistral and Llama."""
         if self._inside:
             return ""
         start = self._start()

@@ -1,7 +1,7 @@
 """The separation of a model's reasoning from its answer while both arrive.
 
-The output is divided into reasoning, answer, and markers, which are hidden. Text is held back only while it may be
-the beginning of a marker. Whitespace is held back until it is certain that no marker follows.
+The output is divided into reasoning, answer, and markers, which are hidden. Text is held back only while it may be the
+beginning of a marker. Whitespace is held back until it is certain that no marker follows.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def marker_tokens(form: ReasoningFormat) -> tuple[str, ...]:
 class ThoughtSplitter:
     """A splitter that separates one answer into reasoning and text.
 
-    controls: markers that are control tokens, which are never part of a text. calls: markers that begin a tool
-    call. Such a marker on a line of its own ends reasoning that has no end marker.
+    controls: markers that are control tokens, which are never part of a text. calls: markers that begin a tool call.
+    Such a marker on a line of its own ends reasoning that has no end marker.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The form in which the chat templates of some families require system messages, calls and their results."""
+"""The conversion of system messages, calls and their results to the form that some families' chat templates require."""
 
 from __future__ import annotations
 
@@ -146,8 +146,8 @@ def _with_ids(
 ) -> list[Message]:
     """Assign new ids to calls according to their number in the conversation.
 
-    A result without an id belongs to the next unanswered call. For the result of an unknown call, `unknown` derives
-    a new id from the original.
+    A result without an id belongs to the next unanswered call. For the result of an unknown call, `unknown` derives a
+    new id from the original.
     """
     converted: list[Message] = []
     left: list[tuple[str, str]] = []  # the original and the new ids of calls whose result has not come yet

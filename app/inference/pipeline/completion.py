@@ -130,8 +130,8 @@ class Completer:
     async def answer(self, question: GenerationRequest) -> AsyncGenerator[Delta | Notice | Summary, None]:
         """Yield Deltas, Notices if a stage is lost, and finally one Summary.
 
-        Closing the generator cancels the answer: use contextlib.aclosing. Raises BadInput, Busy or StageLost.
-        Deltas yielded before an error remain valid.
+        Closing the generator cancels the answer: use contextlib.aclosing. Raises BadInput, Busy or StageLost. Deltas
+        yielded before an error remain valid.
         """
         _check(question)
         reader, request, notes = await self._begin(question)
@@ -287,8 +287,8 @@ class Completer:
     ) -> tuple[Request, Finish | None, bool]:
         """Return the request that continues an answer after its reasoning has ended or reached its token limit.
 
-        The last value is True if nothing remains to be generated. If the grammar of the answer was not enforced
-        yet, tokens sampled after the reasoning are dropped.
+        The last value is True if nothing remains to be generated. If the grammar of the answer was not enforced yet,
+        tokens sampled after the reasoning are dropped.
         """
         calls, pause = bool(question.tools), reader.pause
         assert pause is not None
@@ -358,7 +358,7 @@ def _joined(first: Finish | None, then: Finish) -> Finish:
 def _added(earlier: tuple[StageFigures, ...], later: tuple[StageFigures, ...]) -> tuple[StageFigures, ...]:
     """Add up the stages' statistics for two parts of an answer.
 
-    If the stages changed in between, return only those of the second part.
+    If the stages changed in between, return only the statistics of the second part.
     """
     if [stage.name for stage in earlier] != [stage.name for stage in later]:
         return later
@@ -432,10 +432,9 @@ class Pause(Enum):
 class TokenReader:
     """A reader of an answer's tokens as they are sampled, so that a stop string ends the answer immediately.
 
-    splitter: separates the reasoning from the answer; None if there is no reasoning. Stop strings are searched for
-    only in the answer. most_thought: the number of tokens after which the reasoning is cut off. waits: whether a
-    grammar for the answer is enforced once the reasoning has ended. ends: texts that end the answer like an end
-    token.
+    splitter: separates the reasoning from the answer; None if there is no reasoning. Stop strings are searched for only
+    in the answer. most_thought: the number of tokens after which the reasoning is cut off. waits: whether a grammar for
+    the answer is enforced once the reasoning has ended. ends: texts that end the answer like an end token.
     """
 
     def __init__(

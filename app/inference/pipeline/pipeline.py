@@ -54,14 +54,11 @@ def _share_turns(stages: Sequence[StageClient]) -> None:
 class Pipeline:
     """A pipeline of the stages of one placement.
 
-    It consists of the host's first run, the lenders' runs, and the host's last run, or of a single stage with the
-    whole
+    It consists of the host's first run, the lenders' runs, and the host's last run, or of a single stage with the whole
     model. Enter it with `async with`, then `generate` any number of answers concurrently. When a stage is lost,
     `rebuilder` places the model again and every answer continues from its last token. Without a rebuilder, or if
-    recovery
-    fails, all answers end with StageLost, and later requests are refused with the same error. The stages' workers
-    belong
-    to the caller that created them.
+    recovery fails, all answers end with StageLost, and later requests are refused with the same error. The stages'
+    workers belong to the caller that created them.
     """
 
     def __init__(
@@ -106,8 +103,8 @@ class Pipeline:
     def generate(self, request: Request) -> AsyncGenerator[Token | Notice | Finish, None]:
         """Yield tokens, then one Finish. Closing the generator cancels the request: use contextlib.aclosing.
 
-        Notices may come in between. They report that a stage was lost and how it is being replaced. Raises
-        BadInput, Busy or StageLost. Tokens yielded before an error remain valid.
+        Notices may come in between. They report that a stage was lost and how it is being replaced. Raises BadInput,
+        Busy or StageLost. Tokens yielded before an error remain valid.
         """
         return stream_items(partial(self.submit, request))
 
@@ -194,7 +191,7 @@ class Pipeline:
         self._work.tell(notice)
 
     async def leave(self, loss: Loss) -> None:
-        """End the current round on purpose, like `break_off`, but between two tokens."""
+        """End the current round deliberately, like `break_off`, but between two tokens."""
         present = self._broken
         if present is None or present.done():
             return  # a hold would affect the next stages, since these are already gone
@@ -275,8 +272,8 @@ class Pipeline:
     async def _recover(self, loss: Loss, rebuilder: Rebuilder, ended: StageLost | None) -> None:
         """Replace the stages, and replay each answer's text and random draws on the new stages.
 
-        ended: the error with which some answers have just ended, if all layers are intact. In this case, the stages
-        are replaced only if other requests are waiting.
+        ended: the error with which some answers have just ended, if all layers are intact. In this case, the stages are
+        replaced only if other requests are waiting.
         """
         log.warning("%s is lost; requests in progress: %s. %s", loss.name, self._work.names, loss.why)
         self._silent.clear()

@@ -27,7 +27,10 @@ class Rebuilder(Protocol):
         ...
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:
-        """Plan a placement on the available machines, except those in `without`. Raises DoesNotFit or AppError."""
+        """Plan a placement on the available machines. Machines in `without` are excluded.
+
+        Raises DoesNotFit or another AppError.
+        """
         ...
 
     def failed(self, loss: Loss) -> None:

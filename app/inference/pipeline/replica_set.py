@@ -121,7 +121,7 @@ class ReplicaSet:
         self.on_news()
 
     async def leave(self, loss: Loss) -> None:
-        """Retire a replica on purpose. It receives no new requests, and its answers move between two tokens.
+        """Retire a replica. It receives no new requests, and its answers move to other replicas between two tokens.
 
         If it is the only replica, it is placed again instead.
         """

@@ -1,7 +1,7 @@
 """Checks of computed results: known answers compared before a placement is used, and samples to recompute later.
 
-Engines on different machines differ in the last digits, which can decide a near tie either way. Log probabilities
-are therefore compared within a tolerance, instead of comparing texts.
+Engines on different machines differ in the last digits, which can decide a near tie either way. Log probabilities are
+therefore compared within a tolerance, instead of comparing texts.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ async def check_known_answer(
 ) -> KnownAnswer:
     """Answer the test prompt twice, compare the answers with each other and with `known`, and return the first.
 
-    known: the model's answer to the whole prompt on a single machine. Raises StageLost if the numbers are not
-    finite or the answers differ.
+    known: the model's answer to the whole prompt on a single machine. Raises StageLost if the numbers are not finite or
+    the answers differ.
     """
     request = Request(
         ids=tuple(prime % config.n_vocab for prime in PROMPT_IDS[: max(1, _prompt_room(config))]),

@@ -186,8 +186,8 @@ class Scheduler:
     def attribute_loss(self, loss: Loss) -> tuple[Loss, SequenceState | None]:
         """Return the loss and the answer that caused it.
 
-        The loss is marked as shared if several answers took part in the failed step. The answer is None unless it
-        has caused so many losses that it must end.
+        The loss is marked as shared if several answers took part in the failed step. The answer is None unless it has
+        caused so many losses that it must end.
         """
         if not ended_in_step(loss):
             return loss, None
@@ -239,8 +239,7 @@ class Scheduler:
     def interrupt(self, loss: Loss, *, alone: bool = False) -> None:
         """Reset all sequences after the loss of the stages and their KV caches.
 
-        Sequences that were interrupted too often are ended. alone: whether this machine will compute the whole
-        model.
+        Sequences that were interrupted too often are ended. alone: whether this machine will compute the whole model.
         """
         for sequence in (*self._waiting, *self._running.values()):
             if not sequence.timing.begun_at:  # it has not begun, so nothing of it is lost

@@ -287,9 +287,9 @@ class SequenceState:
     def rewind(self, *, alone: bool = False) -> None:
         """Prepare to compute all tokens again before the next one is sampled, because the KV cache is lost.
 
-        alone: whether no other answer is running. If so, a greedy answer that took no longer than ALIKE_S is
-        replayed token by token. Engines compute a single row differently from several, which slightly changes the
-        numbers and may later decide a near tie differently (see docs/same-words.md).
+        alone: whether no other answer is running. If so, a greedy answer that took no longer than ALIKE_S is replayed
+        token by token. Engines compute a single row differently from several, which slightly changes the numbers and
+        may later decide a near tie differently (see docs/same-words.md).
         """
         greedy = self.request.sampling.temperature <= 0
         self.exact_until = self.known if alone and greedy and self.timing.generating_s <= ALIKE_S else 0

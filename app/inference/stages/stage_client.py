@@ -1,7 +1,7 @@
 """The host's client for one run of layers, reached over the pipe of its own worker or a channel to a lender.
 
-This is the app's hot path: every micro-batch passes through it once per stage. Rows therefore stay in wire format,
-and the header of an answer is compared with the expected one as a whole.
+This is the app's hot path: every micro-batch passes through it once per stage. Rows therefore stay in wire format, and
+the header of an answer is compared with the expected one as a whole.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class SlotOpLog:
 class SlotOpCursor:
     """The pending slot operations of one run. Each is due after the same step as on the first run.
 
-    All runs of a pipeline receive the same operations in the same order, although steps reach the later runs later.
-    If a FORGET overtook steps in flight, the order of KV cells in that run would differ from that in the other
-    runs. If several answers share cells, the last bits of its results would then depend on timing.
+    All runs of a pipeline receive the same operations in the same order, although steps reach the later runs later. If
+    a FORGET overtook steps in flight, the order of KV cells in that run would differ from that in the other runs. If
+    several answers share cells, the last bits of its results would then depend on timing.
     """
 
     log: SlotOpLog = field(default_factory=SlotOpLog)
@@ -111,7 +111,7 @@ class SlotOpCursor:
         return bool(self._later)
 
     def due(self, number: int | None = None) -> Iterator[tuple[int, int]]:
-        """Remove and yield the operations before step `number`, or by default those that are due now."""
+        """Remove and yield the operations before step `number` or, without a number, all that are due now."""
         while self._later and self._later[0][0] < (self._reached + 1 if number is None else number):
             _, slot, keep = self._later.popleft()
             yield slot, keep
@@ -150,9 +150,8 @@ class SlotOrder:
 class PriorityLock:
     """A lock for the computing time of a machine that has both the first and the last run of a pipeline.
 
-    The waiting task with the lowest rank acquires it first. In order of arrival, a lender would often be idle: the
-    last run would compute one group of answers before the first run computes another group, which the lender is
-    waiting for.
+    The waiting task with the lowest rank acquires it first. In order of arrival, a lender would often be idle: the last
+    run would compute one group of answers before the first run computes another group, which the lender is waiting for.
     """
 
     def __init__(self) -> None:
@@ -301,8 +300,8 @@ class StageClient:
     async def forward(self, step: Step, enters: Callable[[], None] | None = None) -> Step:
         """Compute a step on the run. Steps are computed in the order of these calls.
 
-        enters: called just before the step is sent. If it raises, the step is not sent. Raises StageLost if the run
-        is gone or gives an invalid answer.
+        enters: called just before the step is sent. If it raises, the step is not sent. Raises StageLost if the run is
+        gone or gives an invalid answer.
         """
         data, number = await self._in_turn(self._compute(step, enters))
         return self._answered(step, data, number)
@@ -310,8 +309,8 @@ class StageClient:
     async def forward_into(self, step: Step, first: StageClient, following: Step) -> tuple[Step, Step]:
         """Compute a step on this last run and, right after it in the same worker, the following step on the first run.
 
-        The tokens sampled in the first of these steps are the input of the second. Return the answers to both.
-        Raises the same errors as `forward`.
+        The tokens sampled in the first of these steps are the input of the second. Return the answers to both. Raises
+        the same errors as `forward`.
         """
         computing = self._compute_both(step, first, following)
         data, data_after, number = await self._in_turn(computing)
@@ -494,7 +493,7 @@ class StageClient:
     def check(self, now: float) -> None:
         """Give up on the stage if its oldest unanswered frame has taken too long.
 
-        Of the stages on one machine, check only the one with the earliest `waits_since`, because the others are
+        If a machine has several stages, check only the one with the earliest `waits_since`, because the others are
         waiting for it.
         """
         if not self._sent or self.lost:

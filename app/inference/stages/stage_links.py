@@ -1,7 +1,7 @@
 """The links to a stage: the pipe of this machine's own worker, or a channel to a lender.
 
-A broken channel is reopened, and unanswered frames are sent again. The run at the other end has kept its KV cache
-and its latest answers (backends/worker/stage_runner.py), so nothing is computed twice or lost.
+A broken channel is reopened, and unanswered frames are sent again. The run at the other end has kept its KV cache and
+its latest answers (backends/worker/stage_runner.py), so nothing is computed twice or lost.
 """
 
 from __future__ import annotations
@@ -314,7 +314,6 @@ def lent_stage(
 ) -> StageClient:
     """Return a client for a run on another machine. `name` appears in messages to the user.
 
-    peer: reconnects to that machine if the channel breaks. Without a peer, a broken channel means that the run is
-    lost.
+    peer: reconnects to that machine if the channel breaks. Without a peer, a broken channel means that the run is lost.
     """
     return StageClient(run, ChannelLink(channel, peer), name, deadlines=deadlines)

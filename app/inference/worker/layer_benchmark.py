@@ -82,10 +82,9 @@ class BenchmarkMonitor:
 def fit_line(taken: Sequence[float], n_rows: int) -> tuple[float, float]:
     """Fit a line to the durations of successive chunks.
 
-    Return the duration at position 0 and the increase per position. The fit uses medians over all pairs
-    (Theil-Sen), so a single slow moment of the machine has little effect. The slope is never negative. Because
-    attention is the smaller part, it is also never so steep that DEPTH positions would cost more than the chunk
-    itself.
+    Return the duration at position 0 and the increase per position. The fit uses medians over all pairs (Theil-Sen), so
+    a single slow moment of the machine has little effect. The slope is never negative. Because attention is the smaller
+    part, it is also never so steep that DEPTH positions would cost more than the chunk itself.
     """
     slopes = [(later - before) / ((j - i) * n_rows) for (i, before), (j, later) in combinations(enumerate(taken), 2)]
     middle = statistics.median(taken)
@@ -159,7 +158,7 @@ class TrialRun:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSettings:
-    """The settings of a measurement, which are those with which this node would run the layers."""
+    """The settings of a measurement. They match the settings with which this node would run the layers."""
 
     threads: Threads
     batch_rows: int
@@ -220,8 +219,8 @@ async def measure(
 ) -> Speed:
     """Measure, in a separate worker, the seconds that this machine needs for an average layer of a model.
 
-    folder: created for the measurement and deleted afterwards. busy: called before each step; if it returns True,
-    Busy is raised. The seconds for the head are 0 if it is not measured. Raises BadInput for an impossible shape,
+    folder: created for the measurement and deleted afterwards. busy: called before each step; if it returns True, Busy
+    is raised. The seconds for the head are 0 if it is not measured. Raises BadInput for an impossible shape,
     DoesNotFit, StageLost or Busy.
     """
     synthetic_stage.check(shape)

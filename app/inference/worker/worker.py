@@ -362,8 +362,7 @@ class Worker(asyncio.SubprocessProtocol):
         """Start a worker process. `name` identifies it in error messages. Raises StageLost if it cannot be started.
 
         reads: the only files and folders of the user that it may read; None means all (backends/worker/confine.py).
-        forms:
-        whether to allow answers in a prescribed form, for which the worker starts a separate grammar process.
+        forms: whether to allow answers in a prescribed form, for which the worker starts a separate grammar process.
         """
         worker = cls(name)
         # on Windows, keeps our Ctrl-C from reaching the worker

@@ -20,8 +20,8 @@ from backends.worker.process_resources import cpu_quota_cores
 class Threads:
     """The thread counts of a worker. No step uses more than `most` threads.
 
-    The search for the fastest count starts at `begin` (backends/llamacpp/thread_choice.py). If `begin` is 0, the
-    worker always uses `most` threads, because the user chose that number.
+    The search for the fastest count starts at `begin` (backends/llamacpp/thread_choice.py). If `begin` is 0, the worker
+    always uses `most` threads, because the user chose that number.
     """
 
     most: int
@@ -40,8 +40,8 @@ YIELD_SHARE = 0.4  # of a core; if other programs use more than this, our worker
 def threads_left_by_owner(most: int, others_cores: float) -> int:
     """Return how many threads other machines' layers may use while the owner's programs use `others_cores` cores.
 
-    At least one thread is always allowed. Beyond that, enough cores are left that the owner's programs never have
-    to wait.
+    At least one thread is always allowed. Beyond that, enough cores are left that the owner's programs never have to
+    wait.
     """
     return max(1, min(most, int(most - others_cores + YIELD_SHARE)))
 
@@ -96,7 +96,7 @@ def fast_cores() -> Cores:
 
 
 def linux_cores(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
-    """Return the fast cores among the `allowed` ones, or None.
+    """Return the fast cores among the `allowed` cores, or None if there are none.
 
     Cores are compared by their capacity or maximum frequency in sysfs.
     """
@@ -117,8 +117,8 @@ def linux_cores(allowed: Iterable[int], folder: Path = LINUX) -> Cores | None:
 def windows_cores(described: bytes, allowed: set[int]) -> Cores | None:
     """Return the `allowed` cores with the highest efficiency class, or None if there are none.
 
-    described: the output of GetLogicalProcessorInformationEx. Only processor group 0 counts, because a process does
-    not use other groups by default.
+    described: the output of GetLogicalProcessorInformationEx. Only processor group 0 counts, because a process does not
+    use other groups by default.
     """
     by_class: dict[int, list[int]] = {}
     for kind, mask in _cores_in(described):

@@ -25,8 +25,8 @@ MAX_CARDS = 16
 def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | None:
     """Return a reason that names the graphics cards that no engine can use, or None if there are none.
 
-    names: the cards as reported by the system. They are used only if the engines report no cards, because the two
-    spell the same name differently.
+    names: the cards as reported by the system. They are used only if the engines report no cards, because the two spell
+    the same name differently.
     """
     devices = [device for engine in engines for device in engine.devices]
     seen = {device.description or device.name for device in devices if device.kind == "gpu"}

@@ -1,7 +1,7 @@
 """Sleep notifications on macOS, received from IOKit on a separate run loop. Not yet tested on a Mac.
 
-IOKit does not report a logout or a shutdown (see kIOMessageSystemWillPowerOff in IOKit/IOMessage.h). Instead, a
-process without a window receives SIGTERM, and node/start.py then shuts down the node cleanly.
+IOKit does not report a logout or a shutdown (see kIOMessageSystemWillPowerOff in IOKit/IOMessage.h). Instead, a process
+without a window receives SIGTERM, and node/start.py then shuts down the node cleanly.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Notifications that this computer is about to sleep or shut down, or has woken up.
 
 On Linux, they come from logind over the system bus, and an inhibitor lock delays the event for a few seconds while
-other machines are informed. On macOS, macos_sleep.py reports sleep. On Windows, windows_events.py reports sleep and
-the end of the session. node/start.py handles signals such as SIGTERM, which a logout sends on Linux and macOS.
+other machines are informed. On macOS, macos_sleep.py reports sleep. On Windows, windows_events.py reports sleep and the
+end of the session. node/start.py handles signals such as SIGTERM, which a logout sends on Linux and macOS.
 """
 
 from __future__ import annotations

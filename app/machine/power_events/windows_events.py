@@ -1,8 +1,8 @@
 """Power notifications on Windows: sleep through a callback, and the end of the session through a hidden window.
 
-Not yet tested on Windows. Only windows are notified of the end of the session. A process that has loaded
-user32.dll, as ours has, gets no console event for it (see the remarks on SetConsoleCtrlHandler). The node creates
-its own window for this, because it may run without the app's window.
+Not yet tested on Windows. Only windows are notified of the end of the session. A process that has loaded user32.dll, as
+ours has, gets no console event for it (see the remarks on SetConsoleCtrlHandler). The node creates its own window for
+this, because it may run without the app's window.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class WindowClass(ctypes.Structure):
 class SessionWindow:
     """A hidden top-level window that is notified of the end of the session.
 
-    A message-only window would not be notified. The window always allows the session to end. It then calls
-    `callback` and waits until the event has been handled. Raises OSError if the window cannot be created.
+    A message-only window would not be notified. The window always allows the session to end. It then calls `callback`
+    and waits until the event has been handled. Raises OSError if the window cannot be created.
     """
 
     def __init__(self, callback: LoopCallback, user32: Any, kernel32: Any) -> None:

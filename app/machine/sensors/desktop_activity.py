@@ -67,8 +67,8 @@ def linux_idle_seconds(
 ) -> float | None:
     """Return the idle seconds from the first source that reports them, or None if none does.
 
-    The sources are GNOME, Wayland or X11, the screen saver, and the login manager. Under Wayland, X11 is not
-    queried, because it sees only the input to its own windows.
+    The sources are GNOME, Wayland or X11, the screen saver, and the login manager. Under Wayland, X11 is not queried,
+    because it sees only the input to its own windows.
     """
     has_screen = environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")
     desktop = environment.get("XDG_CURRENT_DESKTOP", "").upper()

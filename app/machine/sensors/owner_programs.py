@@ -1,7 +1,7 @@
 """The owner's running programs and installed games, identified by their executables. The functions block briefly.
 
-Games are found in the desktop's menu entries (freedesktop.org's Desktop Entry Specification) and in the manifests
-of Steam's libraries.
+Games are found in the desktop's menu entries (freedesktop.org's Desktop Entry Specification) and in the manifests of
+Steam's libraries.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A minimal client for the Wayland protocol ext-idle-notify-v1, which yields the time since the last input.
 
-Wayland does not report that time itself. It notifies connected clients when a period has passed without input and
-when input resumes, so this client must stay connected. It reads notifications only when the time is requested and
-does nothing in between.
+Wayland does not report that time itself. It notifies connected clients when a period has passed without input and when
+input resumes, so this client must stay connected. It reads notifications only when the time is requested and does
+nothing in between.
 """
 
 from __future__ import annotations

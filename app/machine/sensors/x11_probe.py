@@ -1,7 +1,6 @@
 """A program that queries the X display: `idle` prints the milliseconds since the last input, `fullscreen` 1 or 0.
 
-It runs as a separate process because Xlib terminates a process that loses its display. It fails if there is no
-display.
+It runs as a separate process because Xlib terminates a process that loses its display. It fails if there is no display.
 """
 
 import ctypes
