@@ -184,6 +184,7 @@ class PlanModel(Request, frozen=True):
     context: Count | None = None
     users: Annotated[int, Meta(ge=1, le=64)] | None = None
     split: Annotated[list[int], Meta(min_length=1, max_length=64)] | None = None
+    by_program: bool = False  # whether a program, such as the demo, chose `split`, and not a person
     shape: Literal["one", "split", "replicas"] | None = None  # None for the best one for this number of users
     measure: bool | None = None  # measure the machines first; None measures them for a load without `split`
     without: Annotated[list[Name], Meta(max_length=64)] = []  # ids of machines to exclude

@@ -256,7 +256,9 @@ def load_requests_like(loaded: Mapping[str, Any], machines: Iterable[str]) -> tu
     split = _first_pipeline(runs)
     if len(split) < 2:
         return (planned,)
-    by_hand = {"split": [last - first for _, first, last in split]}
+    by_hand: Json = {"split": [last - first for _, first, last in split]}
+    if not any(reason["code"] == "plan_forced" for reason in loaded.get("why", ())):
+        by_hand["by_program"] = True
     return planned, order | by_hand | ({"shape": shape} if len(split) < len(runs) else {})
 
 

@@ -18,13 +18,18 @@ ALONE = {**SNAPSHOT, "machines": {DEN: MACHINES[DEN]}}
 def main(home: Path, name: str, builtin: bool) -> None:
     """Serve until standard input ends."""
     looks: list[Any] = [ALONE]  # the link comes up a moment after pairing
+
+    def load(body: Any) -> Lines:
+        loaded = LOADED | ({"reasons": ["A program chose this split."]} if body["by_program"] else {})
+        return Lines([progress("loading", 1, 2, name), {"done": {"loaded": loaded}}])
+
     answers: Any = {
         ("POST", "/pairing"): WINDOW,
         ("GET", "/pairing/wait"): Lines([{"done": {"machine": {"id": ATTIC, "name": "attic-pc"}}}]),
         ("POST", "/pairing/join"): {"machine": {"id": DEN, "name": "den-pc"}},
         ("GET", "/status"): lambda body: looks.pop() if looks else ONLINE,
         ("GET", "/models"): {"models": MODELS if builtin else MODELS[1:]},
-        ("POST", "/load"): Lines([progress("loading", 1, 2, name), {"done": {"loaded": LOADED}}]),
+        ("POST", "/load"): load,
         ("POST", "/ask"): streamed("Open Pool", " and press Add."),
     }
     with FakeNode(home, answers):

@@ -154,7 +154,7 @@ SHOWN = """\
 guide · split over 2 machines · context 2,048 · 8 at once · f16
 den-pc    ████░░░░████  1–4, 9–12  █░░░░░░░░░ 11.0 MiB of 8.0 GiB
 attic-pc  ░░░░████░░░░        5–8  █░░░░░░░░░ 5.0 MiB of 4.0 GiB
-Split as asked.
+A program chose this split.
 
 > How do I add a computer?
 Open Pool and press Add.

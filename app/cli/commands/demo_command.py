@@ -158,7 +158,7 @@ async def _load(out: Output, host: NodeClient, machines: int) -> LoadedModel:
         raise BadInput("demo_without_model")
     split = even_split(model.n_layers, machines)
     out.note(f"Loading {_described(model)} onto {_machines(machines)}…")
-    body = {"model": model.name, "split": split}
+    body = {"model": model.name, "split": split, "by_program": True}
     with show_progress(out) as show:
         return (await host.work("POST", "/load", body, show, answer=LoadResponse)).loaded
 

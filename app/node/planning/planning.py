@@ -197,6 +197,8 @@ class Planner:
         except AppError as error:
             raise known.explain(error) from error
         chosen = replace(chosen, reasons=(*chosen.reasons, *known.reasons))
+        if order.by_program:
+            chosen = replace(chosen, reasons=tuple(map(_chosen_by_program, chosen.reasons)))
         chosen = with_forecast_basis(chosen, self._planner_inputs.why_not_forecast(model) if speeds else None)
         chosen = with_unmeasured_causes(chosen, self._planner_inputs.why_not_measured)
         return await self._states.with_reason(chosen, model)
@@ -214,6 +216,10 @@ class Planner:
             kv=work.kv,
             keep=self._states.keep(chosen, model),
         )
+
+
+def _chosen_by_program(reason: Reason) -> Reason:
+    return Reason("plan_forced_by_program") if reason.code == "plan_forced" else reason
 
 
 def with_forecast_basis(chosen: Plan, unforecast: Reason | None) -> Plan:

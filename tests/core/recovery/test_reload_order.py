@@ -25,14 +25,19 @@ KEPT: Json = {"model": "m", "context": 512, "users": 2, "kv": "q8_0", "number": 
 def test_a_split_is_the_planner_s_own_or_told_by_its_counts() -> None:
     planned, result = load_requests_like(LOADED, ["d", "a", "k"])
     assert planned == KEPT | {"without": ["k"], "shape": "split"}
-    assert result == KEPT | {"without": ["k"], "split": [1, 2, 1]}
+    assert result == KEPT | {"without": ["k"], "split": [1, 2, 1], "by_program": True}
+
+
+def test_a_split_that_a_person_chose_stays_theirs() -> None:
+    _, result = load_requests_like(LOADED | {"why": [{"code": "plan_forced"}]}, ["d", "a", "k"])
+    assert "by_program" not in result
 
 
 def test_of_a_split_beside_whole_ones_its_counts_are_told() -> None:
     stages = [*LOADED["stages"], stage("k", 0, 4)]
     planned, result = load_requests_like(LOADED | {"shape": "replicas", "stages": stages}, ["d", "a", "k"])
     assert planned == KEPT | {"without": [], "shape": "replicas"}
-    assert result == planned | {"split": [1, 2, 1]}
+    assert result == planned | {"split": [1, 2, 1], "by_program": True}
 
 
 @pytest.mark.parametrize(("shape", "word"), [("one machine", "one"), ("replicas", "replicas")])

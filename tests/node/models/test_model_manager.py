@@ -556,6 +556,13 @@ async def test_each_of_several_conversations_gets_whole_steps_of_cells(
     assert (await hosting.plan(order, lambda _: None)).context == granted
 
 
+@pytest.mark.parametrize(("by_program", "code"), [(False, "plan_forced"), (True, "plan_forced_by_program")])
+async def test_a_plan_says_whether_a_person_chose_its_split(hosting: ModelManager, by_program: bool, code: str) -> None:
+    order = requests.PlanModel(model="one", split=[1, 2, 1], by_program=by_program)
+    plan = await hosting.plan(order, lambda _: None)
+    assert plan.why[0].code == code
+
+
 async def test_a_context_is_not_quantized_where_heads_are_too_small(hosting: ModelManager) -> None:
     with pytest.raises(BadInput) as error:
         await hosting.plan(requests.PlanModel(model="one", kv=KvType.Q8_0), lambda _: None)
