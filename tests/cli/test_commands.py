@@ -29,13 +29,14 @@ STATUS = """\
 Ready. guide is loaded on 2 machines. 1 answering, 2 waiting.
 den-pc · Poolhouse 0.1.0 · 192.168.1.20:4242
 
-Machine             State    Used / lent                Link
+Machine             State    Used / lent to others      Link
 den-pc (this)       ready    ██░░░░░░░░ 2.0 of 8.0 GiB
 attic-pc            working  ██░░░░░░░░ 1.0 of 4.0 GiB  0.4 ms
 kitchen[31m-laptop  paused   nothing                    not measured
 kitchen[31m-laptop: Paused: on battery (48%).
 
 guide · split over 2 machines · context 2,048 · 8 at once · f16
+Machine                    Layers  Needed / available
 den-pc    ████░░░░████  1–4, 9–12  █░░░░░░░░░ 11.0 MiB of 8.0 GiB
 attic-pc  ░░░░████░░░░        5–8  █░░░░░░░░░ 5.0 MiB of 4.0 GiB
 """

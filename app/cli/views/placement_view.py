@@ -92,14 +92,17 @@ def loaded_line(plan: LoadedModel | LoadedEmbedder) -> str:
     return f"{time}; nothing had to be sent."
 
 
-def placement_view(plan: Plan) -> Table:
-    """Show one row for each machine, in layer order."""
+def placement_view(plan: Plan, *, header: bool = False) -> Table:
+    """Show one row for each machine, in layer order.
+
+    header: whether to label the columns, which is needed beside another table with amounts of memory.
+    """
     needs = {need.key: need for need in plan.machines}
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False)
-    table.add_column(overflow="fold")
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=header, pad_edge=False, header_style="dim")
+    table.add_column("Machine", overflow="fold")
     table.add_column()
-    table.add_column(overflow="fold", justify="right")
-    table.add_column(overflow="fold")
+    table.add_column("Layers", overflow="fold", justify="right")
+    table.add_column("Needed / available", overflow="fold")
     n_layers = max((stage.last for stage in plan.stages), default=0)
     for row, (key, stages) in enumerate(by_machine(plan.stages).items()):
         color = COLORS[row % len(COLORS)]

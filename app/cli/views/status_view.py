@@ -76,7 +76,7 @@ def status_view(snapshot: Snapshot) -> RenderableType:
 def model_view(model: LoadedModel) -> list[RenderableType]:
     """Show a chat model and its placement."""
     title = Text(headline(model), style="bold")
-    rows: list[RenderableType] = [Text(), title, placement_view(model)]
+    rows: list[RenderableType] = [Text(), title, placement_view(model, header=True)]
     if model.replicas:
         rows.append(Text(replicas_line(model.replicas)))
     if model.forecast is not None:
@@ -89,7 +89,7 @@ def vectors_view(embeds: LoadedEmbedder) -> list[RenderableType]:
     doing = ", loading" if embeds.state == "loading" else ""
     purpose = "ranks texts for programs" if embeds.ranks else "vectors for programs"
     title = Text(f"{terminal_text.name(embeds.model)} · {purpose}{doing}", style="bold")
-    return [title, placement_view(embeds)]
+    return [title, placement_view(embeds, header=True)]
 
 
 def _head(snapshot: Snapshot) -> RenderableType:
@@ -168,7 +168,7 @@ def machines_view(snapshot: Snapshot) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("Machine", overflow="fold")
     table.add_column("State", overflow="fold")
-    table.add_column("Used / lent", overflow="fold")
+    table.add_column("Used / lent to others", overflow="fold")
     table.add_column("Link", overflow="fold")
     for machine in sorted(snapshot.machines.values(), key=lambda known: (not known.this, known.name)):
         table.add_row(machine_name(machine), state_of(machine), _lends(machine), _link(machine, snapshot.links))
