@@ -62,7 +62,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="poolhouse-fuzz-") as folder:
         host, guest = Path(folder) / "host", Path(folder) / "guest"
         with node(host, "fuzz") as runtime, node(guest, "visitor"):
-            opened = json.loads(poolhouse(host, "pair", "--open", "--role", "guest", "--json"))
+            opened = json.loads(poolhouse(host, "pair", "--open", "--guest", "--json"))
             poolhouse(guest, "pair", opened["address"], "--code", opened["code"])
             doors = (*own_doors(host), guests_door(guest, runtime["peer_port"]))
             return max(fuzz(host, door, chosen) for door in doors)

@@ -138,6 +138,22 @@ HomeOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+# the roles of a machine, in `pair` and in `roles`
+HostOption = Annotated[bool, typer.Option("--host", help="May use the memory of other machines.")]
+LenderOption = Annotated[bool, typer.Option("--lender", help="May lend its own memory.")]
+GuestOption = Annotated[
+    bool,
+    typer.Option(
+        "--guest",
+        help=(
+            "May ask the hosts, but use no other machine's memory; not with --host. Models that it "
+            "loaded elsewhere are unloaded."
+        ),
+    ),
+]
+AdminOption = Annotated[
+    bool, typer.Option("--admin", help="May also change the household. Only removing the machine ends this.")
+]
 ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="A name listed by `poolhouse models`.", parser=read_name)
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.cli.fake_node import Failed, Lines, error
 
 WINDOW = {"code": "042137", "address": "192.168.1.20:4243", "seconds": 120, "tries": 3}
@@ -15,10 +17,42 @@ PAIRED = {"machine": {"id": "a" * 64, "name": "attic\x1b-pc"}}
 
 def test_json_gives_the_code_at_once(poolhouse: Any, answering: Any) -> None:
     node = answering({("POST", "/pairing"): WINDOW})
-    said = poolhouse("pair", "--open", "--role", "lend", "--json")
+    said = poolhouse("pair", "--open", "--lender", "--json")
     assert (said.code, said.err) == (0, "")
     assert said.json == {"code": "042137", "address": "192.168.1.20:4243", "seconds": 120}
     assert node.asked == [("POST", "/pairing", {"role": "lend"})]
+
+
+@pytest.mark.parametrize(
+    ("options", "role"),
+    [
+        (["--lender"], "lend"),
+        (["--lender", "--host"], "use_and_lend"),
+        ([], "use_and_lend"),
+        (["--admin", "--host", "--lender"], "admin"),
+        (["--guest"], "guest"),
+        (["--role", "use-and-lend"], "use_and_lend"),
+    ],
+)
+def test_pair_takes_the_words_of_roles(poolhouse: Any, answering: Any, options: list[str], role: str) -> None:
+    node = answering({("POST", "/pairing"): WINDOW})
+    assert poolhouse("pair", "--open", "--json", *options).code == 0
+    assert node.asked == [("POST", "/pairing", {"role": role})]
+
+
+@pytest.mark.parametrize("options", [["--host"], ["--admin"], ["--guest", "--host"]])
+def test_roles_that_a_new_machine_cannot_have(poolhouse: Any, answering: Any, options: list[str]) -> None:
+    node = answering({})
+    said = poolhouse("pair", "--open", *options)
+    assert (said.code, node.asked) == (2, [])
+    assert "A new machine gets --lender, --host --lender, --host --lender --admin, or --guest." in said.err
+
+
+def test_the_machine_that_joins_does_not_choose_its_roles(poolhouse: Any, answering: Any) -> None:
+    node = answering({})
+    said = poolhouse("pair", "10.0.0.2:4242", "--code", "123456", "--guest")
+    assert (said.code, node.asked) == (2, [])
+    assert "The machine that opens the pairing chooses the roles of the new one, with --open." in said.err
 
 
 def test_json_with_wait_gives_a_second_line(poolhouse: Any, answering: Any) -> None:
@@ -42,7 +76,7 @@ def test_without_a_terminal_the_code_is_said_and_waited_for(poolhouse: Any, answ
 def test_of_a_guest_it_is_said_what_a_guest_may_do(poolhouse: Any, answering: Any) -> None:
     wait = Lines([WAITING, {"done": PAIRED}])
     answering({("POST", "/pairing"): WINDOW, ("GET", "/pairing/wait"): wait})
-    said = " ".join(poolhouse("pair", "--open", "--role", "guest").out.split())
+    said = " ".join(poolhouse("pair", "--open", "--guest").out.split())
     assert said.startswith("Paired with attic-pc. As a guest, it may ask your hosts' models,")
     assert "reconstruct what is typed" not in said
 

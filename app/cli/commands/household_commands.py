@@ -9,7 +9,17 @@ import typer
 
 from app.cli import terminal_text
 from app.cli.node_calls import ask_node
-from app.cli.options import HomeOption, JsonOption, YesOption, read_name, read_new_name
+from app.cli.options import (
+    AdminOption,
+    GuestOption,
+    HomeOption,
+    HostOption,
+    JsonOption,
+    LenderOption,
+    YesOption,
+    read_name,
+    read_new_name,
+)
 from app.cli.output import Output
 from app.core.errors import BadInput, Refused
 
@@ -68,21 +78,10 @@ def rename(
 
 def roles(
     machine: MachineArgument,
-    host: Annotated[bool, typer.Option("--host", help="May use the memory of other machines.")] = False,
-    lender: Annotated[bool, typer.Option("--lender", help="May lend its own memory.")] = False,
-    guest: Annotated[
-        bool,
-        typer.Option(
-            "--guest",
-            help=(
-                "May ask the hosts, but use no other machine's memory; not with --host. Models that it "
-                "loaded elsewhere are unloaded."
-            ),
-        ),
-    ] = False,
-    admin: Annotated[
-        bool, typer.Option("--admin", help="May also change the household. Only removing the machine ends this.")
-    ] = False,
+    host: HostOption = False,
+    lender: LenderOption = False,
+    guest: GuestOption = False,
+    admin: AdminOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:

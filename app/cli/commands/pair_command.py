@@ -13,7 +13,7 @@ import typer
 
 from app.cli import terminal_text
 from app.cli.node_calls import ask_node
-from app.cli.options import HomeOption, JsonOption, read_code
+from app.cli.options import AdminOption, GuestOption, HomeOption, HostOption, JsonOption, LenderOption, read_code
 from app.cli.output import Output
 from app.core.errors import AppError, BadInput, Refused
 
@@ -47,7 +47,7 @@ RENAMED = "Another machine there already has this machine's name, so this one is
 
 
 class RoleName(StrEnum):
-    """The roles that a new machine may have."""
+    """The sets of roles that a new machine may have, by their names in the loopback API."""
 
     LEND = "lend"
     GUEST = "guest"
@@ -55,7 +55,15 @@ class RoleName(StrEnum):
     ADMIN = "admin"
 
 
-def pair(
+ROLES = {
+    frozenset({"lender"}): RoleName.LEND,
+    frozenset({"guest"}): RoleName.GUEST,
+    frozenset({"host", "lender"}): RoleName.USE_AND_LEND,
+    frozenset({"host", "lender", "admin"}): RoleName.ADMIN,
+}
+
+
+def pair(  # noqa: PLR0913  one for each option
     address: Annotated[
         Optional[str],  # noqa: UP045
         typer.Argument(
@@ -70,16 +78,11 @@ def pair(
         Optional[str],  # noqa: UP045
         typer.Option("--code", help="The six digits that the other machine shows.", show_default=False),
     ] = None,
-    role: Annotated[
-        RoleName,
-        typer.Option(
-            "--role",
-            help=(
-                "What the new machine may do. In the words of `roles`: lend is lender; use-and-lend is host and "
-                "lender; admin is all three; a guest only uses models."
-            ),
-        ),
-    ] = RoleName.USE_AND_LEND,
+    host: HostOption = False,
+    lender: LenderOption = False,
+    guest: GuestOption = False,
+    admin: AdminOption = False,
+    role: Annotated[Optional[RoleName], typer.Option("--role", hidden=True)] = None,  # noqa: UP045  an older form
     close: Annotated[
         bool, typer.Option("--close", help="End the pairing that --open started; its code becomes invalid.")
     ] = False,
@@ -91,7 +94,8 @@ def pair(
 ) -> None:
     """Pair two machines.
 
-    Run `--open` on one machine. On the other, give the first one's address, or its name if it is nearby.
+    Run `--open` on one machine. On the other, give the first one's address, or its name if it is nearby. With
+    `--open`, the options of `roles` say what the new machine may do; by default, it is a host and a lender.
     """
     if open_window and address is not None:
         raise typer.BadParameter("Give either --open, or the address that another machine shows.")
@@ -99,16 +103,31 @@ def pair(
         raise typer.BadParameter("--open shows its own code. Give --code on the other machine.")
     if close and (open_window or address is not None or code):
         raise typer.BadParameter("--close cannot be combined with other options.")
+    roles = {name for name, is_on in {"host": host, "lender": lender, "guest": guest, "admin": admin}.items() if is_on}
+    if roles and not open_window:
+        raise typer.BadParameter("The machine that opens the pairing chooses the roles of the new one, with --open.")
     out = Output(as_json)
     if close:
         ask_node(home, lambda node: node.delete("/pairing"))
         out.result({}, lambda: "Pairing is closed.")
     elif open_window:
-        _let_in(out, home, role.value.replace("-", "_"), wait or not as_json)
+        chosen = role or _role_name(roles)
+        _let_in(out, home, chosen.value.replace("-", "_"), wait or not as_json)
     else:
         typed = read_code(code) if code else None
         place = address or _open_nearby(out, home)
         _join(out, home, place, typed or read_code(_ask_code(out)))
+
+
+def _role_name(roles: set[str]) -> RoleName:
+    """Return the name of a new machine's roles. Raises BadParameter for roles that only `roles` can set."""
+    name = ROLES.get(frozenset(roles or {"host", "lender"}))
+    if name is None:
+        raise typer.BadParameter(
+            "A new machine gets --lender, --host --lender, --host --lender --admin, or --guest. "
+            "`poolhouse roles` can change that later."
+        )
+    return name
 
 
 def _open_nearby(out: Output, home: Path | None) -> str:
