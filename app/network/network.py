@@ -234,7 +234,7 @@ class Network:
         return self.address_book.addresses(machine)
 
     async def broadcast(self, message: Message, machines: Iterable[MachineId] | None = None) -> None:
-        """Send a message over all links, or over those to `machines`. Lost links are skipped."""
+        """Send a message over all links, or only over the links to `machines`. Lost links are skipped."""
         chosen = None if machines is None else set(machines)
         links = [link for link in self.link_manager.up.values() if chosen is None or link.peer in chosen]
         await asyncio.gather(*(self._quietly(link, message) for link in links))

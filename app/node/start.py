@@ -84,7 +84,7 @@ def _message(record: logging.LogRecord) -> str:
 
 def _plain_value(value: object) -> object:
     """Return the sentence of a reason or AppError. A reason without a known sentence, such as one from a newer
-    machine, is returned unchanged; its log line must not be lost."""
+    machine, is returned unchanged, so that its log line is not lost."""
     reason = value.reason if isinstance(value, AppError) else value
     if not isinstance(reason, Reason) or reason.code not in SENTENCES:
         return value

@@ -39,12 +39,12 @@ def number(header: Header, name: str, default: int = 0) -> int:
 
 
 def n_blocks(header: Header) -> int:
-    """Return the number of layers in the file, including those for multi-token prediction. Raises BadInput."""
+    """Return the number of layers in the file, including layers for multi-token prediction. Raises BadInput."""
     return header.integer(metadata_key(header, "block_count"), 1, MAX_LAYERS)
 
 
 def n_layers(header: Header) -> int:
-    """Return the number of layers without those for multi-token prediction. Raises BadInput."""
+    """Return the number of layers, not counting layers for multi-token prediction. Raises BadInput."""
     n, key = n_blocks(header), metadata_key(header, "nextn_predict_layers")
     return n - header.integer(key, 0, n - 1, 0)
 

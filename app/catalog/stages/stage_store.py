@@ -173,8 +173,8 @@ class StageStore:
     def trim(self, keep_model: str = "") -> None:
         """Delete the least recently used stages until the folder is within its limit.
 
-        keep_model: the id of a model whose stages are kept. Its first stage is not in use yet while its second one is
-            being received.
+        keep_model: the id of a model whose stages are kept, because one stage is not in use yet while the next is
+            received.
         """
         spared = {i for i, index in self._indexes() if index.manifest.model_id == keep_model}
         total = self.used_bytes()

@@ -337,7 +337,7 @@ def _prompt(prompt: str | list[int | str | list[int]]) -> str | tuple[int, ...]:
 
 
 def given_fields(body: object, *names: str) -> Json:
-    """Return those of the named fields that are set."""
+    """Return the named fields that are set."""
     return {name: value for name in names if (value := getattr(body, name)) is not None}
 
 
@@ -392,7 +392,7 @@ def unknown_role(name: str, there: str) -> BadInput:
 def assistant_message(text: str, calls: Sequence[tuple[str, str, object]]) -> Json:
     """Return an assistant message with calls, each given as an ID, a name, and arguments as an object or JSON text.
 
-    Truncated arguments remain text, for `complete_calls`. Raises BadInput.
+    Truncated arguments remain text; `complete_calls` handles them. Raises BadInput.
     """
     check_calls(calls)
     written = []

@@ -80,8 +80,8 @@ class GuestAuthenticator:
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
         """Return the status and text for rejecting a request, or None.
 
-        Requests with an Origin are refused: browsers have no member's certificate, so such a request comes from a
-        web page and not from the guest. Compressed bodies are refused, because the guest's node has already
+        Requests with an Origin are refused: a browser does not have a member's certificate, so such a request comes
+        from a web page and not from the guest. Compressed bodies are refused, because the guest's node has already
         decompressed the bodies of its programs, and the listener for members does not limit the decompressed size.
         """
         if "Origin" in request.headers:

@@ -40,8 +40,8 @@ class LanServer:
     """The server on the LAN, which may be open or closed.
 
     `chosen` returns the interfaces to use in addition to the usual ones. `expects` returns whether a member was ever
-    met at an address. Connections of members, and from addresses where a program has sent a valid key, have priority
-    over those of strangers.
+    met at an address. Members, and addresses from which a program has sent a valid key, have priority over
+    strangers.
     """
 
     def __init__(

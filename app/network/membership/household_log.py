@@ -311,8 +311,8 @@ class LogKeeper:
     ) -> Log:
         """Admit `machine` on trial for its first link, and return the log to send to it. Raises Refused.
 
-        Names must be unique. If another member has the newcomer's name, or the name is in `called`, the names
-        currently in use, a number is appended to it.
+        Names must be unique. A number is appended to the newcomer's name if another member has it or if it is in
+        `called`, the names currently in use.
         """
         self.require_admin()
         assert self.log is not None

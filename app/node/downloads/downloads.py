@@ -200,8 +200,8 @@ class Downloads:
                     self._go(record.id)
 
     async def try_again(self, codes: Collection[str], folders: Collection[str] | None = None) -> None:
-        """Retry the downloads that failed for one of these reasons, optionally only those in `folders`. A download
-        that fails again reports its new error."""
+        """Retry the downloads that failed for one of these reasons, optionally only in `folders`. A download that
+        fails again reports its new error."""
         for record in self._ledger:
             where = folders is None or record.facts.get("folder") in folders
             if record.standing == "failed" and record.code in codes and where:

@@ -71,8 +71,8 @@ class ReleaseRepository:
 
 
 def find_release_repository(urls: Iterable[str]) -> ReleaseRepository | None:
-    """Find the release repository among the project URLs in the package metadata, which have the form `Repository,
-    https://…`."""
+    """Find the release repository among the project URLs in the package metadata (lines such as `Repository,
+    https://…`)."""
     for line in urls:
         label, _, address = line.partition(",")
         match = _ADDRESS.fullmatch(address.strip())

@@ -115,8 +115,8 @@ class MemoryRules:
     def own_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
         """Return the total bytes that this machine's own models may use, including the bytes that they already use.
 
-        The arguments are those of `room`. Memory used by other hosts is subtracted only once: from the limit if
-        there is one; otherwise the free memory already excludes it.
+        The arguments are those of `room`. Memory used by other hosts is subtracted from the limit. Without a limit,
+        it is not subtracted, because the free memory already excludes it.
         """
         if self.limit_bytes:  # the owner set the limit, so it applies regardless of the free memory
             limit = min(self.limit_bytes, self._memory().total_bytes)

@@ -327,8 +327,8 @@ class LendingService:
         return self.close_soon(member) if before != instance else set()
 
     def host_disconnected(self, member: MachineId) -> None:
-        """Record that a host's link has closed, and free its layers after KEEP_S. Data connections are ignored,
-        because those of a hung host can stay open forever."""
+        """Record that a host's link has closed, and free its layers after KEEP_S. Data connections do not count,
+        because they can stay open forever if the host hangs."""
         self._answering.discard(member)
         loop = asyncio.get_running_loop()
         if (timer := self._unlinked.pop(member, None)) is not None:

@@ -40,7 +40,7 @@ def links_message(measured: Mapping[MachineId, LinkRecord], now: float) -> Links
 
 
 class LinkGossip:
-    """The links between other machines, as reported by those machines."""
+    """The links between other machines, as these machines report them."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock

@@ -168,7 +168,7 @@ class LinkRegistry:
         return known.link.limited_to(self._limit(machine)) if known else None
 
     async def measure_unknown(self, machines: Iterable[MachineId]) -> None:
-        """Measure those links to these machines that were never measured. A link that cannot be measured stays
+        """Measure the links to these machines unless they were measured before. A link that cannot be measured stays
         unknown."""
         for machine in machines:
             if machine not in self._known and machine in self._network.links:
