@@ -108,7 +108,7 @@ class ModelServer:
         return made
 
     async def _held(self, request: web.Request) -> web.Response:
-        """Respond with the file sizes of the requested models, as far as this machine has them."""
+        """Respond with the file sizes of each requested model that this machine has."""
         raw = await whole_body(request.content, request.content_length, MOST_BYTES)
         hashes = decode(raw, RequestedHashes)
         sizes = await asyncio.to_thread(self._sizes, hashes) if self._choices.now.share_models else {}
