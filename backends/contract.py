@@ -179,7 +179,7 @@ class KvType(StrEnum):
     Q8_0 = "q8_0"  # a 16-bit scale for every 32 signed bytes
 
     def bytes_of(self, f16_bytes: int) -> int:
-        """Return how many bytes the values occupy in this type, given their size in f16."""
+        """Return the size of values in this number type, given their size in f16."""
         return f16_bytes if self is KvType.F16 else -(-f16_bytes * 34 // 64)
 
 
@@ -187,7 +187,7 @@ class KvType(StrEnum):
 class FamilyTraits:
     """The peculiarities of a model family that an engine must handle.
 
-    They are described by properties, so engines do not need to know the families.
+    They are stated as traits, so engines do not need to know the families.
     """
 
     input_scale: float = 1.0  # factor for each incoming value
@@ -293,7 +293,7 @@ class NotFinite(StageError):
 
 
 class BadSlots(StageError):
-    """A step that failed because of the contents of the given slots.
+    """A step that failed because of the contents of these slots.
 
     The stage and its other slots are intact. `code` is one of the app's reason codes.
     """
@@ -358,8 +358,8 @@ class PastCalls:
 class CallFormat:
     """The markers around tool calls, exactly as the template writes them, including whitespace.
 
-    Several calls are written as `section lead … trail between lead … trail section_end`. Each call is written as `head
-    NAME named ARGUMENTS rest` in place of the ellipsis.
+    Several calls are written as `section lead … trail between lead … trail section_end`, where each `…` stands for
+    `head NAME named ARGUMENTS rest`.
     """
 
     payload: CallSyntax

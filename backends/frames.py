@@ -45,7 +45,7 @@ class FrameKind(IntEnum):
 
 
 class BadFrame(Exception):
-    """Bytes that are not a valid frame. The connection that sent them must be closed."""
+    """Bytes that are not a valid frame. The connection that they came from must be closed."""
 
 
 @dataclass(frozen=True, slots=True)

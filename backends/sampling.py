@@ -124,9 +124,8 @@ class Sampler:
     def _choose_by_grammar(self, logits: Rows, grammar: Grammar) -> int:
         """Pick a token that the grammar allows.
 
-        First pick a token without the grammar, because checking one token is far cheaper than checking the whole
-        vocabulary. This attempt uses a copy of the random number generator, so each token consumes exactly one random
-        number.
+        The first attempt ignores the grammar, because checking one token is far cheaper than checking the whole
+        vocabulary. It uses a copy of the random number generator, so each token consumes exactly one random number.
         """
         spare = self._chance and self._llama.llama_sampler_clone(self._chance)
         token = self._choose(logits, spare)

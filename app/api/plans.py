@@ -128,7 +128,7 @@ class PlanFacts(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan, which states the layers that each machine computes and all the numbers on which this is based."""
+    """A plan of which machine computes which layers, with all the numbers on which it is based."""
 
     model: str
     shape: str = ""  # one, split or replicas

@@ -65,7 +65,7 @@ class StageFigures(msgspec.Struct, frozen=True):
 
 
 class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of an answer, and the number of seconds and tokens that it took."""
+    """The text of an answer, with its durations and token counts."""
 
     text: str = ""
     thought: str = ""

@@ -147,10 +147,7 @@ def prompt_ids(seed: int, stream_key: tuple[int, int, int], n: int, n_vocab: int
 def ask_request(
     seed: int, stream_key: tuple[int, int, int], n_prompt: int, n_tokens: int, n_vocab: int | None
 ) -> dict[str, Any]:
-    """Return the body of a `POST /ask` request for an answer of exactly `n_tokens` tokens.
-
-    The prompt was never used before.
-    """
+    """Return the body of a `POST /ask` request with a new prompt and an answer of exactly `n_tokens` tokens."""
     return {
         "prompt_ids": prompt_ids(seed, stream_key, n_prompt, n_vocab),
         "raw": True,

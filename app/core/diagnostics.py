@@ -53,7 +53,7 @@ ORDER = (
 class Check:
     """The finding of one diagnostic check. `ok` is None for a note, which is not a fault.
 
-    code: identifies the finding, so that code can offer a remedy. address: the address of the machine in question.
+    code: identifies the finding, so that a remedy can be offered. address: the address of the machine in question.
     tested: False if the check could not be performed.
     """
 

@@ -1,10 +1,14 @@
 """The errors that a user can act on. Any other exception is a bug.
 
-AppError ├── BadInput        an input that was typed, chosen or opened cannot be used ├── DoesNotFit      there is not
-enough memory or disk space ├── Refused         a machine, a server or a rule refused ├── Unreachable     a machine or
-the node does not answer ├── StageLost       a worker or a lender was lost during a computation │   └── StageFailed the
-computation would fail again if it were repeated ├── Busy            too much work is waiting; try again later └──
-Damaged         data does not match its hash
+AppError
+├── BadInput        an input that was typed, chosen or opened cannot be used
+├── DoesNotFit      there is not enough memory or disk space
+├── Refused         a machine, a server or a rule refused
+├── Unreachable     a machine or the node does not answer
+├── StageLost       a worker or a lender was lost during a computation
+│   └── StageFailed the computation would fail again if it were repeated
+├── Busy            too much work is waiting; try again later
+└── Damaged         data does not match its hash
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Suggestions for a mistyped name: of a model, a command or an option."""
+"""Suggestions for a mistyped name of a model, a command or an option."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ MAX_TYPED_CHARACTERS = 100  # the comparison takes time, and a program may send 
 
 
 def nearest_names(typed: str, names: Iterable[str], most: int = 3) -> list[str]:
-    """Return the names that may have been meant, the nearest first.
+    """Return the names that may have been meant, closest first.
 
-    Case and punctuation do not count: `llama3.1` begins `llama-3.1-8b`. A mistyped beginning of a long name counts.
+    Case and punctuation are ignored, so `llama3.1` matches the beginning of `llama-3.1-8b`. A mistyped beginning of a
+    long name also matches.
     """
     plain = _plain(typed[:MAX_TYPED_CHARACTERS])
     similarity = {name: _similarity(plain, _plain(name)) for name in names}
@@ -35,7 +36,7 @@ def _plain(name: str) -> str:
 
 
 def _similarity(typed: str, name: str) -> float:
-    """Return 1 if the name begins with what was typed, and otherwise how similar the two are, from 0 to 1."""
+    """Return 1 if the name begins with the typed text, otherwise their similarity from 0 to 1."""
     if len(typed) >= MIN_PREFIX_CHARACTERS and name.startswith(typed):
         return 1.0
     parts = [name]

@@ -1,1 +1,1 @@
-"""The inference runtime, which runs models on one or several machines, both as the host and as a lender of layers."""
+"""The inference runtime, which runs models on one or several machines, as the host or as a lender of layers."""

@@ -1,4 +1,4 @@
-"""Starting Poolhouse at sign-in, with the mechanism of each operating system.
+"""Support for starting Poolhouse at sign-in, with each operating system's own mechanism.
 
 Nothing is changed unless the user asks for it.
 """
@@ -334,7 +334,7 @@ def agent_is_on(content: bytes) -> bool:
 def is_disabled(listing: str | None) -> bool:
     """Return whether `launchctl print-disabled` lists the agent as disabled.
 
-    Older versions of macOS print `true` for this.
+    Older versions of macOS print `true` for disabled agents.
     """
     match = re.search(rf'"{re.escape(LABEL)}"\s*=>\s*(\w+)', listing or "")
     return match is not None and match[1] in ("disabled", "true")
@@ -352,7 +352,7 @@ VALUE_NAME = "Poolhouse"
 
 
 def run_line(command: Sequence[str]) -> str:
-    """Return the command line for the Run key, quoted in the way that Windows parses."""
+    """Return the command line for the Run key, quoted as Windows requires."""
     return subprocess.list2cmdline(command)
 
 

@@ -163,7 +163,8 @@ def writable(home: Home) -> Check:
 async def key_store(home: Home) -> Check:
     """Report where the passphrase of this machine's key is stored, and check that it can be read.
 
-    A passphrase in a file is only noted: it protects the key from other accounts, but not in a copy of the folder.
+    If it is in a file, the finding is a note, because the file protects the key from other accounts but not from a
+    person who copies the folder.
     """
     try:
         store = await open_keystore(home)

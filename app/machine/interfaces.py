@@ -413,7 +413,7 @@ def windows_kind(facts: WindowsFacts) -> LinkKind:
 
 
 def _best(parts: list[LinkKind]) -> LinkKind:
-    """Return the kind of an interface that is layered on others: the best physical kind in `parts`, or VIRTUAL."""
+    """Return the best physical kind in `parts`, the interfaces below a layered interface, or VIRTUAL."""
     for kind in (LinkKind.ETHERNET, LinkKind.THUNDERBOLT, LinkKind.WIFI):
         if kind in parts:
             return kind

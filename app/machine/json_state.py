@@ -1,4 +1,4 @@
-"""Reading of the node's small JSON files, with a size limit. Damaged files are set aside."""
+"""Functions that read the node's small JSON files with a size limit and set damaged files aside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paths of a node's files, all in one directory that only its owner can read, and commands that mention it."""
+"""The paths of a node's files, and commands that mention their directory, which only its owner can read."""
 
 from __future__ import annotations
 

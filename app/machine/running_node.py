@@ -111,14 +111,14 @@ def claim(path: Path, port: int, token: str, version: str) -> None:
 
 
 def write(path: Path, runtime: Runtime) -> None:
-    """Replace runtime.json. Other users of this computer cannot read the file at any moment."""
+    """Replace runtime.json. The file is never readable by other users of this computer."""
     write_atomically(path, msgspec.json.encode(runtime))
 
 
 def read(path: Path) -> Runtime | None:
     """Return the details of the running node, or None if no node is running.
 
-    Return None also if the file is damaged, was copied with its home, or names a process that has exited.
+    The result is also None if the file is damaged, was copied with its home, or names a process that has exited.
     """
     try:
         runtime = decode(path.read_bytes(), Runtime)

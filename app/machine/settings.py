@@ -80,7 +80,7 @@ ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole",
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """A manual pause of lending. It continues after a restart of the node."""
+    """A manual pause of lending. It remains in effect after a restart of the node."""
 
     until: float | None = None  # Unix time; None means until the user resumes lending
     stopped: bool = False  # all lent memory was reclaimed immediately

@@ -108,15 +108,15 @@ class Boundary:
     """The eval callback of a context, which copies the output of the last layer and then stops the computation.
 
     llama.cpp calls it for each node of the graph, about 36 times per layer. Comparing a node's name takes 0.35 µs and
-    comparing its address 0.13 µs. Because a graph is usually reused or rebuilt at the same address, the node is
-    searched by name only at first and by address afterwards. Its name is still verified each time its output is read.
+    comparing its address 0.13 µs. Because a graph is usually reused or rebuilt at the same address, the node is looked
+    up by name only at first and by address afterwards. Its name is still verified each time its output is read.
     """
 
     def __init__(self, name: str, layer: int, *, by_name: bool = False) -> None:
         """Create the callback for the node `name` of `layer`.
 
-        by_name: always search by name. Recurrent models need this, because if a step misses a node that has moved, it
-        cannot be undone and repeated.
+        by_name: whether to always look up the node by name. Recurrent models need this, because a step that misses a
+        moved node cannot be undone and repeated.
         """
         self._name, self._by_name = f"{name}-{layer}".encode(), by_name
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
@@ -144,7 +144,7 @@ class Boundary:
             self._wanted = self._known
 
     def search(self) -> None:
-        """Search for the node by name in the next step, because its address has changed."""
+        """Look up the node by name in the next step, because its address has changed."""
         self._wanted = self._named
 
     def _on_node(self, tensor: int, ask: bool, _user_data: int | None) -> bool:
@@ -206,7 +206,7 @@ def by_length(segments: Sequence[Segment]) -> list[list[int]]:
 
 
 class Parts:
-    """A step that is split into several passes, and their combined output."""
+    """A step that is split into several passes whose outputs are combined."""
 
     def __init__(self, batch: Tokens | Hidden, due: Sequence[int], width: int) -> None:
         self._batch, self._due, self._width = batch, due, width
@@ -480,8 +480,8 @@ class LlamaStage:
     def _is_tied(self, n_rows: int) -> bool:
         """Return whether flash attention may split the keys of this step among threads (thread_choice.py).
 
-        Attention reads all cells up to the last one in use. Because the first free cells are always used first, their
-        number never exceeds the largest number of cells in use at any time.
+        Attention reads all cells up to the last one in use. Because the first free cells are always used first, the
+        position of that cell never exceeds the largest number of cells ever in use.
         """
         config = self._config
         if n_rows != 1 or not config.flash_attention or config.kv is not KvType.F16:

@@ -130,7 +130,7 @@ class ThreadChoice:
     def _new(self, key: int) -> _Kind:
         """Return a new record, initialized from the existing one with the most similar row count.
 
-        The first record for few rows and the first for many have no such predecessor. They may start a trial
+        The first record for few rows and the first for many have no such predecessor, so they may start a trial
         immediately.
         """
         near = [known for known in self._kinds if (known > EXACT_ROWS) == (key > EXACT_ROWS)]
@@ -214,6 +214,6 @@ class ThreadChoice:
 
 
 def _mean(seconds: Sequence[float] | deque[float]) -> float:
-    """Return the mean duration, without the longest one if there are enough values, because that may be a hiccup."""
+    """Return the mean duration, excluding the longest if there are enough values, because it may be an outlier."""
     most = sorted(seconds)[: len(seconds) - (len(seconds) > LEAST_STEPS - 1)]
     return sum(most) / len(most)

@@ -49,7 +49,7 @@ TRIAL_TOOL = {
 
 @dataclass(frozen=True, slots=True)
 class RenderedChat:
-    """A chat as the text that the model reads.
+    """A chat rendered as the text that the model reads.
 
     `folded` lists the parts that were rewritten because the template does not support them.
     """

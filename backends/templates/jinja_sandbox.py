@@ -28,7 +28,7 @@ OF_LISTS = frozenset(("append", "pop"))
 class _Sandbox(ImmutableSandboxedEnvironment):
     """A sandbox without `**`, the only operator that can compute for hours in a single call.
 
-    Templates may modify lists, because those of Kimi K2 collect the ids of calls in them. This is safe because a
+    Templates may modify lists, because Kimi K2's templates collect the ids of calls in them. This is safe because a
     template receives a copy of its input and creates its own lists for each prompt.
     """
 

@@ -1,7 +1,7 @@
 """The format of tool calls in a chat template, found by rendering calls with known names and values.
 
-Nothing is inferred from names in the template's source. The text around the known values in the output shows the
-markers. If the template renders no calls, its instructions to the model are searched for the format.
+Nothing is inferred from names in the template's source. In the output, the markers are the text around the known
+values. If the template renders no calls, its instructions to the model are searched for the format.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def written_behind(text: str, plain: str, answer: str) -> str:
 
 
 class _Unclear(Exception):
-    """Rendered calls that match no known format."""
+    """An error for rendered calls that match no known format."""
 
 
 @dataclass(frozen=True)

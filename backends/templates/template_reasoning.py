@@ -152,7 +152,7 @@ def _shown(probe: _Probe) -> ReasoningFormat | None:
 
 
 def _around(rendered: str, plain: str) -> ReasoningFormat | None:
-    """Return the format if the text around the thought consists of markers."""
+    """Return the format if the text around the thought consists of markers, otherwise None."""
     before, _, behind = rendered.partition(THOUGHT)
     before, behind = before.rstrip(), behind.lstrip()
     if before.endswith("<|channel|>analysis<|message|>"):

@@ -188,7 +188,7 @@ def address_at_most(most: int) -> None:
 
 
 def memory_allowance(limit_bytes: int, threads: int) -> int:
-    """Return how much memory a worker with this limit may allocate in addition to its memory before loading."""
+    """Return how much memory a worker with this limit may allocate beyond its memory before loading."""
     return int(limit_bytes * ROOM_TO_LOAD) + SPARE_BYTES + threads * THREAD_BYTES
 
 

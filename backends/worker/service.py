@@ -393,7 +393,7 @@ def _code(order: worker_orders.WorkerOrder, error: Exception) -> str:
 
 
 class _Numbered(msgspec.Struct):
-    """The request number of an order, which is all that a refusal must be able to read."""
+    """The request number of an order, which a refusal needs even if the other fields are unreadable."""
 
     request: int
 

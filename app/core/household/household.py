@@ -82,7 +82,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An event reporting that a machine belongs to the household according to the log."""
+    """An event that carries a member of the household, as listed in the log."""
 
     id: MachineId
     name: str
@@ -191,7 +191,8 @@ class Household:
     def with_current_names(self, reason: Reason) -> Reason:
         """Return the reason with the current names of machines, because a machine may have been renamed since.
 
-        If a machine announced its shutdown, the reason becomes the shutdown instead of a broken connection.
+        If it reports a broken connection to a machine that announced its shutdown, it is replaced by a reason that
+        reports the shutdown.
         """
         taken = {machine.name for machine in self.machines.values()}
         now = {

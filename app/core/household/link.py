@@ -49,7 +49,7 @@ class Link:
     limit_bytes_per_s: float | None = None  # the owner's limit in each direction; None for no limit
 
     def limited_to(self, bytes_per_s: float | None) -> Link:
-        """Return the link with this rate limit, or without a limit if it is None. No rate exceeds the measured one."""
+        """Return the link with this rate limit, or without a limit if it is None. No rate exceeds the measured rate."""
         if bytes_per_s is None:
             return replace(self, limit_bytes_per_s=None)
         return replace(
@@ -91,6 +91,6 @@ def better_ends(used: LinkEnd, candidates: Iterable[LinkEnd]) -> tuple[LinkEnd, 
 
 
 def wrong_interface(machine: str, used: LinkEnd, instead: LinkEnd) -> Reason:
-    """Return the reason stating that traffic to `machine` uses a worse interface than it could."""
+    """Return the reason stating that traffic to `machine` uses a worse interface than necessary."""
     facts: dict[str, Fact] = {"machine": machine, "used": used.interface or "?", "interface": instead.interface}
     return Reason(CODES[used.kind], facts)

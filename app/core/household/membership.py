@@ -396,7 +396,7 @@ def _der_of_signer(operation: Operation, admins: Mapping[MachineId, bytes]) -> b
 
 
 def _removed(log: Log, admins: Collection[MachineId]) -> dict[MachineId, frozenset[OperationId]]:
-    """Return all removed machines. Each maps to the operations that all its removals keep (pass 2)."""
+    """Return, for each removed machine, the operations that all its removals keep (pass 2)."""
     removed: dict[MachineId, frozenset[OperationId]] = {}
     for operation in log.operations:
         body = operation.body

@@ -358,7 +358,7 @@ class Rules:
     def without(self, end: str) -> str:
         """Return the name of the rule for any text that does not contain `end`.
 
-        One rule is added for each number of characters of `end` that may just have been written.
+        A separate rule is needed for each prefix of `end` that the text may just have reached.
         """
         if end not in self._without:
             names = [f"r{len(self._rules) + n}" for n in range(len(end))]

@@ -290,7 +290,7 @@ def users_per_pipeline(
 
 
 def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: int) -> Forecast:
-    """Forecast a machine that holds all layers and serves this number of users.
+    """Forecast the performance of a machine that holds all layers and serves this number of users.
 
     For a lender, the time to transfer the request and the answer is negligible.
     """

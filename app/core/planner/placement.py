@@ -14,7 +14,7 @@ from backends.contract import KvType, Layers, NumberFormat, Role, is_proved
 
 
 class Topology(StrEnum):
-    """The way in which a model is distributed over the machines of the household."""
+    """The distribution of a model over the machines of the household."""
 
     ONE_MACHINE = "one machine"
     SPLIT = "split"  # the host's first run, then lenders, then the host's last run

@@ -204,13 +204,13 @@ def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int
 
 
 def _may_end(model: Model, first: int, last: int) -> bool:
-    """Return whether a run of these layers may end there, provided that its beginning is legal."""
+    """Return whether these layers form a legal run, assuming that its beginning is legal."""
     ends = last in model.cuts.boundaries or last == model.n_layers
     return ends and (len(model.layers) == last - first or model.cuts.rules.allow(Layers(first, last)))
 
 
 def _legal_near(model: Model, edges: Sequence[int], layer: int) -> list[int]:
-    """Return the layers before which this cut could be made instead while all other cuts are unchanged."""
+    """Return the layers before which the model could be cut instead of before `layer`, with all other cuts kept."""
     place = edges.index(layer)
     before, after = edges[place - 1], edges[place + 1]
     legal = [

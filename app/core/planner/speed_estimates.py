@@ -117,7 +117,7 @@ class MeasuredLayer:
 
 
 def estimate_speed(measured: MeasuredLayer, effort: Effort) -> Speed:
-    """Estimate how fast the measured machine computes the layers of another model."""
+    """Estimate how fast the machine that was measured computes the layers of another model."""
     speed, like = measured.speed, measured.effort
     single_s = _step_s(measured, effort, 1)
     wide_s = max(single_s, _step_s(measured, effort, WIDE))

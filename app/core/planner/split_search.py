@@ -253,14 +253,14 @@ class LayerAllocation:
 
 
 class _Rest:
-    """The smallest possible line of the machines that have no run yet."""
+    """The smallest possible `line` (see LayerAllocation) of the machines that have no run yet."""
 
     def __init__(self, members: Sequence[MachineCosts], cheapest: Sequence[int], most: Sequence[int]) -> None:
         self._members, self._cheapest, self._most = members, cheapest, most
         self._known: dict[tuple[int, int], float] = {}
 
     def line(self, held: int, left: int) -> float:
-        """Return the smallest line for `left` blocks on the machines outside `held`, or infinity if they do not fit."""
+        """Return the smallest `line` for `left` blocks on the machines outside `held`, or infinity if none fits."""
         key = (held, left)
         if key not in self._known:
             self._known[key] = self._line(held, left)
@@ -291,7 +291,7 @@ MachineSet = tuple[int, ...]  # indexes of machines, always beginning with 0, th
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A placement over several machines."""
+    """A placement that is split over several machines."""
 
     stages: tuple[PlannedStage, ...]
     request_s: float
@@ -319,8 +319,9 @@ class SplitSearch:
     def exact(self) -> bool:
         """Return whether every split that could beat the result was searched.
 
-        This is always true if layers are alike or memory is plentiful. If layers differ much in size and barely fit, a
-        great many counts may fit in no order. The result is then the best one found within the effort limit.
+        This is always true if layers are alike or memory is plentiful. If layers differ greatly in size and memory is
+        tight, very many counts may not fit in any order. The result is then the best split found within the effort
+        limit.
         """
         return self._effort > 0
 
@@ -334,7 +335,7 @@ class SplitSearch:
         return tuple(n for n, machine in enumerate(self._machines) if machine.id in used)
 
     def best(self, sets: Iterable[MachineSet], below_s: float = INFINITE) -> Split | None:
-        """Return the split over one of these sets of machines with the shortest request.
+        """Return the split with the shortest request over any of these sets of machines.
 
         Return None if no split takes less than `below_s`.
         """
@@ -496,7 +497,7 @@ class _LinearCost:
 
 
 def _level(levels: Sequence[_LinearCost], n_blocks: int) -> float:
-    """Return the smallest possible maximum of these costs if blocks could be divided into fractions."""
+    """Return the smallest possible maximum of these costs if the blocks could be divided arbitrarily."""
     if not all(level.block_s > 0 for level in levels):
         return 0.0
     together = sum(level.fixed_s / level.block_s for level in levels)
@@ -537,7 +538,7 @@ def arrange(firsts: int, starts: Sequence[int], lengths: Sequence[int]) -> Arran
 
 
 def reachable_ends(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> int:
-    """Return the edges at which the runs of all lenders can end as a mask: bit n for edge n, or 0 if nothing fits.
+    """Return a mask of the edges at which the runs of all lenders can end: bit n for edge n, or 0 if nothing fits.
 
     options: for each lender, its possible lengths, each with a mask of the edges at which such a run may begin.
     """
@@ -545,7 +546,10 @@ def reachable_ends(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) ->
 
 
 def _reached(firsts: int, options: Sequence[Sequence[tuple[int, int]]]) -> list[int]:
-    """Return the edges at which the runs of each set of lenders can end. Bit n of the index stands for lender n."""
+    """Return masks of the edges at which the runs of each set of lenders can end.
+
+    Bit n of the index stands for lender n.
+    """
     reached = [0] * (1 << len(options))
     reached[0] = firsts
     for held, edges in enumerate(reached):

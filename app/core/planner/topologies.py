@@ -121,7 +121,7 @@ class TopologySearch:
         return min(options, key=lambda option: option.forecast.request_s, default=None)
 
     def _several(self, stages: Stages) -> TopologyOption | None:
-        """Return these pipelines as one option, without lenders that would serve no users."""
+        """Return these pipelines as one option, without pipelines on lenders that would serve no users."""
         parts = pipelines(stages)
         users = users_per_pipeline(parts, self._by_id, self.model, self.workload)
         first, *replicas = zip(parts, users, strict=True)

@@ -52,12 +52,15 @@ class Verdict:
 
 
 def margin_bytes(lends_bytes: int) -> int:
-    """Return how many bytes to leave free: 1 GiB or 5 %, whichever is more, but at most a quarter of the memory."""
+    """Return how many bytes to leave free: 1 GiB or 5 %, whichever is more, but at most a quarter of `lends_bytes`."""
     return min(max(MARGIN_BYTES, int(MARGIN_SHARE * lends_bytes)), lends_bytes // MARGIN_DIVISOR)
 
 
 def verdict_of(machines: Iterable[tuple[int, int]]) -> Verdict:
-    """Return the verdict on a placement that fits. `machines` lists the bytes that each machine needs and lends."""
+    """Return the verdict on a placement that fits.
+
+    `machines` contains, for each machine, the bytes that the placement needs and the bytes that the machine lends.
+    """
     roomy, spare = True, 0
     for needs, lends in machines:
         roomy = roomy and lends - needs >= margin_bytes(lends)

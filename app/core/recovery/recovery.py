@@ -139,7 +139,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class HouseholdChanged:
-    """An event reporting that the household may have changed since no placement could be found."""
+    """An event reporting that the household may have changed since the last plan failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ def bystander_loss(loss: Loss) -> Loss:
 
 
 def ended_in_step(loss: Loss) -> bool:
-    """Return whether a process ended during a step that is known to have contained certain answers."""
+    """Return whether a process ended during a step whose answers are known."""
     return bool(loss.slots) and fault_table.cause_code(loss.why) in fault_table.ENDED_BY_A_STEP
 
 
@@ -270,7 +270,10 @@ def ends_process_reason(loss: Loss) -> Reason:
 
 
 def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
-    """Return the facts about the process that ended last, without a remedy because the message states one itself."""
+    """Return the facts about the process that ended last.
+
+    They include no remedy, because the message states its own.
+    """
     worker = why.facts.get("worker") or why.facts.get("machine") or name
     how = why.facts.get("how") or PROCESS_ENDS.get(fault_table.cause_code(why), Reason("end_vanished"))
     return {"times": MOST_DEATHS, "worker": worker, "how": how}

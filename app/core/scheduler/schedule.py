@@ -315,7 +315,7 @@ class UsualDuration:
     is_known: bool = False
 
     def record(self, seconds: float) -> None:
-        """Update the usual duration with that of a completed request."""
+        """Update the usual duration with the duration of a completed request."""
         part = NEWEST if self.is_known else 1.0
         self.seconds += part * (seconds - self.seconds)
         self.is_known = True
@@ -328,7 +328,7 @@ class UsualDuration:
 def queue_place(waiting: Sequence[WaitingRequest], has_priority: bool) -> int:
     """Return the index at which a new request enters the queue, and count it as overtaking the requests behind it.
 
-    A request with precedence may overtake each of the others at most MAX_OVERTAKEN times.
+    A request with priority may overtake each other request at most MAX_OVERTAKEN times.
     """
     place = len(waiting)
     while has_priority and place and not waiting[place - 1].has_priority:

@@ -43,7 +43,7 @@ class Lookup:
         self._read = 1  # positions below this are indexed
 
     def read(self, tokens: array[int]) -> None:
-        """Index the new tokens. If there are many, several calls index them in parts."""
+        """Index the new tokens. If there are many, each call indexes only some of them."""
         end = min(len(tokens), self._read + READ_AT_ONCE)
         for position in range(self._read, end):
             for n in RUNS:

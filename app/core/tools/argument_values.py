@@ -40,7 +40,7 @@ def _accepted_values(schema: object, root: object, steps: int, seen: set[str]) -
     """Return the values that a schema accepts.
 
     seen: the references that were already followed and whose values are already included. Without it, schemas that
-    refer to each other would take an almost unlimited time.
+    refer to each other would be followed almost forever.
     """
     if not isinstance(schema, Mapping) or steps == 0:
         return ANY

@@ -1,4 +1,4 @@
-"""The detection of tool calls in a model's output, in the format detected from its chat template."""
+"""The detection of tool calls in a model's output, in the format of its chat template."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from backends.contract import CallFormat, CallSyntax
 def truncated_calls(form: CallFormat, text: str, tools: Tools) -> list[Call]:
     """Return the calls in a text that begins with a call marker and was cut off.
 
-    The complete calls come first, then the incomplete one. It is omitted if it is not clear which tool it calls.
+    The complete calls come first, then the incomplete one. The latter is omitted if it is unclear which tool it calls.
     """
     markers = markers_of(form)
     try:
@@ -143,9 +143,9 @@ NEWER_MISTRAL = CallFormat(CallSyntax.NAMED, lead=MISTRAL, named="[ARGS]")
 class CallFinder:
     """A parser that separates a model's output into text and calls. A call of an unknown tool is treated as text.
 
-    in_pieces: whether to report the arguments of a call as they arrive, once its name is known. The events are a
-    CallStarted, then several of ArgumentPiece, then the Call. If it turns out not to be a call, it is reported as one
-    that was cut off.
+    in_pieces: whether to report the arguments of a call as they arrive, once its name is known. The events are one
+    CallStarted, any number of ArgumentPiece events, and finally the Call. If it turns out not to be a call, it is
+    reported as one that was cut off.
     """
 
     def __init__(self, form: CallFormat, tools: Tools, *, in_pieces: bool = False) -> None:
@@ -283,7 +283,7 @@ class CallFinder:
     def _finished(self, calls: Sequence[Call]) -> list[CallEvent]:
         """Return the calls that were not reported yet.
 
-        The arguments of a call that was reported in pieces are the sum of these pieces.
+        The arguments of a call that was reported in pieces consist of these pieces.
         """
         left = list[CallEvent](calls[self._n_reported :])
         if self._name is not None and left and isinstance(first := left[0], Call):

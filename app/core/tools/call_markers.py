@@ -58,7 +58,10 @@ class Markers:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Return all markers that may be control tokens of the model, which the engine must pass on to parsers."""
+        """Return all markers that may be control tokens of the model.
+
+        The engine must pass these tokens on to parsers.
+        """
         texts = (*self.begins, *self.outer, self.last, self.inner, self.behind_name, self.arguments, *self.ends,
                *self.closes, self.joined, self.key, self.value_end, self.opening, self.closing,
                *(token for tokens, _ in self.keyed for token in tokens))  # fmt: skip

@@ -375,7 +375,7 @@ def tool_in_header(form: CallFormat, markers: Markers, head: str, tools: Tools) 
 
 
 class _Tagged(_Between):
-    """The parser for <tool_call><function=name><parameter=key>value</parameter></function></tool_call> and similar."""
+    """The parser for <tool_call><function=name><parameter=key>value</parameter></function></tool_call> and others."""
 
     def _call(self, cursor: Cursor, tools: Tools) -> ParserSteps[Call]:
         markers = self._markers

@@ -55,7 +55,7 @@ def answer_start(form: ReasoningFormat, prompt: str) -> AnswerStart:
 
 
 def marker_tokens(form: ReasoningFormat) -> tuple[str, ...]:
-    """Return the markers that may be single tokens. The engine must pass on control tokens among them."""
+    """Return the markers that may be single tokens. If they are control tokens, the engine must pass them on."""
     markers = [form.begin, *form.end, *form.answer_begin, *form.answer_end]
     if form.messages is not None:
         markers += [form.messages.start, form.messages.header_end, *form.messages.ends]
@@ -236,7 +236,7 @@ class _Tags:
     def _ended(self, parts: list[Part], at: int, marker: str, *, at_end: bool) -> bool:
         """Process an end marker that has no matching start marker.
 
-        It ends reasoning if it is on a line of its own. Otherwise, it is merely mentioned.
+        It ends reasoning if it is on a line of its own. Otherwise, the text merely mentions it.
         """
         behind = self._held[at + len(marker) :]
         if not behind and not at_end:

@@ -13,8 +13,8 @@ from backends.contract import CallFormat, CallIdKind, CallSyntax
 def one_system(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with at most one system message.
 
-    System messages at the beginning are joined. The text of a later one is moved into the user's message, because
-    templates reject a second system message or silently drop it.
+    System messages at the beginning are joined. The text of a later system message is moved into the user's message,
+    because templates reject a second system message or silently drop it.
     """
     merged: list[Message] = []
     # the texts of each message, joined only at the end: joining thousands one by one would copy everything each time

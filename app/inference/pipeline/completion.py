@@ -1,4 +1,4 @@
-"""The completion of chats and bare prompts on a pipeline. Converts requests to tokens, and tokens to pieces of text."""
+"""The completion of chats and bare prompts on a pipeline, which converts requests to tokens and tokens to text."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Completer:
         """Yield Deltas, Notices if a stage is lost, and finally one Summary.
 
         Closing the generator cancels the answer: use contextlib.aclosing. Raises BadInput, Busy or StageLost. Deltas
-        yielded before an error remain valid.
+        that were yielded before an error remain valid.
         """
         _check(question)
         reader, request, notes = await self._begin(question)

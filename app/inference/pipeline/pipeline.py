@@ -376,7 +376,7 @@ class Pipeline:
         return Limits(*sizes, machines, shape.chunk_rows, apart)
 
     async def _lane(self) -> None:
-        """Send micro-batches through the stages, one at a time."""
+        """Send micro-batches through the stages, one after another."""
         while True:
             micro_batch = await self._work.next_batch()
             arrived = await self._arrived(micro_batch)

@@ -23,7 +23,7 @@ class Rebuilder(Protocol):
     """An interface to the node, which places the model again after a loss."""
 
     def is_needed(self) -> bool:
-        """Return whether any requests, now or soon, cannot be taken over by another pipeline."""
+        """Return whether there are, or soon will be, requests that no other pipeline can take over."""
         ...
 
     async def plan(self, without: frozenset[str]) -> recovery.Planned:

@@ -147,7 +147,7 @@ class Samples:
         return next(due, None)
 
     def postpone(self, sample: Sample) -> int:
-        """Move a sample that could not be recomputed now behind the others. Return the number of attempts so far."""
+        """Move a sample that cannot be recomputed yet behind the others. Return the number of attempts so far."""
         pipeline, n_tries = sample.run.pipeline, 1
         if self._kept.pop(pipeline, None) is not None:
             n_tries += self._postponed.get(pipeline, (0, 0.0))[0]

@@ -79,7 +79,7 @@ class MicroBatch:
         return cls(step, (MicroBatchPart(sequence, segment, True),), guess)
 
     def following(self) -> MicroBatch:
-        """Return the micro-batch with the next position of each sequence, whose tokens this one will sample."""
+        """Return the micro-batch with the next position of each sequence. This micro-batch will sample its tokens."""
         segments = [Segment(part.segment.slot, 1, part.segment.end) for part in self.parts]
         parts = [
             MicroBatchPart(part.sequence, segment, True) for part, segment in zip(self.parts, segments, strict=True)
@@ -259,7 +259,7 @@ class Scheduler:
 
     @property
     def interrupted(self) -> list[SequenceState]:
-        """Return the sequences in slots that have received no token since a stage was lost."""
+        """Return the sequences that have a slot and have received no token since a stage was lost."""
         return [s for s in self._running.values() if s.interruption.loss and not s.is_closed]
 
     def hand_over(self, loss: Loss, take: Callable[[SequenceState], bool]) -> None:
@@ -281,7 +281,7 @@ class Scheduler:
     def adopt(self, sequence: SequenceState) -> None:
         """Take over a sequence from another pipeline.
 
-        It enters the queue first and continues after its last token.
+        It is placed at the front of the queue and continues after its last token.
         """
         sequence.owner = self
         self._waiting.insert(0, sequence)

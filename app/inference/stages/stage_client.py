@@ -150,8 +150,8 @@ class SlotOrder:
 class PriorityLock:
     """A lock for the computing time of a machine that has both the first and the last run of a pipeline.
 
-    The waiting task with the lowest rank acquires it first. In order of arrival, a lender would often be idle: the last
-    run would compute one group of answers before the first run computes another group, which the lender is waiting for.
+    The waiting task with the lowest rank acquires it first. In order of arrival, the last run would often compute one
+    group of answers while a lender waits for the first run to compute another group.
     """
 
     def __init__(self) -> None:
@@ -389,7 +389,10 @@ class StageClient:
             await self._forget(slot, keep)
 
     def forget_later(self, slot: int, keep: int) -> None:
-        """Queue a FORGET that `catch_up` or the next step will send after all steps that precede it."""
+        """Queue a FORGET until all steps that precede it have been sent.
+
+        `catch_up` or the next step then sends it.
+        """
         self._cursor.defer(slot, keep)
 
     async def catch_up(self, number: int | None = None) -> bool:

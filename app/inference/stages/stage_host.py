@@ -174,7 +174,7 @@ class StageHost:
     def computed_within(self, seconds: float) -> bool:
         """Return whether a step is being computed for a host or was computed in the last `seconds`.
 
-        The period covers the pauses between tokens.
+        The period should cover the pauses between tokens.
         """
         since = time.monotonic() - seconds
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
@@ -227,7 +227,7 @@ class StageHost:
         return lent.opened
 
     def progress(self) -> tuple[int, float]:
-        """Return the number of answers since the start, and the duration of the current step that began first."""
+        """Return the number of answers since the start, and how long the oldest current step has been running."""
         now = time.monotonic()
         workers = [lent.worker for lent in self._open.values() if lent.worker is not None]
         busy = [

@@ -188,7 +188,7 @@ class _Few:
 
 
 def needed_bytes(shape: ModelShape, run: LayerRun, settings: BenchmarkSettings) -> int:
-    """Return the memory needed to measure a run, or to measure the shortest run with the output matrix if more.
+    """Return the memory needed to measure a run or, if that is more, the shortest run with the output matrix.
 
     The KV cache is assumed to be as large as in most models.
     """
@@ -319,7 +319,8 @@ class _Trial:
             return _Few(single_s, await run.time_steps(SLOTS, WIDE_S / 2))
 
     async def _head(self, without: _Few) -> tuple[float, float]:
-        """Return the seconds that the output matrix adds to the shortest run, for the first row and per further row."""
+        """Return the seconds that the output matrix adds to the shortest run for the first row, and for each other
+        row."""
         both = await self._few(Role.LAST)
         one_s = max(0.0, both.single_s - without.single_s)
         all_s = max(0.0, both.wide_s - without.wide_s)

@@ -1,4 +1,4 @@
-"""The worker processes on this machine: their start, pipes, orders and resource limits, and why they died."""
+"""The worker processes on this machine: how they are started, given orders and limited, and why they died."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ if sys.platform == "win32":
 else:
 
     class Job:
-        """A stand-in for other systems.
+        """A stand-in for the job object on other systems.
 
         There, a worker monitors its parent and its own memory (backends/worker/process_resources.py).
         """
@@ -137,7 +137,7 @@ else:
             """Do nothing: the worker limits its own memory."""
 
         def close(self) -> None:
-            """Do nothing."""
+            """Do nothing: there is no handle to close."""
 
 
 # The environment of a worker process: its threads, its code, and the files that it may read.
@@ -270,7 +270,7 @@ class ThreadShare:
             self._others = OtherProgramsLoad(pid)
 
     def due(self, now: float) -> int | None:
-        """Return the number of threads to send to the worker now, or None if it was sent recently."""
+        """Return the number of threads to send to the worker now, or None if a number was sent recently."""
         if now - self._shared_at <= SHARE_S:
             return None
         self._shared_at, most = now, self._threads.most
@@ -311,7 +311,7 @@ class PendingOrders:
 
     @contextlib.contextmanager
     def awaited(self) -> Iterator[float]:
-        """Count the enclosed block as a wait for an order. Yields the wait's start time."""
+        """Count the enclosed block as a wait for an order. Yields the time at which the wait began."""
         asked_at = time.monotonic()
         self._asked_at.append(asked_at)
         try:

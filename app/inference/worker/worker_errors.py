@@ -61,8 +61,8 @@ class _Lost(msgspec.Struct, forbid_unknown_fields=True):
 def decode_lost(payload: bytes | bytearray | memoryview, name: str) -> StageLost:
     """Return the error reported by a LOST frame.
 
-    The frame is untrusted. It may only report on the sender's own layers, and the sender's `name` replaces any machine
-    that it names.
+    The frame is untrusted. It may only report on the sender's own layers, and the names of any machines in it are
+    replaced by the sender's `name`.
     """
     try:
         lost = decode(payload, _Lost)

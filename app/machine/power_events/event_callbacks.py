@@ -39,7 +39,7 @@ class LoopCallback:
     def __call__(self, event: PowerEvent) -> None:
         """Run the callback in the event loop, and wait until it returns or the system's time limit is reached.
 
-        A WAKE event does not wait.
+        For a WAKE event, do not wait.
         """
         if self._loop.is_closed():
             return

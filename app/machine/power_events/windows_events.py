@@ -146,9 +146,9 @@ class Subscription(ctypes.Structure):
 
 @contextmanager
 def sleep_notices(callback: LoopCallback, powrprof: Any) -> Iterator[None]:
-    """Call `callback` before the system sleeps and after it wakes up. Raises OSError if refused.
+    """Within this context, call `callback` before the system sleeps and after it wakes up.
 
-    The calls stop when the context is left.
+    Raises OSError if the system refuses.
     """
 
     def on_notice(_context: int | None, kind: int, _setting: int | None) -> int:

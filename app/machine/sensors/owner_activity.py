@@ -134,8 +134,8 @@ T = TypeVar("T")
 class OwnerSensors:
     """The sensors for the lending rules.
 
-    Each sensor is read only if a rule needs it, and most readings are cached for seconds. `read` can block for some
-    seconds if a system tool hangs, so call it in a thread.
+    Each sensor is read only if a rule needs it, and most readings are cached for a few seconds. `read` can block for
+    some seconds if a system tool hangs, so call it in a thread.
     """
 
     def __init__(self, run: Run | None = None, clock: Callable[[], float] = time.monotonic) -> None:

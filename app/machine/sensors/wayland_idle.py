@@ -67,7 +67,7 @@ class WaylandIdleWatch:
         self._socket.setblocking(False)
 
     def _globals(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Yield the compositor's global objects, each as its interface and a pair of numeric name and version."""
+        """Yield the interface of each of the compositor's global objects, with its numeric name and version."""
         until = self._clock() + ANSWER_SECONDS
         while self._clock() < until:
             for sender, opcode, body in self._messages(self._read()):
