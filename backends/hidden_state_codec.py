@@ -128,9 +128,9 @@ def _from_f16(payload: bytes | bytearray | memoryview, width: int) -> Rows:
 
 
 def _powers_of_two(exponents: NDArray[np.int32]) -> Rows:
-    """Return a column with a power of two for each row.
+    """Return a column of powers of two, one for each row.
 
-    Multiplying by these powers is as exact as ldexp and ten times as fast.
+    Multiplying by it is as exact as ldexp and ten times as fast.
     """
     factors: Rows = np.ldexp(np.float32(1), exponents)[:, None]
     return factors

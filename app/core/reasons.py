@@ -1,8 +1,9 @@
 """The conversion of reasons to sentences that say what happened, why, and what to do.
 
-The texts are data, with one file per language in `sentences/`. `sentences` contains a text for each code, `in_window`
-those that the window words differently, and `phrases` those that occur only within another sentence. English is
-complete. A text that is missing in another language is shown in English. Facts have the same names in all languages.
+The texts are data, with one file per language in `sentences/`. In each file, `sentences` contains a text for each code,
+`in_window` the texts that the window words differently, and `phrases` the texts that occur only within another
+sentence. English is complete. A text that is missing in another language is shown in English. Facts have the same names
+in all languages.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ def _switch(
 
 
 def _efforts(source: str, probe: _Probe, on: Mapping[str, JsonScalar]) -> tuple[str, tuple[str, ...]]:
-    """Return the template variable for the reasoning effort, and those of its values that change the output."""
+    """Return the template variable for the reasoning effort, and the values of it that change the output."""
     for name in EFFORT_OPTIONS:
         if name not in source:
             continue

@@ -250,8 +250,8 @@ def _founds(operation: Operation, household: HouseholdId) -> bool:
 def _within_room(household: HouseholdId, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
     """Return the operations that fit into the log, chosen independently of their order of arrival.
 
-    Operations of admins closer to the founder take precedence. Among the operations of one admin, those that a removal
-    keeps take precedence.
+    Operations of admins closer to the founder take precedence. Among the operations of one admin, the operations that a
+    removal keeps take precedence.
     """
     first = founder(Log(household, operations))
     by_signer: dict[MachineId, list[Operation]] = {}

@@ -113,7 +113,7 @@ class AttemptBroken:
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """A timer event. Deadlines are checked when it arrives."""
+    """A timer event, on which deadlines are checked."""
 
     now_seconds: float
 
@@ -205,7 +205,7 @@ OUT_OF_ORDER = Reason("pairing_broken")
 def step(state: State, event: Event) -> Step:
     """Return the next state of the window and the commands to run.
 
-    Events without a case of their own end the attempt or have no effect.
+    An event without its own case ends the attempt or has no effect.
     """
     match state, event:
         case ((Closed() | Done()), WindowRequested(now)):

@@ -376,7 +376,7 @@ class Rules:
         return name
 
     def _put(self, name: str, expression: str) -> None:
-        """Add a rule. Raises BadInput as soon as the grammar is too large.
+        """Add a rule. Raises BadInput if the grammar is now too large.
 
         The size is checked for each rule because nested lists of types repeat all rules below them.
         """

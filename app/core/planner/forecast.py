@@ -301,7 +301,7 @@ def whole_forecast(machine: Candidate, model: Model, workload: Workload, users: 
 
 @dataclass(frozen=True, slots=True)
 class PlacementCorrection:
-    """The correction of one placement's forecasts, applied to forecasts without the factors of machines and links.
+    """The correction of one placement's forecasts, which replaces the factors of its machines and links.
 
     Machines that share a computer, or whose caches can hold their layers, perform differently together than alone.
     """

@@ -2,9 +2,9 @@
 
 Recurrent layers cannot be rolled back to an earlier position. The next turn of a chat usually continues from the last
 computed position. The state at the end of the last prompt is needed only if the client sends the previous answer back
-in a different form. If that state was saved, it is restored. Otherwise, all tokens since the last saved state are read
-again. A state would be saved after every prompt but rarely used, so it is saved only if SAVES_PER_RESTORE saves and one
-restore take no longer than reading the prompt once more.
+in a different form. If that state was saved, it is restored. Otherwise, all tokens after the last saved state are read
+again. Because a saved state is rarely used, states are saved only if SAVES_PER_RESTORE saves and one restore take no
+longer than reading the prompt again.
 """
 
 from __future__ import annotations

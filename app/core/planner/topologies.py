@@ -168,7 +168,7 @@ def whole_stages(lenders: Sequence[Candidate], model: Model, workload: Workload)
 def replicas_by_memory(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> Plan:
     """Return replicas planned by memory alone, with the whole model on each lender on which it fits.
 
-    If necessary, the host splits the model with the other lenders, and also with the smallest of those that could hold
+    If necessary, the host splits the model with the other lenders, and also with the smallest lenders that could hold
     the whole model. Raises DoesNotFit.
     """
     wholes = whole_stages(lenders, model, workload)

@@ -120,8 +120,8 @@ class SpeculationGain:
     """The measured time per token in a pipeline with one answer. `shares` compare other tokens with plain ones.
 
     The shares start with values for two equal machines and are updated by measurements. Only the time of a plain token
-    includes computing the next position on the first run, in one trip with the last run. `first_s`, the time of a
-    position on the first run as measured with a guess, makes the times comparable.
+    includes computing the next position on the first run, in one trip with the last run. `first_s`, the time to compute
+    a guessed position on the first run, makes the times comparable.
     """
 
     first_s: float = 0.0

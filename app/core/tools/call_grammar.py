@@ -279,7 +279,7 @@ def _properties(schema: object, root: object = None) -> tuple[Mapping[str, Any],
 
 
 def _value(rules: Rules, schema: object, root: object, end: str) -> str:
-    """Return the expression for the text between the tags, which is verbatim for strings and JSON for other values."""
+    """Return the expression for the text between the tags: strings verbatim, and other values as JSON."""
     accepted = accepted_values(schema, root)
     # called even if only certain strings are allowed, because it reports constraints that cannot be guaranteed
     as_json = rules.add(schema, root)

@@ -84,8 +84,8 @@ class SlotOpCursor:
     """The pending slot operations of one run. Each is due after the same step as on the first run.
 
     All runs of a pipeline receive the same operations in the same order, although steps reach the later runs later. If
-    a FORGET overtook steps in flight, the order of KV cells in that run would differ from that in the other runs. If
-    several answers share cells, the last bits of its results would then depend on timing.
+    a FORGET overtook steps in flight, the order of KV cells in that run would differ from the order in the other runs.
+    If several answers share cells, the last bits of the run's results would then depend on timing.
     """
 
     log: SlotOpLog = field(default_factory=SlotOpLog)

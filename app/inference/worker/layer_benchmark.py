@@ -319,8 +319,10 @@ class _Trial:
             return _Few(single_s, await run.time_steps(SLOTS, WIDE_S / 2))
 
     async def _head(self, without: _Few) -> tuple[float, float]:
-        """Return the seconds that the output matrix adds to the shortest run for the first row, and for each other
-        row."""
+        """Return the seconds that the output matrix adds to the shortest run.
+
+        The first value is for the first row, and the second for each further row.
+        """
         both = await self._few(Role.LAST)
         one_s = max(0.0, both.single_s - without.single_s)
         all_s = max(0.0, both.wide_s - without.wide_s)

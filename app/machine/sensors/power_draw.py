@@ -20,7 +20,7 @@ MAX_WATTS = 5_000.0  # a higher reading means that a sensor is broken
 class PowerMeter:
     """A meter of the power drawn by the whole computer on battery, or otherwise by the processor and graphics cards.
 
-    The processor's power is the difference between two calls, so the first call does not include it.
+    The processor's power is measured between two calls, so the first call does not include it.
     """
 
     def __init__(
