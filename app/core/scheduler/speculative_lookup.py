@@ -73,7 +73,7 @@ def _alike(tokens: array[int], place: int, tail: array[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The record of an answer's guesses by grade. Older guesses count less."""
+    """The number of an answer's guesses, and of those that were right, by match length. Older guesses count less."""
 
     right: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
     made: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
