@@ -11,6 +11,9 @@ from enum import IntEnum, StrEnum
 from typing import Protocol
 
 LLAMACPP = "llamacpp"  # the engine that computes layers
+CPU_VARIANT = "POOLHOUSE_CPU_VARIANT"  # environment variable: the kind of processor whose code a worker prefers
+EXACT = "exact"  # in it: the kinds whose instructions all common processors have, for equal results everywhere
+BACKENDS = "POOLHOUSE_BACKENDS"  # environment variable: the paths of the back ends that a probe loads, as JSON
 MAX_CHECKPOINTS = 2  # maximum number of recurrent states saved per slot, each after one of its latest prompts
 GRAMMAR_TOO_HEAVY = -1  # sampled in place of a token when a grammar becomes too heavy, which ends the answer
 MAX_BATCH_TOKENS = 512  # rows of one step over all its segments (SAFETY.md 5)
@@ -236,6 +239,11 @@ class StageConfig:
     kv: KvType = KvType.F16
     keep: CheckpointRule = DEFAULT_CHECKPOINTS
     begin_threads: int = 0  # where the search for the best number starts (thread_choice.py); 0: always use `threads`
+    # The device that computes all layers, such as `Vulkan0`, and the path of the back end that provides it. Empty: the
+    # processor.
+    device: str = ""
+    library: str = ""
+    exact: bool = False  # use the processor instructions that all common computers have (llamacpp/backend_libraries.py)
     any_engine: bool = False  # allow an unproved engine, for trials and for the proof itself
 
 

@@ -65,6 +65,7 @@ class FakeStage:
     def __init__(self, config: StageConfig) -> None:
         self.options = options(config.path)
         self.n_vocab = self.options.vocab
+        self.device_bytes = 0
         self._config = config
         self._takes_ids = config.role in (Role.FIRST, Role.WHOLE)
         self._scores = config.role in (Role.LAST, Role.WHOLE)

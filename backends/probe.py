@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
+import json
+import os
 import platform
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from backends.contract import LLAMACPP, StageError
+from backends.contract import BACKENDS, LLAMACPP, StageError
 from backends.llamacpp import binding
-
-DEVICE_KINDS = ("cpu", "gpu", "igpu", "accelerator")  # ggml_backend_dev_type
+from backends.llamacpp.devices import Device, devices
 
 
 def probe(engines: Sequence[str] = ()) -> dict[str, Any]:
@@ -45,45 +47,34 @@ def _llamacpp() -> dict[str, Any]:
         llama = binding.load()
     except StageError as error:
         return {"name": LLAMACPP, "missing": str(error)}
+    missing = _missing_backends()
     system = llama.llama_print_system_info().decode("utf-8", "replace").strip()
     return {
         "name": LLAMACPP,
         "version": binding.version(),
+        "variant": binding.cpu_variant(),
         "system": system,
         "features": features(system),
         "supports_rpc": bool(llama.llama_supports_rpc()),
         "supports_gpu": bool(llama.llama_supports_gpu_offload()),
-        "devices": _devices(),
+        "missing_backends": missing,
+        "devices": [_description(known) for known in devices()],
     }
 
 
-def _devices() -> list[dict[str, Any]]:
-    pointer, text = ctypes.c_void_p, ctypes.c_char_p
-    count = binding.ggml("ggml_backend_dev_count", ctypes.c_size_t)
-    get = binding.ggml("ggml_backend_dev_get", pointer, ctypes.c_size_t)
-    name = binding.ggml("ggml_backend_dev_name", text, pointer)
-    described = binding.ggml("ggml_backend_dev_description", text, pointer)
-    kind = binding.ggml("ggml_backend_dev_type", ctypes.c_int, pointer)
-    registry = binding.ggml("ggml_backend_dev_backend_reg", pointer, pointer)
-    api = binding.ggml("ggml_backend_reg_name", text, pointer)
-    size = ctypes.POINTER(ctypes.c_size_t)
-    memory = binding.ggml("ggml_backend_dev_memory", None, pointer, size, size)
-    devices: list[dict[str, Any]] = []
-    for index in range(count()):
-        device, free, total = get(index), ctypes.c_size_t(), ctypes.c_size_t()
-        memory(device, ctypes.byref(free), ctypes.byref(total))
-        number = kind(device)
-        devices.append(
-            {
-                "name": name(device).decode("utf-8", "replace"),
-                "description": described(device).decode("utf-8", "replace").strip(),
-                "kind": DEVICE_KINDS[number] if number < len(DEVICE_KINDS) else "other",
-                "api": api(registry(device)).decode("utf-8", "replace"),
-                "free_bytes": free.value,
-                "total_bytes": total.value,
-            }
-        )
-    return devices
+def _description(known: Device) -> dict[str, Any]:
+    return {field: value for field, value in asdict(known).items() if field != "address"}
+
+
+def _missing_backends() -> dict[str, str]:
+    """Load the back ends that the environment names. Return why some cannot be used, by path."""
+    missing: dict[str, str] = {}
+    for path in json.loads(os.environ.get(BACKENDS, "[]")):
+        try:
+            binding.load_backend(Path(path))
+        except StageError as error:
+            missing[str(path)] = str(error)
+    return missing
 
 
 ENGINES: dict[str, Callable[[], dict[str, Any]]] = {LLAMACPP: _llamacpp, "fake": _fake}

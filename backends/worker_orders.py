@@ -156,6 +156,7 @@ class Ranked(Order, frozen=True, tag="ranked"):
 class StageOpened(Order, frozen=True, tag="opened"):
     memory_bytes: int  # resident memory of the worker after loading
     seconds: float
+    device_bytes: int = 0  # memory on its device, if it has one
 
 
 class ThreadsLimited(Order, frozen=True, tag="shared"):

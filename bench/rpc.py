@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import ctypes
 from collections.abc import Sequence
-from pathlib import Path
 
-from backends.llamacpp.binding import load as llama
+from backends.llamacpp import backend_libraries, binding
 
 CPU_DEVICE = 0  # GGML_BACKEND_DEVICE_TYPE_CPU in ggml-backend.h
 
@@ -16,17 +15,16 @@ class Ggml:
     """The functions of llama.cpp's shared libraries that RPC needs."""
 
     def __init__(self) -> None:
-        llama_cpp = llama()
-
-        if not llama_cpp.llama_supports_rpc():
+        folder = binding.libraries_folder(binding.load())
+        library = backend_libraries.libraries(folder).get("rpc")
+        if library is None:
             raise RuntimeError("this llama.cpp was built without RPC: rebuild with -DGGML_RPC=ON")
-        folder = Path(llama_cpp.__file__).parent / "lib"
-        base, ggml, rpc = (self._library(folder, n) for n in ("ggml-base", "ggml", "ggml-rpc"))
-        self.device_by_type = _pointer(ggml.ggml_backend_dev_by_type, [ctypes.c_int])
-        self.register = ggml.ggml_backend_register
-        self.register.argtypes, self.register.restype = [ctypes.c_void_p], None
-        types = [ctypes.c_void_p, ctypes.c_size_t]
-        self.device = _pointer(base.ggml_backend_reg_dev_get, types)
+        binding.load_backend(library)
+        pointer = ctypes.c_void_p
+        self.device_by_type = binding.ggml("ggml_backend_dev_by_type", pointer, ctypes.c_int)
+        self.register = binding.ggml("ggml_backend_register", None, pointer)
+        self.device = binding.ggml("ggml_backend_reg_dev_get", pointer, pointer, ctypes.c_size_t)
+        rpc = ctypes.CDLL(str(library))
         self.add_server = _pointer(rpc.ggml_backend_rpc_add_server, [ctypes.c_char_p])
         self.serve = rpc.ggml_backend_rpc_start_server
         self.serve.argtypes = [
@@ -37,11 +35,6 @@ class Ggml:
             ctypes.POINTER(ctypes.c_void_p),
         ]
         self.serve.restype = None
-
-    @staticmethod
-    def _library(folder: Path, name: str) -> ctypes.CDLL:
-        library = next(p for p in sorted(folder.glob(f"*{name}.*")) if p.suffix in (".so", ".dylib"))
-        return ctypes.CDLL(str(library))
 
 
 def _pointer(function: ctypes._NamedFuncPointer, arguments: Sequence[type]) -> ctypes._NamedFuncPointer:

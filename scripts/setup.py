@@ -23,7 +23,6 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts import cpu_features
 from scripts.progress import run
 from scripts.setup_errors import Trouble, check_compiler, check_disk, check_python, explained
 
@@ -32,17 +31,23 @@ VENV = PROJECT / ".venv"
 LOCKS = PROJECT / "requirements"
 STAMPS = VENV / "poolhouse-setup.json"
 LOG = VENV / "poolhouse-setup.log"
-FAST = "fast"  # the stamp that requests an engine compiled for this very processor
 
 # The pip that comes with Python suffices. The network may fail: few retries, and no questions.
 PIP = ["-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "2"]
 LOCKED = ["install", "--no-deps", "--require-hashes"]
 
-# llama_cpp imports diskcache, which is deliberately not installed: an empty module replaces it.
+# Each kind of processor or device gets a shared library of its own, and a worker loads those that it needs. They belong
+# next to libllama: without these folders, CMake installs them where nothing looks for them.
+CMAKE_ARGS = (
+    "-DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DCMAKE_INSTALL_BINDIR=llama_cpp/lib "
+    "-DCMAKE_INSTALL_LIBDIR=llama_cpp/lib -DCMAKE_INSTALL_INCLUDEDIR=llama_cpp/include"
+)
+
+# Prints the names of the engine's back ends, once the engine has loaded.
 ASK_ENGINE = (
-    "import sys, types; sys.modules['diskcache'] = types.ModuleType('diskcache')\n"
-    "import llama_cpp\n"
-    "print(int(llama_cpp.llama_supports_rpc()), llama_cpp.llama_print_system_info().decode())"
+    "from backends.llamacpp import backend_libraries, binding\n"
+    "folder = binding.libraries_folder(binding.load())\n"
+    "print('loaded', *backend_libraries.libraries(folder))"
 )
 
 
@@ -51,14 +56,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m scripts.setup", description=__doc__)
     parser.add_argument("--dev", action="store_true", help="also the tools that `make test` needs")
     parser.add_argument("--release", action="store_true", help="engine without RPC, as it ships")
-    fast = "the engine for this very processor, now and from now on"
-    parser.add_argument("--fast", action="store_const", const=True, help=fast)
-    portable = "the engine as it runs on every computer again"
-    parser.add_argument("--portable", action="store_const", const=False, dest="fast", help=portable)
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both ways to stop end the compiler
     try:
-        set_up(chosen.dev, build_of(not chosen.release, chosen.fast))
+        set_up(chosen.dev, Build(rpc=not chosen.release))
     except Trouble as trouble:
         print(f"\n{trouble}", file=sys.stderr)
         return 1
@@ -72,28 +73,10 @@ class Build(NamedTuple):
     """The build options of the engine."""
 
     rpc: bool  # only for the benchmark's baseline; never shipped
-    cpu_flags: str  # build flags
 
     @property
     def cmake_args(self) -> str:
-        return f"{self.cpu_flags} -DGGML_RPC={'ON' if self.rpc else 'OFF'}"
-
-    @property
-    def is_fast(self) -> bool:
-        """Return whether the build is optimized for this processor."""
-        return self.cpu_flags != cpu_features.PORTABLE
-
-
-def build_of(rpc: bool, fast: bool | None) -> Build:
-    """Return the build options. If `fast` is None, the choice made in the last run applies. Raises Trouble."""
-    known = cpu_features.features() if fast or (fast is None and read_stamps().get(FAST)) else frozenset()
-    build = Build(rpc, cpu_features.flags(known))
-    if fast and not build.is_fast:
-        raise Trouble(
-            "The engine already uses everything that this processor offers: `make fast` helps only with AVX-512 or "
-            "AVX-VNNI, on Linux. It was left as it is."
-        )
-    return build
+        return f"{CMAKE_ARGS} -DGGML_RPC={'ON' if self.rpc else 'OFF'}"
 
 
 def set_up(dev: bool, build: Build) -> None:
@@ -107,7 +90,6 @@ def set_up(dev: bool, build: Build) -> None:
         check_disk(PROJECT)
         check_compiler()
     make_venv()
-    write_stamps({**read_stamps(), FAST: "yes" if build.is_fast else ""})
     due = due_of(stamps)
     for number, step in enumerate(due, start=1):
         say(f"[{number}/{len(due)}] {TITLES[step]}")
@@ -196,38 +178,34 @@ def install_project(_build: Build) -> None:
 
 def install_engine(build: Build) -> None:
     """Install llama.cpp from its hashed source. Raises Trouble if the result is not as requested."""
-    command = [*LOCKED, "--no-build-isolation", "--verbose", "-r", str(LOCKS / "engine.txt")]
-    flags = {"CMAKE_ARGS": build.cmake_args}
-    fresh = ["--no-cache-dir", "--force-reinstall"]
-    pip(command, "engine", flags)
-    wrong = built_wrongly(engine_says(), build)
-    if wrong:
-        say(f"      The earlier build was {wrong}, so the engine is compiled again.")
-        pip([*command, *fresh], "engine", flags)
-        wrong = built_wrongly(engine_says(), build)
-    if wrong:
+    # pip keeps what it has compiled, but does not distinguish the options it was compiled with
+    options = stamp(build.cmake_args)
+    command = [*LOCKED, "--no-build-isolation", "--verbose", "--force-reinstall", "-r", str(LOCKS / "engine.txt")]
+    pip(command, "engine", {"CMAKE_ARGS": build.cmake_args}, cache=f"poolhouse-{options}")
+    if wrong := built_wrongly(engine_says(), build):
         raise Trouble(f"The engine was {wrong}, which was not requested. See {LOG}.")
 
 
 def built_wrongly(report: str, build: Build) -> str:
     """Describe how the engine differs from the requested build, or return "".
 
-    report: the engine's own features (`1 CPU : SSE3 = 1 | …`).
+    report: the word `loaded`, and the names of the engine's back ends.
     """
-    has_rpc, _, features = report.partition(" ")
-    if has_rpc not in ("0", "1"):
+    is_loaded, *names = report.split() or [""]
+    if is_loaded != "loaded":
         return "built so that it does not load"
-    if cpu_features.signs_in(features) != cpu_features.signs_of(build.cpu_flags):
-        return "built for another processor"
-    if (has_rpc == "1") != build.rpc:
-        return f"built {'with' if has_rpc == '1' else 'without'} RPC"
+    if not any(name.startswith("cpu-") for name in names):
+        return "built for one kind of processor"
+    if ("rpc" in names) != build.rpc:
+        return f"built {'with' if 'rpc' in names else 'without'} RPC"
     return ""
 
 
 def engine_says() -> str:
-    """Return the report of the installed engine about its features, or "" if it cannot be loaded."""
+    """Return the report of the installed engine on its back ends, or "" if it cannot be loaded."""
+    command = [venv_python(), "-c", ASK_ENGINE]
     finished = subprocess.run(
-        [venv_python(), "-c", ASK_ENGINE], capture_output=True, text=True, check=False, env=clean_environment()
+        command, capture_output=True, text=True, check=False, env=clean_environment(), cwd=PROJECT
     )
     with LOG.open("a", encoding="utf-8") as log:
         log.write(finished.stdout + finished.stderr)
@@ -243,8 +221,13 @@ def answers(code: str) -> bool:
         return False
 
 
-def pip(arguments: list[str], label: str, more: dict[str, str] | None = None) -> None:
-    """Run pip in the environment. Raises Trouble, with the cause if its output names one."""
+def pip(arguments: list[str], label: str, more: dict[str, str] | None = None, *, cache: str = "") -> None:
+    """Run pip in the environment. Raises Trouble, with the cause if its output names one.
+
+    cache: a subfolder of pip's cache to use in place of the whole.
+    """
+    if cache and (folder := cache_folder()):
+        arguments = [*arguments, "--cache-dir", str(folder / cache)]
     with LOG.open("a", encoding="utf-8") as log:
         command = [venv_python(), *PIP, *arguments]
         code, output = run(command, {**clean_environment(), **(more or {})}, label, log)
@@ -252,6 +235,13 @@ def pip(arguments: list[str], label: str, more: dict[str, str] | None = None) ->
         raise Trouble(
             explained(output) or f"Installing the {label} failed: {last_line(output)} All of its output is in {LOG}."
         )
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of pip's cache, or None if it keeps none."""
+    command = [venv_python(), *PIP, "cache", "dir"]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
+    return Path(finished.stdout.strip()) if finished.returncode == 0 else None
 
 
 def last_line(output: str) -> str:

@@ -16,6 +16,7 @@ import hypothesis
 import psutil
 import pytest
 
+from backends.contract import CPU_VARIANT, EXACT
 from tests.few_of_many import leave_most
 from tests.hangs import Hang
 
@@ -34,6 +35,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # read, twice. This one's key is thrown away.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("nobody.pem"))
 os.environ["SSL_CERT_DIR"] = os.devnull
+
+# Every computer computes the same numbers in the tests. `POOLHOUSE_CPU_VARIANT=` runs them with its best code instead.
+os.environ.setdefault(CPU_VARIANT, EXACT)
 
 # No deadline: a shared machine may stall for a second. Derandomized: a failure is there tomorrow.
 EXAMPLES = int(os.environ.get("POOLHOUSE_EXAMPLES", "50"))  # of each property; `make props` asks for more

@@ -136,6 +136,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     users: int = 0
     kv: str = ""  # the format of the KV cache
     number: str = ""  # the format of hidden states on the wire
+    exact: bool = False  # all computers use the same processor instructions
     kv_bytes: dict[str, int] = {}  # for the whole context, by format
     stages: list[Stage] = []
     machines: list[MachineNeed] = []

@@ -191,6 +191,7 @@ class PlanModel(Request, frozen=True):
     kv: KvType = KvType.F16
     # the format of hidden states on the wire; auto: f16, or q8 if that makes requests clearly faster
     number: Literal["auto", "f16", "f32", "q8"] = "auto"
+    exact: bool = False  # compute with the same processor instructions on all computers
     beside: bool = False  # keep other loaded models
     anyway: bool = False  # let this machine use all of its memory, beyond its own limit
 

@@ -223,7 +223,7 @@ Json = dict[str, Any]
 Run = tuple[str, int, int]  # machine id, first layer, layer after the last
 
 
-LOAD_SETTINGS = ("model", "context", "users", "kv", "number")  # settings that the next load keeps
+LOAD_SETTINGS = ("model", "context", "users", "kv", "number", "exact")  # settings that the next load keeps
 
 
 SHAPE_NAMES = {"one machine": "one", "split": "split", "replicas": "replicas"}

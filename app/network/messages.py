@@ -169,6 +169,7 @@ class OpenStage(_Message, frozen=True, tag="open_stage"):
     engine: Text
     kv: KvType = KvType.F16
     kept_states: Annotated[int, msgspec.Meta(ge=0, le=MAX_CHECKPOINTS)] = MAX_CHECKPOINTS
+    exact: bool = False  # use the processor instructions that all common computers have
     kept_rows: Count = 1  # prompt rows after which a recurrent state is stored
 
 

@@ -123,6 +123,7 @@ def describe_plan(plan: Plan, model: Model, lends: dict[MachineId, int], advice:
         context=plan.workload.context,
         users=plan.workload.users,
         kv=plan.workload.kv.value,
+        exact=plan.workload.exact,
         number=plan.workload.number.name.lower(),
         kv_bytes=_kv_bytes(plan, model),
         stages=[describe_stage(stage) for stage in plan.stages],

@@ -6,6 +6,7 @@ Only this module imports llama_cpp, which has no type annotations.
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import sys
 import types
@@ -15,7 +16,8 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
-from backends.contract import PROVED_ENGINES, StageError, UnprovedEngine, is_proved
+from backends.contract import CPU_VARIANT, PROVED_ENGINES, StageError, UnprovedEngine, is_proved
+from backends.llamacpp import backend_libraries
 
 SWITCH_SECONDS = 1e-4  # with Python's default, a thread that waits for the GIL delays a step by 40 ms
 
@@ -30,8 +32,54 @@ def load() -> Any:
         raise StageError(f"llama.cpp cannot be loaded: {error}", "llama_missing", error=str(error)) from None
     sys.setswitchinterval(SWITCH_SECONDS)
     llama_cpp.llama_log_set(_callback, ctypes.c_void_p(0))
+    _load_processor(llama_cpp)
     llama_cpp.llama_backend_init()
     return llama_cpp
+
+
+def libraries_folder(llama: Any) -> Path:
+    """Return the folder of the engine's shared libraries."""
+    return Path(llama.__file__).resolve().parent / "lib"
+
+
+def cpu_variant() -> str:
+    """Return the variant in use for the processor, such as `haswell`."""
+    load()
+    return _variant
+
+
+_variant = ""
+
+
+def _load_processor(llama: Any) -> None:
+    """Load the code for this processor. Raises StageError if none of the engine's variants runs on it.
+
+    This must be the first call. With nothing registered, llama.cpp itself looks for libraries next to the Python
+    executable and in the current directory, and runs whatever code it finds there.
+    """
+    global _variant
+    folder = libraries_folder(llama)
+    variants = backend_libraries.cpu_variants(folder)
+    for name in backend_libraries.in_order(variants, os.environ.get(CPU_VARIANT, "")):
+        if _load_library(llama, variants[name]):
+            _variant = name
+            return
+    raise StageError(f"llama.cpp has no code that runs on this processor in {folder}", "llama_no_processor")
+
+
+@cache
+def load_backend(path: Path) -> None:
+    """Load the back end of a device, once, and register its devices. Raises StageError with llama.cpp's message."""
+    llama = load()
+    take_log()
+    if not _load_library(llama, path):
+        words = take_log()
+        raise StageError(f"llama.cpp cannot use {path.name}: {words}", "llama_no_backend", name=path.name, words=words)
+
+
+def _load_library(llama: Any, path: Path) -> bool:
+    """Load a back end and register its devices. Return whether it suits this machine."""
+    return bool(_function(llama, "ggml_backend_load", ctypes.c_void_p, ctypes.c_char_p)(str(path).encode()))
 
 
 def _leave_out_the_rest() -> None:
@@ -77,6 +125,11 @@ def _log(level: int, text: bytes, _user_data: int | None) -> None:
     global _last_level
     if level != _CONTINUED:
         _last_level = level
+    if b"buffer" in text and (match := _BUFFER.search(text)):
+        name, mib = match[1].decode("utf-8", "replace"), float(match[2])
+        _buffers[name] = _buffers.get(name, 0) + int(mib * (1 << 20))
+    elif _MOVED in text:
+        _moved.append(text.decode("utf-8", "replace"))
     if _last_level in (_WARN, _ERROR):
         sys.stderr.write(text.decode("utf-8", "replace"))
         sys.stderr.flush()
@@ -93,6 +146,20 @@ _INNER = re.compile(r"^[\w ]*: (?:\w+: )*")  # names of llama.cpp's components a
 said: list[bytes] = []
 
 
+# llama.cpp reports where it has placed things only in its log.
+_BUFFER = re.compile(rb":\s+(\S+)\s+(?:model|KV|RS|DSV4 \S+ state|compute|output) buffer size\s*=\s*([\d.]+) MiB")
+_MOVED = b"cannot be used with preferred buffer type"
+_buffers: dict[str, int] = {}
+_moved: list[str] = []
+
+
+def take_buffers() -> dict[str, int]:
+    """Return the bytes allocated since the last call, by buffer type, such as `CPU`, `Vulkan0` or `Vulkan_Host`."""
+    taken = dict(_buffers)
+    _buffers.clear()
+    return taken
+
+
 def take_log() -> str:
     """Return and clear llama.cpp's latest warnings and errors."""
     text = b"".join(said).decode("utf-8", "replace").strip()
@@ -107,7 +174,11 @@ def ggml(name: str, result: Any, *arguments: Any) -> Any:
     from `llama_cpp._ggml`: a wheel contains copies of libraries instead of symbolic links, so `_ggml` would load a
     second libggml with a registry of its own.
     """
-    for library in _ggml_libraries(load()):
+    return _function(load(), name, result, *arguments)
+
+
+def _function(llama: Any, name: str, result: Any, *arguments: Any) -> Any:
+    for library in _ggml_libraries(llama):
         with suppress(AttributeError):
             function = library[name]  # a new object each time, unlike an attribute
             function.restype, function.argtypes = result, arguments
@@ -121,28 +192,56 @@ def _ggml_libraries(llama: Any) -> tuple[ctypes.CDLL, ...]:
     Except on Windows, looking up a symbol in libllama also searches the libraries that it depends on.
     """
     if sys.platform == "win32":
-        folder = Path(llama.__file__).resolve().parent / "lib"
+        folder = libraries_folder(llama)
         return tuple(ctypes.CDLL(str(folder / name)) for name in ("ggml-base.dll", "ggml.dll"))
     return (llama._lib,)
 
 
-def load_model(path: str, *, vocabulary_only: bool = False) -> Any:
-    """Open a GGUF file. Raises StageError with llama.cpp's message."""
+def load_model(path: str, device: int = 0, *, vocabulary_only: bool = False) -> Any:
+    """Open a GGUF file. Raises StageError with llama.cpp's message.
+
+    device: the address of the device that computes all layers; 0 stands for the processor.
+    """
     llama = load()
     params = llama.llama_model_default_params()
     params.vocab_only = vocabulary_only
-    params.n_gpu_layers = 0
+    # An empty list stands for the processor. Without a list, llama.cpp uses every graphics card.
+    listed = (ctypes.c_void_p * 2)(device or None, None)
+    params.devices = ctypes.cast(listed, ctypes.c_void_p)
+    params.n_gpu_layers = -1 if device else 0
+    params.split_mode = llama.LLAMA_SPLIT_MODE_NONE if device else llama.LLAMA_SPLIT_MODE_LAYER
     # Not mapped: our own memory can use huge pages (process.use_huge_pages) and is counted as ours, and no step waits
     # for the disk because the system evicted a page.
     params.load_mode = llama.LLAMA_LOAD_MODE_NONE
-    params.use_extra_bufts = should_repack(llama.llama_print_system_info().decode("utf-8", "replace"))
+    params.use_extra_bufts = not device and should_repack(llama.llama_print_system_info().decode("utf-8", "replace"))
     take_log()
+    take_buffers()
+    _moved.clear()
     model = llama.llama_model_load_from_file(path.encode(), params)
     if not model:
         if words := why_not(take_log()):
             raise StageError(f"llama.cpp cannot load it: {words}", "llama_cannot_load", words=words)
         raise StageError("llama.cpp cannot load it: it gives no reason", "llama_silent")
+    if device and (tensor := _left_behind()):
+        llama.llama_model_free(model)
+        raise StageError(f"the device cannot compute with {tensor}", "device_tensor", tensor=tensor)
     return model
+
+
+_MOVE = re.compile(r"tensor '([^']*)' .*\(and (\d+) others\)")
+
+
+def _left_behind() -> str:
+    """Return the name of a layer's tensor that llama.cpp has left in main memory, or "" if there is none.
+
+    It does so silently with tensors that are too large for the device or of an unsupported type. The token embedding
+    always stays in main memory.
+    """
+    for line in _moved:
+        match = _MOVE.search(line)
+        if match and (match[1] != "token_embd.weight" or match[2] != "0"):
+            return match[1]
+    return ""
 
 
 def should_repack(engine: str) -> bool:

@@ -6,6 +6,7 @@ import ctypes
 import time
 from collections.abc import Callable, Container, Sequence
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,12 @@ from backends.contract import (
     Tokens,
 )
 from backends.hidden_state_codec import VALUE, Rows, bytes_of
-from backends.llamacpp import binding
+from backends.llamacpp import binding, devices
 from backends.llamacpp.thread_choice import ThreadChoice
 from backends.llamacpp.token_embedding import TokenEmbedding
 
 State = ctypes.Array[ctypes.c_uint8]
+WARM_ROWS = 8  # most row counts of steps that a device computes with code of their own
 UNCUT_POSITIONS = 256  # llama.cpp reads cells in blocks of 256 and splits keys from 512 on
 
 
@@ -325,7 +327,7 @@ class LlamaStage:
             binding.require_proved()
         if config.role is Role.FIRST:
             self._embedding = TokenEmbedding(config.embedding_path, config.width)
-        self._model = binding.load_model(config.path)
+        self._model = binding.load_model(config.path, self._device_address())
         self._check_model(config)
         traits = config.traits
         self._boundary = None
@@ -339,10 +341,42 @@ class LlamaStage:
         self._states: States | None = None
         if traits.recurrent:
             self._states = States(self._llama, self._context, config.keep)
+        self.buffers = binding.take_buffers()  # bytes by buffer type
+        if config.device:
+            self._warm_up()
+
+    def _device_address(self) -> int:
+        """Return the address of the device that computes, or 0 for the processor. Raises StageError."""
+        if not self._config.device:
+            return 0
+        if self._config.library:
+            binding.load_backend(Path(self._config.library))
+        return devices.device(self._config.device).address
+
+    def _warm_up(self) -> None:
+        """Compute steps of all usual sizes and forget them.
+
+        A device compiles its code for the first step of each size, which can take seconds. While a stage is being
+        loaded, there is time for that.
+        """
+        config = self._config
+        for n_rows in sorted({*range(1, min(WARM_ROWS, config.batch_rows) + 1), config.batch_rows}):
+            segments = (Segment(0, n_rows, 0),)
+            rows = np.zeros((n_rows, config.width), dtype=VALUE)
+            takes_ids = config.role in (Role.FIRST, Role.WHOLE)
+            batch = Tokens(segments, (0,) * n_rows) if takes_ids else Hidden(segments, bytes_of(rows))
+            self._pass(batch, [0])
+            self._llama.llama_memory_clear(self._memory, True)
+        self._ends, self._furthest, self._most_cells = {}, 0, 0
 
     @property
     def _is_tail(self) -> bool:
         return self._config.role in (Role.LAST, Role.WHOLE)
+
+    @property
+    def device_bytes(self) -> int:
+        """Return the memory that the stage takes on its device, or 0 if the processor computes."""
+        return self.buffers.get(self._config.device, 0)
 
     @property
     def n_vocab(self) -> int:
@@ -512,7 +546,7 @@ class LlamaStage:
         if config.kv is KvType.Q8_0:
             params.type_k = params.type_v = self._llama.GGML_TYPE_Q8_0
         params.flash_attn_type = int(config.flash_attention)
-        params.offload_kqv = params.op_offload = False
+        params.offload_kqv = params.op_offload = bool(config.device)
         if self._boundary is None:
             # A step has at most one due row per slot. The default reserves room for n_batch rows of logits.
             params.n_outputs_max = config.slots

@@ -20,11 +20,15 @@ from pathlib import Path
 from backends.worker import process_resources
 
 READS = "POOLHOUSE_READS"  # environment variable: the readable files and folders as JSON
+# Environment variable: the folder in which the worker's graphics driver keeps compiled code, if it may use a device
+CODE_CACHE = "POOLHOUSE_CODE_CACHE"
 FULL, PARTIAL, NONE = "full", "partial", "none"
 
 # linux/landlock.h; these call numbers are the same on all architectures
 _CREATE, _ADD, _RESTRICT, _ASK_VERSION, _BENEATH = 444, 445, 446, 1, 1
 _WRITE_FILE, _READ_FILE, _READ_DIR, _IOCTL = 1 << 1, 1 << 2, 1 << 3, 1 << 15
+_REMOVE_FILE, _MAKE_DIR, _MAKE_FILE, _TRUNCATE = 1 << 5, 1 << 7, 1 << 8, 1 << 14
+_CHANGE = _WRITE_FILE | _READ_FILE | _READ_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_FILE | _TRUNCATE
 _OF_FILES = 1 << 0 | _WRITE_FILE | _READ_FILE | 1 << 14 | _IOCTL  # rights that a rule for a file may grant
 _RIGHTS = ((5, 16), (3, 15), (2, 14), (1, 13))  # minimum version and number of rights
 _ALL_TCP, _ALL_SCOPES = 0b11, 0b11  # bind and connect; abstract sockets and signals
@@ -57,6 +61,11 @@ SYSTEM = (
     "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/kernel", "/proc/sys/vm",
     "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/run/opengl-driver",
 )  # fmt: skip
+# What the drivers of graphics cards need: where they are listed, and their device files. Cards of NVIDIA other than
+# these have not been tested.
+DRIVERS = ("/etc/vulkan", "/etc/OpenCL", "/etc/nvidia", "/proc/driver/nvidia", "/proc/devices", "/proc/modules")
+CARDS = ("/dev/dri", "/dev/kfd", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
+MOST_CARDS = 16  # /dev/nvidia0 and so on
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/shm")  # noqa: S108  no file of ours
 
 
@@ -116,16 +125,20 @@ def supported_mechanisms() -> Mechanisms:
 def confine_as_told() -> None:
     """Confine this process as specified by the environment variable READS. If it is unset, do nothing."""
     if READS in os.environ:
-        walls = confine([str(path) for path in json.loads(os.environ[READS])])
+        reads = [str(path) for path in json.loads(os.environ[READS])]
+        walls = confine(reads, os.environ.get(CODE_CACHE, ""))
         if walls != supported_mechanisms().walls:
             sys.stderr.write(f"this worker is not confined as this system could: {walls}\n")
 
 
-def confine(reads: Sequence[str]) -> Restrictions:
+def confine(reads: Sequence[str], code_cache: str = "") -> Restrictions:
     """Confine this process and its children permanently. Return the restrictions that took effect.
 
-    The process must not have started a second thread yet. reads: readable files and folders in addition to those of the
-    system and of Python, which may still need to load code.
+    The process must not have started a second thread yet.
+
+    reads: readable files and folders in addition to those of the system and of Python, which may still need to load
+        code.
+    code_cache: a folder to which the drivers of graphics cards may write. Without one, no graphics card can be used.
     """
     if sys.platform != "linux":
         return Restrictions()
@@ -133,7 +146,8 @@ def confine(reads: Sequence[str]) -> Restrictions:
     had = supported_mechanisms()
     if _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0):
         return Restrictions()
-    files = bool(had.landlock) and _confine_files(had.landlock, [*SYSTEM, *_own_code(), *reads])
+    readable = [*SYSTEM, *_own_code(), *reads]
+    files = bool(had.landlock) and _confine_files(had.landlock, readable, code_cache)
     return Restrictions(files, had.seccomp and _confine_sockets())
 
 
@@ -185,7 +199,7 @@ def _own_code() -> list[str]:
     return [str(ours), *(str(folder) for folder in folders if not home.is_relative_to(folder))]
 
 
-def _confine_files(version: int, reads: Iterable[str]) -> bool:
+def _confine_files(version: int, reads: Iterable[str], code_cache: str) -> bool:
     n_rights = next(count for since, count in _RIGHTS if version >= since)
     every = (1 << n_rights) - 1
     rules = _Ruleset(every, _ALL_TCP if version >= 4 else 0, _ALL_SCOPES if version >= 6 else 0)
@@ -196,7 +210,13 @@ def _confine_files(version: int, reads: Iterable[str]) -> bool:
     try:
         for path in reads:
             _allow(ruleset, path, _READ_FILE | _READ_DIR)
-        for path in DEVICES:
+        nodes = [*DEVICES]
+        if code_cache:
+            nodes += [*CARDS, *(f"/dev/nvidia{number}" for number in range(MOST_CARDS))]
+            _allow(ruleset, code_cache, _CHANGE & every)
+            for path in DRIVERS:
+                _allow(ruleset, path, _READ_FILE | _READ_DIR)
+        for path in nodes:
             _allow(ruleset, path, (_READ_FILE | _WRITE_FILE | _READ_DIR | _IOCTL) & every)
         return _call(_RESTRICT, ruleset, 0) == 0
     finally:

@@ -264,7 +264,9 @@ class Service:
             self._runs[pipeline] = _load(order, self._alone)
         seconds = time.monotonic() - started
         held = process_resources.resident_bytes()
-        return worker_orders.StageOpened(request=order.request, memory_bytes=held, seconds=seconds)
+        return worker_orders.StageOpened(
+            request=order.request, memory_bytes=held, seconds=seconds, device_bytes=self._runs[pipeline].device_bytes
+        )
 
     def _run(self, pipeline: str) -> StageRunner:
         run = self._runs.get(_pipeline(pipeline))
@@ -328,6 +330,8 @@ def _load(order: worker_orders.OpenStage, alone: bool) -> StageRunner:
     """Load a stage within its memory limit. Raises StageError."""
     if not order.memory_limit_bytes:
         return _run(order)
+    if order.config.device:
+        return _load_on_device(order)
     before, most = process_resources.resident_bytes(), order.memory_limit_bytes
     if alone:  # this limit also applies between the node's checks
         process_resources.keep_below(
@@ -340,6 +344,17 @@ def _load(order: worker_orders.OpenStage, alone: bool) -> StageRunner:
         run.close()
         words = f"{grown} bytes are needed, {order.memory_limit_bytes} are allowed"
         raise OutOfMemory(words, "worker_over_limit", needed=grown, allowed=order.memory_limit_bytes)
+    return run
+
+
+def _load_on_device(order: worker_orders.OpenStage) -> StageRunner:
+    """Load a stage on a device, whose driver decides how much main memory it takes. Raises StageError."""
+    run = _run(order)
+    used, allowed = run.device_bytes, int(order.memory_limit_bytes * process_resources.ROOM_TO_LOAD)
+    if used > allowed:
+        run.close()
+        words = f"{used} bytes are needed, {allowed} are allowed"
+        raise OutOfMemory(words, "worker_over_limit", needed=used, allowed=allowed)
     return run
 
 

@@ -171,6 +171,11 @@ class Engine(Stage, Protocol):
     def n_vocab(self) -> int: ...
 
     @property
+    def device_bytes(self) -> int:
+        """Return the memory that the stage takes on its device, or 0 if the processor computes."""
+        ...
+
+    @property
     def vocabulary(self) -> str:
         """Return the path of the file with the vocabulary for grammars, or "" if it is unknown."""
         ...
@@ -277,6 +282,10 @@ class StageRunner:
         for segment in frame.segments:
             self._engine.forget(segment.slot, self._steps.kept(segment))
         return self._steps.forgotten(frame)
+
+    @property
+    def device_bytes(self) -> int:
+        return self._engine.device_bytes
 
     def share(self, most: int) -> int:
         return self._engine.share(most)

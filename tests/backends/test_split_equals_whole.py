@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -12,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from backends.contract import Hidden, Layers, Logits, Role, Segment, Stage, Tokens
+from backends.contract import CPU_VARIANT, Hidden, Layers, Logits, Role, Segment, Stage, Tokens
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
 from testbed import tiny
@@ -111,6 +114,22 @@ def test_every_cut_into_two_gives_the_bits_of_the_whole(shelf: Shelf) -> None:
     assert np.array_equal(greedy(shelf.stages(())), said)
     for cut in range(1, 8):
         assert np.array_equal(greedy(shelf.stages((cut,))), said), f"cut at {cut}"
+
+
+def test_every_cut_gives_the_bits_of_our_own_whole(shelf: Shelf) -> None:
+    """Unlike the binding, a stage leaves the weights as they are in the file if the processor has AVX-512."""
+    whole = greedy(shelf.stages(()))
+    for cut in (1, 4, 7):
+        assert np.array_equal(greedy(shelf.stages((cut,))), whole), f"cut at {cut}"
+
+
+def test_the_law_holds_for_the_best_code_of_this_processor() -> None:
+    """The other tests of this process use the code that all processors have in common."""
+    chosen = f"{__file__}::{test_every_cut_gives_the_bits_of_our_own_whole.__name__}"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", chosen]
+    done = subprocess.run(command, env={**os.environ, CPU_VARIANT: ""}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout
 
 
 def test_the_law_holds_without_flash_attention_too(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import platform
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scripts import cpu_features, setup, setup_errors
+from scripts import setup, setup_errors
 from scripts.progress import LOG_EVERY_SECONDS, Share, Teller, View, clock_face, compiled, doing, end, run
 from scripts.setup_errors import Trouble, check_disk, explained
 
@@ -157,29 +156,26 @@ def test_an_incomplete_python_is_said_with_its_cure(monkeypatch: pytest.MonkeyPa
         setup_errors.check_python()
 
 
-AVX512 = {f"avx512{part}" for part in ("f", "cd", "vl", "dq", "bw")}
-ZEN5 = cpu_features.flags(frozenset(AVX512 | {"avx_vnni", "avx512vbmi", "avx512_vnni", "avx512_bf16"}))
-PLAIN, RELEASE = setup.Build(True, cpu_features.PORTABLE), setup.Build(False, cpu_features.PORTABLE)
-FAST = setup.Build(True, ZEN5)
+PLAIN, RELEASE = setup.Build(rpc=True), setup.Build(rpc=False)
 
 
 @pytest.mark.parametrize(
-    ("expected", "build", "wrong"),
+    ("report", "build", "wrong"),
     [
-        ("1 CPU : SSE3 = 1 | AVX2 = 1 |", PLAIN, ""),
-        ("0 CPU : SSE3 = 1 | AVX2 = 1 |", RELEASE, ""),
-        ("0 CPU : NEON = 1 |", PLAIN, "built without RPC"),
-        ("1 CPU : NEON = 1 |", RELEASE, "built with RPC"),
-        ("1 CPU : AVX2 = 1 | AVX512 = 1 |", PLAIN, "built for another processor"),
-        ("1 CPU : AVX2 = 1 | AVX512 = 0 |", PLAIN, ""),
-        ("1 CPU : AMX_INT8 = 1 |", PLAIN, "built for another processor"),
-        ("1 CPU : AVX2 = 1 |", FAST, "built for another processor"),
-        (f"1 CPU : AVX2 = 1 | {' = 1 | '.join(cpu_features.signs_of(ZEN5))} = 1 | ", FAST, ""),
+        ("loaded cpu-haswell cpu-x64 rpc", PLAIN, ""),
+        ("loaded cpu-apple_m1 metal", RELEASE, ""),
+        ("loaded cpu-haswell", PLAIN, "built without RPC"),
+        ("loaded cpu-haswell rpc", RELEASE, "built with RPC"),
+        ("loaded cpu rpc", PLAIN, "built for one kind of processor"),
         ("", PLAIN, "built so that it does not load"),
     ],
 )
-def test_an_engine_of_other_flags_is_seen(expected: str, build: setup.Build, wrong: str) -> None:
-    assert setup.built_wrongly(expected, build) == wrong
+def test_an_engine_of_other_flags_is_seen(report: str, build: setup.Build, wrong: str) -> None:
+    assert setup.built_wrongly(report, build) == wrong
+
+
+def test_the_engine_here_is_built_as_requested() -> None:
+    assert "" in {setup.built_wrongly(setup.engine_says(), build) for build in (PLAIN, RELEASE)}
 
 
 def test_stamps_change_with_what_they_depend_on() -> None:
@@ -187,44 +183,9 @@ def test_stamps_change_with_what_they_depend_on() -> None:
     assert here == setup.wanted_stamps(dev=True, build=PLAIN, python="3.11")
     other_python = setup.wanted_stamps(dev=True, build=PLAIN, python="3.12")
     assert all(here[step] != other_python[step] for step in here)
-    for other in (RELEASE, FAST):
-        stamps = setup.wanted_stamps(dev=True, build=other, python="3.11")
-        assert {step for step in here if here[step] != stamps[step]} == {"engine"}
+    stamps = setup.wanted_stamps(dev=True, build=RELEASE, python="3.11")
+    assert {step for step in here if here[step] != stamps[step]} == {"engine"}
     assert set(here) - set(setup.wanted_stamps(dev=False, build=PLAIN, python="3.11")) == {"tools"}
-
-
-@pytest.mark.parametrize(
-    ("known", "more"),
-    [
-        (set(), ""),
-        ({"avx2", "avx512f"}, ""),  # not all that AVX512 stands for
-        ({"avx2", "avx_vnni", "amx_int8", "amx_tile"}, " -DGGML_AVX_VNNI=ON"),
-        (AVX512 | {"avx512_vnni"}, " -DGGML_AVX512=ON -DGGML_AVX512_VNNI=ON"),
-    ],
-)
-def test_the_engine_is_compiled_for_what_the_processor_can_do(known: set[str], more: str) -> None:
-    assert cpu_features.flags(frozenset(known)) == cpu_features.PORTABLE + more
-
-
-def test_what_was_chosen_last_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "STAMPS", tmp_path / "stamps.json")
-    monkeypatch.setattr(cpu_features, "features", lambda: frozenset({"avx_vnni"}))
-    assert not setup.build_of(rpc=True, fast=None).is_fast
-    assert setup.build_of(rpc=True, fast=True).is_fast
-    setup.write_stamps({setup.FAST: "yes"})
-    assert setup.build_of(rpc=True, fast=None).is_fast
-    assert not setup.build_of(rpc=True, fast=False).is_fast
-
-
-def test_a_processor_without_more_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_features, "features", lambda: frozenset({"avx2"}))
-    with pytest.raises(Trouble, match="left as it is"):
-        setup.build_of(rpc=True, fast=True)
-
-
-@pytest.mark.skipif(not cpu_features.CPUINFO.exists(), reason="Linux tells it there")
-def test_the_processor_here_is_read() -> None:
-    assert cpu_features.features() or platform.machine() not in ("x86_64", "AMD64")
 
 
 def test_an_unreadable_stamp_file_means_start_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

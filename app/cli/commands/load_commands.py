@@ -79,10 +79,22 @@ KvOption = Annotated[
 ]
 
 
+ExactOption = Annotated[
+    bool,
+    typer.Option(
+        "--exact",
+        help=(
+            "Use the same processor instructions on all computers, so that an answer continues in the same words if a "
+            "computer is lost. Computers with AVX-512 then read prompts about half as fast."
+        ),
+    ),
+]
+
+
 BesideOption = Annotated[bool, typer.Option("--beside", help="Keep the loaded models; by default they are replaced.")]
 
 
-def _load_request(
+def _load_request(  # noqa: PLR0913  one for each option
     model: str,
     context: int | None,
     users: int | None,
@@ -91,6 +103,7 @@ def _load_request(
     shape: ShapeName | None,
     number: NumberName,
     *,
+    exact: bool,
     beside: bool,
 ) -> dict[str, Any]:
     """Return the body of a request to plan or load a model."""
@@ -104,6 +117,7 @@ def _load_request(
         "kv": kv.value,
         "shape": chosen,
         "number": number.value,
+        "exact": exact,
         "beside": beside,
     }
 
@@ -116,6 +130,7 @@ def plan(  # noqa: PLR0913  one for each option
     number: NumberOption = NumberName.AUTO,
     kv: KvOption = KvType.F16,
     shape: ShapeOption = None,
+    exact: ExactOption = False,
     beside: BesideOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -125,7 +140,7 @@ def plan(  # noqa: PLR0913  one for each option
     from app.cli.progress import show_progress
 
     out = Output(as_json)
-    body = _load_request(model, context, users, split, kv, shape, number, beside=beside)
+    body = _load_request(model, context, users, split, kv, shape, number, exact=exact, beside=beside)
     with show_progress(out) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show, answer=Plan))
 
@@ -143,6 +158,7 @@ def load(  # noqa: PLR0913  one for each option
     number: NumberOption = NumberName.AUTO,
     kv: KvOption = KvType.F16,
     shape: ShapeOption = None,
+    exact: ExactOption = False,
     beside: BesideOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -151,7 +167,7 @@ def load(  # noqa: PLR0913  one for each option
     from app.cli.progress import show_progress
 
     out = Output(as_json)
-    body = _load_request(model, context, users, split, kv, shape, number, beside=beside)
+    body = _load_request(model, context, users, split, kv, shape, number, exact=exact, beside=beside)
     with show_progress(out) as show:
         answer = ask_node(home, lambda node: _load(node, body, show))
 

@@ -76,6 +76,7 @@ class Workload:
     output_tokens: int = 256
     number: NumberFormat = NumberFormat.F16  # the format of hidden states on the wire
     kv: KvType = KvType.F16
+    exact: bool = False  # all machines use the processor instructions that common computers have
 
     @property
     def slots(self) -> int:

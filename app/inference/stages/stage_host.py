@@ -195,7 +195,8 @@ class StageHost:
         lent = self._admit(order)
         try:
             name = Reason("layers_of", {"machine": self.machine})
-            lent.worker = await Worker.start(name, threads=threads, low_priority=True, reads=[order.config.path])
+            reads, exact = [order.config.path], order.config.exact
+            lent.worker = await Worker.start(name, threads=threads, low_priority=True, reads=reads, exact=exact)
             if lent.why is not None:
                 lent.worker.kill(lent.why)
             opened = await open_run(lent.worker, order.run, order.context, order.config, order.needed_bytes)

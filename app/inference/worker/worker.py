@@ -30,8 +30,9 @@ from app.inference.worker.worker_errors import death_error, exit_reason, explain
 from app.machine.hardware.cores import Threads, threads_left_by_owner
 from app.machine.hardware.devices import OtherProgramsLoad
 from backends import worker_orders
+from backends.contract import CPU_VARIANT, EXACT
 from backends.frames import HEADER, NO_PIPELINE, BadFrame, Frame, FrameKind, decode_header, encode_frame
-from backends.worker.confine import READS
+from backends.worker.confine import CODE_CACHE, READS
 from backends.worker.process_resources import ALLOCATOR, GRAMMARS_VARIABLE
 
 # On Windows, a job object ends a worker with its node and limits its memory. This has not been tested on Windows yet.
@@ -150,18 +151,31 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
 # microseconds, which is as fast as endless spinning on an idle machine (bench/parts/threads.py).
 SPINNING = {"GOMP_SPINCOUNT": "10000", "KMP_BLOCKTIME": "1"}  # in turns for GCC's OpenMP; in ms for LLVM's
 
+# Where graphics drivers keep the code that they have compiled for a card: Mesa, NVIDIA's Vulkan and CUDA, AMD.
+CODE_CACHES = ("MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "CUDA_CACHE_PATH", "AMD_SHADER_DISK_CACHE_PATH")
+
 Reads = Sequence[str | Path]
 
 
-def environment(threads: int, reads: Reads | None = None, *, forms: bool = False) -> dict[str, str]:
+def environment(
+    threads: int,
+    reads: Reads | None = None,
+    *,
+    forms: bool = False,
+    exact: bool = False,
+    code_cache: Path | None = None,
+) -> dict[str, str]:
     """Return this process's environment with explicit thread counts and with `backends` first on the path.
 
-    reads, forms: see Worker.start.
+    reads, forms, exact, code_cache: see Worker.start.
     """
     root = str(Path(backends.__file__ or ".").resolve().parent.parent)
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {} if reads is None else {READS: json.dumps([os.fspath(path) for path in reads])}
     variables |= {GRAMMARS_VARIABLE: "1"} if forms else {}
+    variables |= {CPU_VARIANT: EXACT} if exact else {}
+    if code_cache is not None:
+        variables |= dict.fromkeys((CODE_CACHE, *CODE_CACHES), str(code_cache))
     return {
         **ALLOCATOR,  # set from the start, since the worker would otherwise restart itself to apply it
         **SPINNING,
@@ -358,11 +372,16 @@ class Worker(asyncio.SubprocessProtocol):
         low_priority: bool = False,
         reads: Reads | None = None,
         forms: bool = False,
+        exact: bool = False,
+        code_cache: Path | None = None,
     ) -> Worker:
         """Start a worker process. `name` identifies it in error messages. Raises StageLost if it cannot be started.
 
         reads: the only files and folders of the user that it may read; None means all (backends/worker/confine.py).
         forms: whether to allow answers in a prescribed form, for which the worker starts a separate grammar process.
+        exact: whether to use the processor instructions that all common computers have, for equal results everywhere.
+        code_cache: the folder in which graphics drivers keep compiled code. Without one, a confined worker may not
+            use a graphics card.
         """
         worker = cls(name)
         # on Windows, keeps our Ctrl-C from reaching the worker
@@ -374,7 +393,7 @@ class Worker(asyncio.SubprocessProtocol):
                 "-P",
                 "-m",
                 "backends",
-                env=environment(threads.most, reads, forms=forms),
+                env=environment(threads.most, reads, forms=forms, exact=exact, code_cache=code_cache),
                 creationflags=flags,
             )
         except OSError as error:

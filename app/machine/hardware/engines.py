@@ -48,6 +48,7 @@ class Engine(msgspec.Struct, frozen=True):
     name: Name
     version: Name = ""
     missing: Reason | None = None
+    variant: Name = ""  # of its code for the processor
     features: Annotated[list[Name], Meta(max_length=200)] = []  # processor features in use
     devices: Annotated[list[Device], Meta(max_length=64)] = []
 

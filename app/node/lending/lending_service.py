@@ -84,6 +84,7 @@ def stage_request(order: messages.OpenStage, path: Path, manifest: Manifest, thr
         traits=model.cuts.traits(role),
         kv=order.kv,
         keep=CheckpointRule(order.kept_states, order.kept_rows),
+        exact=order.exact,
     )
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
     scores = 4 * order.slots * model.n_vocab if role is Role.WHOLE else 0

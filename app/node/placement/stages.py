@@ -299,7 +299,7 @@ class StageSet:
         if self._worker is None or self._worker.died is not None:
             reads = [*part_paths(Path(self._entry.path)), self._sources.stages.folder]
             threads = self._sizes.threads
-            self._worker = await Worker.start(HERE, threads=threads, reads=reads, forms=True)
+            self._worker = await Worker.start(HERE, threads=threads, reads=reads, forms=True, exact=self._sizes.exact)
             await self._stack.enter_async_context(self._worker)
         return self._worker
 

@@ -53,6 +53,7 @@ class Sizes:
     threads: Threads  # threads of this machine's worker
     kv: KvType = KvType.F16
     keep: CheckpointRule = DEFAULT_CHECKPOINTS
+    exact: bool = False
 
     def config(self, stage: PlannedStage, entry: Entry, path: str) -> StageConfig:
         """Return the configuration of a stage that runs in this machine's own worker."""
@@ -72,6 +73,7 @@ class Sizes:
             traits=entry.model.cuts.traits(stage.role),
             kv=self.kv,
             keep=self.keep,
+            exact=self.exact,
         )
 
     def open_message(self, stage: PlannedStage, model: Model, run: Run, manifest: str) -> messages.OpenStage:
@@ -95,6 +97,7 @@ class Sizes:
             kv=self.kv,
             kept_states=self.keep.marks,
             kept_rows=self.keep.least_rows,
+            exact=self.exact,
         )
 
 
@@ -179,7 +182,7 @@ class Planner:
             context = min(-(-context // KV_CELL_ALIGNMENT) * KV_CELL_ALIGNMENT, model.context_length)
         if order.kv is not KvType.F16 and not model.quantized_kv:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
-        work = Workload(context, users, BATCH_ROWS, number=NUMBERS[order.number], kv=order.kv)
+        work = Workload(context, users, BATCH_ROWS, number=NUMBERS[order.number], kv=order.kv, exact=order.exact)
         if order.shape in ("one", "split") and order.split is not None:
             raise BadInput("shape_and_split")
         topologies = frozenset({TOPOLOGY_OF[order.shape]}) if order.shape else topologies
@@ -196,7 +199,8 @@ class Planner:
             )
         except AppError as error:
             raise known.explain(error) from error
-        chosen = replace(chosen, reasons=(*chosen.reasons, *known.reasons))
+        exactness = (Reason("plan_exact"),) if order.exact and len(chosen.machines) > 1 else ()
+        chosen = replace(chosen, reasons=(*chosen.reasons, *exactness, *known.reasons))
         if order.by_program:
             chosen = replace(chosen, reasons=tuple(map(_chosen_by_program, chosen.reasons)))
         chosen = with_forecast_basis(chosen, self._planner_inputs.why_not_forecast(model) if speeds else None)
@@ -215,6 +219,7 @@ class Planner:
             threads=self._threads,
             kv=work.kv,
             keep=self._states.keep(chosen, model),
+            exact=work.exact,
         )
 
 

@@ -117,10 +117,10 @@ def test_a_worker_that_is_less_confined_than_it_could_be_says_so(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(confine.READS, "[]")
-    monkeypatch.setattr(confine, "confine", lambda _: confine.Restrictions(network=True))
+    monkeypatch.setattr(confine, "confine", lambda *_: confine.Restrictions(network=True))
     confine.confine_as_told()
     assert "files=False, network=True" in capfd.readouterr().err
-    monkeypatch.setattr(confine, "confine", lambda _: confine.supported_mechanisms().walls)
+    monkeypatch.setattr(confine, "confine", lambda *_: confine.supported_mechanisms().walls)
     confine.confine_as_told()
     assert capfd.readouterr().err == ""
 

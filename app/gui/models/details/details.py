@@ -197,7 +197,7 @@ class Details(FullHeightFrame):
         """Show a newly selected model before its verdict is known."""
         loaded = self._services.pool.now.model(item.name) if item.is_here else None
         if loaded is not None:
-            self.form.show_item(item, loaded.context, loaded.kv, loaded.shape_ordered)
+            self.form.show_item(item, loaded.context, loaded.kv, loaded.shape_ordered, exact=loaded.exact)
         else:
             self.form.show_item(item, None)
         known = self._verdict_loader.of(item)
@@ -293,6 +293,7 @@ class Details(FullHeightFrame):
             and not setup.without
             and setup.kv == EXACT
             and setup.shape is None
+            and not setup.exact
             and self._has_default_context()
         )
 

@@ -32,6 +32,7 @@ class Setup:
     without: tuple[str, ...] = ()
     kv: str = "f16"  # format of the KV cache
     shape: str | None = None  # placement; None leaves the choice to the planner
+    exact: bool = False  # use the same processor instructions on all computers
     may_join: bool = False  # other models are loaded, and this one could be loaded in addition
 
     def request_body(self) -> dict[str, Any]:
@@ -43,6 +44,7 @@ class Setup:
             "without": list(self.without),
             "kv": self.kv,
             "shape": self.shape,
+            "exact": self.exact,
         }
 
 

@@ -45,11 +45,19 @@ class SetupForm(QWidget):
         wheel_scrolls_page(self.people)
         self.people.setAccessibleName(self.tr("Simultaneous users"))
         self.machines = MachineChoice(pool)
+        self.exact = QCheckBox(self.tr("Same results on all computers"))
+        self.exact.setToolTip(
+            self.tr(
+                "All computers use the same processor instructions, so an answer continues in the same words if a "
+                "computer is lost. Computers with AVX-512 then read prompts about half as fast."
+            )
+        )
+        self.exact.toggled.connect(lambda _: self.changed.emit())
         self.people.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         title = label(self.tr("Simultaneous users"))
         title.setBuddy(self.people)
         people = row(title, None, self.people)
-        box = column(self.context, self.kv, people, self.machines, self.shape)
+        box = column(self.context, self.kv, people, self.machines, self.exact, self.shape)
         box.setSpacing(sizes.M)
         self.setLayout(box)
         self.context.moved.connect(lambda _: self.changed.emit())
@@ -59,12 +67,23 @@ class SetupForm(QWidget):
         self.shape.changed.connect(self.changed)
         pool.changed.connect(self._update_shapes)
 
-    def show_item(self, item: ModelItem, context: int | None, kv: str | None = None, shape: str | None = None) -> None:
+    def show_item(
+        self,
+        item: ModelItem,
+        context: int | None,
+        kv: str | None = None,
+        shape: str | None = None,
+        *,
+        exact: bool = False,
+    ) -> None:
         """Show a model with the settings it is loaded with. None selects a default."""
         max_context = item.facts.context_length or FALLBACK_CONTEXT
         self.context.offer(min(max_context, MAX_CONTEXT), context)
         self.kv.offer(kv, possible=item.shelf is None or item.shelf.quantized_kv)
         self.machines.offer(splits=item.splits)
+        blocked = self.exact.blockSignals(True)
+        self.exact.setChecked(exact)
+        self.exact.blockSignals(blocked)
         self._splits = item.splits and item.is_here
         self.shape.offer(shape)
         self._update_shapes()
@@ -72,11 +91,20 @@ class SetupForm(QWidget):
     def setup(self, item: ModelItem, file: str | None) -> Setup:
         """Return the current settings."""
         return Setup(
-            item, file, self.context.context, self.people.value(), self.machines.without, self.kv.kind, self.shape.kind
+            item,
+            file,
+            self.context.context,
+            self.people.value(),
+            self.machines.without,
+            self.kv.kind,
+            self.shape.kind,
+            exact=self.exact.isChecked(),
         )
 
     def _update_shapes(self) -> None:
-        self.shape.set_useful(self._splits and bool(self.machines.boxes))
+        useful = self._splits and bool(self.machines.boxes)
+        self.shape.set_useful(useful)
+        self.exact.setVisible(useful)
 
 
 def steps(max_context: int) -> list[int]:
