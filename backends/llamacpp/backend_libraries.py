@@ -42,13 +42,13 @@ def score(library: Path) -> int:
 
 
 def in_order(
-    variants: Mapping[str, Path], wanted: str = "", rate: Callable[[Path], int] | None = None
+    variants: Mapping[str, Path], preferred: str = "", rate: Callable[[Path], int] | None = None
 ) -> Iterator[str]:
-    """Yield the variants to try until one loads: those wanted, then those that run here, the best first.
+    """Yield the variants to try until one loads: the preferred ones, then those that run here, the best first.
 
-    wanted: the name of a variant, EXACT, or "" for the best.
+    preferred: the name of a variant, EXACT, or "" for the best.
     """
-    first = [name for name in (COMMON if wanted == EXACT else (wanted,)) if name in variants]
+    first = [name for name in (COMMON if preferred == EXACT else (preferred,)) if name in variants]
     yield from first
     scores = {name: (rate or score)(path) for name, path in variants.items() if name not in (*first, *UNSAFE)}
     yield from sorted((name for name in scores if scores[name]), key=lambda name: (-scores[name], name))

@@ -32,7 +32,7 @@ def test_libraries_are_named_by_their_device(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "order"),
+    ("preferred", "order"),
     [
         ("", ["skylakex", "haswell", "x64"]),
         (EXACT, ["haswell", "skylakex", "x64"]),
@@ -41,8 +41,8 @@ def test_libraries_are_named_by_their_device(tmp_path: Path) -> None:
         ("unheard of", ["skylakex", "haswell", "x64"]),
     ],
 )
-def test_the_best_variant_is_tried_first_unless_another_is_wanted(wanted: str, order: list[str]) -> None:
-    assert list(in_order(VARIANTS, wanted, lambda path: SCORES[path.name])) == order
+def test_the_best_variant_is_tried_first_unless_another_is_preferred(preferred: str, order: list[str]) -> None:
+    assert list(in_order(VARIANTS, preferred, lambda path: SCORES[path.name])) == order
 
 
 def test_a_file_that_is_no_library_does_not_run(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_the_engine_uses_one_variant_and_one_copy_of_each_library(variant: str, 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux lists a process's libraries")
 def test_no_library_is_looked_for_in_the_current_directory(tmp_path: Path) -> None:
-    """With nothing registered, llama.cpp would load every back end that lies where the process was started."""
+    """llama.cpp loads every back end in the current directory if none is registered yet."""
     for name in ("libggml-cpu-haswell.so", "libggml-cpu-x64.so", "libggml-vulkan.so", "libggml-rpc.so"):
         (tmp_path / name).symlink_to(_one_library(name) or "/nonexistent")
     report = loaded("", tmp_path, "llama.llama_supports_gpu_offload(); llama.llama_supports_rpc()")

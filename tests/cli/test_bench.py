@@ -126,7 +126,7 @@ def test_it_loads_what_does_not_suffice_and_says_what_flatters(poolhouse: Any, a
     assert max(len(line) for line in said.out.splitlines()) <= 80
 
 
-SHORT: Json = {**LOADED, "context": 8, "shape": "split", "kv": "q8_0", "number": "q8"}
+SHORT: Json = {**LOADED, "context": 8, "shape": "split", "kv": "q8_0", "number": "q8", "exact": True}
 SPLIT = [stage["last"] - stage["first"] for stage in LOADED["stages"]]
 ELSEWHERE = Lines([{"done": {**PLAN, "stages": [{**STAGES[0], "last": 12, "role": "whole"}]}}])
 UNKNOWN = Failed(404, error("BadInput", "model_unknown", "guide is gone.", name="guide", there=""))
@@ -165,7 +165,7 @@ def test_what_was_loaded_is_loaded_again_as_the_planner_does_it(poolhouse: Any, 
     own, again = bodies(node, "/load")
     assert own["context"] == 36
     assert again == {
-        "model": "guide", "context": 8, "users": 8, "kv": "q8_0", "number": "q8",
+        "model": "guide", "context": 8, "users": 8, "kv": "q8_0", "number": "q8", "exact": True,
         "measure": False, "without": [KITCHEN], "shape": "split",
     }  # fmt: skip
     assert bodies(node, "/plan")[0]["number"] == "q8"

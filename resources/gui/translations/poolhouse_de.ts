@@ -6578,6 +6578,14 @@
 <context>
     <name>SetupForm</name>
     <message>
+        <source>All computers use the same processor instructions, so an answer continues in the same words if a computer is lost. Computers with AVX-512 then read prompts about half as fast.</source>
+        <translation>Alle Computer nutzen dieselben Prozessorbefehle, daher geht eine Antwort mit denselben Worten weiter, wenn ein Computer ausfällt. Computer mit AVX-512 lesen Eingaben dann etwa halb so schnell.</translation>
+    </message>
+    <message>
+        <source>Same results on all computers</source>
+        <translation>Gleiche Ergebnisse auf allen Computern</translation>
+    </message>
+    <message>
         <source>Simultaneous users</source>
         <translation>Personen gleichzeitig</translation>
     </message>

@@ -140,7 +140,7 @@ class PlanLoader(QObject):
         if made is None:
             return None
         body = setup.request_body()
-        del body["model"], body["shape"]  # estimates always use the best placement
+        del body["model"], body["shape"], body["exact"]  # estimates always use the best placement
         return body | {"sketches": [msgspec.to_builtins(made)], "place": True}
 
     def _planned(self, plan: Plan) -> None:
