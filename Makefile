@@ -22,7 +22,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
 .DEFAULT_GOAL := help
 .PHONY: help run demo test long real check faults hostile fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
 .PHONY: templates thought-compare bench guide format
-.PHONY: translations architecture screenshots endure lock setup clean
+.PHONY: translations architecture screenshots endure lock setup engine clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
 told = printf '  make %-15s %s\n' "$1" "$$(sed -nE "s/^$1:.*\#\# //p" $(MAKEFILE_LIST))"
@@ -142,6 +142,10 @@ endure: dev ## use the window for half an hour; report memory and leaks
 
 setup: ## make .venv and compile the engine, if anything changed
 	@$(SETUP)
+
+# ARGS="--jobs 1"; for CUDA also "--architectures 86;89"
+engine: setup ## build an engine pack: make engine BACKEND=vulkan
+	@$(BIN)/python -m scripts.engine_pack $(or $(BACKEND),vulkan) $(ARGS)
 
 .PHONY: dev
 dev:

@@ -74,6 +74,20 @@ class ChangeSettings(Request, frozen=True):
     share_models: bool | msgspec.UnsetType = msgspec.UNSET
 
 
+class AddEnginePack(Request, frozen=True):
+    path: Annotated[str, Meta(min_length=1, max_length=4096)]  # a folder or an archive on this computer
+
+
+class RollBackEngine(Request, frozen=True):
+    backend: Name
+
+
+class TestEngines(Request, frozen=True):
+    """The back end whose packs to test, or None for all packs in use."""
+
+    backend: Name | None = None
+
+
 class ChooseFolder(Request, frozen=True):
     """The folder in which to store models. An empty path means the default folder in the node's home."""
 

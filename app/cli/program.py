@@ -13,6 +13,7 @@ from app.cli.commands.ask_command import ask
 from app.cli.commands.bench_command import bench
 from app.cli.commands.chats_commands import chats_group
 from app.cli.commands.demo_command import demo
+from app.cli.commands.engine_commands import engine_group
 from app.cli.commands.household_commands import machines, measure, remove, rename, reset, roles, status, use_again
 from app.cli.commands.lend_command import lend
 from app.cli.commands.load_commands import load, plan, unload
@@ -115,6 +116,7 @@ def build() -> typer.Typer:
             program.command(name, rich_help_panel=panel, epilog=example)(command)
     for group in (api_group(), upstream_group(), chats_group()):
         program.add_typer(group, cls=_Group, rich_help_panel="Every day")
+    program.add_typer(engine_group(), cls=_Group, rich_help_panel="Checks and figures")
     _help_in_lines(program)
     return program
 

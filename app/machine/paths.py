@@ -76,6 +76,11 @@ class Home:
         return self.root / "stages"
 
     @property
+    def engines(self) -> Path:
+        """The folder of the installed engine packs."""
+        return self.root / "engines"
+
+    @property
     def runtime_file(self) -> Path:
         """The file with the port and token of the running node."""
         return self.root / "runtime.json"

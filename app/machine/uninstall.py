@@ -22,7 +22,7 @@ from app.machine.secret_stores import CHAT_KEY, CHAT_KEY_FILE
 from app.machine.settings import load
 
 NAMES = (  # everything that Poolhouse creates in a home; all else is left alone
-    "identity", "household", "models", "stages", "window", "logs", "measuring", "checking", "runtime.json",
+    "identity", "household", "models", "stages", "engines", "window", "logs", "measuring", "checking", "runtime.json",
     "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged", CHAT_KEY_FILE,
 )  # fmt: skip
 _MODEL = re.compile(  # a complete model, a partial one, or one that is being moved

@@ -26,6 +26,7 @@ from app.core.planner.placement import Candidate
 from app.core.reasons import sentence
 from app.inference.stages.stage_host import StageHost
 from app.machine import paths
+from app.machine.engine_packs.store import PackStore
 from app.machine.hardware import cores, devices
 from app.machine.hardware.cores import Threads
 from app.machine.settings import NodeOptions, Settings, SettingsStore
@@ -36,6 +37,7 @@ from app.network.peer.peer_link import PeerLink, WorkerProgress
 from app.node.control import pairing_actions
 from app.node.control.naming import Naming
 from app.node.downloads.model_sources import ModelSources
+from app.node.engine_packs import EnginePackService
 from app.node.events import ChangeNotifier, Events
 from app.node.journal import Journal
 from app.node.known_household import KnownHousehold, LastSeen
@@ -91,6 +93,7 @@ class Node:
         self.naming = Naming(choices, self._named)
         threads = Threads(options.threads) if options.threads else cores.worker_threads()
         self.hardware = Hardware(threads, self.changed)
+        self.engine_packs = EnginePackService(PackStore(home.engines), self.changed)
         self.lending_policy = LendingPolicy(choices, self._uses, self.household, self.network.pace, self.changed)
         self.changed.subscribe(self.lending_policy.apply_soon)
         most_bytes, reserve_bytes = disk_limits(home.root)
@@ -144,6 +147,7 @@ class Node:
                 (self._broadcaster.run(), "broadcast the status"),
                 (self.lending_policy.run(), "apply the lending rules"),
                 (self.naming.run(), "adopt names"),
+                (self.engine_packs.run(), "read the engine packs"),
                 (self.hardware.run(), "probe the engines"),
                 (self.links.run(), "measure links"),
                 (self.discovery.run(), "discovery"),

@@ -120,6 +120,23 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     ),
     # reported by another machine, whose own reason decides (see `classify`)
     (FaultClass(Fault.MACHINE), "lender_said said_by_node"),
+    # engine packs
+    (
+        FaultClass(Fault.REQUEST),
+        """
+        pack_ambiguous pack_no_manifest pack_no_previous pack_none_for pack_not_installed pack_unknown_backend
+        pack_unreadable
+        """,
+    ),
+    (
+        FaultClass(Fault.ENGINE),
+        """
+        pack_newer_format pack_no_device pack_not_loaded pack_other_engine pack_other_system pack_test_failed
+        """,
+    ),
+    (FaultClass(Fault.SOURCE), "pack_damaged pack_incomplete pack_too_large pack_unsafe pack_wrong_hash"),
+    (FaultClass(Fault.MEMORY), "pack_disk_full pack_no_room"),
+    (FaultClass(Fault.APP), "pack_not_removed packs_not_written"),
     # failures before anything is computed
     (
         FaultClass(Fault.REQUEST),

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
@@ -82,7 +83,7 @@ async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
 def engine_of(name: str, code: int, out: str, err: str) -> Engine:
     """Parse the output of an engine's child process. If it failed or its output is malformed, `missing` says why."""
     if code:
-        return Engine(name, missing=_last_words(err))
+        return Engine(name, missing=last_words(err))
     try:
         engines = decode(out, _Answer).engines
     except (msgspec.DecodeError, UnicodeError):
@@ -111,14 +112,16 @@ def device_label(device: Device) -> str:
     return f"{name} ({size(device.total_bytes)})" if device.total_bytes else name
 
 
-async def run_child(command: Sequence[str], within_s: float) -> tuple[int, str, str]:
+async def run_child(
+    command: Sequence[str], within_s: float, environment: Mapping[str, str] = MappingProxyType({})
+) -> tuple[int, str, str]:
     """Run a command and return its exit code, output and errors. Raises TimeoutError if it had to be killed."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=paths.python_environment(),
+        env=paths.python_environment(**environment),
     )
     try:
         async with asyncio.timeout(within_s):
@@ -132,7 +135,7 @@ async def run_child(command: Sequence[str], within_s: float) -> tuple[int, str, 
     return process.returncode, _text(out), _text(err)
 
 
-def _last_words(text: str) -> Reason:
+def last_words(text: str) -> Reason:
     """Return a reason that quotes the last non-blank line of the output, without its final period."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return Reason("engine_words", {"words": lines[-1].rstrip(".")}) if lines else Reason("said_nothing")

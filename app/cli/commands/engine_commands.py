@@ -1,0 +1,184 @@
+"""The commands `poolhouse engine …`, which install and choose engine packs for graphics cards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from app.cli import terminal_text
+from app.cli.options import HomeOption, JsonOption, YesOption, read_folder, read_name
+from app.cli.output import Output
+from app.core.errors import Unreachable
+from app.core.reasons import size
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from rich.console import RenderableType
+
+    from app.api.engine_packs import EnginePack, EnginePacks
+    from app.client import NodeClient
+    from app.node.engine_packs import EnginePackService
+
+PackArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="A pack listed by `poolhouse engine list`.", parser=read_name)
+]
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The .tar.gz file or the folder of a pack.", parser=read_folder)
+]
+BackendArgument = Annotated[
+    str, typer.Argument(metavar="BACKEND", help="Such as vulkan, cuda13 or metal.", parser=read_name)
+]
+TestedArgument = Annotated[
+    Optional[str],  # noqa: UP045  typer reads it at run time
+    typer.Argument(metavar="[BACKEND]", help="Such as vulkan (default: all packs in use).", show_default=False),
+]
+KINDS = {"gpu": "memory of its own", "igpu": "shared memory", "accelerator": "accelerator", "cpu": "processor"}
+
+
+def engine_group() -> typer.Typer:
+    commands = typer.Typer(
+        name="engine", help="Install and choose engine packs, which compute on graphics cards.", no_args_is_help=True
+    )
+    commands.command("list")(list_packs)
+    for command in (add, use, rollback, remove):
+        commands.command(command.__name__)(command)
+    commands.command("test")(check_packs)
+    return commands
+
+
+def list_packs(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """List the installed engine packs."""
+    from app.api.engine_packs import EnginePacks
+
+    packs = _ask(home, lambda node: node.get("/engines", EnginePacks), lambda service: service.packs())
+    Output(as_json).result(packs, lambda: _view(packs.packs))
+
+
+def add(file: FileArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Install an engine pack and test it. It is used from then on if it passes."""
+    from app.api.engine_packs import EnginePacks
+
+    order = {"path": str(file.expanduser().absolute())}
+    _show(
+        _ask(
+            home,
+            lambda node: node.post("/engines", order, answer=EnginePacks),
+            lambda service: service.add(order["path"]),
+        ),
+        as_json,
+    )
+
+
+def use(name: PackArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Test an installed engine pack and use it from now on."""
+    from app.api.engine_packs import EnginePacks
+    from app.client import segment
+
+    path = f"/engines/{segment(name)}/use"
+    _show(_ask(home, lambda node: node.post(path, answer=EnginePacks), lambda service: service.use(name)), as_json)
+
+
+def rollback(backend: BackendArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Use the engine pack again that was used before the current one."""
+    from app.api.engine_packs import EnginePacks
+
+    order = {"backend": backend}
+    _show(
+        _ask(
+            home,
+            lambda node: node.post("/engines/rollback", order, answer=EnginePacks),
+            lambda service: service.roll_back(backend),
+        ),
+        as_json,
+    )
+
+
+def remove(name: PackArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Delete an engine pack."""
+    from app.api.engine_packs import EnginePacks
+    from app.client import segment
+
+    output = Output(as_json)
+    output.confirm(f"Delete the engine pack {terminal_text.name(name)}?", yes)
+    path = f"/engines/{segment(name)}"
+    packs = _ask(home, lambda node: node.delete(path, EnginePacks), lambda service: service.remove(name))
+    output.result(packs, lambda: f"{terminal_text.line(packs.changed[0])} was deleted.")
+
+
+def check_packs(backend: TestedArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Check the files of the engine packs in use, and list the devices that they see."""
+    from app.api.engine_packs import EnginePacks
+
+    order = {"backend": backend}
+    _show(
+        _ask(
+            home,
+            lambda node: node.post("/engines/test", order, answer=EnginePacks),
+            lambda service: service.test(backend or ""),
+        ),
+        as_json,
+    )
+
+
+def _ask(
+    home: Path | None,
+    of_node: Callable[[NodeClient], Awaitable[EnginePacks]],
+    of_service: Callable[[EnginePackService], Awaitable[EnginePacks]],
+) -> EnginePacks:
+    """Ask the node, or if none is running, work on the packs of its home directly."""
+    from app.cli.node_calls import ask_node
+
+    try:
+        return ask_node(home, of_node)
+    except Unreachable as error:
+        if error.reason.code not in ("node_not_running", "home_missing"):
+            raise
+    import asyncio
+
+    from app.machine.engine_packs.store import PackStore
+    from app.machine.paths import Home
+    from app.node.engine_packs import EnginePackService
+
+    async def work() -> EnginePacks:
+        return await of_service(EnginePackService(PackStore(Home.at(home).engines)))
+
+    return asyncio.run(work())
+
+
+def _show(packs: EnginePacks, as_json: bool) -> None:
+    Output(as_json).result(packs, lambda: _view([pack for pack in packs.packs if pack.name in packs.changed]))
+
+
+def _view(packs: list[EnginePack]) -> RenderableType:
+    from rich.console import Group
+
+    lines = [line for pack in packs for line in _lines(pack)]
+    none = (
+        "No engine pack is installed, so Poolhouse computes on the processor. `poolhouse engine add FILE` installs one."
+    )
+    return Group(*map(terminal_text.command_text, lines or [none]))
+
+
+def _lines(pack: EnginePack) -> list[str]:
+    built = f", built on {pack.built}" if pack.built else ""
+    amount = f", {size(pack.size_bytes)}" if pack.size_bytes else ""
+    lines = [f"{terminal_text.line(pack.name)}{amount}{built}: {_state(pack)}."]
+    if pack.problem:
+        lines.append(f"  {terminal_text.line(pack.problem)}")
+    if pack.lacks:
+        lines.append(f"  It was built without {terminal_text.line('; '.join(pack.lacks))}.")
+    for device in pack.devices:
+        name = terminal_text.name(device.description or device.name)
+        lines.append(f"  {name}: {size(device.total_bytes)}, {KINDS.get(device.kind, device.kind)}.")
+    return lines
+
+
+def _state(pack: EnginePack) -> str:
+    if pack.current:
+        return "not usable" if pack.problem else "in use"
+    if pack.problem:
+        return "not used"
+    return "used before" if pack.previous else "not in use"

@@ -1,0 +1,1 @@
+"""Engine packs: libraries for graphics cards that are installed, verified, tested and switched apart from Poolhouse."""

@@ -1,0 +1,67 @@
+"""The self-test of an engine pack: the devices that a child process sees through its libraries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import Reason
+from app.decoding import decode
+from app.machine import paths
+from app.machine.engine_packs.manifest import BACKENDS
+from app.machine.engine_packs.store import Tested
+from app.machine.hardware.engines import Device, last_words, run_child
+from backends.contract import LLAMACPP
+
+BACKENDS_VARIABLE = "POOLHOUSE_BACKENDS"  # names the libraries that a probe loads
+TEST_SECONDS = 60.0  # a driver may first compile code for its card
+_MAX_WORDS = 300
+
+
+class _Engine(msgspec.Struct):
+    missing: str | None = None
+    missing_backends: Annotated[dict[str, str], Meta(max_length=100)] = {}  # why libraries were not loaded, by path
+    devices: Annotated[list[Device], Meta(max_length=64)] = []
+
+
+class _Answer(msgspec.Struct):
+    engines: Annotated[list[_Engine], Meta(min_length=1, max_length=1)]
+
+
+async def self_test(backend: str, libraries: Mapping[str, Path], within_s: float = TEST_SECONDS) -> Tested:
+    """Test the libraries of a pack in a child process, which may hang or crash."""
+    command = paths.python_command("-m", "backends", "probe", LLAMACPP)
+    listed = json.dumps([str(path) for path in libraries.values()])
+    try:
+        code, out, err = await run_child(command, within_s, {BACKENDS_VARIABLE: listed})
+    except TimeoutError:
+        return _failed(Reason("no_answer_within", {"seconds": round(within_s)}))
+    return result_of(backend, code, out, err)
+
+
+def result_of(backend: str, code: int, out: str, err: str) -> Tested:
+    """Parse the output of a self-test's child process."""
+    if code:
+        return _failed(last_words(err))
+    try:
+        engine = decode(out, _Answer).engines[0]
+    except (msgspec.DecodeError, UnicodeError):
+        return _failed(Reason("answer_not_understood"))
+    if engine.missing:
+        return _failed(Reason("engine_words", {"words": engine.missing[:_MAX_WORDS].rstrip(".")}))
+    devices = [device for device in engine.devices if (device.kind == "cpu") == (backend == "cpu")]
+    if devices:
+        return Tested(devices)
+    if engine.missing_backends:
+        words = next(iter(engine.missing_backends.values()))[:_MAX_WORDS].rstrip(".")
+        return Tested(failure=Reason("pack_not_loaded", {"why": words}))
+    return Tested(failure=Reason("pack_no_device", {"backend": BACKENDS.get(backend, backend)}))
+
+
+def _failed(why: Reason) -> Tested:
+    return Tested(failure=Reason("pack_test_failed", {"why": why}))

@@ -1,0 +1,317 @@
+"""The engine packs installed in one home, and which of them is used for each back end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from app.core.errors import AppError, BadInput, Reason, Refused
+from app.core.reasons import os_cause
+from app.machine.engine_packs.manifest import Manifest, installed_name, matching, unfit
+from app.machine.engine_packs.pack_reader import copy_pack, read_manifest, verify_files
+from app.machine.hardware.engines import Device
+from app.machine.json_state import read_json_or_default
+from app.machine.paths import PRIVATE_DIR, write_atomically
+
+log = logging.getLogger(__name__)
+
+STATE = "engines.json"
+PART = ".part-"  # a pack that is being copied or deleted
+_SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
+_PROCESSORS = {"amd64": "x86_64", "x64": "x86_64", "aarch64": "arm64"}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,250}")
+
+Name = Annotated[str, Meta(max_length=260)]
+
+
+class Tested(msgspec.Struct, frozen=True):
+    """The last self-test of a pack: the devices that were seen through it, or why it failed."""
+
+    devices: Annotated[list[Device], Meta(max_length=64)] = []
+    failure: Reason | None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The pack used for a back end, and the one used before it; "" for none."""
+
+    current: Name = ""
+    previous: Name = ""
+
+
+class _State(msgspec.Struct, frozen=True):
+    choices: Annotated[dict[Name, Choice], Meta(max_length=64)] = {}
+    tested: Annotated[dict[Name, Tested], Meta(max_length=256)] = {}
+
+
+class InstalledPack(msgspec.Struct, frozen=True):
+    """A pack of the store. `problem` says why it cannot be used."""
+
+    name: str
+    manifest: Manifest | None = None  # None if it cannot be read
+    is_current: bool = False
+    is_previous: bool = False
+    tested: Tested | None = None
+    problem: Reason | None = None
+
+    @property
+    def backend(self) -> str:
+        """Return its back end."""
+        return self.manifest.backend if self.manifest else self.name.partition("-")[0]
+
+
+class PackStore:
+    """The packs in a folder of the home. Its methods block; only one of them changes the store at a time.
+
+    A pack becomes visible by a rename once all its bytes are checked and on disk. Every use checks it again; hashes are
+    computed again only if a file may have changed.
+    """
+
+    def __init__(self, folder: Path, system: str = "", engine_version: str = "") -> None:
+        """Use the packs in `folder`, which is created by the first installation."""
+        self._folder = folder
+        self._system = system or this_system()
+        self._engine_version = engine_version or this_engine()
+        self._lock = threading.RLock()
+        self._verified: dict[str, tuple[int, ...]] = {}  # signatures of files whose hashes were correct
+
+    def packs(self) -> list[InstalledPack]:
+        """Return all installed packs, sorted by back end and by age, the current one first."""
+        with self._lock:
+            state = self._state()
+            packs = [self._describe(name, state) for name in self._names()]
+        return sorted(packs, key=lambda pack: (pack.backend, not pack.is_current, not pack.is_previous, pack.name))
+
+    def find(self, typed: str) -> InstalledPack:
+        """Return the pack with this name, or with a name that alone begins with it. Raises BadInput."""
+        with self._lock:
+            names = matching(self._names(), typed)
+            if len(names) != 1:
+                code = "pack_ambiguous" if names else "pack_not_installed"
+                raise BadInput(code, pack=typed)
+            return self._describe(names[0], self._state())
+
+    def install(self, source: Path) -> InstalledPack:
+        """Copy a pack from a folder or an archive into the store, without using it yet.
+
+        Installing the same build again changes nothing. Raises BadInput, Refused, Damaged or DoesNotFit.
+        """
+        with self._lock:
+            self._clean()
+            part = self._new_part()
+            try:
+                manifest = copy_pack(source, part, self._require_fit)
+                name = installed_name(manifest)
+                if name in self._names() and self._check(name, manifest) is None:
+                    return self._describe(name, self._state())
+                with _writing(self._folder):
+                    shutil.rmtree(self._folder / name, ignore_errors=True)  # damaged
+                    part.rename(self._folder / name)
+                    _flush(self._folder)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+            self._verified[name] = _signature(self._folder / name, manifest)
+            self._forget_test(name)
+            return self._describe(name, self._state())
+
+    def note_test(self, name: str, tested: Tested) -> InstalledPack:
+        """Record the result of a self-test. A current pack that failed is no longer used."""
+        with self._lock:
+            state = self._state()
+            self._write(msgspec.structs.replace(state, tested={**state.tested, name: tested}))
+            return self._describe(name, self._state())
+
+    def use(self, name: str) -> InstalledPack:
+        """Use a pack for its back end from now on. Raises Refused or Damaged if it cannot be used."""
+        with self._lock:
+            pack = self.find(name)
+            if pack.problem is not None:
+                raise _refusal(pack.problem)
+            if not pack.is_current:
+                state = self._state()
+                old = state.choices.get(pack.backend, Choice())
+                self._choose(state, pack.backend, Choice(pack.name, old.current))
+            return self.find(pack.name)
+
+    def roll_back(self, backend: str) -> InstalledPack:
+        """Use the pack that was used before the current one. Raises Refused or Damaged."""
+        with self._lock:
+            state = self._state()
+            choice = state.choices.get(backend, Choice())
+            if not choice.previous or choice.previous not in self._names():
+                raise Refused("pack_no_previous", backend=backend)
+            previous = self._describe(choice.previous, state)
+            if previous.problem is not None:
+                raise _refusal(previous.problem)
+            self._choose(state, backend, Choice(choice.previous, choice.current))
+            return self.find(choice.previous)
+
+    def remove(self, name: str) -> str:
+        """Delete a pack and return its name. If it was current, its back end is no longer used. Raises BadInput."""
+        with self._lock:
+            pack = self.find(name)
+            state = self._state()
+            choices = {
+                backend: Choice(*("" if kept == pack.name else kept for kept in (choice.current, choice.previous)))
+                for backend, choice in state.choices.items()
+            }
+            tested = {other: result for other, result in state.tested.items() if other != pack.name}
+            part = self._new_part()
+            try:
+                (self._folder / pack.name).rename(part / pack.name)  # at once, so that no half of it remains
+            except OSError as error:
+                raise Refused("pack_not_removed", pack=pack.name, why=os_cause(error)) from error
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+            self._verified.pop(pack.name, None)
+            self._write(_State(choices, tested))
+            return pack.name
+
+    def verify(self, name: str) -> AppError | None:
+        """Read all files of a pack again, and return the error for the first that differs from its manifest."""
+        with self._lock:
+            pack = self.find(name)
+            self._verified.pop(pack.name, None)
+            try:
+                manifest = read_manifest(self._folder / pack.name, pack.name)
+            except AppError as error:
+                return error
+            return self._check(pack.name, manifest)
+
+    def libraries(self) -> dict[str, Path]:
+        """Return the absolute paths of the current packs' libraries by the name of their back end.
+
+        Packs that are damaged, do not fit or failed their test are left out. A pack for processors has one library for
+        each variant, such as `cpu-haswell`.
+        """
+        current = [pack for pack in self.packs() if pack.is_current and pack.problem is None]
+        return {backend: path for pack in current for backend, path in self.libraries_of(pack).items()}
+
+    def libraries_of(self, pack: InstalledPack) -> dict[str, Path]:
+        """Return the absolute paths of a pack's libraries by the name of their back end."""
+        folder = (self._folder / pack.name).resolve()
+        names = pack.manifest.backend_names() if pack.manifest else {}
+        return {backend: folder / path for backend, path in names.items()}
+
+    def _describe(self, name: str, state: _State) -> InstalledPack:
+        tested = state.tested.get(name)
+        try:
+            manifest = read_manifest(self._folder / name, name)
+        except AppError as error:
+            return InstalledPack(name, problem=error.reason)
+        choice = state.choices.get(manifest.backend, Choice())
+        problem = unfit(manifest, self._system, self._engine_version)
+        if problem is None and (difference := self._check(name, manifest)):
+            problem = difference.reason
+        if problem is None and tested is not None:
+            problem = tested.failure
+        return InstalledPack(name, manifest, choice.current == name, choice.previous == name, tested, problem)
+
+    def _check(self, name: str, manifest: Manifest) -> AppError | None:
+        signature = _signature(self._folder / name, manifest)
+        error = verify_files(self._folder / name, manifest, hashes=self._verified.get(name) != signature)
+        if error is None:
+            self._verified[name] = signature
+        return error
+
+    def _require_fit(self, manifest: Manifest) -> None:
+        if reason := unfit(manifest, self._system, self._engine_version):
+            raise _refusal(reason)
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(
+                path.name
+                for path in self._folder.iterdir()
+                if _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+            )
+        except FileNotFoundError:
+            return []
+
+    def _state(self) -> _State:
+        return read_json_or_default(self._folder / STATE, _State, "the choice of engine packs")
+
+    def _choose(self, state: _State, backend: str, choice: Choice) -> None:
+        self._write(msgspec.structs.replace(state, choices={**state.choices, backend: choice}))
+
+    def _forget_test(self, name: str) -> None:
+        state = self._state()
+        if name in state.tested:
+            kept = {other: tested for other, tested in state.tested.items() if other != name}
+            self._write(msgspec.structs.replace(state, tested=kept))
+
+    def _write(self, state: _State) -> None:
+        with _writing(self._folder):
+            write_atomically(self._folder / STATE, msgspec.json.encode(state))
+
+    def _new_part(self) -> Path:
+        with _writing(self._folder):
+            self._folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            part = self._folder / f"{PART}{os.getpid()}"
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(mode=PRIVATE_DIR)
+        return part
+
+    def _clean(self) -> None:
+        """Delete what an interrupted installation or removal left."""
+        for path in self._folder.glob(f"{PART}*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _refusal(reason: Reason) -> Refused:
+    return Refused(reason.code, **reason.facts)
+
+
+def this_system() -> str:
+    """Return this operating system and processor as packs name them, such as `linux-x86_64`."""
+    machine = platform.machine().lower()
+    return f"{_SYSTEMS.get(sys.platform, sys.platform)}-{_PROCESSORS.get(machine, machine)}"
+
+
+def this_engine() -> str:
+    """Return the version of the installed engine."""
+    return metadata.version("llama-cpp-python")
+
+
+def _signature(folder: Path, manifest: Manifest) -> tuple[int, ...]:
+    """Return numbers that change if a file of a pack is replaced or written to."""
+    numbers: list[int] = []
+    for file in manifest.files:
+        try:
+            stat = (folder / file.path).stat()
+        except OSError:
+            numbers.append(-1)
+        else:
+            numbers += (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    return tuple(numbers)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Raise Refused if the folder cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise Refused("packs_not_written", folder=str(folder), why=os_cause(error)) from error
+
+
+def _flush(folder: Path) -> None:
+    """Flush a folder to disk, so that a power failure does not undo a rename in it (POSIX)."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
