@@ -149,7 +149,11 @@ def _ask(
 
 
 def _show(packs: EnginePacks, as_json: bool) -> None:
-    Output(as_json).result(packs, lambda: _view([pack for pack in packs.packs if pack.name in packs.changed]))
+    """Show the packs that a command concerned. The exit code is 1 if one of them cannot be used."""
+    changed = [pack for pack in packs.packs if pack.name in packs.changed]
+    Output(as_json).result(packs, lambda: _view(changed))
+    if any(pack.problem for pack in changed):
+        raise typer.Exit(1)
 
 
 def _view(packs: list[EnginePack]) -> RenderableType:

@@ -1,0 +1,139 @@
+"""The node's engine packs: tested before they are used, with a fake test; and the routes of a real node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import AppError, BadInput, Damaged, Reason, Refused
+from app.machine.engine_packs.store import PackStore, Tested
+from app.machine.hardware.engines import Device
+from app.node import engine_packs
+from app.node.engine_packs import EnginePackService
+from tests.machine.engine_packs.fake_pack import ENGINE, FILES, LIBRARY, folder_pack, name_of
+from tests.node.pool import node
+
+CARD = Device("Vulkan0", "A card", "gpu", "Vulkan", 5 << 30, 8 << 30)
+NO_CARD = Tested(failure=Reason("pack_no_device", {"backend": "Vulkan"}))
+
+
+class FakeTest:
+    """Stands in for the self-test: answers what it is told to, and counts."""
+
+    def __init__(self) -> None:
+        self.answer, self.count = Tested([CARD]), 0
+
+    async def __call__(self, backend: str, libraries: Mapping[str, Path]) -> Tested:
+        assert [path.name for path in libraries.values()] == [LIBRARY]
+        self.count += 1
+        return self.answer
+
+
+@pytest.fixture
+def outcome(monkeypatch: pytest.MonkeyPatch) -> FakeTest:
+    fake = FakeTest()
+    monkeypatch.setattr(engine_packs, "self_test", fake)
+    return fake
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> EnginePackService:
+    return EnginePackService(PackStore(tmp_path / "engines", engine_version=ENGINE))
+
+
+async def test_a_pack_that_passes_its_test_is_used(
+    service: EnginePackService, outcome: FakeTest, tmp_path: Path
+) -> None:
+    answer = await service.add(str(folder_pack(tmp_path)))
+    (pack,) = answer.packs
+    assert answer.changed == [pack.name] == [name_of()]
+    assert (pack.current, pack.problem, pack.label, pack.engine_version) == (True, None, "Vulkan", ENGINE)
+    assert [(device.description, device.total_bytes) for device in pack.devices] == [("A card", 8 << 30)]
+    assert list(service.libraries) == ["vulkan"]
+    again = EnginePackService(service._store)
+    assert again.libraries == {}
+    await again.run()
+    assert again.libraries == service.libraries
+    assert (await service.remove("vulkan")).packs == []
+    assert service.libraries == {}
+
+
+async def test_a_pack_that_fails_stays_unused_until_it_passes(
+    service: EnginePackService, outcome: FakeTest, tmp_path: Path
+) -> None:
+    outcome.answer = NO_CARD
+    (pack,) = (await service.add(str(folder_pack(tmp_path)))).packs
+    assert (pack.current, pack.problem_facts) == (False, NO_CARD.failure)
+    assert "No graphics card was found" in (pack.problem or "")
+    with pytest.raises(Refused, match="pack_no_device"):
+        await service.use("vulkan")
+    outcome.answer = Tested([CARD])  # somebody installed the driver
+    assert (await service.use("vulkan")).packs[0].current
+    assert list(service.libraries) == ["vulkan"]
+    outcome.answer = NO_CARD  # and somebody removed it
+    assert (await service.test()).packs[0].current
+    assert service.libraries == {}
+    outcome.answer = Tested([CARD])
+    await service.test("vulkan")
+    assert list(service.libraries) == ["vulkan"]
+
+
+async def test_the_earlier_pack_is_kept_if_the_new_one_fails(
+    service: EnginePackService, outcome: FakeTest, tmp_path: Path
+) -> None:
+    await service.add(str(folder_pack(tmp_path / "old")))
+    outcome.answer = NO_CARD
+    await service.add(str(folder_pack(tmp_path / "new", {LIBRARY: b"newer"})))
+    assert service.libraries["vulkan"].read_bytes() == FILES[LIBRARY]
+    with pytest.raises(Refused, match="pack_no_previous"):
+        await service.roll_back("vulkan")
+
+
+async def test_a_rollback_and_back(service: EnginePackService, outcome: FakeTest, tmp_path: Path) -> None:
+    for name, content in (("old", b"old"), ("new", b"new")):
+        await service.add(str(folder_pack(tmp_path / name, {LIBRARY: content})))
+    assert service.libraries["vulkan"].read_bytes() == b"new"
+    await service.roll_back("vulkan")
+    assert service.libraries["vulkan"].read_bytes() == b"old"
+    await service.roll_back("vulkan")
+    assert service.libraries["vulkan"].read_bytes() == b"new"
+
+
+async def test_a_damaged_pack_is_never_loaded(service: EnginePackService, outcome: FakeTest, tmp_path: Path) -> None:
+    await service.add(str(folder_pack(tmp_path)))
+    service.libraries["vulkan"].write_bytes(FILES[LIBRARY].swapcase())
+    (pack,) = (await service.test("vulkan")).packs
+    assert (outcome.count, service.libraries) == (1, {})
+    assert "differs from the file" in (pack.problem or "")
+    with pytest.raises(AppError, match="pack_wrong_hash"):
+        await service.use("vulkan")
+
+
+async def test_a_back_end_without_packs_is_named(service: EnginePackService, outcome: FakeTest) -> None:
+    assert (await service.test()).packs == []
+    with pytest.raises(Refused, match="pack_none_for"):
+        await service.test("opencl")
+
+
+async def test_the_routes_of_a_node(tmp_path: Path) -> None:
+    source = folder_pack(tmp_path)  # its library is none, so its test fails
+    with node(tmp_path / "den", "den") as den:
+        async with den.client() as client:
+            assert (await client.get("/engines"))["packs"] == []
+            added = await client.post("/engines", {"path": str(source)})
+            (pack,) = added["packs"]
+            assert (pack["name"], pack["current"]) == (name_of(), False)
+            assert pack["problem"]
+            with pytest.raises(Refused):
+                await client.post("/engines/vulkan/use")
+            with pytest.raises(Refused):
+                await client.post("/engines/rollback", {"backend": "vulkan"})
+            assert (await client.post("/engines/test", {"backend": "vulkan"}))["changed"] == [name_of()]
+            (source / LIBRARY).write_bytes(b"broken")
+            with pytest.raises(Damaged):
+                await client.post("/engines", {"path": str(source)})
+            with pytest.raises(BadInput):
+                await client.post("/engines", {"path": ""})
+            assert (await client.delete(f"/engines/{name_of()}"))["packs"] == []
