@@ -193,6 +193,8 @@ lock: ## write requirements/ from pyproject.toml (needs uv)
 	$(LOCK) -c requirements/run.txt --group dev -o requirements/dev.txt
 	$(LOCK) --no-deps --no-emit-package torch --group guide -o requirements/guide.txt
 	$(LOCK) --no-deps --group real -o requirements/real.txt
+	$(LOCK) --no-deps --group cuda13 -o requirements/cuda13.txt
+	$(LOCK) --no-deps --group cuda12 -o requirements/cuda12.txt
 	$(LOCK) --group fuzz -o requirements/fuzz.txt
 	$(LOCK) --group audit -o requirements/audit.txt
 	$(LOCK) -c requirements/build.txt --no-emit-package packaging --group families -o requirements/families.txt

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent
-LOCKS = ("run", "engine", "build", "dev", "guide", "fuzz", "families", "real")
+LOCKS = ("run", "engine", "build", "dev", "guide", "fuzz", "families", "real", "cuda13", "cuda12")
 PIN = re.compile(r"^([a-z0-9-]+)==([^ ;\\]+)(.*?)\\?$", re.MULTILINE)
 
 

@@ -40,7 +40,7 @@ _COMPILER = re.compile(r"-- The CXX compiler identification is (.+)")
 
 
 class Tools(NamedTuple):
-    """What a back end needs beside a compiler: flags, libraries and licenses that come along, and a description."""
+    """The needs of a back end beside a compiler: flags, libraries and licenses that come along, and a description."""
 
     flags: tuple[str, ...] = ()
     runtime: tuple[Path, ...] = ()

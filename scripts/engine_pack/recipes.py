@@ -29,7 +29,7 @@ WINDOWS, LINUX, MACOS = "windows", "linux", "macos"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one pack is built.
+    """The way to build one pack.
 
     minutes: about, on two cores; `measured` says on what, or is "" if nobody has built the pack yet.
     """

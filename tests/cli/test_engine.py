@@ -56,7 +56,8 @@ def test_nothing_is_removed_unasked(poolhouse: Any, answering: Any) -> None:
     assert node.asked == []
 
 
-def test_without_a_node_the_packs_of_the_home_are_changed(poolhouse: Any, tmp_path: Path) -> None:
+def test_without_a_node_the_packs_of_the_home_are_changed(poolhouse: Any, home: Path, tmp_path: Path) -> None:
+    home.mkdir()
     said = poolhouse("engine", "list")
     assert "No engine pack is installed" in said.out
     source = folder_pack(tmp_path)

@@ -134,7 +134,7 @@ def _ask(
     try:
         return ask_node(home, of_node)
     except Unreachable as error:
-        if error.reason.code not in ("node_not_running", "home_missing"):
+        if error.reason.code != "node_not_running":
             raise
     import asyncio
 

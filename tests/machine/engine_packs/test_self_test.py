@@ -1,4 +1,4 @@
-"""What the self-test makes of its child process, and that child with a library that is none."""
+"""The self-test's reading of its child process, and that child with a library that is none."""
 
 from __future__ import annotations
 

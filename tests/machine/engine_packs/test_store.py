@@ -15,7 +15,6 @@ import pytest
 
 from app.core.errors import AppError, Reason
 from app.core.reasons import said
-from app.machine.engine_packs import pack_reader
 from app.machine.engine_packs.manifest import MANIFEST
 from app.machine.engine_packs.store import PART, STATE, InstalledPack, PackStore, Tested
 from tests.machine.engine_packs.fake_pack import (
@@ -229,14 +228,14 @@ def test_a_full_disk_is_noticed_before_and_while_copying(
     source = folder_pack(tmp_path)
     usage = shutil.disk_usage(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(pack_reader.shutil, "disk_usage", lambda place: usage._replace(free=5))
+        patch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=5))
         assert refused(store, source).code == "pack_no_room"
 
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(pack_reader.os, "fsync", full)
+        patch.setattr(os, "fsync", full)
         assert refused(store, source).code == "pack_disk_full"
     store.install(source)
 
