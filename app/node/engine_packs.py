@@ -13,7 +13,7 @@ from app.api.computer import Device
 from app.core.errors import Refused
 from app.core.reasons import sentence
 from app.decoding import convert
-from app.machine.engine_packs.manifest import BACKENDS, public_version
+from app.machine.engine_packs.manifest import BACKENDS, label, public_version
 from app.machine.engine_packs.self_test import self_test
 from app.machine.engine_packs.store import InstalledPack, PackStore, this_engine, this_system
 
@@ -105,7 +105,7 @@ def _described(pack: InstalledPack) -> api.EnginePack:
     state = api.EnginePack(
         pack.name,
         pack.backend,
-        BACKENDS.get(pack.backend, pack.backend),
+        label(pack.backend),
         current=pack.is_current,
         previous=pack.is_previous,
         tested=tested is not None,

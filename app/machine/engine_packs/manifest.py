@@ -173,6 +173,11 @@ def installed_name(manifest: Manifest) -> str:
     return f"{manifest.name}-{hashlib.sha256(chr(10).join(listed).encode()).hexdigest()[:BUILD_CHARACTERS]}"
 
 
+def label(backend: str) -> str:
+    """Return what people call a back end."""
+    return BACKENDS.get(backend, backend)
+
+
 def matching(names: Iterable[str], typed: str) -> list[str]:
     """Return the installed packs that are meant by a name or the unambiguous beginning of one."""
     known = sorted(names)

@@ -13,12 +13,11 @@ from msgspec import Meta
 from app.core.errors import Reason
 from app.decoding import decode
 from app.machine import paths
-from app.machine.engine_packs.manifest import BACKENDS
+from app.machine.engine_packs.manifest import label
 from app.machine.engine_packs.store import Tested
 from app.machine.hardware.engines import Device, last_words, run_child
-from backends.contract import LLAMACPP
+from backends.contract import BACKENDS, LLAMACPP
 
-BACKENDS_VARIABLE = "POOLHOUSE_BACKENDS"  # names the libraries that a probe loads
 TEST_SECONDS = 60.0  # a driver may first compile code for its card
 _MAX_WORDS = 300
 
@@ -38,7 +37,7 @@ async def self_test(backend: str, libraries: Mapping[str, Path], within_s: float
     command = paths.python_command("-m", "backends", "probe", LLAMACPP)
     listed = json.dumps([str(path) for path in libraries.values()])
     try:
-        code, out, err = await run_child(command, within_s, {BACKENDS_VARIABLE: listed})
+        code, out, err = await run_child(command, within_s, {BACKENDS: listed})
     except TimeoutError:
         return _failed(Reason("no_answer_within", {"seconds": round(within_s)}))
     return result_of(backend, code, out, err)
@@ -58,9 +57,15 @@ def result_of(backend: str, code: int, out: str, err: str) -> Tested:
     if devices:
         return Tested(devices)
     if engine.missing_backends:
-        words = next(iter(engine.missing_backends.values()))[:_MAX_WORDS].rstrip(".")
-        return Tested(failure=Reason("pack_not_loaded", {"why": words}))
-    return Tested(failure=Reason("pack_no_device", {"backend": BACKENDS.get(backend, backend)}))
+        path, words = next(iter(engine.missing_backends.items()))
+        return Tested(failure=Reason("pack_not_loaded", {"why": _loader_cause(words, path)}))
+    return Tested(failure=Reason("pack_no_device", {"backend": label(backend)}))
+
+
+def _loader_cause(words: str, path: str) -> str:
+    """Return the system's own words for a library that was not loaded, which follow the last mention of its path."""
+    cause = words.rpartition(f"{path}: ")[2].strip() or words
+    return cause[:_MAX_WORDS].rstrip(".")
 
 
 def _failed(why: Reason) -> Tested:
