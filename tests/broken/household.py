@@ -37,7 +37,9 @@ RUN_S, USUAL_S = 60.0, 20.0  # a run's end at the latest; what a run must not ta
 # Whose fault a broken file may be told as.
 OF_THE_FILE = frozenset({Fault.MODEL, Fault.ENGINE, Fault.REQUEST, Fault.MEMORY})
 BLAMES = re.compile(
-    rf"\b({HOST}|{LENDER})\b[^.]*\b(lost|reconnect|stopped responding|stopped computing|is gone)|rebuil", re.IGNORECASE
+    rf"\b({HOST}|{LENDER})\b[^.]*\b(lost|reconnect|stopped responding|stopped computing)|lost "
+    rf"({HOST}|{LENDER})\b|rebuil",
+    re.IGNORECASE,
 )
 ORDER = {"raw": True, "prompt": "one two", "max_tokens": 6, "ignore_end": True, "sampling": {"temperature": 0}}
 

@@ -454,8 +454,8 @@ def test_a_lost_machine_is_one_line_of_an_answer(poolhouse: Any, answering: Any)
     event = [
         told("reconnecting", "attic stopped responding. Reconnecting…"),
         told("lost", "attic stopped computing its layers."),
-        told("rebuilding", "attic is gone. Rebuilding with den (about 3 s)."),
-        told("rebuilding", "attic is gone. Rebuilding with den (about 2 s)."),
+        told("rebuilding", "Lost attic. Rebuilding with den (about 3 s)."),
+        told("rebuilding", "Lost attic. Rebuilding with den (about 2 s)."),
         told("continued", "Continued after 2 s."),
     ]
     back = told("continued", "attic is back after 2 s. Nothing was lost.", "recovery_reconnected")

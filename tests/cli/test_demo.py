@@ -82,7 +82,7 @@ async def test_one_that_dies_is_named_with_its_last_line(folder: Path, stand_in:
     with pytest.raises(StageLost) as lost:
         async with DemoNodes(2):
             pass
-    assert said(lost.value) == ("The demo node attic-pc ended before it was ready: no room on this disk.")
+    assert said(lost.value) == ("The demo node attic-pc stopped before it was ready: no room on this disk.")
     assert is_empty(folder)
 
 

@@ -46,9 +46,9 @@ def test_it_works_when_no_node_runs(poolhouse: Any, home: Path) -> None:
     ("file", "name", "sentence"),
     [
         ("settings.json", "Settings", "Delete the file to start with default settings."),
-        ("identity/identity.pem", "Identity", "is damaged. Restore a copy, "),
-        ("identity/passphrase", "Identity", "is missing or wrong. Restore a copy, "),
-        ("household/household.json", "Household", "is damaged. Restore a copy, "),
+        ("identity/identity.pem", "Identity", "is damaged. Restore a backup, "),
+        ("identity/passphrase", "Identity", "is missing or wrong. Restore a backup, "),
+        ("household/household.json", "Household", "is damaged. Restore a backup, "),
     ],
 )
 def test_what_keeps_a_node_from_starting_is_found_without_one(

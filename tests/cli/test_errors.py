@@ -64,9 +64,8 @@ def test_a_home_that_is_not_there_is_named_and_not_made(poolhouse: Any, home: Pa
     said = poolhouse(*command)
     assert (said.code, said.out, home.exists()) == (1, "", False)
     assert said.err == (
-        f"The folder {home} does not exist, so no Poolhouse node is running for it. Check the path. Opening "
-        f"Poolhouse (`poolhouse --home {home}`) or running `poolhouse node --home {home}` creates it and "
-        "starts a node.\n"
+        f"The folder {home} does not exist, so no Poolhouse node is running for it. Check the path. To create the "
+        f"folder and start a node, open Poolhouse (`poolhouse --home {home}`) or run `poolhouse node --home {home}`.\n"
     )
 
 
@@ -199,8 +198,7 @@ def test_errors_keep_their_kind_and_get_their_sentence(poolhouse: Any, answering
     assert said.json["error"] == {
         "kind": kind, "code": "code_wrong", "facts": {"tries_left": 2},
         "message": (
-            "The code is wrong. It was mistyped, or the other machine now shows a new one. Type the code it "
-"shows now. Tries left: 2."
+            "The code is wrong. Enter the code that the other machine is showing now. Tries left: 2."
         ),
     }  # fmt: skip
     assert said.err == f"{said.json['error']['message']}\n"
@@ -341,7 +339,7 @@ def test_wrong_usage(poolhouse: Any, answering: Any, command: tuple[str, ...], s
         (("import", "~nobody-of-this-name/m.gguf"), f"The file {NOBODYS / 'm.gguf'} does not exist. "),
         (("folder", "~nobody-of-this-name"), f"The folder {NOBODYS} does not exist. Check its name"),
         (("import", os.devnull), f"{os.devnull} is not a regular file. "),
-        (("ask", "  "), "There is no prompt. "),
+        (("ask", "  "), "No prompt was given. "),
     ],
 )
 def test_input_that_cannot_be_used(poolhouse: Any, answering: Any, command: tuple[str, ...], sentence: str) -> None:

@@ -60,7 +60,9 @@ def test_a_mistyped_folder_is_not_made(
         1, f"The folder {there} does not exist. Check its name, or add --create to create it.\n",
     )  # fmt: skip
     below = poolhouse("folder", str(there / "models" / "mine"))
-    assert below.err.startswith(f"The folder {there} does not exist. Check its name, or create it yourself: --create ")
+    assert below.err.startswith(
+        f"The folder {there} does not exist. Check its name, or create it yourself, because --create "
+    )
     assert not node.asked
     assert poolhouse("folder", str(there), "--create").code == 0
     assert node.asked[0][2] == {"path": str(there), "move": False, "new": True}

@@ -112,24 +112,24 @@ def test_a_limit_below_half_of_the_memory_is_not_called_half(poolhouse: Any, ans
     [
         ({"state": "ready"}, "Ready: others may use 4.0 GiB."),
         (
-            {"state": "draining", "reason": "Paused by its owner.", "gives_back_in_s": 12},
-            "Finishing answers for den-pc, which takes at most 12 s. Paused by its owner.",
+            {"state": "draining", "reason": "Paused by the owner.", "gives_back_in_s": 12},
+            "Finishing answers for den-pc, which takes at most 12 s. Paused by the owner.",
         ),
         (
-            {"state": "paused", "reason": "Paused by its owner.", "resumes_in_s": 3600},
-            "Paused by its owner until 18:30.",
+            {"state": "paused", "reason": "Paused by the owner.", "resumes_in_s": 3600},
+            "Paused by the owner until 18:30.",
         ),
         (
-            {"state": "paused", "reason": "Paused by its owner.", "resumes_in_s": 599},
-            "Paused by its owner until 17:39:59.",
+            {"state": "paused", "reason": "Paused by the owner.", "resumes_in_s": 599},
+            "Paused by the owner until 17:39:59.",
         ),
         (
-            {"state": "paused", "reason": "Paused by its owner.", "resumes_in_s": 600},
-            "Paused by its owner until 17:40.",
+            {"state": "paused", "reason": "Paused by the owner.", "resumes_in_s": 600},
+            "Paused by the owner until 17:40.",
         ),
         (
-            {"state": "draining", "reason": "Paused by its owner.", "gives_back_in_s": 12, "resumes_in_s": 3600},
-            "Finishing answers for den-pc, which takes at most 12 s. Paused by its owner until 18:30.",
+            {"state": "draining", "reason": "Paused by the owner.", "gives_back_in_s": 12, "resumes_in_s": 3600},
+            "Finishing answers for den-pc, which takes at most 12 s. Paused by the owner until 18:30.",
         ),
         ({"state": "lending"}, "Lending 1.0 GiB to den-pc."),
         ({"state": "paused", "reason": "Paused: running on battery."}, "Paused: running on battery."),

@@ -29,10 +29,7 @@ from tests.families.fixtures import families
 from tests.gateway.conftest import free_port
 
 QUESTION = "Why is my laptop left out?"
-WRONG_CODE = (
-    "The code is wrong. It was mistyped, or the other machine now shows a new one. Type the code it shows now. "
-    "Tries left: 2."
-)
+WRONG_CODE = "The code is wrong. Enter the code that the other machine is showing now. Tries left: 2."
 READY_SECONDS = 60
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Ctrl-C cannot be sent to one process there")
 Run = Callable[..., Said]

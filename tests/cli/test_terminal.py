@@ -66,7 +66,7 @@ def test_ctrl_c_says_what_stays_of_a_load_and_of_a_download(answering: Any, home
     node = answering(answers)
     for command, first, last in (
         (("load", "guide"), "Loading layers…\n", "Stopped before guide finished loading. `poolhouse status"),
-        (("pull", "maker/Tiny/t.gguf"), "Downloading…\n", "Paused. What has been downloaded is kept."),
+        (("pull", "maker/Tiny/t.gguf"), "Downloading…\n", "Paused. The part already downloaded is kept."),
     ):  # fmt: skip
         with started(*command, "--home", str(home)) as process:
             assert process.stderr is not None
@@ -215,7 +215,7 @@ def test_a_closed_stream_leads_nowhere(answering: Any, home: Path, closed: str) 
     if "<&-" in closed:
         nothing = by_a_shell(f"ask - {closed}", home)
         assert nothing.returncode == 1
-        assert nothing.stderr.startswith("There is no prompt.") or "2>&-" in closed
+        assert nothing.stderr.startswith("No prompt was given.") or "2>&-" in closed
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, of Linux")

@@ -72,7 +72,7 @@ def test_a_model_of_the_catalog_is_not_denied(
 def test_the_beginning_of_several_in_the_catalog(poolhouse: Any, answering: Any, home: Path) -> None:
     sent = error("BadInput", "model_unknown", "Not used.", name="gemma-3", there="guide")
     answering({("POST", "/load"): Failed(404, sent)})
-    plain = "You have no model called gemma-3. In the catalog, it could be any of: "
+    plain = "You have no model called gemma-3. Matches in the catalog: "
     there = "gemma-3-1b, gemma-3-4b, gemma-3-12b, gemma-3-27b"
     more = f"{there}. `poolhouse pull NAME --home {home}` downloads one."
     assert poolhouse("load", "gemma-3").err == f"{plain}{more}\n"

@@ -46,7 +46,7 @@ def test_a_slow_machine_is_left_out_and_the_numbers_say_why() -> None:
     forced = plan(host, [quick, old], LAYERS, WORK, [1, 8, 1, 6])
     assert forced.forecast is not None
     assert forced.forecast.decode_tok_s <= out.number("with_tok_s") < placed.forecast.decode_tok_s
-    assert said(out).startswith("Old laptop is left out: ")
+    assert said(out).startswith("Old laptop is not used")
 
 
 def test_the_same_machine_takes_part_when_the_model_needs_it() -> None:
@@ -152,7 +152,7 @@ def test_a_split_serves_beside_a_machine_that_holds_the_whole_model() -> None:
     placed = plan(host, [near, large], LAYERS, work)
     assert placed.topology is Topology.REPLICAS
     assert codes(placed)[0] == "plan_replicas_mixed"
-    assert sentences(placed)[0].startswith("Split over 2 machines, and a whole copy on 1 more: with 2 ")
+    assert sentences(placed)[0].startswith("Split over 2 machines, with a full copy on 1 more: with 2 ")
     first, second = runs(placed)
     assert [name for name, _ in first] == ["host", "near", "host"]
     assert second == [("large", 16)]
@@ -253,7 +253,7 @@ def test_what_was_not_measured_is_placed_by_memory_and_said() -> None:
     measured = replace(host, speed=speed(0.004))
     placed = plan(measured, [attic], LAYERS, WORK)
     assert [said(reason) for reason in placed.reasons][1:] == [
-        "attic has not been measured yet, so the plan is based on memory alone."
+        "attic has not been measured yet, so layers are placed by memory alone."
     ]
 
 
@@ -261,19 +261,19 @@ def test_an_unmeasured_machine_is_left_out_while_the_measured_ones_are_enough() 
     host, attic = machine("host", 4000, speed(0.004)), machine("attic", 4000, None)
     placed = plan(host, [attic], LAYERS, WORK)
     assert placed.forecast is not None
-    assert "attic is left out: it has not been measured yet." in sentences(placed)
+    assert "attic is not used because it has not been measured yet." in sentences(placed)
 
 
 def test_a_machine_that_lends_nothing_is_left_out_for_that() -> None:
     host, attic = machine("host", 4000, speed(0.004)), machine("attic", 0, None)
     placed = plan(host, [replace(attic, is_lending=False)], LAYERS, WORK)
-    assert "attic is left out: it is not lending now." in sentences(placed)
+    assert "attic is not used because it is not lending now." in sentences(placed)
 
 
 def test_a_machine_without_room_is_left_out_and_said() -> None:
     host, small = machine("host", 4000, speed(0.004)), lender("small", 90, 0.004)
     said_of = sentences(plan(host, [small], LAYERS, WORK))
-    assert "small is left out: it lends 90.0 MiB, which is too little for any part of the model." in said_of
+    assert "small is not used because the 90.0 MiB it lends is too little for any part of the model." in said_of
 
 
 def test_a_family_that_runs_whole_says_so() -> None:

@@ -107,7 +107,7 @@ async def test_too_little_for_one_request_is_not_called_spent(upstreams: Upstrea
     with pytest.raises(BadInput) as refused:
         await answered(upstreams, WISH)
     assert said(refused.value).startswith(
-        "barn has the model, but only 10 of its 1,000 tokens are left and this request needs about 11."
+        "barn has the model, but only 10 of its 1,000 tokens are left, and this request needs about 11."
     )
     upstreams.spent["barn"], upstreams._reserved["barn"] = 900, 95
     with pytest.raises(Busy, match="upstream_busy"):

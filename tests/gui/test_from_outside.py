@@ -77,7 +77,7 @@ def first_run(evening: Evening) -> None:
         screen.read(title)
     screen.press("Next")
     screen.press("Ask the Guide")
-    screen.read("State of the pool: Ready.", within=BUSY)  # its node still starts
+    screen.read("Pool status: Ready.", within=BUSY)  # its node still starts
     screen.press("How do I add a computer?")
     screen.read("it shows a six-digit code", within=BUSY)
     screen.read("tok/s")

@@ -105,10 +105,10 @@ def test_a_loss_is_told_everywhere_within_a_second_and_stays_in_the_answers_deta
             future.result()
     pool.stop()
     made.services.lock.close()
-    assert result.first_s(ANSWER, "(attic) ended unexpectedly") <= SOON_S  # what happened
+    assert result.first_s(ANSWER, "(attic) stopped unexpectedly") <= SOON_S  # what happened
     for name in (ANSWER, STATUS, WINDOW):  # what is done about it, and how long that takes
         assert result.first_s(name, "attic lost its layers. Loading them again (about ") <= SOON_S
     (kept,) = result.done["recovered"]
     assert kept["machine"] == "attic"
-    assert "(attic) ended unexpectedly" in kept["reason"]
+    assert "(attic) stopped unexpectedly" in kept["reason"]
     assert kept["detected_after_s"] <= SOON_S

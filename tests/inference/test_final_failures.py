@@ -282,7 +282,7 @@ async def test_who_sends_numbers_that_cannot_be_used_is_left_out_and_not_who_got
         assert (ids, error) == (expected, None)
         [planned] = built.rebuild.planned
         assert len(planned) == 1
-        assert "sent numbers that cannot be used" in said(notices[0].reason)
+        assert "sent invalid numbers" in said(notices[0].reason)
         assert notices[0].machine == f"lender-{next(iter(planned)).removeprefix('id-')}"
 
 

@@ -26,8 +26,8 @@ from tests.findings import cause_of, cure_of
 PROVED = PROVED_ENGINES[0]
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
 UNUSED_CARD = (
-    "This computer has a graphics card ({}), but this version of Poolhouse cannot use it and computes on "
-    "the processor, which is slower."
+    "This computer has a graphics card ({}), but this version of Poolhouse cannot use it. Models run on the "
+    "processor, which is slower."
 )
 UNUSED = "The engine llamacpp cannot be used:"
 
@@ -57,8 +57,8 @@ UNUSED = "The engine llamacpp cannot be used:"
                 (
                     None,
                     (
-                        "The engine llamacpp 0.3.35 can only compute whole models: "
-                        f"splitting has been tested only with {PROVED}."
+                        f"The engine llamacpp 0.3.35 can only run models on one machine because splitting has been "
+                        f"tested only with {PROVED}."
                     ),
                 )
             ],
@@ -89,7 +89,7 @@ async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: p
     monkeypatch.setattr(graphics, "list_cards", lambda: ["NVIDIA GA106"])
     card = (await checks.engines())[-1]
     assert (card.name, card.ok, cause_of(card)) == ("Device", None, UNUSED_CARD.format("NVIDIA GA106"))
-    assert cure_of(card) == "No driver or setting changes that. Smaller models answer faster."
+    assert cure_of(card) == "No driver or setting can change this. Smaller models answer faster."
     assert likeliest_cause([card]) is None  # it keeps nobody from being seen
 
 
@@ -207,10 +207,10 @@ async def test_a_passphrase_beside_its_key_is_no_more_than_noted(
     ("kept_from", "ok", "words"),
     [
         (Restrictions(files=True, network=True), True, "no access to the network or to your files"),
-        (Restrictions(files=True), None, "but it can reach the network: "),
-        (Restrictions(network=True), None, "but it can read your other files: "),
+        (Restrictions(files=True), None, "but it can reach the network because "),
+        (Restrictions(network=True), None, "but it can read your other files because "),
         (Restrictions(), None, "can reach the network and your other files"),
-        (None, None, "Could not find out"),
+        (None, None, "Poolhouse could not determine"),
     ],
 )
 def test_how_well_what_reads_model_files_is_confined(

@@ -32,8 +32,8 @@ TUNNEL = Interface("tun0", LinkKind.VPN, True, ("10.8.0.2",))
 
 def test_another_protocol_nearby_is_named_with_who_is_older() -> None:
     assert not protocol_checks([PROTOCOL, PROTOCOL, PROTOCOL + 1])  # neighbors can talk
-    assert "Update this one." in cure_of(protocol_checks([1, 99])[0])
-    assert "Update the older one." in cure_of(protocol_checks([0])[0])
+    assert "Update Poolhouse on this machine." in cure_of(protocol_checks([1, 99])[0])
+    assert "Update Poolhouse on that machine." in cure_of(protocol_checks([0])[0])
 
 
 def test_a_machine_that_was_met_elsewhere() -> None:

@@ -45,7 +45,7 @@ async def test_a_lender_with_another_build_holds_nothing_and_is_named(pool: tupl
         loaded = (await host.work("POST", "/load", {"model": "guide", "measure": False}))["loaded"]
         assert {stage["machine"] for stage in loaded["stages"]} == {"den"}
         (why,) = [item for item in loaded["why"] if item["code"] == "left_out_engine"]
-        assert f"attic is left out: its engine is llama-cpp-python {OTHER}" in why["sentence"]
+        assert f"attic is not used because its engine is llama-cpp-python {OTHER}" in why["sentence"]
         done = await host.work("POST", "/ask", ASK)
     assert len(done["token_ids"]) == 3
 

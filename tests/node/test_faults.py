@@ -139,7 +139,7 @@ async def test_a_spare_machine_holds_what_may_be_lost(home: Clocked) -> None:
     assert heard.done is not None
     assert leaver.name not in {stage["machine"] for stage in heard.done["placement"]}
     texts = [notice["text"] for _, notice in heard.notices if notice["state"] != "leaving"]
-    assert texts[0] == f"{leaver.name} took its memory back. Poolhouse is closing there."
+    assert texts[0] == f"{leaver.name} took its memory back. Poolhouse is closing on that machine."
     assert texts[1].startswith(f"{leaver.name} is leaving. Other machines already hold its layers.")
     assert await asyncio.to_thread(leaver.process.wait, 60) == 0
 

@@ -198,7 +198,7 @@ def test_what_it_loads_lies_on_itself_alone_and_answers_first(pool: Pool) -> Non
     """Though the host lends: a guest opens no pipelines."""
     refused = pool.guest.run("load", "guide", "--split", "2,4,2")
     assert refused.returncode != 0
-    assert refused.stderr.startswith("visitor is a guest in its household: "), refused.stderr
+    assert refused.stderr.startswith("visitor is a guest in its household. "), refused.stderr
     for path, more in (("/plan", {"split": [2, 4, 2]}), ("/load", {"shape": "replicas"})):
         with pytest.raises(Refused, match="guest_alone"):
             pool.guest.work(path, {"model": "guide", **more})

@@ -155,7 +155,7 @@ def test_a_right_that_is_taken_ends_what_rests_on_it(pool: list[TestNode]) -> No
     post(den, "/machines/nook/roles", {"roles": ["host"]})
     until(lambda: status(kitchen)["node"]["lending"]["state"] == "paused")
     reason = status(kitchen)["node"]["lending"]["reason"]
-    assert reason.startswith("The household does not allow it to lend. Change this with `poolhouse roles`")
+    assert reason.startswith("The household does not allow the machine to lend. Change this with `poolhouse roles`")
     post(den, "/machines/nook/roles", {"roles": ["host", "lender"]})
     until(lambda: states(den) == {"ready"})
     with pytest.raises(Refused):  # an admin stays one

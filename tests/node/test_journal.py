@@ -109,12 +109,12 @@ def test_whose_an_answer_is_outlives_the_node_and_older_lines_stay_readable(tmp_
 @pytest.mark.parametrize(
     ("noticed_s", "sentence"),
     [
-        (0.0, "attic disconnected while guide was answering; the answer continued after 2.4 seconds."),
+        (0.0, "attic disconnected while guide was answering, and the answer continued after 2.4 seconds."),
         (
             2.04,
             (
-                "attic disconnected while guide was answering. This was noticed after 2.0 seconds, and the answer "
-                "continued 2.4 seconds later."
+                "attic disconnected while guide was answering. Poolhouse noticed this after 2.0 seconds, and the "
+                "answer continued 2.4 seconds later."
             ),
         ),
     ],
@@ -151,8 +151,8 @@ def test_a_model_that_goes_on_says_how_long_it_stood_still(tmp_path: Path, monke
         now = Snapshot(loaded=LoadedModel(model="guide", state=state, reason="attic is gone."))
         kept._record_changes()
     broken, goes_on = kept.read().events
-    assert broken.sentence == "A machine that runs guide is missing. attic is gone."
-    assert goes_on.sentence == "guide is answering again, after 3.5 seconds."
+    assert broken.sentence == "A machine running guide has disconnected. attic is gone."
+    assert goes_on.sentence == "guide is answering again after 3.5 seconds."
 
 
 def test_it_is_bounded(tmp_path: Path) -> None:

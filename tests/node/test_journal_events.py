@@ -97,7 +97,7 @@ CASES: list[tuple[Json, Json, list[str]]] = [
     (
         snapshot(model("ready")),
         snapshot(model("recovering", reason="attic is gone.")),
-        ["A machine that runs guide is missing. attic is gone."],
+        ["A machine running guide has disconnected. attic is gone."],
     ),
     (snapshot(model("recovering")), snapshot(model("ready")), ["guide is answering again."]),
     (
@@ -117,7 +117,7 @@ CASES: list[tuple[Json, Json, list[str]]] = [
     (
         lends("working", None, "den"),
         lends("draining", "On battery.", "den"),
-        ["Lending ends after the current answer. On battery."],
+        ["Lending will stop after the current answer. On battery."],
     ),
     (lends("working", None, "den"), lends("ready"), ["den released its memory on this machine."]),
 ]

@@ -77,8 +77,8 @@ def test_the_command_line_tells_it_in_words() -> None:
     assert lines[0].startswith("made · split over 2 machines")
     known = next(line for line in lines if line.startswith("Forecast for a "))
     assert " (2 at once: " in known
-    assert any(line.startswith("old is left out: ") for line in lines)
-    assert any(line.startswith("new is left out: it has not been measured") for line in lines)
+    assert any(line.startswith("old is not used") for line in lines)
+    assert any(line.startswith("new is not used because it has not been measured") for line in lines)
     assert any(line.startswith("attic is on Wi-Fi (7 Mbit/s, 50.0 ms). Over a cable") for line in lines)
 
 
@@ -101,7 +101,7 @@ def test_a_reason_of_the_placement_says_the_new_name_too() -> None:
     now = with_current_names(Shown(model="m", why=[left_out], reasons=["hare left out"]), household)
     (why,) = now.why
     assert why.facts == {"machine": "loft"}
-    assert why.sentence.startswith("loft is left out")
+    assert why.sentence.startswith("loft is not used")
     assert now.reasons == [why.sentence]
     lost = Reason("stage_lost", {"machine": "hare"})
     gone = with_current_names(LoadedModel(model="m", reason=said(lost), reason_facts=lost), household)

@@ -144,15 +144,15 @@ def figures(bench: Bench) -> list[tuple[str, str, str]]:
     ]
     for result in bench.results[1:]:
         total = result.mean("total_tok_s")
-        name = _tr("{many} at once").format(many=result.streams)
-        late = _tr("first token at most {time}").format(time=formats.seconds(result.ttft_p99_s or 0.0))
+        name = _tr("{many} simultaneous answers").format(many=result.streams)
+        late = _tr("first token within {time}").format(time=formats.seconds(result.ttft_p99_s or 0.0))
         rows.append((name, formats.speed(total) if total else unknown, late))
     return rows + [_energy(bench, result.streams, result.energy) for result in bench.results if result.energy]
 
 
 def _energy(bench: Bench, streams: int, energy: Energy) -> tuple[str, str, str]:
     """Return the energy figure in joules per generated token, including the energy for processing the prompt."""
-    name = _tr("Energy, {many} at once").format(many=streams) if streams > 1 else _tr("Energy")
+    name = _tr("Energy, {many} simultaneous answers").format(many=streams) if streams > 1 else _tr("Energy")
     drew = _tr("{watts} W on {machines}, as reported by the system")
     words = drew.format(watts=formats.number(energy.watts), machines=_n_machines(bench))
     return name, formats.token_energy(energy.joules_per_token), words
@@ -164,7 +164,7 @@ def compared_with_host(bench: Bench) -> str:
     if bench.one is None or times is None or ours is None or alone is None:
         return ""
     sentences = [
-        _tr("{machines} together: {ours}. The host alone: {alone}. That is {times} times the speed.").format(
+        _tr("{machines} together: {ours}. The host alone: {alone}. The pool is {times} times as fast.").format(
             machines=_n_machines(bench),
             ours=formats.speed(ours),
             alone=formats.speed(alone),
@@ -175,14 +175,14 @@ def compared_with_host(bench: Bench) -> str:
     if reads and host_reads:
         sentences.append(
             _tr(
-                "Reading the prompt: {ours} with all machines, {alone} with the host alone ({times} times as fast)."
+                "Reading the prompt: {ours} with all machines, {alone} with only the host ({times} times as fast)."
             ).format(
                 ours=formats.speed(reads), alone=formats.speed(host_reads), times=formats.number(reads / host_reads, 2)
             )
         )
     energy, host_energy = _first_energy(bench.results), _first_energy(bench.one.results)
     if energy and host_energy:
-        words = _tr("Energy: {ours} with all machines, {alone} with the host alone.")
+        words = _tr("Energy: {ours} with all machines, {alone} with only the host.")
         ours_j, alone_j = (formats.token_energy(drawn.joules_per_token) for drawn in (energy, host_energy))
         sentences.append(words.format(ours=ours_j, alone=alone_j))
     return " ".join(sentences)
@@ -198,7 +198,7 @@ def _spread(bench: Bench) -> str:
     runs = QCoreApplication.translate("Report", "%n run(s)", "", bench.single.runs)
     if speed is None or not speed.deviation:
         return runs
-    return _tr("{runs}; the speed varied by ±{share}").format(
+    return _tr("{runs}, with speeds varying by ±{share}").format(
         runs=runs, share=formats.percent(speed.deviation / speed.mean)
     )
 
@@ -269,8 +269,8 @@ def _stage_rows(result: Result) -> list[tuple[str, ...]]:
 
 def _stage_title(result: Result) -> str:
     if result.streams > 1:
-        return _tr("The same with {many} at once").format(many=result.streams)
-    return _tr("What each machine did for one answer")
+        return _tr("The same with {many} simultaneous answers").format(many=result.streams)
+    return _tr("Each machine's work on one answer")
 
 
 def _table(result: Result) -> str:
@@ -318,7 +318,7 @@ class BenchCard(QFrame):
             bars = Bars(self._theme)
             bars.show_lines(share_lines(machines, whole_s))
             self._box.addWidget(line())
-            self._box.addWidget(label(self.tr("Share of the time for one answer"), "muted"))
+            self._box.addWidget(label(self.tr("Share of the answer time"), "muted"))
             self._box.addWidget(bars)
 
 

@@ -219,7 +219,7 @@ class EarlierBenchmarks(QWidget):
         except BadInput as error:
             self._page.fail(error)
         else:
-            words = self.tr("Saved as {file}. It doesn't name any machines.")
+            words = self.tr("Saved as {file}. The report doesn't name any machines.")
             self._page.notice.say(words.format(file=file.name))
 
     def _list(self) -> None:
@@ -246,9 +246,9 @@ class EarlierBenchmarks(QWidget):
         if before is None or not now or not was:
             return ""
         text = (
-            self.tr("{share} faster than the run of {when}, with {machines}.")
+            self.tr("{share} faster than the previous run ({when}, {machines}).")
             if now > was
-            else self.tr("{share} slower than the run of {when}, with {machines}.")
+            else self.tr("{share} slower than the previous run ({when}, {machines}).")
         )
         return text.format(
             share=formats.percent(abs(now / was - 1)),
@@ -311,7 +311,7 @@ class BenchView(QWidget):
         answers = self._services.pool.now.answers
         if (answers.running or answers.waiting) and not anyway:
             self._page.notice.say(
-                self.tr("An answer is in progress, so the results would be too low."),
+                self.tr("An answer is in progress, so the measured speed would be too low."),
                 "warning",
                 (self.tr("Measure anyway"), lambda: self.begin(extent, anyway=True, compare=compare)),
             )
@@ -378,7 +378,7 @@ class BenchView(QWidget):
                 TOGETHER: self.tr("Measuring the household"),
                 LOADING: self.tr("Loading on one machine"),
                 ALONE: self.tr("Measuring one machine"),
-                BACK: self.tr("Reloading it as before"),
+                BACK: self.tr("Restoring the previous setup"),
             }[step]
         )
 
@@ -414,7 +414,7 @@ class BenchView(QWidget):
         self._empty.setVisible(not self.earlier.store.benchmarks)
         text = self.tr("Load a model first, then measure it.")
         if ready is not None:
-            text = self.tr("Measures {model} as it is loaded now.").format(model=model_name(ready.model))
+            text = self.tr("Measures {model} in its current setup.").format(model=model_name(ready.model))
         self._about.setText(text)
 
     def _start_card(self) -> QFrame:

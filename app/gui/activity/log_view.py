@@ -95,12 +95,12 @@ class LogView(QWidget):
         self.words.setClearButtonEnabled(True)
         self.words.textChanged.connect(self.refresh)
         self.table = self._table()
-        about = self.tr("The log lists events of models, machines, lending and answers, but never any text.")
+        about = self.tr("The log records events for models, machines, lending and answers, but never your chats.")
         chat = button(self.tr("Open the chat"), lambda: go(navigation.CHAT))
-        self._nothing = EmptyState(self.tr("Nothing has happened yet"), about, chat)
+        self._nothing = EmptyState(self.tr("No events yet"), about, chat)
         self._not_found = EmptyState(
             self.tr("Nothing found"),
-            self.tr("No entry of this kind contains these words."),
+            self.tr("No entries of this type match your search."),
             button(self.tr("Show everything"), self.show_all),
         )
         self._stack = QStackedLayout()
@@ -155,7 +155,7 @@ class LogView(QWidget):
         elif answer.end == "stopped":
             text = self.tr("{model} was stopped after {tokens} tokens.")
         else:
-            text = self.tr("{model} answered with {tokens} tokens: the first after {first}, then {speed}.")
+            text = self.tr("{model} wrote {tokens} tokens at {speed}, with the first token after {first}.")
         sentence = text.format(
             model=model_name(answer.model),
             tokens=formats.number(answer.tokens),

@@ -195,7 +195,7 @@ def _giving(snapshot: Snapshot) -> list[Job]:
 def _lending(snapshot: Snapshot) -> list[Job]:
     """Return a line for each machine that has layers on this one."""
     lending = snapshot.node.lending
-    text = _tr("This machine holds layers for {name}")
+    text = _tr("This machine has layers loaded for {name}")
     if lending.state == "working" and len(lending.used_by) == 1:  # with several users, it is unknown who asked
         text = _tr("This machine is working on an answer for {name}")
     used = formats.size(lending.used_bytes or 0)

@@ -82,7 +82,7 @@ class Overview(QWidget):
         self._some.setLayout(column(self.table, top, self.timeline, gap=sizes.M))
         go = button(self.tr("Open the chat"), lambda: self._services.go(navigation.CHAT), role="primary")
         empty = EmptyState(
-            self.tr("No answers yet"), self.tr("Ask something to see what each machine did for the answer."), go
+            self.tr("No answers yet"), self.tr("Ask a question to see what each machine contributed to the answer."), go
         )
         self._none.setLayout(column(empty))
         return card(label(self.tr("Answers"), "section"), self._some, self._none)
@@ -108,9 +108,7 @@ class Overview(QWidget):
             show_if(widget, bool(sentence))
 
     def _no_forecast(self) -> str:
-        return self.tr(
-            "Nothing to compare yet. The forecast and the measurement appear here after a longer answer that ran alone."
-        )
+        return self.tr("Nothing to compare yet. A comparison appears after a long answer that ran without others.")
 
     def _show_one(self, answer: AnswerEntry | None) -> None:
         self.timeline.show_answer(answer)
@@ -127,7 +125,7 @@ class Overview(QWidget):
     def _time_of(self, answer: AnswerEntry) -> str:
         text = self.tr("Where the time went: {seconds} for {tokens} tokens")
         if not answer.alone:  # a stage measures its work for all concurrent answers together
-            text = self.tr("{seconds} for {tokens} tokens; the bars include work for other answers")
+            text = self.tr("{seconds} for {tokens} tokens (the bars include work for other answers)")
         return text.format(
             seconds=formats.seconds(answer.queued_s + computed_seconds(answer)), tokens=formats.number(answer.tokens)
         )
@@ -142,8 +140,8 @@ class Overview(QWidget):
         if not lent.rows and lent.seconds < 1:
             return self.tr("Other machines have not used this one yet.")
         text = self.tr(
-            "Since {day}, other machines have kept layers here for a total of {time}. This machine computed "
-            "{tokens} token positions for them and transferred {size}."
+            "Since {day}, this machine has held layers for other machines for a total of {time}. It processed "
+            "{tokens} tokens for them and transferred {size}."
         )
         words = text.format(
             day=formats.day(lent.since),
@@ -190,8 +188,7 @@ class ForecastChart(QWidget):
         first, speed = (self._off(statistics.median(error[n] for error in errors)) for n in (0, 1))
         many = len(errors)
         return self.tr(
-            "Over %n answer(s), the median error of the forecast was {first} for the first token and {speed} "
-            "for the speed.",
+            "Over %n answer(s), the median forecast error was {first} for the first token and {speed} for the speed.",
             "",
             many,
         ).format(first=first, speed=speed)
@@ -368,10 +365,10 @@ class AnswersModel(QAbstractTableModel):
         """Return a sentence about how the answer ended."""
         return {
             "stop": self.tr("Complete."),
-            "length": self.tr("Stopped at its token limit."),
+            "length": self.tr("Stopped at the token limit."),
             "full": self.tr("Stopped because the context was full."),
             "stopped": self.tr("It was stopped."),
-            "failed": self.tr("It was cut off by an error. The log shows why."),
+            "failed": self.tr("Cut off by an error. See the log for details."),
         }.get(answer.end, answer.end)
 
     def _words(self, answer: AnswerEntry, column: int) -> str:

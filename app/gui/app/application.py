@@ -161,7 +161,7 @@ class CrashRecorder:
 
     def _words(self, _: Window) -> NoticeContent:
         translate, details = QCoreApplication.translate, self.details
-        sentence = translate("Diagnostics", "Poolhouse closed unexpectedly last time. Nothing was sent to anyone.")
+        sentence = translate("Diagnostics", "Poolhouse closed unexpectedly last time. No report was sent.")
         copy = (translate("Diagnostics", "Copy details"), lambda: QGuiApplication.clipboard().setText(details))
         return sentence, (copy,)
 
@@ -190,8 +190,8 @@ class QuitDialog(Sheet):
         self, services: AppContext, where: Sequence[str], leave: Callable[[], object], parent: QWidget
     ) -> None:
         words = self.tr(
-            "Work is in progress on: {pages}. Quitting stops it; the text of an unfinished answer is kept. "
-            "Downloads and imports continue the next time you start Poolhouse."
+            "Work is still in progress on these pages: {pages}. Quitting stops this work, but keeps the text of "
+            "unfinished answers. Downloads and imports resume the next time you start Poolhouse."
         )
         sentence = words.format(pages=", ".join(where))
         super().__init__(services, self.tr("Quit now?"), sentence, parent)

@@ -63,7 +63,9 @@ class Sheet(CompactDialog):
         pool = self.services.pool
         if self.needs_node and pool.link in LOST:
             self._is_lost = True
-            waits = self.tr("The background service isn't running right now. This dialog continues once it is back.")
+            waits = self.tr(
+                "The background service isn't running right now. You can continue here when the service is back."
+            )
             again = (self.tr("Start again"), pool.try_again)
             actions = (again,) if pool.link is Link.AWAY else ()
             self.notice.say(pool.problem or waits, "error", *actions, closable=False)

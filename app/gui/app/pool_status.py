@@ -63,7 +63,7 @@ def current_status(pool: NodeState) -> PoolStatus:
     now, loaded, lending = pool.now, pool.now.loaded, pool.now.node.lending
     name = loaded.model if loaded is not None else ""
     if loaded is not None and loaded.state in ("failed", "lost"):
-        sentence = trouble_with(loaded) or _tr("The model was lost.")
+        sentence = trouble_with(loaded) or _tr("The model stopped unexpectedly.")
         return PoolStatus(StatusKind.ATTENTION, sentence, navigation.POOL, name)
     if loaded is not None and loaded.state == "recovering":
         return PoolStatus(StatusKind.WORKING, trouble_with(loaded), navigation.POOL, name)
@@ -88,7 +88,7 @@ def current_status(pool: NodeState) -> PoolStatus:
         sentence = _tr("Ready. Answers come from {machine}.").format(machine=", ".join(now.hosts))
         return PoolStatus(StatusKind.IDLE, sentence, navigation.CHAT)
     if now.hosts is not None:
-        return PoolStatus(StatusKind.ATTENTION, _tr("No host is available to answer."), navigation.POOL)
+        return PoolStatus(StatusKind.ATTENTION, _tr("No machine is available to answer."), navigation.POOL)
     if now.load_failed is not None:
         text = _tr("{model} could not be loaded, so no model is available.")
         sentence = text.format(model=model_name(now.load_failed.model))
@@ -105,10 +105,10 @@ def other_models(now: Snapshot) -> list[str]:
     """Return a sentence for each loaded model except the main one."""
     sentences = {
         "loading": _tr("Also loading {model}."),
-        "lost": _tr("{model} was lost."),
-        "recovering": _tr("A machine that runs {model} is missing."),
+        "lost": _tr("{model} stopped unexpectedly."),
+        "recovering": _tr("A machine running {model} has disconnected."),
     }
-    ready = _tr("{model} is ready, too.")
+    ready = _tr("{model} is also ready.")
     return [sentences.get(model.state, ready).format(model=model_name(model.model)) for model in now.beside]
 
 

@@ -198,5 +198,5 @@ class Sidebar(QWidget):
         self._picture.setToolTip(tooltip(now.sentence))
         named = self._picture if self._is_narrow else self._words
         for widget in (self._picture, self._words):
-            state = self.tr("State of the pool: {state}").format(state=now.sentence)
+            state = self.tr("Pool status: {state}").format(state=now.sentence)
             widget.setAccessibleName(state if widget is named else "")

@@ -57,7 +57,11 @@ def _pairing(before: Snapshot, now: Snapshot) -> list[Notification]:
         text = tr("Tray", "Someone entered a wrong code. Tries left: {left}.").format(left=now.pairing.tries_left)
         return [Notification(title, text, navigation.POOL)]
     if now.pairing is None and now.pairing_closed == "pairing_tries_used":
-        return [Notification(title, tr("Tray", "A wrong code was entered. Pairing is closed."), navigation.POOL)]
+        return [
+            Notification(
+                title, tr("Tray", "A wrong code was entered too many times. Pairing is closed."), navigation.POOL
+            )
+        ]
     return []
 
 
@@ -77,7 +81,7 @@ def _downloads(before: Snapshot, now: Snapshot) -> list[Notification]:
 
 
 def _lost_models(before: Snapshot, now: Snapshot) -> list[Notification]:
-    title = QCoreApplication.translate("Tray", "The model was lost")
+    title = QCoreApplication.translate("Tray", "The model stopped unexpectedly")
     states = {model.model: model.state for model in before.models}
     return [
         Notification(title, said(model.reason_facts) or model.model, navigation.POOL, model.model)
@@ -340,7 +344,7 @@ class Tray(QObject):
         """Explain, once, that the app keeps running after the window is closed."""
         if not self._services.preferences.flag(FIRST_CLOSE):
             self._services.preferences.keep(FIRST_CLOSE, True)
-            text = self.tr("You can find it here in the tray. To stop it, choose Quit from this menu.")
+            text = self.tr("Poolhouse stays in the tray. To stop it, choose Quit from this menu.")
             self.notify(Notification(self.tr("Poolhouse is still running"), text, ""))
 
     def _explain_no_tray(self) -> None:

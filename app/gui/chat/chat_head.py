@@ -35,7 +35,7 @@ def processing_lines(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
     if pool.now.hosts is not None and loaded is None:
         if not pool.now.hosts:
             return []
-        text = _tr("{machine} answers for this machine. What you write is encrypted and sent there.")
+        text = _tr("{machine} runs the model. Your messages are encrypted and sent there.")
         return [text.format(machine=", ".join(pool.now.hosts))]
     if loaded is None or loaded.state not in ANSWERING_STATES or not loaded.held:
         return []
@@ -52,7 +52,7 @@ def _machine_line(stages: list[Stage], *, is_own: bool) -> str:
     if is_own:
         name = _tr("{name} (this machine)").format(name=name)
     if any(stage.role == WHOLE for stage in stages):
-        return _tr("{machine}: the whole model").format(machine=name)
+        return _tr("{machine}: whole model").format(machine=name)
     layers = machine_words.layer_ranges(merged_ranges([(stage.first, stage.last) for stage in stages]))
     return _tr("{machine}: {layers}").format(machine=name, layers=layers)
 
@@ -61,8 +61,8 @@ def _what_others_receive(stages: list[Stage]) -> str:
     if not stages:
         return _tr("Nothing in this chat leaves this machine.")
     if any(stage.role == WHOLE for stage in stages):
-        return _tr("A machine with the whole model receives your question as encrypted token numbers.")
-    return _tr("The text stays on this machine. The other machines receive only numbers from inside the model.")
+        return _tr("Your question is encrypted and sent to a machine that runs the whole model.")
+    return _tr("Your text stays on this machine. The other machines only process numbers from inside the model.")
 
 
 def _tr(text: str) -> str:
@@ -93,7 +93,7 @@ class ChatHead(QWidget):
         self.meter.setAccessibleName(self.tr("Context used"))
         self.meter.setMinimumWidth(theme.px(METER_WIDTH))
         self.settings = IconButton(theme, "settings", self.tr("Chat settings"), settings)
-        machines = self.tr("Which machines process this chat")
+        machines = self.tr("Machines that process this chat")
         self.machines = IconButton(theme, "pool", machines, self._show_machines)
         self._context = QWidget()
         self._context.setLayout(column(None, self.words, self.meter, None, gap=sizes.XS))
@@ -139,7 +139,7 @@ class ChatHead(QWidget):
         for line in self.machine_lines:
             menu.addAction(line.replace("&", "&&")).setEnabled(False)
         menu.addSeparator()
-        menu.addAction(self.tr("Show them on the Pool page"), lambda: self._go(navigation.POOL))
+        menu.addAction(self.tr("Show on the Pool page"), lambda: self._go(navigation.POOL))
         return menu
 
     def _show_machines(self) -> None:
@@ -155,19 +155,19 @@ class ChatHead(QWidget):
         if not self._pool.is_there:
             return ""  # the status bar above every page explains that the node is away
         if now.hosts == []:
-            return self.tr("No host is available to answer")
+            return self.tr("No machine is available to answer")
         if now.hosts is not None:
             return self.tr("Answered by {machine}").format(machine=", ".join(now.hosts))
         loaded = self._answering(chat)
         if loaded is None and chat.model is not None:
             return self.tr("{model} (loads with your next message)").format(model=model_name(chat.model))
         if loaded is None and now.load_failed is not None:
-            text = self.tr("No model answers: {model} could not be loaded")
+            text = self.tr("No model is available: {model} could not be loaded")
             return text.format(model=model_name(now.load_failed.model))
         if loaded is None and self._guide_fails:
-            return self.tr("No model is loaded, and there is no room for the Guide")
+            return self.tr("No model is loaded, and there is not enough memory for the Guide")
         if loaded is None:
-            return self.tr("No model is loaded: the Guide answers")
+            return self.tr("No model is loaded, so the Guide answers")
         count = len(loaded.machines)
         words = self.tr("{model} on %n machine(s)", "", count) if count > 1 else self.tr("{model} on this machine")
         return str(words).format(model=model_name(loaded.model))

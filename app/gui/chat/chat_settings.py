@@ -185,7 +185,7 @@ class ChatSettings(CompactDialog):
     def _prepare(self) -> None:
         """Configure the fields before laying them out."""
         self.system.setAccessibleName(self.tr("System message"))
-        self.system.setPlaceholderText(self.tr("Who the model should be, and how it should answer"))
+        self.system.setPlaceholderText(self.tr("Describe the model's role and how it should answer"))
         self.system.setTabChangesFocus(True)
         line = self.system.fontMetrics().lineSpacing()
         self.system.setFixedHeight(SYSTEM_LINES * line + self._theme.px(sizes.XL))
@@ -200,7 +200,7 @@ class ChatSettings(CompactDialog):
         self.longest_thought.setSuffix(self.tr(" tokens"))
         self.longest_thought.setSpecialValueText(self.tr("No limit"))
         self.thinking.setToolTip(
-            self.tr("Some models think before they answer. For some of these, thinking cannot be turned off.")
+            self.tr("Some models think before they answer. Some of them don't let you turn thinking off.")
         )
         self.thinking.setAccessibleDescription(self.thinking.toolTip())
         self._save_system_button = button(self.tr("Save as preset…"), self._ask_system)
@@ -255,14 +255,12 @@ class ChatSettings(CompactDialog):
             if longest is None or size <= longest:
                 self.context.addItem(words, size)
         self.context.setCurrentIndex(max(0, self.context.findData(chosen)))
-        hint = self.tr("If you choose a larger context than the current one, the model is reloaded first.")
+        hint = self.tr("Choosing a larger context than the current one reloads the model.")
         if longest is not None:
-            words = self.tr("This model reads at most {count} tokens.")
+            words = self.tr("This model's maximum context is {count} tokens.")
             hint = f"{words.format(count=formats.number(longest))} {hint}"
         if limits.is_guide:
-            own = self.tr(
-                "The Guide treats each question separately, and uses a temperature of 0 unless you choose one."
-            )
+            own = self.tr("The Guide treats each question separately. Its default temperature is 0.")
             hint = f"{hint} {own}"
         self._hint.setText(hint)
 

@@ -381,7 +381,7 @@ class ComposerHint(QWidget):
         if is_queued:
             text = self.tr("Your message will be sent when this answer is done.")
         elif is_full and may_trim:
-            text = self.tr("The context is nearly full. From now on the oldest messages are left out.")
+            text = self.tr("The context is nearly full. From now on, the oldest messages will be left out.")
         elif is_full:
             text = self.tr("The context is nearly full. The next answer may stop early.")
         elif not is_loaded and failed is not None:
@@ -390,7 +390,7 @@ class ComposerHint(QWidget):
                 text = text.format(model=model_name(failed.model))
                 offer, self._offered = self.tr("Ask the Guide"), GUIDE
         elif not is_loaded and chat.model is None and guide_fails:
-            text = self.tr("No model is loaded, and there is no room for the Guide either.")
+            text = self.tr("No model is loaded, and there is not enough memory for the Guide.")
         elif not is_loaded and chat.model is None:
             text = f"{self.tr('No model is loaded, so the Guide answers.')} {english_only}".strip()
             if self.last_model in models:

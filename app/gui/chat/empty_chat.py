@@ -65,8 +65,8 @@ class Suggestions(QWidget):
         self._show_buttons(questions=False)
         self.title.setText(self.tr("No model is available"))
         text = self.tr(
-            "{model} could not be loaded. Choose another model, or ask the Guide, the small model that comes "
-            "with Poolhouse and knows how it works."
+            "{model} could not be loaded. Choose another model, or ask the Guide, a small built-in model that knows "
+            "how Poolhouse works."
         )
         self.words.setText(text.format(model=model))
         self._wrap()
@@ -78,13 +78,13 @@ class Suggestions(QWidget):
         if for_guide:
             self.words.setText(
                 self.tr(
-                    "The Guide answers. It is a small model that comes with Poolhouse and knows how it works. It "
+                    "You're talking to the Guide, a small built-in model that knows how Poolhouse works. It "
                     "understands only English and treats each question separately."
                 )
             )
             self._questions = GUIDE_QUESTIONS
         else:
-            self.words.setText(self.tr("What you write stays in your household."))
+            self.words.setText(self.tr("Your messages stay in your household."))
             self._questions = (
                 self.tr("Explain how a rainbow forms, in three sentences."),
                 self.tr("Plan a weekend in the mountains with two children."),
@@ -130,9 +130,9 @@ class LockedChats(QStackedWidget):
         """Ask whether to start a new history. The locked file is preserved."""
         box = CompactDialog(
             self._theme,
-            self.tr("Start a new history without the locked chats?"),
+            self.tr("Start a new chat history without the locked chats?"),
             self.tr(
-                "Their file will be kept under another name. New chats will not be encrypted until you turn "
+                "The locked chats will be kept in a renamed file. New chats will not be encrypted until you turn "
                 "encryption on."
             ),
             self,
@@ -144,7 +144,7 @@ class LockedChats(QStackedWidget):
 
     def _show_state(self) -> None:
         problem = self._lock.problem
-        waits = self.tr("They are encrypted and will appear once their key has been read.")
+        waits = self.tr("Your chats are encrypted and will appear when their key can be read.")
         words = said(problem) if problem is not None else waits
         self.state.sentence.setText(words)
         self.state.sentence.setAccessibleName(words)

@@ -73,16 +73,16 @@ class Presets(QObject):
     def systems(self) -> dict[str, str]:
         """Return all system messages by name, built-in ones first."""
         builtin = {
-            self.tr("Helpful and brief"): self.tr("Answer briefly and clearly. Say so when you do not know."),
+            self.tr("Helpful and brief"): self.tr("Answer briefly and clearly. Say so if you do not know."),
             self.tr("Explain simply"): self.tr(
-                "Explain so that someone new to the subject understands it. Use short sentences and an example."
+                "Explain things to someone who is new to the subject. Use short sentences and an example."
             ),
             self.tr("Programming"): self.tr(
-                "You help with programming. Show complete, working code and say how to run it."
+                "You are a programming assistant. Show complete, working code and explain how to run it."
             ),
             self.tr("Edit a text"): self.tr(
-                "Improve the spelling, grammar and style of the text. Keep its meaning and its language. Show "
-                "the improved text, then list your changes."
+                "Improve the spelling, grammar and style of the text. Keep its meaning and language. Show the "
+                "improved text, then list your changes."
             ),
         }
         return builtin | self.own_systems()

@@ -375,7 +375,7 @@ class Session(QObject):
         trimmed = tree.trim(branch, int(context * (1 - ANSWER_SHARE)), tokens_of)
         if not trimmed.dropped:
             return branch, ()
-        note = self.tr("%n oldest message(s) left out because the context is full.", "", trimmed.dropped)
+        note = self.tr("%n older message(s) left out because the context is full.", "", trimmed.dropped)
         return trimmed.kept, (note,)
 
 

@@ -57,7 +57,7 @@ class AddressForm(QWidget):
 
     def _reached(self, _: object) -> None:
         self.button.setEnabled(True)
-        words = self.tr("{machine} was reached, and its address was saved.")
+        words = self.tr("Connected to {machine}. Its address was saved.")
         self.words.say(words.format(machine=self._machine), "good")
         self._done()
 

@@ -215,7 +215,7 @@ class DoctorDialog(Dialog):
         self.cause: Check | None = None
         self._call: Call | None = None
         self._form: AddressForm | None = None
-        self.setWindowTitle(self.tr("Why can't it find my other computer?"))
+        self.setWindowTitle(self.tr("Why can't Poolhouse find my other computer?"))
         self.begin_at(services.theme.px(WIDTH), services.theme.px(HEIGHT))
         self._mark, self.title, self.sentence = label(), label("", "section"), paragraph()
         self.cure = paragraph("", "muted")
@@ -310,7 +310,8 @@ class DoctorDialog(Dialog):
                 "good",
                 self.tr("No problems found"),
                 self.tr(
-                    "This computer can reach its household. If another computer can't find it, run the test there too."
+                    "This computer can reach its household. If another computer can't find this one, run the test "
+                    "there too."
                 ),
             )
             return
@@ -325,10 +326,10 @@ class DoctorDialog(Dialog):
             "info",
             "accent",
             self.tr("No machine nearby is showing a code right now"),
-            self.tr("On a machine in the household, press “Add a machine”. It shows a code with an address below it."),
+            self.tr("On a machine in the household, click “Add a machine”. It shows a code and an address."),
             self.tr(
-                "Enter both under “Join a household”. The two machines must be on the same network. Guest "
-                "Wi-Fi does not work because it isolates devices."
+                "Enter both here under “Join a household”. The two machines must be on the same network. Guest Wi-Fi "
+                "does not work because it isolates devices."
             ),
         )
         self._room.addSpacing(sizes.XS)

@@ -56,23 +56,23 @@ _HEADLINES = {
     "identity_copied": QT_TRANSLATE_NOOP("Doctor", "Two computers have the same identity"),
     "version_differs": QT_TRANSLATE_NOOP("Doctor", "Different versions"),
     "protocol_differs": QT_TRANSLATE_NOOP("Doctor", "Different versions"),
-    "peer_is_another": QT_TRANSLATE_NOOP("Doctor", "Another computer answers instead of {machine}"),
+    "peer_is_another": QT_TRANSLATE_NOOP("Doctor", "A different computer answers at the address of {machine}"),
     "peer_refused_us": QT_TRANSLATE_NOOP("Doctor", "{machine} no longer knows this computer"),
     "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "macOS is blocking your local network"),
-    "peer_silent": QT_TRANSLATE_NOOP("Doctor", "A firewall on {machine}"),
-    "discovery_no_multicast": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
-    "port_closed": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer"),
+    "peer_silent": QT_TRANSLATE_NOOP("Doctor", "A firewall on {machine} may be blocking Poolhouse"),
+    "discovery_no_multicast": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer may be blocking Poolhouse"),
+    "port_closed": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer may be blocking Poolhouse"),
     "discovery_failed": QT_TRANSLATE_NOOP("Doctor", "Discovery of nearby computers failed"),
     "peer_unreachable": QT_TRANSLATE_NOOP("Doctor", "Poolhouse is not running on {machine}"),
     "other_network": QT_TRANSLATE_NOOP("Doctor", "{machine} is on another network"),
-    "peer_offline": QT_TRANSLATE_NOOP("Doctor", "{machine} is off, asleep or elsewhere"),
-    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "The address of {machine} is not known"),
+    "peer_offline": QT_TRANSLATE_NOOP("Doctor", "{machine} is off, asleep or away"),
+    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "The address of {machine} is unknown"),
     "only_this_machine": QT_TRANSLATE_NOOP("Doctor", "No other computer is paired yet"),
     "discovery_alone": QT_TRANSLATE_NOOP("Doctor", "No other computer was found"),
-    "one_way_here": QT_TRANSLATE_NOOP("Doctor", "This computer does not hear {machine}"),
-    "one_way_there": QT_TRANSLATE_NOOP("Doctor", "{machine} does not hear this computer"),
-    "vpn_up": QT_TRANSLATE_NOOP("Doctor", "A VPN may be in the way"),
-    "virtual_chosen": QT_TRANSLATE_NOOP("Doctor", "An internal network of this computer is used"),
+    "one_way_here": QT_TRANSLATE_NOOP("Doctor", "This computer can't discover {machine}"),
+    "one_way_there": QT_TRANSLATE_NOOP("Doctor", "{machine} can't discover this computer"),
+    "vpn_up": QT_TRANSLATE_NOOP("Doctor", "A VPN may be blocking connections"),
+    "virtual_chosen": QT_TRANSLATE_NOOP("Doctor", "Poolhouse is using a virtual network"),
     "link_slow": QT_TRANSLATE_NOOP("Doctor", "The link to {machine} is slow"),
     "models_folder_away": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not connected"),
     "models_folder_other": QT_TRANSLATE_NOOP("Doctor", "The disk with your models is not connected"),
@@ -81,27 +81,29 @@ _HEADLINES = {
 }
 _ADVICE = {
     "only_this_machine": QT_TRANSLATE_NOOP(
-        "Doctor", "Start Poolhouse on the other computer, then add it: one shows a code, and you type it on the other."
+        "Doctor", "Start Poolhouse on the other computer. Then show a code on one computer and enter it on the other."
     ),
     "peer_silent": QT_TRANSLATE_NOOP(
-        "Doctor", "Copy the command and run it on {machine}. Poolhouse never changes a firewall itself."
+        "Doctor", "Copy the command and run it on {machine}. Poolhouse never changes firewall settings itself."
     ),
     "discovery_no_multicast": QT_TRANSLATE_NOOP(
-        "Doctor", "Copy the command and run it here. Poolhouse never changes a firewall itself."
+        "Doctor", "Copy the command and run it here. Poolhouse never changes firewall settings itself."
     ),
     "port_closed": QT_TRANSLATE_NOOP(
-        "Doctor", "Copy the command and run it here. Poolhouse never changes a firewall itself."
+        "Doctor", "Copy the command and run it here. Poolhouse never changes firewall settings itself."
     ),
-    "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "Poolhouse never changes anything there itself."),
+    "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "Poolhouse never changes these settings itself."),
     "peer_unreachable": QT_TRANSLATE_NOOP(
-        "Doctor", "Start Poolhouse there. If it is already running, enter its new address."
+        "Doctor", "Start Poolhouse on that computer. If it is already running, enter the computer's new address."
     ),
-    "peer_address_unknown": QT_TRANSLATE_NOOP("Doctor", "That machine shows its address in Settings > Network."),
-    "lends_nothing": QT_TRANSLATE_NOOP("Doctor", "See the rules on the This computer page."),
-    "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Turn it on in Settings > Network."),
+    "peer_address_unknown": QT_TRANSLATE_NOOP(
+        "Doctor", "You can find the address on that machine in Settings > Network."
+    ),
+    "lends_nothing": QT_TRANSLATE_NOOP("Doctor", "See the lending rules on the “This computer” page."),
+    "discovery_off": QT_TRANSLATE_NOOP("Doctor", "Turn on discovery in Settings > Network."),
     "removed_needs_reset": QT_TRANSLATE_NOOP("Doctor", "Leave the household here too, then pair this computer again."),
     "engine_missing": QT_TRANSLATE_NOOP("Doctor", "Reinstall Poolhouse, then test again."),
-    "disk_low": QT_TRANSLATE_NOOP("Doctor", "Free some space in the models folder."),
+    "disk_low": QT_TRANSLATE_NOOP("Doctor", "Free some space on the disk with your models."),
     "home_unwritable": QT_TRANSLATE_NOOP("Doctor", "Make this folder writable for your account, then test again."),
 }
 NAMES = {

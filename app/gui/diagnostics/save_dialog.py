@@ -211,8 +211,8 @@ class SaveDialog(Dialog):
     def _fill(self, list_width: int) -> None:
         about = paragraph(
             self.tr(
-                "One file for the person helping you. Names, addresses and folders are replaced, and your chats are "
-                "not included. Check it before you save."
+                "Creates one file to send to someone who is helping you. Names, addresses and folders are replaced, "
+                "and your chats are not included. Review the file before you save it."
             ),
             "muted",
         )

@@ -72,16 +72,16 @@ class FolderSheet(Sheet):
 
     def _show_choice(self, choice: FolderChoice) -> None:
         free = formats.size(choice.free_bytes)
-        words = _tr("New models are stored in {folder} ({free} free).")
+        words = _tr("New models will be stored in {folder} ({free} free).")
         if choice.same:
             words = _tr("Models are already stored in {folder} ({free} free).")
         words = words.format(folder=choice.folder, free=free)
         if choice.room_bytes == 0:
-            words += " " + _tr("Poolhouse keeps 5 GiB free, so nothing can be downloaded there now.")
+            words += " " + _tr("Poolhouse always leaves 5 GiB free, so there is no space for downloads there now.")
         self.sentence.setText(words)
         self.move_models.setVisible(choice.models > 0)
         self.move_models.setText(
-            QCoreApplication.translate("Models", "Move %n model(s) there too, {size}", "", choice.models).replace(
+            QCoreApplication.translate("Models", "Also move %n model(s) there ({size})", "", choice.models).replace(
                 "{size}", formats.size(choice.bytes)
             )
         )
@@ -92,11 +92,14 @@ class FolderSheet(Sheet):
         self.about.setVisible(choice.models > 0)
         self.about.setText(
             _tr(
-                "Each model stays in use at its old location until its copy has been verified. If you clear this "
-                "box, your models stay where they are and can still be used."
+                "Models are used from their old location until the copies are verified. If you uncheck this box, "
+                "your models stay where they are and can still be used."
             )
             if choice.fits
-            else _tr("There is not enough space for your models there. They stay where they are and can still be used.")
+            else _tr(
+                "There is not enough space there for your existing models. They stay where they are and can still be "
+                "used."
+            )
         )
         self.act.setEnabled(not choice.same or choice.models > 0)
         self.fit()

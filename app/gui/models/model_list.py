@@ -196,7 +196,7 @@ class ModelList(FullHeightFrame):
         self._log.setVisible(not here)
         if not here:
             title = self.tr("No models to show yet")
-            sentence = self.tr("They appear once the background service is running.")
+            sentence = self.tr("Your models appear here when the background service is running.")
         else:
             title = self.tr("No model matches")
             sentence = self._why_none(words)
@@ -209,7 +209,7 @@ class ModelList(FullHeightFrame):
             return self.tr("No model here has that name. Search for it online, or show all models.")
         if has_size:
             return self.tr("No model here has this size. Choose another size, or show all models.")
-        return self.tr("No model here fits in the memory that is free for models now.")
+        return self.tr("No model here fits in the memory available to models now.")
 
     def _row(self, item: ModelItem) -> Row:
         loaded = next((loaded for loaded in self._loaded_models() if loaded.model == item.name), None)

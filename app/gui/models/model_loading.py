@@ -168,7 +168,7 @@ class LoadSteps(QWidget):
     def _headline(self, name: str, steps: list[Progress]) -> str:
         model = model_name(name)
         if steps and all(step.step == "loading" and is_finished(step) for step in steps):
-            return self.tr("Checking {model} against a known answer").format(model=model)
+            return self.tr("Verifying {model} with a known answer").format(model=model)
         return self.tr("Loading {model}").format(model=model)
 
     def _make(self, machines: list[str]) -> None:

@@ -67,7 +67,7 @@ class ModelsPage(Page):
         self._key_to_select = ""  # key of the model to select once it is listed
         self._was_there = False
         self._has_requested = False
-        FileDrops(self, self.tr("Drop to add this model")).dropped.connect(self.import_files)
+        FileDrops(self, self.tr("Drop here to add this model")).dropped.connect(self.import_files)
         self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
         self.later(self._make_list, self._make_details)
 
@@ -126,8 +126,8 @@ class ModelsPage(Page):
         self.starter = StarterCard()
         self.none_fits = paragraph(
             self.tr(
-                "No model in the catalog fits with room to spare. Close large programs, let models use more memory, "
-                "or add a computer."
+                "No model in the catalog fits comfortably. Close large programs, let models use more memory, or add "
+                "a computer."
             ),
             "muted",
         )
@@ -370,10 +370,7 @@ class ModelsPage(Page):
             self.fail(AppError("node_away"), (self.tr("Show log"), lambda: self.services.go(LOG_PAGE)))
             return
         self.notice.say(
-            self.tr(
-                "No larger model fits in the memory that models may use now. Add a machine, or let models use "
-                "more memory."
-            ),
+            self.tr("No larger model fits in the memory available now. Add a machine, or let models use more memory."),
             "info",
             (self.tr("Add a machine"), lambda: self.services.go(navigation.POOL)),
         )
@@ -460,8 +457,7 @@ class Removal(QObject):
         self._question(
             self.tr("Delete {name}?").format(name=item.name),
             self.tr(
-                "The model's file ({size}) will be deleted. To use the model again, you would have to download"
-                " it again."
+                "This deletes the model's file ({size}). To use the model again, you will need to download it again."
             ).format(size=size),
             self.tr("Delete {size}").format(size=size),
             "danger",
@@ -473,8 +469,8 @@ class Removal(QObject):
         self._question(
             self.tr("Try {name} anyway?").format(name=name),
             self.tr(
-                "It needs more memory than you lend on this computer. It may be very slow, or fail to load. It runs "
-                "in a separate process, so Poolhouse keeps running either way."
+                "This model needs more memory than this computer lends. The model may be very slow or fail to load, "
+                "but Poolhouse keeps running."
             ),
             self.tr("Try anyway"),
             "",
@@ -487,7 +483,7 @@ class Removal(QObject):
         self._question(
             self.tr("Cancel the download of {name}?").format(name=download.name),
             self.tr(
-                "The {size} downloaded so far will be deleted. If you pause the download instead, it is kept."
+                "The {size} downloaded so far will be deleted. To keep this data, pause the download instead."
             ).format(size=size),
             self.tr("Delete {size}").format(size=size),
             "danger",
@@ -514,12 +510,12 @@ class Removal(QObject):
     def _removed(self, item: ModelItem, answer: RemoveModelResponse) -> None:
         self._calls.done(REMOVE)
         if answer.file_deleted:
-            words = self.tr("{name} was deleted. {size} is free again.").format(
+            words = self.tr("{name} was deleted, which freed {size}.").format(
                 name=item.name, size=formats.size(answer.freed_bytes)
             )
             self._page.notice.say(words)
             return
-        words = self.tr("{name} was removed from the list. Its file stays where it is.")
+        words = self.tr("{name} was removed from the list. Its file was not deleted.")
         path = item.shelf.path if item.shelf is not None else ""
         undo = (self.tr("Undo"), lambda: self._undo_removal(path, item.name))
         self._page.notice.say(words.format(name=item.name), "info", undo)

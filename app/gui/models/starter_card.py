@@ -65,11 +65,11 @@ class StarterCard(QFrame):
 
 def why(starter: Starter) -> str:
     """Explain a recommendation with the memory needed, the memory available and, if known, the forecast speed."""
-    words = translate("Models", "Needs {needs} of the {lends} free for models.").format(
+    words = translate("Models", "Needs {needs} of the {lends} available for models.").format(
         needs=formats.size(starter.needs_bytes), lends=formats.size(starter.lends_bytes)
     )
     if starter.tok_s:
         speed = translate("Models", "Forecast: about {speed}.").format(speed=formats.speed(starter.tok_s))
     else:
-        speed = translate("Models", "The model's speed here has not been measured yet.")
+        speed = translate("Models", "The model's speed has not been measured yet.")
     return f"{words} {speed}"

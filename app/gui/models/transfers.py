@@ -185,7 +185,7 @@ def of_download(download: Download) -> Transfer:
 def _held_up(download: Download) -> str:
     if download.held_up_facts is None:
         return ""
-    return f"{said(download.held_up_facts)} {translate('Models', 'Poolhouse keeps trying. To stop, press Pause.')}"
+    return f"{said(download.held_up_facts)} {translate('Models', 'Poolhouse keeps trying. To stop, click Pause.')}"
 
 
 def _download_words(download: Download, done: float, total: float) -> str:
@@ -194,7 +194,7 @@ def _download_words(download: Download, done: float, total: float) -> str:
     amounts, pace = _amounts(done, total), _pace(download.bytes_per_s, download.seconds_left)
     match download.state:
         case "waiting":
-            return translate("Models", "Waiting for its turn")
+            return translate("Models", "Waiting to start")
         case "starting":
             return translate("Models", "Contacting {source}").format(source=download.source)
         case "paused":
@@ -215,7 +215,7 @@ def _download_words(download: Download, done: float, total: float) -> str:
 def of_import(importing: ImportQueue, ident: str) -> Transfer:
     """Prepare the current or interrupted import for display."""
     if importing.is_broken:
-        words = translate("Models", "Interrupted. When it resumes, it starts from the beginning.")
+        words = translate("Models", "Interrupted. The import will start again from the beginning.")
         return Transfer(ident, importing.name, words, None, "paused")
     done, total = importing.done_bytes, importing.total_bytes
     share = done / total if total else None

@@ -106,7 +106,7 @@ def short(judgment: Judgment) -> str:
             return translate("Models", "Tight")
         case VerdictWord.SMALLER:
             count = formats.number(verdict.context)
-            return translate("Models", "Fits with {count} tokens").format(count=count)
+            return translate("Models", "Fits with a {count}-token context").format(count=count)
         case VerdictWord.TOO_BIG if judgment.quantization:
             return translate("Models", "{quantization} fits").format(quantization=judgment.quantization)
         case VerdictWord.TOO_BIG if verdict.short_bytes:

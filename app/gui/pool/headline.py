@@ -138,7 +138,7 @@ class Headline(QFrame):
             title = self.tr("Ready. Answers come from {machine}").format(machine=", ".join(hosts))
             return _Summary("check", "good", title)
         if hosts is not None:
-            return _Summary("warning", "warning", self.tr("No host is available to answer"))
+            return _Summary("warning", "warning", self.tr("No machine is available to answer"))
         if failed is not None:
             title = self.tr("{model} could not be loaded").format(model=model_name(failed.model))
             why = failed.facts.get("why")
@@ -149,7 +149,7 @@ class Headline(QFrame):
         name = model_name(loaded.model)
         if loaded.stopping:
             title = self.tr("Stopping {model}").format(model=name)
-            return _Summary("download", "accent", title, self.tr("It is freeing its memory."))
+            return _Summary("download", "accent", title, self.tr("The model's memory is being freed."))
         trouble = said(loaded.reason_facts) if loaded.reason_facts else ""
         match loaded.state:
             case "loading":
@@ -165,7 +165,7 @@ class Headline(QFrame):
                 steps = self._steps(loaded) if _unfinished(loaded) else ""
                 return _Summary("warning", "warning", title, f"{trouble} {steps}".rstrip())
             case _:
-                title = self.tr("{model} was lost").format(model=name)
+                title = self.tr("{model} stopped unexpectedly").format(model=name)
                 return _Summary("warning", "error", title, trouble)
 
     def _place(self, loaded: LoadedModel) -> str:
@@ -179,8 +179,8 @@ class Headline(QFrame):
         if len(holders) == 1 or not n_whole:
             return self.tr("on %n machine(s)", "", len(holders))
         if n_whole < len(roles):
-            return self.tr("split, and whole on %n more machine(s)", "", n_whole)
-        return self.tr("whole on each of %n machine(s)", "", len(holders))
+            return self.tr("split, with a full copy on %n more machine(s)", "", n_whole)
+        return self.tr("with a full copy on each of %n machine(s)", "", len(holders))
 
     def _forecast(self, expected: PlanOutcome) -> str:
         """Return a sentence with the forecast for a model that is not loaded, or the reason why it does not fit."""
@@ -190,7 +190,7 @@ class Headline(QFrame):
         if expected.unforecast_reason:
             return f"{self.tr('{model} fits.').format(model=name)} {expected.unforecast_reason}"
         if expected.tok_s is None:
-            return self.tr("{model} fits. Its speed here hasn't been measured yet.").format(model=name)
+            return self.tr("{model} fits. Its speed hasn't been measured yet.").format(model=name)
         text = self.tr("{model} would run at {speed}.")
         if expected.ttft_s is not None:
             text = self.tr("{model} would run at {speed}, with the first word after {first} ({count}-token prompt).")
@@ -208,7 +208,7 @@ class Headline(QFrame):
             text = self.tr("Last answer: {fact}. Forecast: {forecast}.")
             figures = text.format(fact=formats.speed(last.tok_s), forecast=formats.speed(last.forecast_tok_s))
             if last.interruptions:
-                figures += " " + self.tr("Part of that time went into replacing a lost machine.")
+                figures += " " + self.tr("This includes the time to replace a lost machine.")
             return figures + self._rough(last.forecast_tok_s)
         if loaded.forecast is None:
             return unforecast_reason(loaded) or self._why_no_forecast(loaded, expected)
@@ -226,7 +226,7 @@ class Headline(QFrame):
 
     def _rough(self, tok_s: float) -> str:
         """Return a note that the forecast is only a rough estimate if the model is very small, or ""."""
-        words = self.tr("Rough estimate: with a model this small, other work on the computers matters just as much.")
+        words = self.tr("This is a rough estimate. Other activity strongly affects the speed of such a small model.")
         return f" {words}" if is_rough(tok_s) else ""
 
     def _why_no_forecast(self, loaded: LoadedModel, expected: PlanOutcome) -> str:
@@ -237,8 +237,8 @@ class Headline(QFrame):
         if not expected.fits or expected.model != loaded.model:
             return self.tr("No forecast.")
         if expected.tok_s is not None:
-            return self.tr("No forecast: the model was loaded before its speed here was measured.")
-        return self.tr("No forecast yet: the model's speed here hasn't been measured.")
+            return self.tr("No forecast: the model was loaded before its speed was measured.")
+        return self.tr("No forecast yet: the model's speed hasn't been measured.")
 
     def _steps(self, loaded: LoadedModel) -> str:
         """Describe what each machine is doing to load the model."""
@@ -250,7 +250,7 @@ class Headline(QFrame):
         steps = [f"{machine}: {words.get(step.step, step.step)}" for machine, step in _unfinished(loaded).items()]
         if steps:
             return ", ".join(steps)
-        return self.tr("Checking that it answers") if loaded.progress else self.tr("Preparing")
+        return self.tr("Testing the model") if loaded.progress else self.tr("Preparing")
 
 
 def _unfinished(loaded: LoadedModel) -> Mapping[str, Progress]:

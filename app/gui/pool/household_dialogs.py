@@ -102,9 +102,9 @@ class AddMachineDialog(Sheet):
         boxes.addStretch(1)
         for name in ROLE_ORDER:
             self.role.addItem(machine_words.role_name(name), name)
-        self.role.setAccessibleName(self.tr("The new machine may"))
+        self.role.setAccessibleName(self.tr("Permissions of the new machine"))
         self.role.activated.connect(lambda _: self._change_role())
-        may = Flow(label(self.tr("The new machine may")), self.role)
+        may = Flow(label(self.tr("Permissions of the new machine")), self.role)
         self._open = QWidget()
         counted = row(None, self.left, None)
         box = column(boxes, self.address, self._bar, counted, may, paragraph(trust_note(), "caption"), gap=sizes.M)
@@ -117,7 +117,7 @@ class AddMachineDialog(Sheet):
             self._change_role()
             return
         self._show_code(answer.code)
-        text = self.tr("If it can't find this machine, enter this address: {address}")
+        text = self.tr("If the new machine can't find this one, enter this address there: {address}")
         self.address.setText(text.format(address=answer.address))
         self.fit()
         self._ends_at = time.monotonic() + answer.seconds
@@ -151,7 +151,7 @@ class AddMachineDialog(Sheet):
     def _count(self) -> None:
         left = max(0.0, self._ends_at - time.monotonic())
         self._bar.setValue(round(left))
-        text = self.tr("{time} left, tries left: {tries}")
+        text = self.tr("Time left: {time}, tries left: {tries}")
         self.left.setText(text.format(time=formats.whole_seconds(left), tries=self._tries))
 
     def _show_code(self, code: str) -> None:
@@ -232,15 +232,15 @@ class LeaveHouseholdDialog(Sheet):
 
     def __init__(self, services: AppContext, parent: QWidget, done: Callable[[str], object] = lambda _: None) -> None:
         sentence = self.tr(
-            "This machine loses all its pairings and gets a new identity. To come back or join another household, "
-            "it needs a new code."
+            "This removes all pairings of this machine and gives it a new identity. To join a household again, it "
+            "needs a new code."
         )
         super().__init__(services, self.tr("Leave the household"), sentence, parent)
         self._done = done
         self.add(
             paragraph(
                 self.tr(
-                    "Your models, chats and settings stay. The other machines show this one as offline until one "
+                    "Your models, chats and settings are kept. The other machines show this one as offline until one "
                     "of them removes it. The background service restarts, which stops any answer in progress."
                 )
             )

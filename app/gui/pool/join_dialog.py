@@ -48,7 +48,7 @@ class JoinHouseholdDialog(Sheet):
         self.none_nearby = paragraph("", "muted")
         find = self.tr("Find out why")
         self.why = button(find, lambda: open_doctor(services, self, joins=True), "link")
-        self.why.setAccessibleName(self.tr("Why can't it find my other computer?"))
+        self.why.setAccessibleName(self.tr("Why can't Poolhouse find my other computer?"))
         self.address, self.code = QLineEdit(address), QLineEdit()
         self._near = ""  # the address selected in the list; cleared when its entry disappears
         self._fill()

@@ -257,7 +257,7 @@ class WhatIf(QFrame):
         if before and before != speed:
             text = self.tr("Without {names}, {model} would run at {then} instead of {now}, {where}.")
         elif before and not in_use:
-            text = self.tr("Without {names}, nothing changes: {model} would run at {then}, {where}.")
+            text = self.tr("Without {names}, {model} would still run at {then}, {where}.")
         else:
             text = self.tr("Without {names}, {model} would run at {then}, {where}.")
         return text.format(names=names, model=name, then=speed, now=before, where=where)

@@ -52,8 +52,7 @@ class InterfaceDialog(MachineDialog):
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Connection to {name}").format(name=machine.name)
         sentence = _tr(
-            "Choose which connection of this computer to use. A loaded model keeps its connections until you load "
-            "it again."
+            "Choose the network connection to use. A loaded model keeps its connections until you load it again."
         )
         super().__init__(services, machine, done, parent, title, sentence)
         self._group = QButtonGroup(self)
@@ -62,7 +61,7 @@ class InterfaceDialog(MachineDialog):
         self._group.addButton(self.choices[0], 0)
         self.choices[0].setChecked(True)
         self.add(self.choices[0])
-        self.waiting = paragraph(_tr("Looking for the connections of this computer…"), "muted")
+        self.waiting = paragraph(_tr("Looking for this computer's network interfaces…"), "muted")
         self.add(self.waiting)
         self.act = button(_tr("Use and test"), self.save, "primary")
         self.act.setEnabled(False)
@@ -128,7 +127,7 @@ def preference_result(name: str, link: LinkReport) -> str:
     if reason := link.preferred_reason_facts or link.reason_facts:
         return said(reason)
     if link.interface and link.out_bytes_per_s and link.in_bytes_per_s:
-        text = _tr("Traffic to {name} now uses {interface}: {speed}.")
+        text = _tr("Traffic to {name} now uses {interface} ({speed}).")
         slower = min(link.out_bytes_per_s, link.in_bytes_per_s)
         return text.format(name=name, interface=link.interface, speed=formats.rate(slower))
     return _tr("Saved. Takes effect once {name} is connected.").format(name=name)
@@ -169,7 +168,7 @@ class RolesDialog(MachineDialog):
     """A dialog to change the roles of a machine."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
-        title = _tr("What {name} may do").format(name=machine.name)
+        title = _tr("Permissions of {name}").format(name=machine.name)
         super().__init__(services, machine, done, parent, title)
         self.choice = RoleChoice(machine.roles)
         self.add(*self.choice.buttons)
@@ -179,7 +178,7 @@ class RolesDialog(MachineDialog):
         self.choice.changed.connect(lambda *_: self.act.setEnabled(True))
         if "admin" in machine.roles:
             self.choice.setEnabled(False)
-            text = _tr("To take away this machine's right to change the household, remove it.")
+            text = _tr("To stop this machine from changing the household, remove it.")
             self.add(paragraph(text, "muted"))
             self.offer(_tr("Close"))
         else:
@@ -192,7 +191,7 @@ class RolesDialog(MachineDialog):
 
     def _saved(self, answer: SetRolesResponse) -> None:
         roles = machine_words.roles_text(answer.machine.roles)
-        self.finish(_tr("{name} may now: {roles}.").format(name=self._machine.name, roles=roles))
+        self.finish(_tr("New permissions of {name}: {roles}.").format(name=self._machine.name, roles=roles))
 
 
 class RoleChoice:
@@ -237,15 +236,15 @@ class RemoveMachineDialog(MachineDialog):
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
         title = _tr("Remove {name} from the household").format(name=machine.name)
         sentence = _tr(
-            "It is cut off immediately. Machines that are turned off find out the next time they connect to "
-            "another one."
+            "The removed machine loses access immediately. Machines that are turned off learn of the removal the "
+            "next time they connect."
         )
         super().__init__(services, machine, done, parent, title, sentence)
         self.add(
             paragraph(
                 _tr(
-                    "Removing {name} can't undo what it has already seen, and model layers stay on its disk. "
-                    "To come back, it needs a new identity and a new code."
+                    "Removing {name} does not delete the model layers on its disk or anything it has already seen. "
+                    "To rejoin, it needs a new identity and a new code."
                 ).format(name=machine.name)
             )
         )
@@ -268,7 +267,7 @@ class RemoveMachineDialog(MachineDialog):
         added = str(error.reason.facts.get("added"))
         text = _tr("{name} added {added} to the household. What do you want to do?")
         self.others = QButtonGroup(self)
-        keep, also = QRadioButton(_tr("Keep: {added}")), QRadioButton(_tr("Remove too: {added}"))
+        keep, also = QRadioButton(_tr("Keep: {added}")), QRadioButton(_tr("Also remove: {added}"))
         keep.setChecked(True)
         self.add(paragraph(text.format(name=self._machine.name, added=added)))
         for number, choice in enumerate((keep, also)):

@@ -61,13 +61,13 @@ def relation(machine: MachineFacts) -> str:
 def state_reason(machine: MachineFacts) -> str:
     """Return the reason for the state of a machine. If an offline machine has none, return when it was last seen."""
     if machine.left_out:
-        return _tr("Left out by you.")
+        return _tr("You left this machine out.")
     if machine.reason:
         return machine.reason
     if machine.state != "offline":
         return ""
     if machine.seen_at is None:
-        return _tr("This computer hasn't seen it yet.")
+        return _tr("Not seen by this computer yet.")
     return _tr("Last seen {when}.").format(when=moment(machine.seen_at))
 
 
@@ -144,15 +144,15 @@ def own_use_note(machine: MachineFacts) -> str:
     """Return a note that models loaded on this machine may use more than the lent memory, or "" for other machines."""
     if not (machine.this and machine.memory.lent):
         return ""
-    return _tr("This limits what others can use. Models that you load here may use more.")
+    return _tr("This limits how much memory others can use. Models that you load here may use more.")
 
 
 def largest_model(machine: MachineFacts, room_bytes: int) -> str:
     """Return a sentence with the size of the largest model that fits, and the limit for lent memory if smaller."""
     lent = machine.memory.lent
-    text = _tr("Models up to {size} fit on it now.")
+    text = _tr("Models of up to {size} fit on this machine now.")
     if 0 < lent < room_bytes:
-        text = _tr("Models up to {size} fit on it now. Others can use at most {lent} of that.")
+        text = _tr("Models of up to {size} fit on this machine now. Others can use at most {lent} of this memory.")
     return text.format(size=formats.size(room_bytes), lent=formats.size(lent))
 
 
@@ -238,7 +238,7 @@ def not_admin_note(machines: Iterable[MachineFacts]) -> str:
     names = [machine.name for machine in machines if "admin" in machine.roles and not machine.this]
     if not names:
         return _tr("This machine can't change the household.")
-    text = _tr("This machine can't change the household. Use {names} instead.")
+    text = _tr("This machine can't change the household. Make the change on {names}.")
     return text.format(names=", ".join(names))
 
 
@@ -256,7 +256,7 @@ def kind_badge(name: str) -> Badge:
 
 def poor_link_badge(link: LinkFacts) -> Badge:
     """Return a badge for a link that could use a faster interface, which the details panel offers."""
-    text = _tr("{kind}, not the fastest option").format(kind=kind_badge(link.worst_kind).word)
+    text = _tr("{kind} (not the fastest option)").format(kind=kind_badge(link.worst_kind).word)
     return Badge(text, "warning", "warning")
 
 
@@ -281,7 +281,7 @@ def link_carrier(link: LinkFacts) -> str:
         return text
     if link.far_interface or link.far_kind not in (link.kind, "unknown", ""):
         there = _end(link.far_kind, link.far_interface, link.far_negotiated_bits_per_s)
-        text = _tr("{here}, {there} at the other end").format(here=text, there=there)
+        text = _tr("{here} here, {there} on the other machine").format(here=text, there=there)
     return text
 
 

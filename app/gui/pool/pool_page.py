@@ -109,7 +109,7 @@ class HouseholdViews(QStackedWidget):
         self.tables.setLayout(column(self.table, self.links, gap=sizes.M))
         self.away = EmptyState(
             self.tr("Waiting for the background service"),
-            self.tr("Your household appears as soon as it responds."),
+            self.tr("Your household appears when the service responds."),
             button(self.tr("Show log"), lambda: services.go(LOG_PAGE)),
         )
         for view in (self.map, self.tables, self.away):
@@ -164,7 +164,7 @@ class PlacementChoice(QWidget):
         self._this = ""
         self._placements: list[Placement] = []
         self.box = DropDown()
-        self.box.setAccessibleName(self.tr("Host whose model the map shows"))
+        self.box.setAccessibleName(self.tr("Host shown on the map"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.box.activated.connect(lambda _: chosen())
         words = label(self.tr("Host to show"), "muted")
@@ -231,7 +231,7 @@ class Nearby(QWidget):
         self._shown = tuple(strangers)
         clear_layout(self._row)
         self.setVisible(bool(strangers))
-        self._row.addWidget(label(self.tr("Nearby, not in this household"), "caption"))
+        self._row.addWidget(label(self.tr("Nearby machines that are not in this household"), "caption"))
         same_title = Counter[str]()  # machines with the same title are told apart by number
         for stranger in self._shown[:MOST_STRANGERS]:
             title = self._title(stranger)
@@ -243,7 +243,7 @@ class Nearby(QWidget):
     def _entry(self, stranger: Stranger, title: str, number: int) -> QWidget:
         """Return a button for a machine, with the system and hardware that the machine claims to have."""
         if number > 1:
-            title = self.tr("{machine}, number {number}").format(machine=title, number=number)
+            title = self.tr("{machine} (number {number})").format(machine=title, number=number)
         choice = button(title, partial(self._chosen, stranger), "link")
         if not stranger.claims:
             return choice
@@ -334,7 +334,7 @@ class PoolPage(Page):
         self.test = button(self.tr("Test links"), self.machine_actions.test)
         self.joins = button(self.tr("Join a household"), self.join)
         self.add = button(self.tr("Add a machine"), self.add_machine, "primary")
-        why = self.tr("Why can't it find my other computer?")
+        why = self.tr("Why can't Poolhouse find my other computer?")
         help_ = IconButton(self.services.theme, "info", why, lambda: open_doctor(self.services, self))
         for widget in (help_, self.view_choice, self.test, self.joins, self.add):
             self.head.addWidget(widget)

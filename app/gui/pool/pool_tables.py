@@ -241,7 +241,7 @@ class MachineTable(FactTable):
     menu_wanted = Signal(str, QPoint)
 
     def __init__(self, theme: Theme) -> None:
-        name = QCoreApplication.translate("MachineTable", "Machines of the household")
+        name = QCoreApplication.translate("MachineTable", "Machines in the household")
         super().__init__(theme, MachineModel(theme), name)
         self.selectionModel().selectionChanged.connect(self._selection_changed)
         self.doubleClicked.connect(lambda index: self.opened.emit(self._machine(index)))

@@ -115,9 +115,9 @@ class About(SettingsGroup):
         super().__init__(services, self.tr("About"))
         own = button(self.tr("Show license"), self._own)
         icons = button(self.tr("Show"), lambda: self._text(self.tr("Icons"), _of(ICONS_FOLDER / "LICENSE.md")))
-        icons.setAccessibleName(self.tr("Show the license of the icons"))
+        icons.setAccessibleName(self.tr("Show the license for the icons"))
         qt = button(self.tr("Show"), lambda: self._show_library("PySide6-Essentials"))
-        qt.setAccessibleName(self.tr("Show the license of Qt"))
+        qt.setAccessibleName(self.tr("Show the license for Qt"))
         self.add(
             Setting(
                 "Poolhouse",
@@ -127,8 +127,8 @@ class About(SettingsGroup):
             Setting(
                 f"Qt {qVersion()}",
                 self.tr(
-                    "Used unchanged under the LGPL, version 3. Its libraries are separate files next to the app, "
-                    "and you can replace them with your own. Source: code.qt.io"
+                    "Qt is used unchanged under the LGPL, version 3. Its libraries are separate files next to the "
+                    "app, and you can replace them with your own. Source: code.qt.io"
                 ),
                 qt,
                 words="pyside lgpl",
@@ -168,7 +168,7 @@ class About(SettingsGroup):
 
     def _show_library(self, name: str) -> None:
         def show(text: str) -> None:
-            self._text(name, text or self.tr("It comes without a license text."))
+            self._text(name, text or self.tr("This library comes without a license text."))
 
         Job(lambda: license_text(name), show, lambda _: None, self)
 

@@ -33,8 +33,11 @@ class Advanced(SettingsGroup):
         save = button(self.tr("Save diagnostics…"), lambda: open_save_dialog(services, self.window()))
         self.add(
             Setting(
-                self.tr("Why can't it find my other computer?"),
-                self.tr("Tests this computer and its network, and names the most likely cause. You can also press F1."),
+                self.tr("Why can't Poolhouse find my other computer?"),
+                self.tr(
+                    "Tests this computer and its network to find the most likely cause of a problem. You can also "
+                    "press F1."
+                ),
                 why,
                 words="doctor firewall help",
             ),
@@ -56,13 +59,13 @@ class Advanced(SettingsGroup):
         self.log.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.log.setFont(services.theme.code_font())
         self.log.setFixedHeight(services.theme.px(LOG_HEIGHT))
-        self.log.setAccessibleName(self.tr("Last lines of its log"))
+        self.log.setAccessibleName(self.tr("Last lines of the log"))
         below = column(self.log, Flow(*self._log_buttons(), right_from=0), gap=sizes.S)
         self.add(
             self._node,
             Setting(self.tr("Data folder"), str(services.launcher.home), folder, words="home path"),
             Setting(
-                self.tr("Last lines of its log"),
+                self.tr("Last lines of the log"),
                 self.tr("The log never contains text from your chats."),
                 below,
                 wide=True,
@@ -90,7 +93,7 @@ class Advanced(SettingsGroup):
         pool = self.services.pool
         if pool.link is Link.THERE:
             endpoint = self.services.client.endpoint
-            words = self.tr("Version {version}, process {pid}. Running.")
+            words = self.tr("Running version {version} (process {pid}).")
             version, pid = pool.now.node.version, endpoint.pid if endpoint else 0
             self._node.set_about(words.format(version=version, pid=pid))
         else:

@@ -21,7 +21,7 @@ class Chat(SettingsGroup):
         super().__init__(services, self.tr("Chat"))
         self.system = QPlainTextEdit()
         self.system.setTabChangesFocus(True)
-        self.system.setPlaceholderText(self.tr("None. For example: Answer briefly, in German."))
+        self.system.setPlaceholderText(self.tr("For example: Answer briefly, in German."))
         self.system.setFixedHeight(services.theme.px(SYSTEM_LINES * 22))
         self.system.textChanged.connect(self._keep_system)
         services.lock.changed.connect(self._show_system)
@@ -51,7 +51,10 @@ class Chat(SettingsGroup):
         self.add(
             Setting(
                 words,
-                self.tr("Screen readers announce each paragraph when it is finished, not the whole answer at the end."),
+                self.tr(
+                    "Screen readers announce each paragraph when it is finished, instead of the whole answer at the "
+                    "end."
+                ),
                 self.paragraphs,
                 default=self.tr("Default: off"),
                 words="screen reader accessibility",
@@ -100,14 +103,20 @@ class Chat(SettingsGroup):
         titles = {
             "temperature": (
                 self.tr("Temperature"),
-                self.tr("Higher values vary more. 0 always picks the most likely word."),
+                self.tr("Higher values make answers more varied. 0 always picks the most likely word."),
             ),
-            "top_k": (self.tr("Top k"), self.tr("Picks from this many of the most likely words. 0 means all.")),
+            "top_k": (
+                self.tr("Top k"),
+                self.tr("Limits the choice to this many of the most likely words. 0 means no limit."),
+            ),
             "top_p": (
                 self.tr("Top p"),
-                self.tr("Picks from the most likely words that add up to this probability. 1 means all."),
+                self.tr("Limits the choice to the most likely words, up to this total probability. 1 means no limit."),
             ),
-            "min_p": (self.tr("Min p"), self.tr("Skips words less likely than this fraction of the most likely one.")),
+            "min_p": (
+                self.tr("Min p"),
+                self.tr("Skips words whose probability is below this fraction of the highest one."),
+            ),
             "repeat_penalty": (self.tr("Repeat penalty"), self.tr("Values above 1 reduce repetition.")),
         }
         title, about = titles[value.name]

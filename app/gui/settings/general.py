@@ -58,8 +58,10 @@ class General(SettingsGroup):
             title=self.tr("Look"),
         )  # fmt: skip
         self.add(
-            Setting("", "", self.autostart, wide=True, words=self.tr("Start at sign-in login")),
-            Setting(self.tr("First steps"), self.tr("Name, role and pairing, as on first start."), again),
+            Setting("", "", self.autostart, wide=True, words=self.tr("Start at sign-in, login")),
+            Setting(
+                self.tr("First steps"), self.tr("Set the name, role and pairing again, as on the first launch."), again
+            ),
             title=self.tr("Start"),
         )
 
@@ -99,7 +101,7 @@ class General(SettingsGroup):
         if not self.services.renew():
             self._keep_language(before)
             self.refresh()
-            words = self.tr("Finish what is open in this window, then choose the language again.")
+            words = self.tr("Finish your open work in this window, then choose the language again.")
             self.told.emit(words, "info")
 
     def _choose_scheme(self, scheme: str) -> None:

@@ -34,7 +34,7 @@ class Household(SettingsGroup):
         members = QWidget()
         members.setLayout(self._list)
         self.add(
-            Setting("", "", members, wide=True, words=self.tr("Members machines roles remove")),
+            Setting("", "", members, wide=True, words=self.tr("Members, machines, roles, remove")),
             title=self.tr("Members"),
         )
         self._adds = button(self.tr("Add a machine…"), lambda: open_add_dialog(services, self.window()))
@@ -45,16 +45,15 @@ class Household(SettingsGroup):
             Setting(
                 self.tr("Leave the household"),
                 self.tr(
-                    "For a computer that was removed or copied, or that moves to another household. Ends all "
-                    "pairings of this machine; models and chats stay. The old identity is kept next to the new "
-                    "one."
+                    "Use this if this computer was removed or copied, or is moving to another household. All its "
+                    "pairings end, but models and chats are kept. The old identity is saved next to the new one."
                 ),
                 button(self.tr("Leave…"), self._leave),
                 words="reset identity",
             ),
             Setting(
                 self.tr("Key of this machine"),
-                self.tr("Proves this machine's identity to the others. It never leaves this computer."),
+                self.tr("The key proves this machine's identity to the other machines. It never leaves this computer."),
                 self.where,
                 words="keyring",
             ),
@@ -79,7 +78,7 @@ class Household(SettingsGroup):
         self._shown = machines
         may = may_change_household(machines)
         self._adds.setEnabled(may)
-        by_code = self.tr("Pair it with a six-digit code.")
+        by_code = self.tr("Pair another machine with a six-digit code.")
         self._another.set_about(by_code if may else machine_words.not_admin_note(machines))
         clear_layout(self._list)
         for number, machine in enumerate(machines):

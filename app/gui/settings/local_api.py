@@ -36,7 +36,7 @@ class KeyLimitRows:
         self._group = group
         self.rows: dict[str, tuple[NumberField, NumberField, Setting]] = {}
         self._limited: list[str] = []  # keys that have their own limits
-        self._card = group.add(title=_tr("Limits for single keys"))
+        self._card = group.add(title=_tr("Limits for individual keys"))
 
     def show_limits(self, keys: list[str], limits: dict[str, chat_api.KeyLimits]) -> None:
         """Show these keys, with limits for those that have their own."""
@@ -63,14 +63,14 @@ class KeyLimitRows:
         at_once = NumberField(AS_ALL_AT_ONCE, MOST_AT_ONCE, 0, save)
         tokens = NumberField(AS_ALL_TOKENS, MOST_TOKENS, 0, save)
         for field, title in (
-            (at_once, _tr("Requests at once for {key}")),
+            (at_once, _tr("Simultaneous requests for {key}")),
             (tokens, _tr("Tokens per minute for {key}")),
         ):
-            field.setSpecialValueText(_tr("same as for all"))
+            field.setSpecialValueText(_tr("same as other keys"))
             field.setAccessibleName(title.format(key=name))
             field.setToolTip(title.format(key=name))
             field.setMinimumWidth(self._group.services.theme.px(LIMIT_WIDTH))
-        about = _tr("Requests at once and tokens per minute (0 means no limit).")
+        about = _tr("Simultaneous requests and tokens per minute (0 means no limit).")
         return at_once, tokens, Setting(name, about, Flow(at_once, tokens), words="key limit guest")
 
     def _save(self, name: str, _: float) -> None:
@@ -140,10 +140,10 @@ class AccessLists:
         self.hosts = AllowedNames(
             group,
             hosts,
-            _tr("Accept these names, too"),
+            _tr("Also accept these host names"),
             _tr(
-                "Containers and proxies use other names for this computer. Only allow names you know: a website "
-                "that uses an allowed name can reach the API."
+                "Containers and proxies may use other names for this computer. Only allow names you know, because a "
+                "website that uses an allowed name can reach the API."
             ),
             partial(self._change, "host_names"),
         )
@@ -158,7 +158,7 @@ class AccessLists:
             origins,
             _tr("Let web pages from these origins use the API"),
             _tr(
-                "For example http://localhost:3000 or app://obsidian.md. These pages can send requests with a key "
+                "For example, http://localhost:3000 or app://obsidian.md. These pages can send requests with a key "
                 "and read the answers. They can use the Ollama API without a key if you allow that above."
             ),
             partial(self._change, "origins"),
@@ -224,7 +224,7 @@ class LocalApi(SettingsGroup):
         self.upstreams.reset()
 
     def reset_words(self) -> str:
-        kept = self.tr("Keys and other servers are kept, but those servers are turned off.")
+        kept = self.tr("Keys and other servers are kept, but the other servers are turned off.")
         return f"{super().reset_words()} {kept}"
 
     def _switch(self, name: str, field: str) -> Switch:
@@ -245,7 +245,9 @@ class LocalApi(SettingsGroup):
         self.add(
             Setting(
                 self.tr("Other programs may use the pool"),
-                self.tr("Editors, agents and scripts on this computer can use it like OpenAI, Anthropic or Ollama."),
+                self.tr(
+                    "Editors, agents and scripts on this computer can use the pool like OpenAI, Anthropic or Ollama."
+                ),
                 self.on,
                 default=self.tr("Default: off"),
                 words="api openai anthropic ollama server",
@@ -254,9 +256,9 @@ class LocalApi(SettingsGroup):
             self._key,
             Setting(
                 self.tr("Port"),
-                self.tr("The port that programs connect to."),
+                self.tr("Programs connect to this port."),
                 self.port,
-                default=self.tr("Default: 47114, or the next free one"),
+                default=self.tr("Default: 47114, or the next free port"),
             ),
         )
 
@@ -264,7 +266,10 @@ class LocalApi(SettingsGroup):
         self.add(
             Setting(
                 self.tr("Let programs load other models"),
-                self.tr("When a program asks for another model, that one is loaded and the current one is unloaded."),
+                self.tr(
+                    "When a program asks for another model, Poolhouse unloads the current one and loads the "
+                    "requested one."
+                ),
                 self.may_load,
                 default=self.tr("Default: off"),
             ),
@@ -291,7 +296,7 @@ class LocalApi(SettingsGroup):
         copy.setAccessibleName(self.tr("Copy the API certificate"))
         self._trust = Setting(
             self.tr("Certificate"),
-            self.tr("Programs on those computers must trust this certificate."),
+            self.tr("Programs on other computers must trust this certificate."),
             Flow(copy),
             words="pem",
         )
@@ -300,15 +305,15 @@ class LocalApi(SettingsGroup):
     def _add_limits(self) -> None:
         self.add(
             Setting(
-                self.tr("Requests at once"),
-                self.tr("Per key. A program that sends more is told to try again later."),
+                self.tr("Simultaneous requests"),
+                self.tr("The limit applies to each key. Programs that send more are told to try again later."),
                 self.at_once,
                 default=self.tr("Default: 32"),
                 words="limit",
             ),
             Setting(
                 self.tr("Tokens per minute"),
-                self.tr("Per key, including prompts. 0 means no limit."),
+                self.tr("The limit applies to each key and includes prompts. 0 means no limit."),
                 self.tokens,
                 default=self.tr("Default: no limit"),
                 words="limit",
@@ -349,8 +354,10 @@ class LocalApi(SettingsGroup):
 
     def _tell_reach(self, lan_addresses: list[str]) -> None:
         there = ", ".join(lan_addresses)
-        open_to = self.tr("Available on this network at {there}, with TLS and a key. Nothing else is exposed.")
-        closed = self.tr("With TLS and a key that you hand out. Nothing else on this computer is exposed.")
+        open_to = self.tr(
+            "Available on this network at {there}. Requires TLS and a key. Nothing else on this computer is exposed."
+        )
+        closed = self.tr("Requires TLS and a key that you provide. Nothing else on this computer is exposed.")
         self._reach.set_about(open_to.format(there=there) if there else closed)
         self._trust.setEnabled(bool(there))
 

@@ -82,7 +82,7 @@ class ModelsFolder(QWidget):
 def _moving(move: FolderMove) -> str:
     if move.waits_facts is not None:
         return said(move.waits_facts)
-    words = _tr("Moving {name}. {done} of {total} in total").format(
+    words = _tr("Moving {name}. Total: {done} of {total}").format(
         name=move.name, done=formats.size(move.done_bytes), total=formats.size(move.total_bytes)
     )
     if move.bytes_per_s:
@@ -152,8 +152,8 @@ class Models(SettingsGroup):
             Setting(
                 name,
                 self.tr(
-                    "If another machine in your household needs a model that is already here, it copies it over "
-                    "your own network instead of downloading it again."
+                    "Other machines in your household can copy a model from here over your network instead of "
+                    "downloading it again."
                 ),
                 self.share,
                 default=self.tr("Default: off"),
@@ -173,7 +173,9 @@ class Models(SettingsGroup):
         self._share(on=False)
 
     def reset_words(self) -> str:
-        return self.tr("Other machines no longer copy models from here. Folders and token are unchanged.")
+        return self.tr(
+            "Other machines can no longer copy models from this one. Folders and the access token are unchanged."
+        )
 
     def _look_again(self) -> None:
         """Request the sizes again if the folder has changed, or if its disk was connected or removed."""
@@ -222,7 +224,7 @@ class Models(SettingsGroup):
         self._token.set_about(
             storage_sentence(token.where_facts) + "."
             if token.set
-            else self.tr("Only needed for models whose authors ask who downloads them. No token is saved.")
+            else self.tr("Only needed for models that require you to accept their terms. No token is saved.")
         )
 
     def _save(self) -> None:

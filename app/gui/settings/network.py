@@ -146,7 +146,7 @@ class RestartRow(QFrame):
     def __init__(self, services: AppContext, sentence: str) -> None:
         super().__init__()
         set_role(self, "notice")
-        again = button(self.tr("Restart it now"), lambda: restart(services))
+        again = button(self.tr("Restart now"), lambda: restart(services))
         box = Beside(paragraph(sentence), again)
         box.setContentsMargins(sizes.M, sizes.S, sizes.S, sizes.S)
         self.setLayout(box)
@@ -182,7 +182,9 @@ class Network(SettingsGroup):
         self.reaching = UnreachableMachines(services)
         self._reaching = Setting(
             self.tr("Connect to a machine by address"),
-            self.tr("For a machine that isn't found automatically. It shows its address in Settings > Network."),
+            self.tr(
+                "Use this if a machine isn't found automatically. That machine shows its address in Settings > Network."
+            ),
             self.reaching,
             wide=True,
             words="ip host",
@@ -202,28 +204,30 @@ class Network(SettingsGroup):
         self.add(
             Setting(
                 self.tr("Name of this machine"),
-                self.tr("The name other machines see. Never your login name."),
+                self.tr("Other machines see this name. Poolhouse never uses your login name."),
                 name,
                 wide=True,
             ),
-            Setting(self.tr("Address"), self.tr("Other machines connect to this one here."), address, words="ip"),
+            Setting(self.tr("Address"), self.tr("Other machines connect to this address."), address, words="ip"),
             Setting(
                 self.tr("Port"),
-                self.tr("For a router or firewall that needs a fixed port."),
+                self.tr("Choose a port if a router or firewall needs a fixed one."),
                 self.port,
-                default=self.tr("Default: any free port, which is then kept"),
+                default=self.tr("Default: a free port that stays the same"),
             ),
             Setting(
                 self.tr("Find machines nearby"),
-                self.tr("Uses multicast on your network. When off, machines are only found by address."),
+                self.tr("Uses multicast on your network. If this is off, you can only connect to machines by address."),
                 self.discovery,
                 default=self.tr("Default: on"),
                 words="discovery mdns",
             ),
         )
         self.add(
-            Setting("", "", self.interfaces, wide=True, words=self.tr("Interfaces ethernet wi-fi vpn cable virtual")),
-            title=self.tr("Interfaces of this computer"),
+            Setting(
+                "", "", self.interfaces, wide=True, words=self.tr("Interfaces, Ethernet, Wi-Fi, VPN, cable, virtual")
+            ),
+            title=self.tr("Network interfaces of this computer"),
         )
         self.add(self._reaching, title=self.tr("Other machines"))
 

@@ -42,8 +42,8 @@ class EraseDialog(Sheet):
         self, services: AppContext, parent: QWidget, end: Callable[[], object] = QCoreApplication.exit
     ) -> None:
         sentence = self.tr(
-            "This deletes all models, chats, settings, keys and pairings on this computer and quits Poolhouse. You "
-            "can't undo it. Export any chats you want to keep first."
+            "This deletes all models, chats, settings, keys and pairings on this computer and quits Poolhouse. It "
+            "can't be undone. Before you continue, export any chats you want to keep."
         )
         super().__init__(services, self.tr("Remove all data"), sentence, parent)
         self._end_window, self._has_ended = end, False
@@ -53,8 +53,8 @@ class EraseDialog(Sheet):
             places.append(models.folder)
         self.folder = paragraph("\n".join(places), "caption")
         stays = self.tr(
-            "Files of other programs stay, including models used in place. The other machines show this one as "
-            "offline until one of them removes it."
+            "Files that belong to other programs are kept, including models used in place. The other machines show "
+            "this one as offline until one of them removes it."
         )
         self.sure = QCheckBox(self.tr("Yes, delete everything"))
         self.add(self.folder, paragraph(stays), self.sure)
@@ -99,7 +99,7 @@ class EncryptionDialog(Dialog):
         title = self.tr("Encrypting your chats") if on else self.tr("Decrypting your chats")
         self.setWindowTitle(title)
         self.bar = Progress(title)
-        self.words = paragraph(self.tr("Answers continue in the meantime and are saved afterwards."), "muted")
+        self.words = paragraph(self.tr("Answers continue in the meantime and are saved afterward."), "muted")
         box = column(label(title, "section"), self.words, self.bar, gap=sizes.M)
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.L)
         self.setLayout(box)
@@ -155,7 +155,7 @@ class Privacy(SettingsGroup):
     def _add_connections(self) -> None:
         self._machines = Setting(
             self.tr("Machines in your household"),
-            self.tr("Encrypted, and only with machines that were paired with a code."),
+            self.tr("All connections are encrypted and limited to machines that were paired with a code."),
             self.machines,
         )
         self._asked = Setting(self.tr("Updates of Poolhouse"), "", self.updates, words="update check github")
@@ -163,21 +163,21 @@ class Privacy(SettingsGroup):
             self._machines,
             Setting(
                 self.tr("Your network"),
-                self.tr("Announces that Poolhouse is running here, without a name, so that others can find it."),
+                self.tr("Announces this computer, without its name, so that other machines can find it."),
                 self.nearby,
                 words="multicast discovery",
             ),
             Setting(
                 self.tr("huggingface.co"),
-                self.tr("Only when you search for a model there or download one."),
+                self.tr("Poolhouse connects only when you search for or download a model there."),
                 self.hub,
                 words="hub download",
             ),
             Setting(
                 self.tr("Other servers you added"),
                 self.tr(
-                    "Requests from programs on this computer or on your guests may go to a server that is "
-                    "turned on in Settings > Local API. What you write in this window never goes there."
+                    "Programs on this computer or on guest machines may use a server that is turned on in Settings > "
+                    "Local API. Your chats in this window are never sent there."
                 ),
                 self.upstreams,
                 words="upstream api",
@@ -190,10 +190,10 @@ class Privacy(SettingsGroup):
         self.add(
             Setting(
                 self.tr("No telemetry"),
-                self.tr("Nobody learns what you do, how often you do it, or that you use this app."),
+                self.tr("Poolhouse never reports what you do, how often you do it, or that you use this app."),
             ),
             self._unasked,
-            title=self.tr("Connections it does not make"),
+            title=self.tr("Connections this app never makes"),
         )
 
     def _add_places(self) -> None:
@@ -203,13 +203,13 @@ class Privacy(SettingsGroup):
             Setting(self.tr("Key of this machine"), "", self.key, words="keyring identity"),
             Setting(self.tr("Chat key"), "", self.chat_key, words="keyring encrypted"),
             Setting(self.tr("Access token for Hugging Face"), "", self.token, words="keyring"),
-            title=self.tr("Where it is kept"),
+            title=self.tr("Where keys are stored"),
         )
         remove = button(self.tr("Remove all data…"), self._erase)
         self.add(
             Setting(
                 self.tr("Remove all data"),
-                self.tr("Deletes everything Poolhouse keeps on this computer, then quits."),
+                self.tr("Deletes everything Poolhouse stores on this computer, then quits."),
                 remove,
                 words="delete uninstall erase",
             ),
@@ -237,7 +237,7 @@ class Privacy(SettingsGroup):
         )
         last = snapshot.hub.last_contact
         at_rest = self._last(last) if last else self._never()
-        self.hub.setText(self.tr("%n download(s) now", "", running) if running else at_rest)
+        self.hub.setText(self.tr("%n download(s) in progress", "", running) if running else at_rest)
 
     def _contact(self, machine: MachineFacts) -> str:
         if machine.online:
@@ -245,7 +245,7 @@ class Privacy(SettingsGroup):
         return self._last(machine.seen_at) if machine.seen_at else self.tr("not seen yet")
 
     def _never(self) -> str:
-        return self.tr("Not since the background service started")
+        return self.tr("Not used since the background service started")
 
     def _last(self, at: float) -> str:
         return self.tr("Last at {time}").format(time=moment(at))
@@ -256,14 +256,14 @@ class Privacy(SettingsGroup):
             for server in api.upstreams
             if server.on or server.last_contact
         ]
-        self.upstreams.setText("; ".join(contacts) or self.tr("None is turned on"))
+        self.upstreams.setText("; ".join(contacts) or self.tr("No server is turned on"))
 
     def _tell_updates(self, updates: Updates) -> None:
         place = updates.place
         self._asked.is_removed, self._unasked.is_removed = place is None, place is not None
         if place is not None:
-            daily = self.tr("As you chose, Poolhouse asks {place} for the newest version once a day.")
-            wished = self.tr("Poolhouse asks {place} for the newest version only when you click “Check now”.")
+            daily = self.tr("As you chose, Poolhouse checks {place} for a new version once a day.")
+            wished = self.tr("Poolhouse checks {place} for a new version only when you click “Check now”.")
             self._asked.set_about((daily if updates.daily else wished).format(place=place))
             last = updates.last_contact
             self.updates.setText(self._last(last) if last else self.tr("Never so far"))
@@ -284,13 +284,13 @@ class Privacy(SettingsGroup):
         self.encrypt.show_on(lock.is_on)
         self.encrypt.setEnabled(not lock.is_busy and not lock.is_locked)
         words = self.tr(
-            "Messages, titles, folders, drafts and system messages are encrypted on disk. Their key is kept "
-            "with this machine's key. If you lose it, you lose your chats. Exported chats are not encrypted."
+            "Messages, titles, folders, drafts and system messages are encrypted on disk. The chat key is stored "
+            "with this machine's key. If you lose the chat key, you lose your chats. Exported chats are not encrypted."
         )
         if self._where is not None and self._where.code == "kept_in_file":
             words += " " + self.tr(
-                "No keyring was found, so the key is in a file next to your chats. This only protects copies that "
-                "don't include that file."
+                "No keyring was found, so the key is in a file next to your chats. Only copies of your chats without "
+                "this file are protected."
             )
         if lock.is_locked:
             words = self.tr("Your chats are locked. The Chat page shows why.")
@@ -316,8 +316,8 @@ class Privacy(SettingsGroup):
         words = self.tr("Your chats are encrypted now.")
         if left := self.services.lock.readable_leftovers():
             more = self.tr(
-                "Older files with your chats can still be read: {names}. Delete them in {folder} if you don't "
-                "need them."
+                "These older files with your chats are not encrypted: {names}. If you don't need them, delete them "
+                "from {folder}."
             )
             folder = str(self.services.folder)
             words += " " + more.format(names=", ".join(left), folder=folder)

@@ -62,7 +62,7 @@ class DailyCheck(QFrame):
         place = updates.place
         self.setVisible(place is not None)
         if place is not None:
-            words = self.tr("Asks {place} for the newest version; nothing is downloaded.")
+            words = self.tr("Checks {place} for a new version. Nothing is downloaded.")
             self.words.setText(words.format(place=place))
             self.switch.setAccessibleDescription(self.words.text())
             self.switch.show_on(updates.daily)
@@ -92,7 +92,7 @@ class Updates(SettingsGroup):
             changes = self.tr("This copy doesn't include the list of changes.")
         self._others = Setting(
             self.tr("Your other machines"),
-            self.tr("Machines of one household need the same version to share a model."),
+            self.tr("Machines in a household need the same version to share a model."),
             self.others,
             words="household version",
         )
@@ -100,7 +100,7 @@ class Updates(SettingsGroup):
             Setting("Poolhouse", "", ValueLabel(__version__), words=self.tr("Version")),
             Setting(
                 self.tr("Engine"),
-                self.tr("Runs the models. It comes with Poolhouse."),
+                self.tr("The engine runs the models and comes with Poolhouse."),
                 self.engine,
                 words="llama.cpp llamacpp",
             ),
@@ -126,7 +126,7 @@ class Updates(SettingsGroup):
         self.daily = Switch(self.services.theme, name, self._choose)
         self._daily = Setting(
             name,
-            self.tr("The Activity page then shows when a newer version is available."),
+            self.tr("If a newer version is available, the Activity page tells you."),
             self.daily,
             default=self.tr("Default: off"),
             words="automatic update",
@@ -142,8 +142,8 @@ class Updates(SettingsGroup):
             Setting(
                 self.tr("To update"),
                 self.tr(
-                    "Quit Poolhouse on this computer, replace it with the new version, and open it. Your "
-                    "household, chats, models and settings stay. Then do the same on your other machines; they "
+                    "Quit Poolhouse on this computer, replace it with the new version, and open it. Your household, "
+                    "chats, models and settings are kept. Then do the same on your other machines, because machines "
                     "never update each other."
                 ),
             ),
@@ -186,7 +186,7 @@ class Updates(SettingsGroup):
         self._place.is_removed = self._daily.is_removed = place is None
         if place is not None:
             words = self.tr(
-                "Asks {place} for the newest version when you click this. Nothing else is sent, and nothing is "
+                "Checks {place} for a new version when you click the button. Nothing else is sent, and nothing is "
                 "downloaded."
             )
             self._page = updates.page or ""
@@ -218,7 +218,7 @@ class Updates(SettingsGroup):
     def _tell_others(self) -> None:
         machines = [machine for machine in machines_of(self.services.pool.now) if not machine.this]
         odd = [f"{machine.name} {machine.other_version}" for machine in machines if machine.other_version]
-        words = self.tr("%n on this version", "", sum(machine.online for machine in machines))
+        words = self.tr("%n running this version", "", sum(machine.online for machine in machines))
         self.others.setText(", ".join(odd) or (words if machines else self.tr("None yet")))
 
     def _show_changes(self) -> None:

@@ -37,8 +37,8 @@ class AddServerDialog(Sheet):
         known: the names that are already taken.
         """
         sentence = _tr(
-            "An OpenAI-compatible server that answers when the pool is full or doesn't have the model. It stays "
-            "off until you turn it on. What is sent there leaves your household."
+            "An OpenAI-compatible server that answers when the pool is full or doesn't have the model. It stays off "
+            "until you turn it on. Requests sent to it leave your household."
         )
         super().__init__(services, _tr("Add another server"), sentence, parent)
         self._known, self._done, self._certificate = known, done, ""
@@ -46,16 +46,16 @@ class AddServerDialog(Sheet):
         self.name, self.url, self.models, self.key = (QLineEdit() for _ in range(4))
         self.name.setMaxLength(32)
         self.url.setPlaceholderText("https://…/v1")
-        self.models.setPlaceholderText(_tr("name, or name=name on the server"))
+        self.models.setPlaceholderText(_tr("model, or model=name on the server"))
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
         self.key.setMaxLength(1000)
         self.cap = NumberField(1, MOST_TOKENS, 0, lambda _: None)
         self.cap.show_value(USUAL_TOKENS)
         for title, field in (
-            (_tr("Your name for it"), self.name),
+            (_tr("Name of the server"), self.name),
             (_tr("Address, up to /v1"), self.url),
-            (_tr("Models it may answer for"), self.models),
-            (_tr("Tokens it may use in total"), self.cap),
+            (_tr("Models it may provide"), self.models),
+            (_tr("Total token limit"), self.cap),
             (_tr("Key"), self.key),
         ):
             words = label(title, "muted")
@@ -156,8 +156,8 @@ class ResetCountDialog(_ServerDialog):
     """A confirmation dialog for resetting a server's token count."""
 
     def __init__(self, services: AppContext, name: str, cap: int, done: ServersChanged, parent: QWidget) -> None:
-        title = _tr("Reset the count for {name}").format(name=name)
-        sentence = _tr("Its token count starts again at zero, so it may use another {cap} tokens.").format(
+        title = _tr("Reset the token count for {name}").format(name=name)
+        sentence = _tr("This resets the token count to zero, so the server may use another {cap} tokens.").format(
             cap=formats.number(cap)
         )
         super().__init__(services, title, sentence, name, done, parent)
@@ -175,7 +175,7 @@ class RemoveServerDialog(_ServerDialog):
 
     def __init__(self, services: AppContext, name: str, done: ServersChanged, parent: QWidget) -> None:
         title = _tr("Remove {name}").format(name=name)
-        sentence = _tr("Its key is deleted here, too. The server itself is not affected.")
+        sentence = _tr("This also deletes the server's key from this computer. The server itself is not affected.")
         super().__init__(services, title, sentence, name, done, parent)
         self.act = button(title, self.remove, "danger")
         self.offer(_tr("Cancel"), self.act)
@@ -201,7 +201,7 @@ class UpstreamRows:
         self._card = group.add(
             Setting(
                 _tr("Another server may answer"),
-                _tr("When the pool is full or doesn't have the model: another Poolhouse or a service you pay for."),
+                _tr("If the pool is full or doesn't have the model, another Poolhouse or a paid service can answer."),
                 self.add,
                 words="upstream openai cloud",
             ),
@@ -217,8 +217,8 @@ class UpstreamRows:
                 self._card.put(self._rows[name][1])
         for name, (_, setting) in self._rows.items():
             setting.is_removed = name not in self._names
-        words = _tr("{spent} of {cap} tokens used. What is sent there leaves your household.")
-        uncounted = _tr("Its token count was lost, so nothing is sent to it until you reset the count.")
+        words = _tr("{spent} of {cap} tokens used. Requests sent to this server leave your household.")
+        uncounted = _tr("The token count for this server was lost, so nothing is sent there until you reset the count.")
         for server in servers:
             switch, setting = self._rows[server.name]
             switch.show_on(server.on)
@@ -244,7 +244,7 @@ class UpstreamRows:
         remove = self.removals[name] = button(_tr("Remove…"), partial(self._remove, name))
         remove.setAccessibleName(_tr("Remove {name}").format(name=name))
         count = self.counts[name] = button(_tr("Reset count…"), partial(self._count, name))
-        count.setAccessibleName(_tr("Reset the count for {name}").format(name=name))
+        count.setAccessibleName(_tr("Reset the token count for {name}").format(name=name))
         count.hide()  # shown once the token limit is reached
         parts = Flow(count, test, remove, switch)
         return switch, Setting(name, "", parts, words="upstream openai count spent")
@@ -259,7 +259,7 @@ class UpstreamRows:
             text = _tr("{name} responds, but doesn't have {models}.")
             self._group.told.emit(text.format(name=test.name, models=", ".join(test.missing)), "error")
         else:
-            text = _tr("{name} responds and has its models.")
+            text = _tr("{name} responds and has all the models you entered.")
             self._group.told.emit(text.format(name=test.name), "info")
 
     def _turn(self, name: str, on: bool) -> None:
@@ -282,14 +282,14 @@ class UpstreamRows:
 
     def _counted(self, answer: Upstreams, name: str) -> None:
         self.show_servers(answer.upstreams)
-        self._group.told.emit(_tr("The count for {name} was reset.").format(name=name), "info")
+        self._group.told.emit(_tr("The token count for {name} was reset.").format(name=name), "info")
 
     def _remove(self, name: str) -> None:
         RemoveServerDialog(self._group.services, name, self._removed, self._group).open()
 
     def _removed(self, answer: Upstreams, name: str) -> None:
         self.show_servers(answer.upstreams)
-        text = _tr("{name} was removed and its key deleted.")
+        text = _tr("{name} and its key were removed.")
         self._group.told.emit(text.format(name=name), "info")
 
 

@@ -35,7 +35,7 @@ def hardware_lines(computer: Computer) -> list[tuple[str, str]]:
         (_tr("Graphics"), _graphics(computer)),
         (_tr("Engine"), "\n".join(map(_engine, computer.engines))),
         (_tr("Model disk"), _amounts(computer.disk)),
-        (_tr("Models are kept in"), computer.disk.folder),
+        (_tr("Models folder"), computer.disk.folder),
     ]
     return [(name, text) for name, text in lines if text]
 
@@ -48,8 +48,8 @@ def speed_words(answer: Speeds, machine: str) -> str | None:
     token_s = speed.step_s + answer.n_layers * speed.layer_s + speed.head_s
     prefill_s = speed.step_s + answer.n_layers * speed.chunk_s
     text = _tr(
-        "{model}: {layer} per layer. Alone, this machine would write at about {rate} and read prompts at about"
-        " {prefill}."
+        "{model} needs {layer} per layer. Alone, this machine would write at about {rate} and read prompts at about "
+        "{prefill}."
     )
     return text.format(
         model=model_name(answer.model),
@@ -71,9 +71,7 @@ def _amounts(storage: Memory | Disk) -> str:
 
 def _processor(computer: Computer) -> str:
     threads = computer.threads_now or computer.threads
-    text = QCoreApplication.translate(
-        "Hardware", "{name}, %n core(s), {threads} of them used for models", "", computer.cores
-    )
+    text = QCoreApplication.translate("Hardware", "{name}, %n core(s), {threads} used for models", "", computer.cores)
     if computer.cores == threads:
         text = QCoreApplication.translate("Hardware", "{name}, %n core(s)", "", computer.cores)
     return text.format(name=computer.processor, threads=threads)
@@ -93,8 +91,8 @@ def _graphics(computer: Computer) -> str:
     if unused:
         return f"{cards}\n{unused}".strip()
     if not cards:
-        return _tr("None used: this version runs models on the processor")
-    text = _tr("{cards}. Not used yet: this version runs models on the processor, which is slower.")
+        return _tr("Not used: this version runs models on the processor")
+    text = _tr("{cards}. This version can't use graphics cards. It runs models on the processor, which is slower.")
     return text.format(cards=cards)
 
 
@@ -149,7 +147,7 @@ class HardwareCard(QFrame):
     def _show_waiting(self) -> None:
         there = self._pool.is_there
         asking = self.tr("Checking the hardware…")
-        absent = self.tr("Appears once the background service is running.")
+        absent = self.tr("Details appear when the background service is running.")
         self._waiting.say(asking if there else absent, "muted")
         self.measure.setEnabled(there)
 

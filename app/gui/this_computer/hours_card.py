@@ -132,7 +132,9 @@ class WeekGrid(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(self.tr("Hours of the week"))
         self.setAccessibleDescription(
-            self.tr("Arrow keys move, Space turns an hour on or off, Shift+arrow fills several.")
+            self.tr(
+                "Use the arrow keys to move, Space to turn an hour on or off, and Shift+arrow to change several hours."
+            )
         )
         theme.changed.connect(self.updateGeometry)
 
@@ -334,7 +336,7 @@ class HoursCard(QFrame):
         inside = is_within(parse_hours(text), now.date().dayOfWeek() - 1, minute)
         words = self.tr("Lending is allowed now.") if inside else self.tr("Lending is not allowed now.")
         if not is_exact(parse_hours(text)):
-            words += " " + self.tr("The table shows whole hours only; the text is exact.")
+            words += " " + self.tr("The table shows only whole hours. The text is exact.")
         return words
 
     def _switched(self, on: bool) -> None:
@@ -343,9 +345,9 @@ class HoursCard(QFrame):
     def _painted(self, cells: Cells) -> None:
         spans = spans_of(cells)
         if not cells:
-            self._refuse(self.tr("Keep at least one hour, or turn lending off above."))
+            self._refuse(self.tr("Select at least one hour, or turn lending off above."))
         elif len(spans) > MAX_SPANS or len(format_hours(spans)) > MAX_CHARACTERS:
-            self._refuse(self.tr("There are too many short time spans. Use longer ones."))
+            self._refuse(self.tr("There are too many short time ranges. Use longer ones."))
         else:
             self._choose(text_of(cells))
 

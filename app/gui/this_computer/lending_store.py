@@ -231,7 +231,7 @@ def state_sentence(lending: Lending, away: Collection[str] = ()) -> str:
     size = formats.size
     match lending.state:
         case "lending" if lending.used_by and set(lending.used_by) <= set(away):
-            text = _tr("Keeping {size} reserved for {names} for 10 minutes.")
+            text = _tr("{size} is reserved for {names} for 10 minutes.")
             return text.format(size=size(lending.used_bytes), names=user_names(lending))
         case "working" | "lending":
             return _tr("Lending {size} to {names}.").format(size=size(lending.used_bytes), names=user_names(lending))
@@ -240,17 +240,17 @@ def state_sentence(lending: Lending, away: Collection[str] = ()) -> str:
         case "ready":
             return _tr("Ready. Others can use {size}.").format(size=size(lending.lent_bytes))
         case "draining":
-            text = _tr("Finishing one answer, then pausing (at most {time}).")
+            text = _tr("Pausing after the current answer (in at most {time}).")
             sentence = text.format(time=formats.whole_seconds(max(1, lending.gives_back_in_s or 0)))
             is_plain = is_manual_pause(lending) or lending.code == QUIT or lending.reason_facts is None
             return sentence if is_plain else f"{sentence} {_reason(lending)}"
         case "paused" if is_manual_pause(lending):
             return _paused_by_hand(lending)
         case "paused" if lending.code == QUIT:
-            return _tr("Nothing is lent now.")
+            return _tr("Not lending any memory now.")
         case "off":
-            return _tr("Turned off. This machine lends nothing.")
-    return _reason(lending) or _tr("Nothing is lent now.")
+            return _tr("Lending is turned off on this machine.")
+    return _reason(lending) or _tr("Not lending any memory now.")
 
 
 def _reason(lending: Lending) -> str:
@@ -292,8 +292,8 @@ def state_word(state: str) -> str:
 def _paused_by_hand(lending: Lending) -> str:
     if lending.resumes_in_s is None:
         if lending.code == "pause_stopped":
-            return _tr("Stopped until you resume.")
-        return _tr("Paused until you resume.")
+            return _tr("Lending is stopped until you resume it.")
+        return _tr("Lending is paused until you resume it.")
     until = QDateTime.currentDateTime().addSecs(lending.resumes_in_s)
     time = QLocale().toString(until.time(), QLocale.FormatType.ShortFormat)
     return _tr("Paused until {time}.").format(time=time)

@@ -185,7 +185,11 @@ class MemoryCard(QFrame):
         self.link = DebouncedNumber(title, self.tr("Mbit/s"), (NO_LIMIT, LINK_MOST_MBIT), self._link_chosen)
         self.link.setSpecialValueText(self.tr("No limit"))
         row = RuleRow(title, self.link)
-        row.say(self.tr("In each direction, for layers, answers and downloads. Forecasts take it into account."))
+        row.say(
+            self.tr(
+                "The limit applies in each direction to layers, answers and downloads. Forecasts take it into account."
+            )
+        )
         return row
 
     def _names(self) -> tuple[str, ...]:
@@ -194,7 +198,7 @@ class MemoryCard(QFrame):
             self.tr("Your own model"),
             self.tr("Used by others"),
             self.tr("Lent, unused"),
-            self.tr("Always kept for you"),
+            self.tr("Reserved for you"),
             self.tr("Free"),
         )
 
@@ -237,11 +241,11 @@ class MemoryCard(QFrame):
         self.limit.setEnabled(known and chosen is not None)
         self.automatic.setEnabled(known)
         self.automatic.show_on(known and chosen is None)
-        self._auto_row.say(self.tr("Half of what is free when Poolhouse starts."))
-        own = self.tr("This limits what others can use. Models that you load here can use up to {size}.")
+        self._auto_row.say(self.tr("Half of the memory that is free when Poolhouse starts."))
+        own = self.tr("This limits how much memory others can use. Models that you load here can use up to {size}.")
         limited = self.tr(
-            "All models on this computer, yours and those of others, can use {limit} together. Yours can use up to "
-            "{size} of that."
+            "All models on this computer, including those of other machines, can use up to {limit} in total. Your "
+            "own models can use up to {size} of that."
         )
         limit = self._lending.rules.limit_bytes
         size = formats.size(self._lending.own_most_bytes)

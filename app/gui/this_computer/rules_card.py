@@ -71,8 +71,8 @@ class ProgramsEditor(QWidget):
         if full:
             return self.tr("The list is full. Remove a program to add another.")
         if not names:
-            return self.tr("No programs listed. Add a game, or anything else that needs the whole machine.")
-        return self.tr("Lending resumes when they are closed.")
+            return self.tr("No programs listed. Add a game or another program that needs the whole machine.")
+        return self.tr("Lending resumes when these programs are closed.")
 
     def _line(self, name: str, running: bool) -> QHBoxLayout:
         remove = IconButton(
@@ -179,7 +179,7 @@ class RulesCard(QFrame):
         self.show_state()
 
     def _idle_row(self) -> QWidget:
-        title = self.tr("While I am using this computer")
+        title = self.tr("While I'm using this computer")
         self.idle_minutes = DebouncedNumber(
             self.tr("Idle minutes before lending"),
             self.tr("min"),
@@ -203,7 +203,7 @@ class RulesCard(QFrame):
         return self._battery
 
     def _gpu_row(self) -> QWidget:
-        title = self.tr("While another program keeps the graphics card busy")
+        title = self.tr("While another program is using the graphics card")
         self.gpu = Switch(self._theme, title, lambda on: self._lending.change({"gpu": on}))
         self._gpu = RuleRow(title, self.gpu)
         return self._gpu
@@ -238,12 +238,12 @@ class RulesCard(QFrame):
         return self._memory
 
     def _drain_row(self) -> QWidget:
-        title = self.tr("Time for a running answer to finish")
+        title = self.tr("Time limit for finishing an answer")
         self.drain = DebouncedNumber(
             title, self.tr("s"), (0, MOST_DRAIN_S), lambda seconds: self._lending.change({"drain_s": seconds})
         )
         row = RuleRow(title, self.drain)
-        row.say(self.tr("After that, a pause takes the memory back. “Stop now” doesn't wait."))
+        row.say(self.tr("After this time, the answer is stopped and its memory is freed. “Stop now” doesn't wait."))
         return row
 
     def show_state(self) -> None:
@@ -270,10 +270,10 @@ class RulesCard(QFrame):
         if not idle_s:
             self._idle.say(self.tr("Lends while you work, at low priority."))
             return
-        now = self.tr("This system doesn't report it, so the computer counts as idle.")
+        now = self.tr("This system doesn't report user activity, so the computer counts as idle.")
         if unused_s is not None:
             now = self.tr("Now: last used {time} ago.").format(time=formats.seconds(unused_s))
-        self._idle.say(self.tr("Lends after being idle for this long.") + " " + now)
+        self._idle.say(self.tr("Lends after the computer has been idle for this long.") + " " + now)
 
     def _show_battery(self, percent: int, reading: Battery | None) -> None:
         self.battery.show_on(bool(percent))
@@ -304,7 +304,7 @@ class RulesCard(QFrame):
         if not on:
             self._gpu.say(self.tr("Lends memory even while other programs are running."))
             return
-        words = self.tr("Now: this system doesn't report how busy it is.")
+        words = self.tr("This system doesn't report the graphics card's activity.")
         if busy_percent is not None:
             words = self.tr("Now: {percent}% busy.").format(percent=round(busy_percent))
         self._gpu.say(words)
@@ -314,7 +314,7 @@ class RulesCard(QFrame):
         if not on:
             words = self.tr("Also lends during games, movies and presentations.")
         elif filled is None:
-            words = self.tr("Now: this system doesn't report full-screen programs.")
+            words = self.tr("This system doesn't report full-screen programs.")
         else:
             words = self.tr("Now: a program is full screen.") if filled else self.tr("Now: no program is full screen.")
         self._screen.say(words)
@@ -322,10 +322,10 @@ class RulesCard(QFrame):
     def _show_network(self, on: bool, kind: str | None) -> None:
         self.network.show_on(on)
         words = {
-            "free": self.tr("Now: neither a VPN nor a metered network."),
-            "metered": self.tr("Now: a metered network."),
-            "vpn": self.tr("Now: a VPN."),
-        }.get(kind or "", self.tr("Now: this system doesn't report it."))
+            "free": self.tr("Now: not on a VPN or a metered network."),
+            "metered": self.tr("Now: on a metered network."),
+            "vpn": self.tr("Now: on a VPN."),
+        }.get(kind or "", self.tr("This system doesn't report the network type."))
         self._network.say(words if on else self.tr("Lends on any network."))
 
     def _show_hot(self, rules: LendingRules, readings: LendingReadings) -> None:
@@ -335,7 +335,7 @@ class RulesCard(QFrame):
         if not rules.hot:
             words = self.tr("Lends at any temperature.")
         elif readings.hottest_c is None:
-            words = self.tr("Now: this system doesn't report its temperature.")
+            words = self.tr("This system doesn't report its temperature.")
         else:
             words = self.tr("Now: the processor is at {degrees} °C.").format(degrees=round(readings.hottest_c))
         self._hot.say(words)

@@ -69,7 +69,7 @@ class StateCard(QFrame):
         ]
         self.pauses.append(button(self.tr("Pause until I resume"), self._pause(None)))
         self.stop = button(self.tr("Stop now"), lambda: self._lending.pause(at_once=True), "danger")
-        self.stop.setToolTip(self.tr("Takes all memory back immediately, even from a running answer."))
+        self.stop.setToolTip(self.tr("Takes all memory back immediately, even if an answer is running."))
         self.allow = button(self.tr("Allow lending"), self._lending.grant_lender_role, "primary")
         holder = QWidget()
         holder.setLayout(Flow(self.allow, self.resume, *self.pauses, self.stop, last_right=True))

@@ -115,7 +115,7 @@ class OtherModelsCard(QWidget):
         self.about, self.names = paragraph(""), paragraph("", "caption")
         self.problem = paragraph("", "warning")
         self.take, self.stop = button("", other_models.import_all), button(self.tr("Stop"), other_models.stop)
-        self.show_them = button(self.tr("Show them on the Models page"), self.page_requested.emit)
+        self.show_them = button(self.tr("Show on the Models page"), self.page_requested.emit)
         inner = card(
             label(self.tr("Already on this computer"), "section"),
             self.about,
@@ -152,7 +152,7 @@ class OtherModelsCard(QWidget):
         left = self._other_models.remaining
         apps = ", ".join(dict.fromkeys(model.app for model in left))
         text = self.tr(
-            "%n model(s) from {apps} can be used in place, without a download: {size}. Each file is read once to "
+            "You can use %n model(s) ({size}) from {apps} in place, without a download. Each file is read once to "
             "check it.",
             "",
             len(left),

@@ -131,8 +131,8 @@ class NameStep(Step):
             services,
             self.tr("Welcome to Poolhouse"),
             self.tr(
-                "The computers in your home run one language model together. Your questions and the answers stay on "
-                "this computer; only the numbers inside the model travel between computers."
+                "The computers in your home run one language model together. Your chats stay on this computer. The "
+                "other computers only process numbers from inside the model."
             ),
         )
         self.field = MachineName(self.tr("Name of this computer"))
@@ -144,7 +144,7 @@ class NameStep(Step):
         self.content.addWidget(words)
         self.content.addWidget(self.field)
         self.content.addWidget(self.field.problem)
-        hint = self.tr("Your other computers show this name. It doesn't have to identify you.")
+        hint = self.tr("Your other computers see this name. It doesn't have to identify you.")
         self.content.addWidget(paragraph(hint, "caption"))
         self._filled = ""  # the name that the node proposed; any other text was entered by the user
         self.pending_name = PendingName(services)
@@ -214,7 +214,7 @@ class HardwareStep(Step):
         super().__init__(
             services,
             self.tr("About this computer"),
-            self.tr("Models need memory above all. You can decide later how much of it to lend."),
+            self.tr("Memory matters most for models. You can decide later how much of it to lend."),
         )
         theme = services.theme
         self._call_hardware: Call | None = None
@@ -225,7 +225,7 @@ class HardwareStep(Step):
         self.disk = HardwareItem(theme, "disk", self.tr("Disk for models"))
         self.choose = button(choose_folder_text(), lambda: choose_folder(services, self))
         self.few = paragraph(
-            self.tr("That is not much for models. Another disk on this computer may have more space."), "warning"
+            self.tr("That is not much space for models. Another disk on this computer may have more."), "warning"
         )
         below = row(self.choose, None)
         computer = card(self.device, self.unused, self.memory, self.disk, self.few, below, gap=sizes.L)
@@ -290,18 +290,18 @@ class RoleStep(Step):
         super().__init__(
             services,
             self.tr("How will you use this computer?"),
-            self.tr("Either way, this computer's memory helps the others, and you can pause lending at any time."),
+            self.tr(
+                "Either way, your other computers can use this computer's memory. You can pause lending at any time."
+            ),
         )
         self._group = QButtonGroup(self)
         self.both = self._choice(
             machine_words.role_name(machine_words.USE_AND_LEND),
-            self.tr("You chat here. While you don't need this computer's memory, the others may use it."),
+            self.tr("You chat on this computer. Your other computers can use its memory while you don't need it."),
         )
         self.lend = self._choice(
             machine_words.role_name(machine_words.LEND),
-            self.tr(
-                "Nobody chats here. Poolhouse opens with the page that shows what this computer lends, and to whom."
-            ),
+            self.tr("Nobody chats on this computer. Poolhouse opens on the page that shows its lending."),
         )
         chosen = self.lend if services.preferences.text(ROLE_KEY, BOTH) == LEND else self.both
         chosen.setChecked(True)
@@ -363,23 +363,27 @@ class PairStep(Step):
         super().__init__(
             services,
             self.tr("Do you have another computer?"),
-            self.tr("Together they can run larger models. You can also add it later, on the Pool page."),
+            self.tr(
+                "Together, your computers can run larger models. You can also add the other one later on the Pool page."
+            ),
         )
         self.joined = label("", "good")
         self._which = label("", "section")
         self._first = card(
             self._which,
-            paragraph(self.tr("Shows a code to type on the other computer."), "muted"),
+            paragraph(self.tr("Shows a code to enter on the other computer."), "muted"),
             row(button(self.tr("Add a machine…"), self._add), None),
             gap=sizes.S,
         )
         self._other = card(
-            label(self.tr("Poolhouse is already running on another one"), "section"),
-            paragraph(self.tr("Press “Add a machine” there, and type the code here."), "muted"),
+            label(self.tr("Another computer already runs Poolhouse"), "section"),
+            paragraph(self.tr("Click “Add a machine” there, and enter the code here."), "muted"),
             row(button(self.tr("Join a household…"), self._join), None),
             gap=sizes.S,
         )
-        self.away = paragraph(self.tr("Waiting for the background service. Pairing begins once it responds."), "muted")
+        self.away = paragraph(
+            self.tr("Waiting for the background service. Pairing begins when the service responds."), "muted"
+        )
         for part in (self.joined, self.away, self._first, self._other):
             self.content.addWidget(part)
         services.pool.changed.connect(self._show)
@@ -418,7 +422,7 @@ class Recommendation(QWidget):
         self._starter: Starter | None = None
         self.title, self.about = label("", "section"), paragraph("")
         self.fetch = paragraph("", "caption")
-        show = button(self.tr("Show it on the Models page"), self.page_requested.emit)
+        show = button(self.tr("Show on the Models page"), self.page_requested.emit)
         inner = card(self.title, self.about, self.fetch, row(show, None), gap=sizes.S)
         self.setLayout(column(inner))
         self.hide()
@@ -457,10 +461,12 @@ class ReadyStep(Step):
     """The final step, which tells what is ready and what to do next."""
 
     def __init__(self, services: AppContext, other_models: OtherModels) -> None:
-        super().__init__(services, self.tr("Ready"), self.tr("Your first answer needs no download and no network."))
+        super().__init__(
+            services, self.tr("Ready"), self.tr("Your first answer needs no download or network connection.")
+        )
         about = self.tr(
-            "A small model for learning the app is built in. Ask it how Poolhouse works. For everything else, "
-            "load a larger model on the Models page."
+            "Ask the small built-in model how Poolhouse works. For everything else, load a larger model on the "
+            "Models page."
         )
         guide = card(label(self.tr("The Guide"), "section"), paragraph(about), gap=sizes.S)
         self.content.addWidget(guide)

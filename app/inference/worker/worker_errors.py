@@ -92,7 +92,7 @@ def slots_of(why: Reason) -> frozenset[int]:
 
 
 def exit_reason(code: int | None) -> Reason:
-    """Return a reason that describes a process's exit code, such as `it was ended by SIGKILL`."""
+    """Return a reason that describes a process's exit code, such as `it was killed by SIGKILL`."""
     if code is None:
         return Reason("end_vanished")
     if code >= 0:

@@ -20,7 +20,7 @@
         <translation>Symbole</translation>
     </message>
     <message>
-        <source>It comes without a license text.</source>
+        <source>This library comes without a license text.</source>
         <translation>Sie bringt keinen eigenen Lizenztext mit.</translation>
     </message>
     <message>
@@ -52,15 +52,15 @@
         <translation>Lizenztext anzeigen</translation>
     </message>
     <message>
-        <source>Show the license of Qt</source>
+        <source>Show the license for Qt</source>
         <translation>Die Lizenz von Qt anzeigen</translation>
     </message>
     <message>
-        <source>Show the license of the icons</source>
+        <source>Show the license for the icons</source>
         <translation>Die Lizenz der Symbole anzeigen</translation>
     </message>
     <message>
-        <source>Used unchanged under the LGPL, version 3. Its libraries are separate files next to the app, and you can replace them with your own. Source: code.qt.io</source>
+        <source>Qt is used unchanged under the LGPL, version 3. Its libraries are separate files next to the app, and you can replace them with your own. Source: code.qt.io</source>
         <translation>Unverändert verwendet unter der LGPL, Version 3. Die Bibliotheken liegen als eigene Dateien neben der App und dürfen durch Ihre eigenen ersetzt werden. Quelltext: code.qt.io</translation>
     </message>
     <message>
@@ -87,7 +87,7 @@
         <translation>Lizenz: {license}</translation>
     </message>
     <message>
-        <source>Find one that fits</source>
+        <source>Find a model that fits</source>
         <translation>Ein passendes suchen</translation>
     </message>
     <message>
@@ -95,7 +95,7 @@
         <translation>Seite des Modells</translation>
     </message>
     <message>
-        <source>This small model is built in, for learning the app. For real questions, use a larger one.</source>
+        <source>This small built-in model is for learning the app. For other questions, use a larger one.</source>
         <translation>Dieses Modell ist eingebaut, klein und zum Kennenlernen der App gedacht. Nehmen Sie für echte Fragen ein größeres.</translation>
     </message>
     <message>
@@ -107,7 +107,7 @@
         <translation>nicht im Katalog</translation>
     </message>
     <message>
-        <source>runs whole on one machine</source>
+        <source>runs on one machine only</source>
         <translation>läuft ganz auf einem Gerät</translation>
     </message>
     <message>
@@ -149,7 +149,7 @@
         <translation>Gerät hinzufügen</translation>
     </message>
     <message>
-        <source>If it can&apos;t find this machine, enter this address: {address}</source>
+        <source>If the new machine can&apos;t find this one, enter this address there: {address}</source>
         <translation>Adresse, falls das andere Gerät dieses nicht findet: {address}</translation>
     </message>
     <message>
@@ -185,7 +185,7 @@
         <translation>Der Code ist {code}.</translation>
     </message>
     <message>
-        <source>The new machine may</source>
+        <source>Permissions of the new machine</source>
         <translation>Das neue Gerät darf</translation>
     </message>
     <message>
@@ -193,7 +193,7 @@
         <translation>Verbleibende Zeit</translation>
     </message>
     <message>
-        <source>{time} left, tries left: {tries}</source>
+        <source>Time left: {time}, tries left: {tries}</source>
         <translation>Noch {time}, verbleibende Versuche: {tries}</translation>
     </message>
 </context>
@@ -212,7 +212,7 @@
         <translation>Wird verbunden…</translation>
     </message>
     <message>
-        <source>{machine} was reached, and its address was saved.</source>
+        <source>Connected to {machine}. Its address was saved.</source>
         <translation>{machine} wurde erreicht, und die Adresse ist gemerkt.</translation>
     </message>
 </context>
@@ -283,19 +283,19 @@
         <translation>Starten</translation>
     </message>
     <message>
-        <source>Tests this computer and its network, and names the most likely cause. You can also press F1.</source>
+        <source>Tests this computer and its network to find the most likely cause of a problem. You can also press F1.</source>
         <translation>Prüft diesen Computer und sein Netzwerk und nennt die wahrscheinlichste Ursache. Auch mit der Taste F1.</translation>
     </message>
     <message>
-        <source>Last lines of its log</source>
+        <source>Last lines of the log</source>
         <translation>Die letzten Zeilen seines Protokolls</translation>
     </message>
     <message>
-        <source>Version {version}, process {pid}. Running.</source>
+        <source>Running version {version} (process {pid}).</source>
         <translation>Version {version}, Prozess {pid}. Läuft.</translation>
     </message>
     <message>
-        <source>Why can&apos;t it find my other computer?</source>
+        <source>Why can&apos;t Poolhouse find my other computer?</source>
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
 </context>
@@ -313,7 +313,7 @@
         <translation>Prüft die Datei</translation>
     </message>
     <message>
-        <source>Speculation: {tokens} tokens guessed, {right} correct</source>
+        <source>Speculative decoding: {tokens} tokens guessed, {right} correct</source>
         <translation>Vorausberechnet: {tokens} geratene Token, davon {right} richtig</translation>
     </message>
     <message>
@@ -369,7 +369,7 @@
         <translation>Bereitet Schichten vor</translation>
     </message>
     <message>
-        <source>Prompt: {tokens} tokens, {reused} of them reused</source>
+        <source>Prompt: {tokens} tokens ({reused} reused)</source>
         <translation>Eingabe: {tokens} Token, davon {reused} schon bekannt</translation>
     </message>
     <message>
@@ -385,7 +385,7 @@
         <translation>Sendet Schichten</translation>
     </message>
     <message>
-        <source>The layers were moved; the answer continued after {time}</source>
+        <source>Moved the layers and continued after {time}</source>
         <translation>Die Schichten wurden verschoben; die Antwort ging nach {time} weiter</translation>
     </message>
     <message>
@@ -412,19 +412,19 @@
         <translation>erstes Token {time}</translation>
     </message>
     <message>
-        <source>{machine} left; the answer continued after {time}</source>
+        <source>{machine} left, and the answer continued after {time}</source>
         <translation>{machine} ging; die Antwort ging nach {time} weiter</translation>
     </message>
     <message>
-        <source>{machine} left; the answer continued with {others} after {time}</source>
+        <source>{machine} left, and {others} took over after {time}</source>
         <translation>{machine} ging; die Antwort ging mit {others} nach {time} weiter</translation>
     </message>
     <message>
-        <source>{machine} was lost; the answer continued after {time}</source>
+        <source>Lost {machine} and continued after {time}</source>
         <translation>{machine} ging verloren; die Antwort ging nach {time} weiter</translation>
     </message>
     <message>
-        <source>{machine} was lost; the answer continued with {others} after {time}</source>
+        <source>Lost {machine} and continued with {others} after {time}</source>
         <translation>{machine} ging verloren; die Antwort ging mit {others} nach {time} weiter</translation>
     </message>
     <message>
@@ -467,7 +467,7 @@
         <translation>Für</translation>
     </message>
     <message>
-        <source>It was cut off by an error. The log shows why.</source>
+        <source>Cut off by an error. See the log for details.</source>
         <translation>Sie brach ab; der Grund steht im Protokoll.</translation>
     </message>
     <message>
@@ -475,7 +475,7 @@
         <translation>Sie kam an ihr Ende.</translation>
     </message>
     <message>
-        <source>Stopped at its token limit.</source>
+        <source>Stopped at the token limit.</source>
         <translation>Sie erreichte ihre Höchstzahl an Token.</translation>
     </message>
     <message>
@@ -561,7 +561,7 @@
 <context>
     <name>AutostartSwitch</name>
     <message>
-        <source>Opens only the tray icon, no window.</source>
+        <source>Poolhouse opens only the tray icon, without a window.</source>
         <translation>Öffnet nur das Symbol im Infobereich, kein Fenster.</translation>
     </message>
     <message>
@@ -583,7 +583,7 @@
 <context>
     <name>BenchCard</name>
     <message>
-        <source>Share of the time for one answer</source>
+        <source>Share of the answer time</source>
         <translation>Von der Zeit einer Antwort</translation>
     </message>
 </context>
@@ -671,7 +671,7 @@
         <translation>Laden Sie zuerst ein Modell, dann können Sie es messen.</translation>
     </message>
     <message>
-        <source>Reloading it as before</source>
+        <source>Restoring the previous setup</source>
         <translation>Lädt wie zuvor</translation>
     </message>
     <message>
@@ -687,7 +687,7 @@
         <translation>Jetzt messen</translation>
     </message>
     <message>
-        <source>Measures {model} as it is loaded now.</source>
+        <source>Measures {model} in its current setup.</source>
         <translation>Misst {model} so, wie es jetzt geladen ist.</translation>
     </message>
     <message>
@@ -723,7 +723,7 @@
         <translation>Kurz, etwa {time}</translation>
     </message>
     <message>
-        <source>An answer is in progress, so the results would be too low.</source>
+        <source>An answer is in progress, so the measured speed would be too low.</source>
         <translation>Gerade bekommt jemand eine Antwort, deshalb wären die Zahlen zu niedrig.</translation>
     </message>
     <message>
@@ -745,7 +745,7 @@
 <context>
     <name>Chat</name>
     <message>
-        <source>Screen readers announce each paragraph when it is finished, not the whole answer at the end.</source>
+        <source>Screen readers announce each paragraph when it is finished, instead of the whole answer at the end.</source>
         <translation>Ein Bildschirmleser hört jeden Absatz, sobald er fertig ist, und nicht erst die ganze Antwort.</translation>
     </message>
     <message>
@@ -761,11 +761,11 @@
         <translation>Chat</translation>
     </message>
     <message>
-        <source>Picks from this many of the most likely words. 0 means all.</source>
+        <source>Limits the choice to this many of the most likely words. 0 means no limit.</source>
         <translation>Wählt unter so vielen Wörtern. 0: unter allen.</translation>
     </message>
     <message>
-        <source>Picks from the most likely words that add up to this probability. 1 means all.</source>
+        <source>Limits the choice to the most likely words, up to this total probability. 1 means no limit.</source>
         <translation>Wählt unter den wahrscheinlichsten, die zusammen diesen Anteil ausmachen. 1: unter allen.</translation>
     </message>
     <message>
@@ -793,11 +793,11 @@
         <translation>Eingabetaste</translation>
     </message>
     <message>
-        <source>Higher values vary more. 0 always picks the most likely word.</source>
+        <source>Higher values make answers more varied. 0 always picks the most likely word.</source>
         <translation>Höher: abwechslungsreicher. 0: immer das wahrscheinlichste Wort.</translation>
     </message>
     <message>
-        <source>Skips words less likely than this fraction of the most likely one.</source>
+        <source>Skips words whose probability is below this fraction of the highest one.</source>
         <translation>Lässt aus, was seltener ist als dieser Anteil des wahrscheinlichsten Wortes.</translation>
     </message>
     <message>
@@ -809,7 +809,7 @@
         <translation>Neue Chats</translation>
     </message>
     <message>
-        <source>None. For example: Answer briefly, in German.</source>
+        <source>For example: Answer briefly, in German.</source>
         <translation>Keine. Zum Beispiel: Antworte kurz und auf Deutsch.</translation>
     </message>
     <message>
@@ -872,19 +872,19 @@
         <translation>Neuer Chat</translation>
     </message>
     <message>
-        <source>No host is available to answer</source>
+        <source>No machine is available to answer</source>
         <translation>Kein Gastgeber ist da, der antwortet</translation>
     </message>
     <message>
-        <source>No model answers: {model} could not be loaded</source>
+        <source>No model is available: {model} could not be loaded</source>
         <translation>Kein Modell antwortet: {model} ließ sich nicht laden</translation>
     </message>
     <message>
-        <source>No model is loaded, and there is no room for the Guide</source>
+        <source>No model is loaded, and there is not enough memory for the Guide</source>
         <translation>Kein Modell ist geladen, und der Guide passt nicht</translation>
     </message>
     <message>
-        <source>No model is loaded: the Guide answers</source>
+        <source>No model is loaded, so the Guide answers</source>
         <translation>Es ist kein Modell geladen: Der Guide antwortet</translation>
     </message>
     <message>
@@ -892,11 +892,11 @@
         <translation>Einstellungen dieses Chats</translation>
     </message>
     <message>
-        <source>Show them on the Pool page</source>
+        <source>Show on the Pool page</source>
         <translation>Auf der Seite Pool zeigen</translation>
     </message>
     <message>
-        <source>Which machines process this chat</source>
+        <source>Machines that process this chat</source>
         <translation>Welche Geräte diesen Chat verarbeiten</translation>
     </message>
     <message numerus="yes">
@@ -964,7 +964,7 @@
         <translation>Neuer Ordner</translation>
     </message>
     <message>
-        <source>No chat contains all of these words.</source>
+        <source>No chats contain all of these words.</source>
         <translation>Kein Chat enthält alle diese Wörter.</translation>
     </message>
     <message>
@@ -996,7 +996,7 @@
         <translation>Rückgängig</translation>
     </message>
     <message>
-        <source>Your questions and the answers are stored on this computer only.</source>
+        <source>Your chats are stored only on this computer.</source>
         <translation>Was Sie fragen und was geantwortet wird, bleibt nur auf diesem Computer.</translation>
     </message>
     <message>
@@ -1143,7 +1143,7 @@
         <translation>Die ältesten Nachrichten auslassen</translation>
     </message>
     <message>
-        <source>Drop to attach to your message</source>
+        <source>Drop here to attach to your message</source>
         <translation>Loslassen, um es an Ihre Nachricht anzuhängen</translation>
     </message>
     <message>
@@ -1166,7 +1166,7 @@
         <translation> Token</translation>
     </message>
     <message>
-        <source>If you choose a larger context than the current one, the model is reloaded first.</source>
+        <source>Choosing a larger context than the current one reloads the model.</source>
         <translation>Ist der Kontext größer als der, mit dem das Modell geladen ist, wird es zuerst neu geladen.</translation>
     </message>
     <message>
@@ -1278,7 +1278,7 @@
         <translation>Einstellungen dieses Chats</translation>
     </message>
     <message>
-        <source>Some models think before they answer. For some of these, thinking cannot be turned off.</source>
+        <source>Some models think before they answer. Some of them don&apos;t let you turn thinking off.</source>
         <translation>Manche Modelle denken nach, bevor sie antworten. Nicht bei jedem lässt sich das ausschalten.</translation>
     </message>
     <message>
@@ -1290,7 +1290,7 @@
         <translation>Temperatur</translation>
     </message>
     <message>
-        <source>The Guide treats each question separately, and uses a temperature of 0 unless you choose one.</source>
+        <source>The Guide treats each question separately. Its default temperature is 0.</source>
         <translation>Der Guide nimmt jede Frage für sich, mit einer Temperatur von 0, wo keine gewählt ist.</translation>
     </message>
     <message>
@@ -1298,7 +1298,7 @@
         <translation>Nachdenken</translation>
     </message>
     <message>
-        <source>This model reads at most {count} tokens.</source>
+        <source>This model&apos;s maximum context is {count} tokens.</source>
         <translation>Dieses Modell liest höchstens {count} Token.</translation>
     </message>
     <message>
@@ -1314,7 +1314,7 @@
         <translation>Das gerade geladene Modell</translation>
     </message>
     <message>
-        <source>Who the model should be, and how it should answer</source>
+        <source>Describe the model&apos;s role and how it should answer</source>
         <translation>Wer das Modell sein soll und wie es antwortet</translation>
     </message>
     <message>
@@ -1402,7 +1402,7 @@
         <translation>Den Guide fragen</translation>
     </message>
     <message>
-        <source>No model is loaded, and there is no room for the Guide either.</source>
+        <source>No model is loaded, and there is not enough memory for the Guide.</source>
         <translation>Kein Modell ist geladen, und auch der Guide passt nicht.</translation>
     </message>
     <message>
@@ -1418,7 +1418,7 @@
         <translation>Der Kontext ist fast voll: Die nächste Antwort endet vielleicht vorzeitig.</translation>
     </message>
     <message>
-        <source>The context is nearly full. From now on the oldest messages are left out.</source>
+        <source>The context is nearly full. From now on, the oldest messages will be left out.</source>
         <translation>Der Kontext ist fast voll: Von jetzt an werden die ältesten Nachrichten weggelassen.</translation>
     </message>
     <message>
@@ -1472,7 +1472,7 @@
         <translation>{count} Token</translation>
     </message>
     <message>
-        <source>{count} tokens, the model&apos;s maximum</source>
+        <source>{count} tokens (model maximum)</source>
         <translation>{count} Token, mehr hat dieses Modell nicht</translation>
     </message>
 </context>
@@ -1490,7 +1490,7 @@
 <context>
     <name>DailyCheck</name>
     <message>
-        <source>Asks {place} for the newest version; nothing is downloaded.</source>
+        <source>Checks {place} for a new version. Nothing is downloaded.</source>
         <translation>Fragt {place} nach der neuesten Version; heruntergeladen wird nichts.</translation>
     </message>
     <message>
@@ -1501,7 +1501,7 @@
 <context>
     <name>Details</name>
     <message>
-        <source>Looking up its files…</source>
+        <source>Looking up the model&apos;s files…</source>
         <translation>Es wird abgefragt, welche Dateien es gibt…</translation>
     </message>
     <message>
@@ -1509,7 +1509,7 @@
         <translation>Wählen Sie links ein Modell. Dann sehen Sie, ob es passt und wie schnell es läuft.</translation>
     </message>
     <message>
-        <source>Find one that fits</source>
+        <source>Find a model that fits</source>
         <translation>Ein passendes suchen</translation>
     </message>
     <message>
@@ -1521,7 +1521,7 @@
         <translation>Der letzte Versuch, es zu laden, schlug fehl. {why}</translation>
     </message>
     <message>
-        <source>The size of the model&apos;s file is not known yet, so Poolhouse can&apos;t tell whether it fits.</source>
+        <source>The file size is not known yet, so Poolhouse can&apos;t tell whether the model fits.</source>
         <translation>Die Größe der Datei ist noch nicht bekannt, deshalb lässt sich nicht sagen, ob das Modell passt.</translation>
     </message>
 </context>
@@ -1532,30 +1532,30 @@
         <translation>Einzelheiten kopieren</translation>
     </message>
     <message>
-        <source>Poolhouse closed unexpectedly last time. Nothing was sent to anyone.</source>
+        <source>Poolhouse closed unexpectedly last time. No report was sent.</source>
         <translation>Das Fenster wurde beim letzten Mal unerwartet beendet. Niemandem wurde etwas gesendet.</translation>
     </message>
 </context>
 <context>
     <name>Doctor</name>
     <message>
-        <source>A VPN may be in the way</source>
+        <source>A VPN may be blocking connections</source>
         <translation>Möglicherweise stört ein VPN</translation>
     </message>
     <message>
-        <source>A firewall on this computer</source>
+        <source>A firewall on this computer may be blocking Poolhouse</source>
         <translation>Eine Firewall auf diesem Computer</translation>
     </message>
     <message>
-        <source>A firewall on {machine}</source>
+        <source>A firewall on {machine} may be blocking Poolhouse</source>
         <translation>Eine Firewall auf {machine}</translation>
     </message>
     <message>
-        <source>An internal network of this computer is used</source>
+        <source>Poolhouse is using a virtual network</source>
         <translation>Ein Netz in diesem Computer wird benutzt</translation>
     </message>
     <message>
-        <source>Another computer answers instead of {machine}</source>
+        <source>A different computer answers at the address of {machine}</source>
         <translation>Statt {machine} antwortet ein anderer Computer</translation>
     </message>
     <message>
@@ -1567,11 +1567,11 @@
         <translation>Nach Computern in der Nähe kann nicht gesucht werden</translation>
     </message>
     <message>
-        <source>Copy the command and run it here. Poolhouse never changes a firewall itself.</source>
+        <source>Copy the command and run it here. Poolhouse never changes firewall settings itself.</source>
         <translation>Kopieren Sie den Befehl und führen Sie ihn hier aus. Poolhouse selbst ändert keine Firewall.</translation>
     </message>
     <message>
-        <source>Copy the command and run it on {machine}. Poolhouse never changes a firewall itself.</source>
+        <source>Copy the command and run it on {machine}. Poolhouse never changes firewall settings itself.</source>
         <translation>Kopieren Sie den Befehl und führen Sie ihn auf {machine} aus. Poolhouse selbst ändert keine Firewall.</translation>
     </message>
     <message>
@@ -1595,7 +1595,7 @@
         <translation>Fehler</translation>
     </message>
     <message>
-        <source>Free some space in the models folder.</source>
+        <source>Free some space on the disk with your models.</source>
         <translation>Geben Sie Platz frei, wo die Modelle liegen.</translation>
     </message>
     <message>
@@ -1619,11 +1619,11 @@
         <translation>Installieren Sie Poolhouse neu und prüfen Sie dann erneut.</translation>
     </message>
     <message>
-        <source>The address of {machine} is not known</source>
+        <source>The address of {machine} is unknown</source>
         <translation>Es ist nicht bekannt, wo {machine} ist</translation>
     </message>
     <message>
-        <source>That machine shows its address in Settings &gt; Network.</source>
+        <source>You can find the address on that machine in Settings &gt; Network.</source>
         <translation>Die Adresse steht dort unter Einstellungen &gt; Netzwerk.</translation>
     </message>
     <message>
@@ -1699,7 +1699,7 @@
         <translation>Poolhouse läuft auf {machine} nicht</translation>
     </message>
     <message>
-        <source>Poolhouse never changes anything there itself.</source>
+        <source>Poolhouse never changes these settings itself.</source>
         <translation>Poolhouse selbst ändert dort nichts.</translation>
     </message>
     <message>
@@ -1707,11 +1707,11 @@
         <translation>Stromversorgung</translation>
     </message>
     <message>
-        <source>Start Poolhouse on the other computer, then add it: one shows a code, and you type it on the other.</source>
+        <source>Start Poolhouse on the other computer. Then show a code on one computer and enter it on the other.</source>
         <translation>Starten Sie Poolhouse auf dem anderen Computer und fügen Sie ihn dann hinzu: Einer zeigt einen Code, am anderen geben Sie ihn ein.</translation>
     </message>
     <message>
-        <source>Start Poolhouse there. If it is already running, enter its new address.</source>
+        <source>Start Poolhouse on that computer. If it is already running, enter the computer&apos;s new address.</source>
         <translation>Starten Sie Poolhouse dort. Wenn es läuft und jetzt eine andere Adresse hat, geben Sie diese an.</translation>
     </message>
     <message>
@@ -1727,7 +1727,7 @@
         <translation>Die Verbindung zu {machine} ist langsam</translation>
     </message>
     <message>
-        <source>See the rules on the This computer page.</source>
+        <source>See the lending rules on the “This computer” page.</source>
         <translation>Die Seite „Dieser Computer“ zeigt die Regeln.</translation>
     </message>
     <message>
@@ -1735,7 +1735,7 @@
         <translation>Die Versionen sind verschieden</translation>
     </message>
     <message>
-        <source>This computer does not hear {machine}</source>
+        <source>This computer can&apos;t discover {machine}</source>
         <translation>Dieser Computer hört {machine} nicht</translation>
     </message>
     <message>
@@ -1747,7 +1747,7 @@
         <translation>Dieser Computer wurde aus dem Haushalt entfernt</translation>
     </message>
     <message>
-        <source>Turn it on in Settings &gt; Network.</source>
+        <source>Turn on discovery in Settings &gt; Network.</source>
         <translation>Schalten Sie sie unter Einstellungen &gt; Netzwerk ein.</translation>
     </message>
     <message>
@@ -1775,7 +1775,7 @@
         <translation>der andere Computer</translation>
     </message>
     <message>
-        <source>{machine} does not hear this computer</source>
+        <source>{machine} can&apos;t discover this computer</source>
         <translation>{machine} hört diesen Computer nicht</translation>
     </message>
     <message>
@@ -1783,7 +1783,7 @@
         <translation>{machine} kennt diesen Computer nicht mehr</translation>
     </message>
     <message>
-        <source>{machine} is off, asleep or elsewhere</source>
+        <source>{machine} is off, asleep or away</source>
         <translation>{machine} ist aus, im Ruhezustand oder woanders</translation>
     </message>
     <message>
@@ -1837,7 +1837,7 @@
         <translation>Nichts steht im Weg</translation>
     </message>
     <message>
-        <source>On a machine in the household, press “Add a machine”. It shows a code with an address below it.</source>
+        <source>On a machine in the household, click “Add a machine”. It shows a code and an address.</source>
         <translation>Drücken Sie auf einem Gerät des Haushalts „Gerät hinzufügen“. Es zeigt dann einen Code und darunter eine Adresse.</translation>
     </message>
     <message>
@@ -1877,7 +1877,7 @@
         <translation>Wird geprüft…</translation>
     </message>
     <message>
-        <source>This computer can reach its household. If another computer can&apos;t find it, run the test there too.</source>
+        <source>This computer can reach its household. If another computer can&apos;t find this one, run the test there too.</source>
         <translation>Dieser Computer sieht seinen Haushalt. Wenn ein anderer ihn nicht sieht, prüfen Sie auch dort.</translation>
     </message>
     <message>
@@ -1885,11 +1885,11 @@
         <translation>Das dauert einige Sekunden.</translation>
     </message>
     <message>
-        <source>Enter both under “Join a household”. The two machines must be on the same network. Guest Wi-Fi does not work because it isolates devices.</source>
+        <source>Enter both here under “Join a household”. The two machines must be on the same network. Guest Wi-Fi does not work because it isolates devices.</source>
         <translation>Geben Sie beide unter „Einem Haushalt beitreten“ ein. Die zwei Geräte müssen im selben Netz sein: Ein Gast-WLAN trennt sie.</translation>
     </message>
     <message>
-        <source>Why can&apos;t it find my other computer?</source>
+        <source>Why can&apos;t Poolhouse find my other computer?</source>
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
 </context>
@@ -1931,7 +1931,7 @@
         <translation>Bericht speichern…</translation>
     </message>
     <message>
-        <source>Saved as {file}. It doesn&apos;t name any machines.</source>
+        <source>Saved as {file}. The report doesn&apos;t name any machines.</source>
         <translation>Gespeichert als {file}. Die Geräte werden darin nicht genannt.</translation>
     </message>
     <message>
@@ -1947,11 +1947,11 @@
         <translation>Webseite (*.html)</translation>
     </message>
     <message>
-        <source>{share} faster than the run of {when}, with {machines}.</source>
+        <source>{share} faster than the previous run ({when}, {machines}).</source>
         <translation>{share} schneller als zuvor ({when}, {machines}).</translation>
     </message>
     <message>
-        <source>{share} slower than the run of {when}, with {machines}.</source>
+        <source>{share} slower than the previous run ({when}, {machines}).</source>
         <translation>{share} langsamer als zuvor ({when}, {machines}).</translation>
     </message>
 </context>
@@ -1973,7 +1973,7 @@
 <context>
     <name>EncryptionDialog</name>
     <message>
-        <source>Answers continue in the meantime and are saved afterwards.</source>
+        <source>Answers continue in the meantime and are saved afterward.</source>
         <translation>Antworten laufen weiter; sie werden danach geschrieben.</translation>
     </message>
     <message>
@@ -2000,11 +2000,11 @@
         <translation>Alles löschen, {size}</translation>
     </message>
     <message>
-        <source>Files of other programs stay, including models used in place. The other machines show this one as offline until one of them removes it.</source>
+        <source>Files that belong to other programs are kept, including models used in place. The other machines show this one as offline until one of them removes it.</source>
         <translation>Dateien anderer Programme bleiben, wo sie sind, auch Modelle, die an ihrem Ort benutzt wurden. Die anderen Geräte zeigen dieses als nicht erreichbar, bis eines von ihnen es entfernt.</translation>
     </message>
     <message>
-        <source>This deletes all models, chats, settings, keys and pairings on this computer and quits Poolhouse. You can&apos;t undo it. Export any chats you want to keep first.</source>
+        <source>This deletes all models, chats, settings, keys and pairings on this computer and quits Poolhouse. It can&apos;t be undone. Before you continue, export any chats you want to keep.</source>
         <translation>Modelle, Chats, Einstellungen, Schlüssel und die Kopplungen dieses Computers werden gelöscht, und Poolhouse wird beendet. Nichts bringt sie zurück: Exportieren Sie vorher Chats, die Sie behalten wollen.</translation>
     </message>
     <message>
@@ -2076,7 +2076,7 @@
 <context>
     <name>ForecastChart</name>
     <message numerus="yes">
-        <source>Over %n answer(s), the median error of the forecast was {first} for the first token and {speed} for the speed.</source>
+        <source>Over %n answer(s), the median forecast error was {first} for the first token and {speed} for the speed.</source>
         <translation>
             <numerusform>Bei %Ln Antwort lag die Prognose beim ersten Token um {first} und bei der Geschwindigkeit um {speed} daneben.</numerusform>
             <numerusform>Im Median von %Ln Antworten lag die Prognose beim ersten Token um {first} und bei der Geschwindigkeit um {speed} daneben.</numerusform>
@@ -2106,7 +2106,7 @@
 <context>
     <name>ForecastView</name>
     <message>
-        <source>A machine was lost or replaced during this answer, which took part of the time.</source>
+        <source>This answer took longer because a machine was lost or replaced.</source>
         <translation>Währenddessen ging ein Gerät verloren oder wurde gewechselt, was einen Teil der Zeit kostete.</translation>
     </message>
     <message>
@@ -2118,7 +2118,7 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Last answer: {rate}, first token after {first}. The forecast for a prompt and an answer of exactly this length on the same machines was {rate_before} and {first_before}.</source>
+        <source>Last answer: {rate}, first token after {first}. The forecast for the same lengths and machines was {rate_before}, first token after {first_before}.</source>
         <translation>Letzte Antwort: {rate}, erstes Token nach {first}. Für genau ihre Eingabe und ihre Länge, auf den Geräten, von denen sie kam, waren {rate_before} und {first_before} vorhergesagt.</translation>
     </message>
     <message>
@@ -2142,7 +2142,7 @@
         <translation>Noch nicht gemessen. Ein Test von etwa zehn Sekunden ergibt eine Prognose.</translation>
     </message>
     <message>
-        <source>The figures above are for a typical request with these settings.</source>
+        <source>The figures above apply to a typical request with these settings.</source>
         <translation>Die Zahlen oben gelten für eine übliche Anfrage, so wie es hier eingestellt ist.</translation>
     </message>
     <message>
@@ -2158,7 +2158,7 @@
         <translation>Schätzung</translation>
     </message>
     <message>
-        <source>estimate for {count} people at once</source>
+        <source>estimate for {count} simultaneous users</source>
         <translation>Schätzung, {count} Personen gleichzeitig</translation>
     </message>
     <message>
@@ -2174,7 +2174,7 @@
         <translation>Prognose</translation>
     </message>
     <message>
-        <source>forecast for {count} people at once</source>
+        <source>forecast for {count} simultaneous users</source>
         <translation>Prognose, {count} Personen gleichzeitig</translation>
     </message>
     <message>
@@ -2182,7 +2182,7 @@
         <translation>grobe Prognose</translation>
     </message>
     <message>
-        <source>rough forecast for {count} people at once</source>
+        <source>rough forecast for {count} simultaneous users</source>
         <translation>grobe Prognose, {count} Personen gleichzeitig</translation>
     </message>
 </context>
@@ -2233,7 +2233,7 @@
         <translation>Aussehen</translation>
     </message>
     <message>
-        <source>Name, role and pairing, as on first start.</source>
+        <source>Set the name, role and pairing again, as on the first launch.</source>
         <translation>Name, Rolle und Kopplung, wie am ersten Tag.</translation>
     </message>
     <message>
@@ -2257,7 +2257,7 @@
         <translation>Zeigen</translation>
     </message>
     <message>
-        <source>Finish what is open in this window, then choose the language again.</source>
+        <source>Finish your open work in this window, then choose the language again.</source>
         <translation>Etwas in diesem Fenster ist noch nicht fertig. Wählen Sie die Sprache danach noch einmal.</translation>
     </message>
     <message>
@@ -2265,7 +2265,7 @@
         <translation>Start</translation>
     </message>
     <message>
-        <source>Start at sign-in login</source>
+        <source>Start at sign-in, login</source>
         <translation>Start bei der Anmeldung Autostart</translation>
     </message>
     <message>
@@ -2296,15 +2296,15 @@
         <translation>Arbeitsspeicher</translation>
     </message>
     <message>
-        <source>Models are kept in</source>
+        <source>Models folder</source>
         <translation>Modelle liegen in</translation>
     </message>
     <message>
-        <source>None used: this version runs models on the processor</source>
+        <source>Not used: this version runs models on the processor</source>
         <translation>Keine, die genutzt wird: Diese Version rechnet mit dem Prozessor</translation>
     </message>
     <message>
-        <source>{cards}. Not used yet: this version runs models on the processor, which is slower.</source>
+        <source>{cards}. This version can&apos;t use graphics cards. It runs models on the processor, which is slower.</source>
         <translation>{cards}. Noch nicht genutzt: Diese Version rechnet mit dem Prozessor, was langsamer ist.</translation>
     </message>
     <message>
@@ -2324,7 +2324,7 @@
         <translation>{free} von {total} frei</translation>
     </message>
     <message>
-        <source>{model}: {layer} per layer. Alone, this machine would write at about {rate} and read prompts at about {prefill}.</source>
+        <source>{model} needs {layer} per layer. Alone, this machine would write at about {rate} and read prompts at about {prefill}.</source>
         <translation>{model}: {layer} pro Schicht. Allein etwa {rate}, Eingaben etwa {prefill}.</translation>
     </message>
     <message>
@@ -2339,7 +2339,7 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>{name}, %n core(s), {threads} of them used for models</source>
+        <source>{name}, %n core(s), {threads} used for models</source>
         <translation>
             <numerusform>{name}, %Ln Kern, davon rechnen {threads}</numerusform>
             <numerusform>{name}, %Ln Kerne, davon rechnen {threads}</numerusform>
@@ -2377,7 +2377,7 @@
         <translation>Fortschritt der Messung</translation>
     </message>
     <message>
-        <source>Appears once the background service is running.</source>
+        <source>Details appear when the background service is running.</source>
         <translation>Wird gezeigt, sobald der Hintergrunddienst läuft.</translation>
     </message>
     <message>
@@ -2388,7 +2388,7 @@
 <context>
     <name>HardwareStep</name>
     <message>
-        <source>Models need memory above all. You can decide later how much of it to lend.</source>
+        <source>Memory matters most for models. You can decide later how much of it to lend.</source>
         <translation>Ein Modell braucht vor allem Arbeitsspeicher. Wie viel davon verliehen wird, entscheiden Sie später.</translation>
     </message>
     <message>
@@ -2408,7 +2408,7 @@
         <translation>Wird noch ermittelt…</translation>
     </message>
     <message>
-        <source>That is not much for models. Another disk on this computer may have more space.</source>
+        <source>That is not much space for models. Another disk on this computer may have more.</source>
         <translation>Das ist wenig für Modelle. Eine andere Festplatte dieses Computers hat vielleicht mehr Platz.</translation>
     </message>
     <message>
@@ -2435,7 +2435,7 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Checking that it answers</source>
+        <source>Testing the model</source>
         <translation>Es wird geprüft, ob das Modell antwortet</translation>
     </message>
     <message>
@@ -2479,15 +2479,15 @@
         <translation>Keine Prognose.</translation>
     </message>
     <message>
-        <source>No forecast: the model was loaded before its speed here was measured.</source>
+        <source>No forecast: the model was loaded before its speed was measured.</source>
         <translation>Keine Prognose: Das Modell wurde geladen, bevor seine Geschwindigkeit hier gemessen war.</translation>
     </message>
     <message>
-        <source>No forecast yet: the model&apos;s speed here hasn&apos;t been measured.</source>
+        <source>No forecast yet: the model&apos;s speed hasn&apos;t been measured.</source>
         <translation>Keine Prognose: Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
-        <source>No host is available to answer</source>
+        <source>No machine is available to answer</source>
         <translation>Kein Gastgeber ist da, der antwortet</translation>
     </message>
     <message>
@@ -2507,15 +2507,15 @@
         <translation>Bereit. {model} {where}</translation>
     </message>
     <message>
-        <source>Part of that time went into replacing a lost machine.</source>
+        <source>This includes the time to replace a lost machine.</source>
         <translation>Währenddessen ging ein Gerät verloren oder wurde gewechselt, was einen Teil der Zeit kostete.</translation>
     </message>
     <message>
-        <source>It is freeing its memory.</source>
+        <source>The model&apos;s memory is being freed.</source>
         <translation>Es gibt seinen Speicher zurück.</translation>
     </message>
     <message>
-        <source>Rough estimate: with a model this small, other work on the computers matters just as much.</source>
+        <source>This is a rough estimate. Other activity strongly affects the speed of such a small model.</source>
         <translation>Grob: Bei einem so kleinen Modell wiegt ebenso viel, was die Computer sonst tun.</translation>
     </message>
     <message>
@@ -2554,14 +2554,14 @@
         <translation>Schichten werden empfangen</translation>
     </message>
     <message numerus="yes">
-        <source>split, and whole on %n more machine(s)</source>
+        <source>split, with a full copy on %n more machine(s)</source>
         <translation>
             <numerusform>geteilt und ganz auf %Ln weiteren Gerät</numerusform>
             <numerusform>geteilt und ganz auf %Ln weiteren Geräten</numerusform>
         </translation>
     </message>
     <message numerus="yes">
-        <source>whole on each of %n machine(s)</source>
+        <source>with a full copy on each of %n machine(s)</source>
         <translation>
             <numerusform>ganz auf %Ln Gerät</numerusform>
             <numerusform>ganz auf jedem von %Ln Geräten</numerusform>
@@ -2576,7 +2576,7 @@
         <translation>{model} passt.</translation>
     </message>
     <message>
-        <source>{model} fits. Its speed here hasn&apos;t been measured yet.</source>
+        <source>{model} fits. Its speed hasn&apos;t been measured yet.</source>
         <translation>{model} passt. Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
@@ -2588,7 +2588,7 @@
         <translation>{model} wird beendet</translation>
     </message>
     <message>
-        <source>{model} was lost</source>
+        <source>{model} stopped unexpectedly</source>
         <translation>{model} ist verloren gegangen</translation>
     </message>
     <message>
@@ -2611,7 +2611,7 @@
         <translation>Stunden als Text</translation>
     </message>
     <message>
-        <source>Keep at least one hour, or turn lending off above.</source>
+        <source>Select at least one hour, or turn lending off above.</source>
         <translation>Lassen Sie mindestens eine Stunde übrig oder schalten Sie oben den Verleih aus.</translation>
     </message>
     <message>
@@ -2639,11 +2639,11 @@
         <translation>Nur zu bestimmten Stunden</translation>
     </message>
     <message>
-        <source>There are too many short time spans. Use longer ones.</source>
+        <source>There are too many short time ranges. Use longer ones.</source>
         <translation>Das ist zu fein unterteilt. Nehmen Sie längere Zeiträume.</translation>
     </message>
     <message>
-        <source>The table shows whole hours only; the text is exact.</source>
+        <source>The table shows only whole hours. The text is exact.</source>
         <translation>Die Tabelle zeigt nur ganze Stunden; der Text ist genau.</translation>
     </message>
 </context>
@@ -2694,7 +2694,7 @@
         <translation>Ändern</translation>
     </message>
     <message>
-        <source>Choose which connection of this computer to use. A loaded model keeps its connections until you load it again.</source>
+        <source>Choose the network connection to use. A loaded model keeps its connections until you load it again.</source>
         <translation>Wählen Sie, welcher Anschluss dieses Computers den Verkehr trägt. Ein geladenes Modell behält seine Verbindungen, bis es neu geladen wird.</translation>
     </message>
     <message>
@@ -2742,15 +2742,15 @@
         <translation>Identität</translation>
     </message>
     <message>
-        <source>It is cut off immediately. Machines that are turned off find out the next time they connect to another one.</source>
+        <source>The removed machine loses access immediately. Machines that are turned off learn of the removal the next time they connect.</source>
         <translation>Es wird sofort getrennt. Geräte, die aus sind, erfahren davon, sobald sie das nächste Mal ein anderes erreichen.</translation>
     </message>
     <message>
-        <source>Pair it with a six-digit code.</source>
+        <source>Pair another machine with a six-digit code.</source>
         <translation>Es wird mit einem sechsstelligen Code gekoppelt.</translation>
     </message>
     <message>
-        <source>Proves this machine&apos;s identity to the others. It never leaves this computer.</source>
+        <source>The key proves this machine&apos;s identity to the other machines. It never leaves this computer.</source>
         <translation>Er weist den anderen nach, wer dieses Gerät ist, und verlässt diesen Computer nie.</translation>
     </message>
     <message>
@@ -2790,7 +2790,7 @@
         <translation>Geladen</translation>
     </message>
     <message>
-        <source>Looking for the connections of this computer…</source>
+        <source>Looking for this computer&apos;s network interfaces…</source>
         <translation>Die Anschlüsse dieses Computers werden gesucht…</translation>
     </message>
     <message>
@@ -2818,7 +2818,7 @@
         <translation>Mitglieder</translation>
     </message>
     <message>
-        <source>Members machines roles remove</source>
+        <source>Members, machines, roles, remove</source>
         <translation>Mitglieder Geräte Rollen entfernen</translation>
     </message>
     <message>
@@ -2826,11 +2826,11 @@
         <translation>Speicher</translation>
     </message>
     <message>
-        <source>Models up to {size} fit on it now.</source>
+        <source>Models of up to {size} fit on this machine now.</source>
         <translation>Jetzt passen Modelle bis {size} darauf.</translation>
     </message>
     <message>
-        <source>Models up to {size} fit on it now. Others can use at most {lent} of that.</source>
+        <source>Models of up to {size} fit on this machine now. Others can use at most {lent} of this memory.</source>
         <translation>Jetzt passen Modelle bis {size} darauf; andere dürfen davon höchstens {lent} nutzen.</translation>
     </message>
     <message>
@@ -2870,11 +2870,11 @@
         <translation>Bereit</translation>
     </message>
     <message>
-        <source>Removing {name} can&apos;t undo what it has already seen, and model layers stay on its disk. To come back, it needs a new identity and a new code.</source>
+        <source>Removing {name} does not delete the model layers on its disk or anything it has already seen. To rejoin, it needs a new identity and a new code.</source>
         <translation>Das Entfernen macht nicht ungeschehen, was {name} bereits gesehen hat, und die Schichten der Modelle bleiben dort auf dem Datenträger. Um zurückzukommen, braucht das Gerät eine neue Identität und einen neuen Code.</translation>
     </message>
     <message>
-        <source>Remove too: {added}</source>
+        <source>Also remove: {added}</source>
         <translation>Auch entfernen: {added}</translation>
     </message>
     <message>
@@ -2934,7 +2934,7 @@
         <translation>Verlassen…</translation>
     </message>
     <message>
-        <source>Left out by you.</source>
+        <source>You left this machine out.</source>
         <translation>Von Ihnen ausgelassen.</translation>
     </message>
     <message>
@@ -2942,7 +2942,7 @@
         <translation>Verbindung</translation>
     </message>
     <message>
-        <source>This computer hasn&apos;t seen it yet.</source>
+        <source>Not seen by this computer yet.</source>
         <translation>Von diesem Computer noch nicht gesehen.</translation>
     </message>
     <message>
@@ -2950,7 +2950,7 @@
         <translation>Unterwegs</translation>
     </message>
     <message>
-        <source>To take away this machine&apos;s right to change the household, remove it.</source>
+        <source>To stop this machine from changing the household, remove it.</source>
         <translation>Das Recht, den Haushalt zu ändern, verliert es nur, wenn es entfernt wird.</translation>
     </message>
     <message>
@@ -2974,7 +2974,7 @@
         <translation>Dieses Gerät darf den Haushalt nicht ändern.</translation>
     </message>
     <message>
-        <source>This machine can&apos;t change the household. Use {names} instead.</source>
+        <source>This machine can&apos;t change the household. Make the change on {names}.</source>
         <translation>Dieses Gerät darf den Haushalt nicht ändern. Tun Sie es auf {names}.</translation>
     </message>
     <message>
@@ -3034,11 +3034,11 @@
         <translation>Version</translation>
     </message>
     <message>
-        <source>This limits what others can use. Models that you load here may use more.</source>
+        <source>This limits how much memory others can use. Models that you load here may use more.</source>
         <translation>Was es verleiht, ist die Grenze für andere; ein Modell, das Sie hier laden, darf mehr belegen.</translation>
     </message>
     <message>
-        <source>What {name} may do</source>
+        <source>Permissions of {name}</source>
         <translation>Was {name} darf</translation>
     </message>
     <message>
@@ -3173,7 +3173,7 @@
         <translation>{interface}, jetzt nicht verbunden</translation>
     </message>
     <message>
-        <source>{kind}, not the fastest option</source>
+        <source>{kind} (not the fastest option)</source>
         <translation>{kind}, nicht der beste Weg</translation>
     </message>
     <message>
@@ -3217,7 +3217,7 @@
         <translation>derselbe Computer</translation>
     </message>
     <message>
-        <source>For a computer that was removed or copied, or that moves to another household. Ends all pairings of this machine; models and chats stay. The old identity is kept next to the new one.</source>
+        <source>Use this if this computer was removed or copied, or is moving to another household. All its pairings end, but models and chats are kept. The old identity is saved next to the new one.</source>
         <translation>Für einen Computer, der entfernt oder kopiert wurde oder den Haushalt wechselt. Alle Kopplungen dieses Geräts enden; Modelle und Chats bleiben. Die alte Identität wird neben der neuen aufgehoben.</translation>
     </message>
     <message>
@@ -3229,7 +3229,7 @@
         <translation>Gesamt</translation>
     </message>
     <message>
-        <source>Traffic to {name} now uses {interface}: {speed}.</source>
+        <source>Traffic to {name} now uses {interface} ({speed}).</source>
         <translation>Der Verkehr zu {name} geht jetzt über {interface}: {speed}.</translation>
     </message>
     <message>
@@ -3249,7 +3249,7 @@
         <translation>ganzes Modell: geht</translation>
     </message>
     <message>
-        <source>{here}, {there} at the other end</source>
+        <source>{here} here, {there} on the other machine</source>
         <translation>{here}, dort {there}</translation>
     </message>
     <message>
@@ -3261,7 +3261,7 @@
         <translation>{name} gehört nicht mehr zum Haushalt.</translation>
     </message>
     <message>
-        <source>{name} may now: {roles}.</source>
+        <source>New permissions of {name}: {roles}.</source>
         <translation>{name} darf jetzt: {roles}.</translation>
     </message>
     <message>
@@ -3296,7 +3296,7 @@
         <translation>Sein Protokoll zeigen</translation>
     </message>
     <message>
-        <source>Your household appears as soon as it responds.</source>
+        <source>Your household appears when the service responds.</source>
         <translation>Der Haushalt wird angezeigt, sobald der Hintergrunddienst antwortet.</translation>
     </message>
     <message>
@@ -3363,7 +3363,7 @@
         <translation>Rückgängig</translation>
     </message>
     <message>
-        <source>Wait until the other file has been read.</source>
+        <source>Another file is still being read. Try again when it&apos;s done.</source>
         <translation>Warten Sie, bis die andere Datei fertig ist.</translation>
     </message>
 </context>
@@ -3476,7 +3476,7 @@
         <translation>Geben Sie die Adresse ein, die neben dem Code steht.</translation>
     </message>
     <message>
-        <source>Why can&apos;t it find my other computer?</source>
+        <source>Why can&apos;t Poolhouse find my other computer?</source>
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
     <message>
@@ -3491,7 +3491,7 @@
 <context>
     <name>KvChoice</name>
     <message>
-        <source>Answers may differ slightly: in a test with the Guide, {same} of {asked} short answers stayed the same, word for word. Longer answers and other models were not tested.</source>
+        <source>Answers may differ slightly. In a test with the Guide, {same} of {asked} short answers were identical. Longer answers and other models were not tested.</source>
         <translation>Antworten können ein wenig anders ausfallen: Von {asked} kurzen Antworten des Guide blieben {same} Wort für Wort gleich. Längere anderer Modelle wurden nicht gemessen.</translation>
     </message>
     <message>
@@ -3499,15 +3499,15 @@
         <translation>Kontext im Speicher</translation>
     </message>
     <message>
-        <source>How the context is stored</source>
+        <source>Context storage format</source>
         <translation>Wie der Kontext gehalten wird</translation>
     </message>
     <message>
-        <source>The context takes {exact}. As q8_0 it would take {small}.</source>
+        <source>The context uses {exact}. With q8_0, it would use {small}.</source>
         <translation>Der Kontext braucht {exact}; als q8_0 wären es {small}.</translation>
     </message>
     <message>
-        <source>The context takes {small} instead of {exact}.</source>
+        <source>The context uses {small} instead of {exact}.</source>
         <translation>Der Kontext braucht {small} statt {exact}.</translation>
     </message>
     <message>
@@ -3526,7 +3526,7 @@
 <context>
     <name>LeaveHouseholdDialog</name>
     <message>
-        <source>This machine loses all its pairings and gets a new identity. To come back or join another household, it needs a new code.</source>
+        <source>This removes all pairings of this machine and gives it a new identity. To join a household again, it needs a new code.</source>
         <translation>Alle Kopplungen dieses Geräts enden, und es bekommt eine neue Identität: Um zurückzukehren oder sich anderen anzuschließen, braucht es einen neuen Code.</translation>
     </message>
     <message>
@@ -3538,7 +3538,7 @@
         <translation>Haushalt verlassen</translation>
     </message>
     <message>
-        <source>Your models, chats and settings stay. The other machines show this one as offline until one of them removes it. The background service restarts, which stops any answer in progress.</source>
+        <source>Your models, chats and settings are kept. The other machines show this one as offline until one of them removes it. The background service restarts, which stops any answer in progress.</source>
         <translation>Modelle, Chats und Einstellungen bleiben. Die anderen Geräte zeigen dieses als nicht erreichbar, bis eines von ihnen es entfernt. Der Hintergrunddienst startet neu; eine laufende Antwort endet dabei.</translation>
     </message>
     <message>
@@ -3549,11 +3549,11 @@
 <context>
     <name>Lending</name>
     <message>
-        <source>Finishing one answer, then pausing (at most {time}).</source>
+        <source>Pausing after the current answer (in at most {time}).</source>
         <translation>Eine Antwort wird noch zu Ende gebracht, dann wird pausiert (höchstens {time}).</translation>
     </message>
     <message>
-        <source>Keeping {size} reserved for {names} for 10 minutes.</source>
+        <source>{size} is reserved for {names} for 10 minutes.</source>
         <translation>{size} warten 10 Minuten lang auf die Rückkehr von {names}.</translation>
     </message>
     <message>
@@ -3561,11 +3561,11 @@
         <translation>Verleiht {size} an {names}.</translation>
     </message>
     <message>
-        <source>Nothing is lent now.</source>
+        <source>Not lending any memory now.</source>
         <translation>Zurzeit ist nichts verliehen.</translation>
     </message>
     <message>
-        <source>Paused until you resume.</source>
+        <source>Lending is paused until you resume it.</source>
         <translation>Von Ihnen pausiert, bis Sie fortsetzen.</translation>
     </message>
     <message>
@@ -3581,11 +3581,11 @@
         <translation>Seit {time}</translation>
     </message>
     <message>
-        <source>Stopped until you resume.</source>
+        <source>Lending is stopped until you resume it.</source>
         <translation>Von Ihnen angehalten, bis Sie fortsetzen.</translation>
     </message>
     <message>
-        <source>Turned off. This machine lends nothing.</source>
+        <source>Lending is turned off on this machine.</source>
         <translation>Ausgeschaltet. Von diesem Gerät wird nichts verliehen.</translation>
     </message>
     <message>
@@ -3656,7 +3656,7 @@
         <translation>Im Browser öffnen</translation>
     </message>
     <message>
-        <source>This link from an answer leads to:</source>
+        <source>This link from an answer opens:</source>
         <translation>Dieser Link stammt aus einer Antwort und führt zu:</translation>
     </message>
 </context>
@@ -3685,7 +3685,7 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Checking {model} against a known answer</source>
+        <source>Verifying {model} with a known answer</source>
         <translation>{model} wird mit einer bekannten Antwort geprüft</translation>
     </message>
     <message>
@@ -3704,7 +3704,7 @@
 <context>
     <name>LocalApi</name>
     <message>
-        <source>When a program asks for another model, that one is loaded and the current one is unloaded.</source>
+        <source>When a program asks for another model, Poolhouse unloads the current one and loads the requested one.</source>
         <translation>Ein Programm, das ein anderes Modell verlangt, bekommt es, und das vorige wird entladen.</translation>
     </message>
     <message>
@@ -3720,7 +3720,7 @@
         <translation>Erlauben: {what}</translation>
     </message>
     <message>
-        <source>Accept these names, too</source>
+        <source>Also accept these host names</source>
         <translation>Auch unter diesen Namen antworten</translation>
     </message>
     <message>
@@ -3732,7 +3732,7 @@
         <translation>Zertifikat</translation>
     </message>
     <message>
-        <source>Containers and proxies use other names for this computer. Only allow names you know: a website that uses an allowed name can reach the API.</source>
+        <source>Containers and proxies may use other names for this computer. Only allow names you know, because a website that uses an allowed name can reach the API.</source>
         <translation>Container und Proxys nennen diesen Computer anders. Erlauben Sie nur Namen, die Sie kennen: Eine Website, die sich einen erlaubten Namen gibt, erreicht die API.</translation>
     </message>
     <message>
@@ -3760,7 +3760,7 @@
         <translation>Standard: 32</translation>
     </message>
     <message>
-        <source>Default: 47114, or the next free one</source>
+        <source>Default: 47114, or the next free port</source>
         <translation>Standard: 47114 oder der nächste freie</translation>
     </message>
     <message>
@@ -3776,7 +3776,7 @@
         <translation>Standard: aus</translation>
     </message>
     <message>
-        <source>Editors, agents and scripts on this computer can use it like OpenAI, Anthropic or Ollama.</source>
+        <source>Editors, agents and scripts on this computer can use the pool like OpenAI, Anthropic or Ollama.</source>
         <translation>Editoren, Agenten und Skripte auf diesem Computer, wie sie OpenAI, Anthropic oder Ollama nutzen würden.</translation>
     </message>
     <message>
@@ -3796,7 +3796,7 @@
         <translation>Hostnamen</translation>
     </message>
     <message>
-        <source>Limits for single keys</source>
+        <source>Limits for individual keys</source>
         <translation>Wie viel ein einzelner Schlüssel darf</translation>
     </message>
     <message>
@@ -3812,7 +3812,7 @@
         <translation>Schlüssel der API</translation>
     </message>
     <message>
-        <source>Keys and other servers are kept, but those servers are turned off.</source>
+        <source>Keys and other servers are kept, but the other servers are turned off.</source>
         <translation>Schlüssel und andere Server bleiben; diese Server sind aus.</translation>
     </message>
     <message>
@@ -3836,11 +3836,11 @@
         <translation>Neuer Schlüssel</translation>
     </message>
     <message>
-        <source>Per key, including prompts. 0 means no limit.</source>
+        <source>The limit applies to each key and includes prompts. 0 means no limit.</source>
         <translation>Je Schlüssel, Eingaben mitgezählt. 0: beliebig viele.</translation>
     </message>
     <message>
-        <source>Per key. A program that sends more is told to try again later.</source>
+        <source>The limit applies to each key. Programs that send more are told to try again later.</source>
         <translation>Je Schlüssel. Was darüber hinausgeht, wird auf später vertröstet.</translation>
     </message>
     <message>
@@ -3852,7 +3852,7 @@
         <translation>Programme für Ollama brauchen keinen Schlüssel</translation>
     </message>
     <message>
-        <source>Available on this network at {there}, with TLS and a key. Nothing else is exposed.</source>
+        <source>Available on this network at {there}. Requires TLS and a key. Nothing else on this computer is exposed.</source>
         <translation>Für dieses Netz offen unter {there}: über TLS und mit Schlüssel. Sonst ist dort nichts offen.</translation>
     </message>
     <message>
@@ -3864,7 +3864,7 @@
         <translation>Andere Programme dürfen den Pool nutzen</translation>
     </message>
     <message>
-        <source>With TLS and a key that you hand out. Nothing else on this computer is exposed.</source>
+        <source>Requires TLS and a key that you provide. Nothing else on this computer is exposed.</source>
         <translation>Über TLS, mit einem Schlüssel von Ihnen. Sonst wird nichts von diesem Computer geöffnet.</translation>
     </message>
     <message>
@@ -3880,15 +3880,15 @@
         <translation>{name} entfernen</translation>
     </message>
     <message>
-        <source>Requests at once</source>
+        <source>Simultaneous requests</source>
         <translation>Anfragen zugleich</translation>
     </message>
     <message>
-        <source>Requests at once for {key}</source>
+        <source>Simultaneous requests for {key}</source>
         <translation>Gleichzeitige Anfragen von {key}</translation>
     </message>
     <message>
-        <source>Requests at once and tokens per minute (0 means no limit).</source>
+        <source>Simultaneous requests and tokens per minute (0 means no limit).</source>
         <translation>Gleichzeitige Anfragen und Token in der Minute (0: beliebig viele).</translation>
     </message>
     <message>
@@ -3900,7 +3900,7 @@
         <translation>Den Schlüssel anzeigen</translation>
     </message>
     <message>
-        <source>For example http://localhost:3000 or app://obsidian.md. These pages can send requests with a key and read the answers. They can use the Ollama API without a key if you allow that above.</source>
+        <source>For example, http://localhost:3000 or app://obsidian.md. These pages can send requests with a key and read the answers. They can use the Ollama API without a key if you allow that above.</source>
         <translation>Etwa http://localhost:3000 oder app://obsidian.md. Seiten von dort können mit einem Schlüssel fragen und die Antworten lesen; den Teil von Ollama auch ohne, wenn das eingeschaltet ist.</translation>
     </message>
     <message>
@@ -3916,7 +3916,7 @@
         <translation>Der Schlüssel wurde kopiert.</translation>
     </message>
     <message>
-        <source>Programs on those computers must trust this certificate.</source>
+        <source>Programs on other computers must trust this certificate.</source>
         <translation>Ihre Programme müssen ihm vertrauen.</translation>
     </message>
     <message>
@@ -3944,11 +3944,11 @@
         <translation>Was sie dürfen</translation>
     </message>
     <message>
-        <source>The port that programs connect to.</source>
+        <source>Programs connect to this port.</source>
         <translation>Wo diese Programme danach suchen.</translation>
     </message>
     <message>
-        <source>same as for all</source>
+        <source>same as other keys</source>
         <translation>wie für alle</translation>
     </message>
 </context>
@@ -3959,7 +3959,7 @@
         <translation>Neuen Verlauf beginnen</translation>
     </message>
     <message>
-        <source>Start a new history without the locked chats?</source>
+        <source>Start a new chat history without the locked chats?</source>
         <translation>Einen neuen Verlauf ohne die gesperrten Chats beginnen?</translation>
     </message>
     <message>
@@ -3971,11 +3971,11 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Their file will be kept under another name. New chats will not be encrypted until you turn encryption on.</source>
+        <source>The locked chats will be kept in a renamed file. New chats will not be encrypted until you turn encryption on.</source>
         <translation>Ihre Datei wird unter einem anderen Namen aufbewahrt. Neue Chats sind zunächst nicht verschlüsselt.</translation>
     </message>
     <message>
-        <source>They are encrypted and will appear once their key has been read.</source>
+        <source>Your chats are encrypted and will appear when their key can be read.</source>
         <translation>Sie sind verschlüsselt und erscheinen, sobald ihr Schlüssel gelesen wurde.</translation>
     </message>
     <message>
@@ -4021,11 +4021,11 @@
         <translation>Modelle</translation>
     </message>
     <message>
-        <source>The log lists events of models, machines, lending and answers, but never any text.</source>
+        <source>The log records events for models, machines, lending and answers, but never your chats.</source>
         <translation>Hier steht, welche Modelle geladen und entladen wurden und was mit Geräten, Verleih und Antworten geschah. Von Ihren Texten steht hier nie ein Wort.</translation>
     </message>
     <message>
-        <source>No entry of this kind contains these words.</source>
+        <source>No entries of this type match your search.</source>
         <translation>Kein Eintrag dieser Art enthält diese Wörter.</translation>
     </message>
     <message>
@@ -4033,7 +4033,7 @@
         <translation>Nichts gefunden</translation>
     </message>
     <message>
-        <source>Nothing has happened yet</source>
+        <source>No events yet</source>
         <translation>Noch ist nichts geschehen</translation>
     </message>
     <message>
@@ -4061,7 +4061,7 @@
         <translation>Welche Einträge</translation>
     </message>
     <message>
-        <source>{model} answered with {tokens} tokens: the first after {first}, then {speed}.</source>
+        <source>{model} wrote {tokens} tokens at {speed}, with the first token after {first}.</source>
         <translation>{model} hat mit {tokens} Token geantwortet: das erste nach {first}, dann {speed}.</translation>
     </message>
     <message>
@@ -4186,7 +4186,7 @@
         <translation>Geräte, die genutzt werden</translation>
     </message>
     <message>
-        <source>This machine holds the first and the last layers.</source>
+        <source>This machine runs the first and last layers.</source>
         <translation>Dieses Gerät hält die ersten und die letzten Schichten.</translation>
     </message>
     <message>
@@ -4220,14 +4220,14 @@
 <context>
     <name>MachineTable</name>
     <message>
-        <source>Machines of the household</source>
+        <source>Machines in the household</source>
         <translation>Geräte des Haushalts</translation>
     </message>
 </context>
 <context>
     <name>MapView</name>
     <message>
-        <source>Use the arrow keys to choose a machine. The table shows the same details.</source>
+        <source>Use the arrow keys to select a machine. The table shows the same details.</source>
         <translation>Mit den Pfeiltasten wählen Sie ein Gerät. In der Tabelle stehen dieselben Angaben.</translation>
     </message>
     <message>
@@ -4261,11 +4261,11 @@
         <translation>Alle</translation>
     </message>
     <message>
-        <source>All models on this computer, yours and those of others, can use {limit} together. Yours can use up to {size} of that.</source>
+        <source>All models on this computer, including those of other machines, can use up to {limit} in total. Your own models can use up to {size} of that.</source>
         <translation>Alle Modelle auf diesem Computer, Ihre und die von anderen, dürfen zusammen {limit} belegen. Davon dürfen Ihre bis zu {size} nutzen.</translation>
     </message>
     <message>
-        <source>Always kept for you</source>
+        <source>Reserved for you</source>
         <translation>Bleibt immer für Sie</translation>
     </message>
     <message>
@@ -4281,11 +4281,11 @@
         <translation>Frei</translation>
     </message>
     <message>
-        <source>Half of what is free when Poolhouse starts.</source>
+        <source>Half of the memory that is free when Poolhouse starts.</source>
         <translation>Die Hälfte dessen, was beim Start von Poolhouse frei ist.</translation>
     </message>
     <message>
-        <source>In each direction, for layers, answers and downloads. Forecasts take it into account.</source>
+        <source>The limit applies in each direction to layers, answers and downloads. Forecasts take it into account.</source>
         <translation>Je Richtung, für Schichten, Antworten und Downloads. Prognosen rechnen damit.</translation>
     </message>
     <message>
@@ -4333,7 +4333,7 @@
         <translation>Dieses Limit aufheben</translation>
     </message>
     <message>
-        <source>This limits what others can use. Models that you load here can use up to {size}.</source>
+        <source>This limits how much memory others can use. Models that you load here can use up to {size}.</source>
         <translation>Das begrenzt, was andere nutzen können. Modelle, die Sie selbst hier laden, dürfen bis zu {size} nutzen.</translation>
     </message>
     <message>
@@ -4415,7 +4415,7 @@
         <translation>Nächste Version</translation>
     </message>
     <message>
-        <source>This message was not answered, so the model does not see it in later questions.</source>
+        <source>This message was not answered, so the model won&apos;t see it in later messages.</source>
         <translation>Hierauf kam keine Antwort; deshalb wird es mit späteren Nachrichten nicht mitgesendet.</translation>
     </message>
     <message>
@@ -4521,7 +4521,7 @@
         <translation>Auf Hugging Face nichts gefunden</translation>
     </message>
     <message>
-        <source>No model here fits in the memory that is free for models now.</source>
+        <source>No model here fits in the memory available to models now.</source>
         <translation>Nichts hier passt in den Speicher, der jetzt für Modelle frei ist.</translation>
     </message>
     <message>
@@ -4573,7 +4573,7 @@
         <translation>Größe</translation>
     </message>
     <message>
-        <source>They appear once the background service is running.</source>
+        <source>Your models appear here when the background service is running.</source>
         <translation>Sie erscheinen, sobald der Hintergrunddienst läuft.</translation>
     </message>
     <message>
@@ -4595,15 +4595,15 @@
         </translation>
     </message>
     <message>
-        <source>Poolhouse keeps 5 GiB free, so nothing can be downloaded there now.</source>
+        <source>Poolhouse always leaves 5 GiB free, so there is no space for downloads there now.</source>
         <translation>5 GiB bleiben frei, deshalb lässt sich dorthin jetzt nichts herunterladen.</translation>
     </message>
     <message>
-        <source>If another machine in your household needs a model that is already here, it copies it over your own network instead of downloading it again.</source>
+        <source>Other machines in your household can copy a model from here over your network instead of downloading it again.</source>
         <translation>Ein Modell, das hier heruntergeladen oder importiert wurde, geht dann über Ihr eigenes Netz zu einem Gerät Ihres Haushalts, das genau dieses möchte, und nicht noch einmal über das Internet.</translation>
     </message>
     <message>
-        <source>A reranker: it scores texts for other programs and can&apos;t chat.</source>
+        <source>This is a reranker. It scores texts for other programs and can&apos;t chat.</source>
         <translation>Ein Reranker: Er bewertet Texte für Programme und kann nicht chatten.</translation>
     </message>
     <message>
@@ -4615,7 +4615,7 @@
         <translation>{source} wird gefragt</translation>
     </message>
     <message>
-        <source>Interrupted. When it resumes, it starts from the beginning.</source>
+        <source>Interrupted. The import will start again from the beginning.</source>
         <translation>Abgebrochen. Sie wird von vorn gelesen, sobald es weitergeht.</translation>
     </message>
     <message>
@@ -4671,7 +4671,7 @@
         <translation>Wird heruntergeladen…</translation>
     </message>
     <message>
-        <source>Each model stays in use at its old location until its copy has been verified. If you clear this box, your models stay where they are and can still be used.</source>
+        <source>Models are used from their old location until the copies are verified. If you uncheck this box, your models stay where they are and can still be used.</source>
         <translation>Jedes wird dort benutzt, wo es ist, bis es am neuen Ort vollständig ist und nachgelesen wurde. Ohne den Haken bleiben sie, wo sie sind, und lassen sich weiter benutzen.</translation>
     </message>
     <message>
@@ -4687,7 +4687,7 @@
         <translation>Passt mit kleinerem Kontext</translation>
     </message>
     <message>
-        <source>Fits with {count} tokens</source>
+        <source>Fits with a {count}-token context</source>
         <translation>Passt mit {count} Token</translation>
     </message>
     <message>
@@ -4715,7 +4715,7 @@
         <translation>Die Datei enthält keine Chat-Vorlage, deshalb werden Chats als ChatML geschrieben.</translation>
     </message>
     <message>
-        <source>The model&apos;s speed here has not been measured yet.</source>
+        <source>The model&apos;s speed has not been measured yet.</source>
         <translation>Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
     </message>
     <message>
@@ -4783,7 +4783,7 @@
         <translation>Modelle liegen schon in {folder}. Dort sind {free} frei.</translation>
     </message>
     <message numerus="yes">
-        <source>Move %n model(s) there too, {size}</source>
+        <source>Also move %n model(s) there ({size})</source>
         <translation>
             <numerusform>Auch %Ln Modell dorthin verschieben, {size}</numerusform>
             <numerusform>Auch %Ln Modelle dorthin verschieben, {size}</numerusform>
@@ -4794,23 +4794,23 @@
         <translation>Hierher verschieben</translation>
     </message>
     <message>
-        <source>Moving {name}. {done} of {total} in total</source>
+        <source>Moving {name}. Total: {done} of {total}</source>
         <translation>{name} wird verschoben. Insgesamt {done} von {total}</translation>
     </message>
     <message>
-        <source>Needs {needs} of the {lends} free for models.</source>
+        <source>Needs {needs} of the {lends} available for models.</source>
         <translation>Braucht {needs} von {lends}, die für Modelle frei sind.</translation>
     </message>
     <message>
-        <source>New models are stored in {folder} ({free} free).</source>
+        <source>New models will be stored in {folder} ({free} free).</source>
         <translation>Neue Modelle kommen nach {folder}. Dort sind {free} frei.</translation>
     </message>
     <message>
-        <source>Other machines no longer copy models from here. Folders and token are unchanged.</source>
+        <source>Other machines can no longer copy models from this one. Folders and the access token are unchanged.</source>
         <translation>Kein Gerät kopiert mehr Modelle von hier. Ordner und Token bleiben, wie sie sind.</translation>
     </message>
     <message>
-        <source>Only needed for models whose authors ask who downloads them. No token is saved.</source>
+        <source>Only needed for models that require you to accept their terms. No token is saved.</source>
         <translation>Nur für Modelle, deren Hersteller wissen wollen, wer sie herunterlädt. Es ist keines gespeichert.</translation>
     </message>
     <message>
@@ -4842,7 +4842,7 @@
         <translation>Bei {done} von {total} fortsetzen</translation>
     </message>
     <message>
-        <source>The file&apos;s checksum is not known yet. The first download records it.</source>
+        <source>The file&apos;s checksum is not known yet. Poolhouse records it during the first download.</source>
         <translation>Die Prüfsumme der Datei ist noch nicht bekannt. Der erste Download legt sie fest.</translation>
     </message>
     <message>
@@ -4854,7 +4854,7 @@
         <translation>Pausiert bei {amounts}</translation>
     </message>
     <message>
-        <source>Poolhouse keeps trying. To stop, press Pause.</source>
+        <source>Poolhouse keeps trying. To stop, click Pause.</source>
         <translation>Poolhouse versucht es weiter; Pausieren beendet das.</translation>
     </message>
     <message>
@@ -4898,7 +4898,7 @@
         <translation>Verschieben beenden</translation>
     </message>
     <message>
-        <source>There is not enough space for your models there. They stay where they are and can still be used.</source>
+        <source>There is not enough space there for your existing models. They stay where they are and can still be used.</source>
         <translation>Für sie ist dort nicht genug Platz. Sie bleiben, wo sie sind, und lassen sich benutzen.</translation>
     </message>
     <message>
@@ -4930,15 +4930,15 @@
         <translation>Diese Datei verwenden</translation>
     </message>
     <message>
-        <source>Waiting for its turn</source>
+        <source>Waiting to start</source>
         <translation>Wartet, bis es an der Reihe ist</translation>
     </message>
     <message>
-        <source>Weights {weights} + KV cache {kv} + working memory {work} = {needs}; {lends} is free for models now.</source>
+        <source>Weights {weights} + KV cache {kv} + working memory {work} = {needs}. Models can use up to {lends} now.</source>
         <translation>Gewichte {weights} + KV-Cache {kv} + Speicher zum Rechnen {work} = {needs}; zurzeit sind {lends} für Modelle frei.</translation>
     </message>
     <message>
-        <source>Weights {weights} + KV cache {kv} for {tokens} tokens + working memory {work} = {needs} of the {lends} free for models now.</source>
+        <source>Weights {weights} + KV cache {kv} for {tokens} tokens + working memory {work} = {needs}. Models can use up to {lends} now.</source>
         <translation>Gewichte {weights} + KV-Cache {kv} für {tokens} Token + Speicher zum Rechnen {work} = {needs} von {lends}, die zurzeit für Modelle frei sind.</translation>
     </message>
     <message>
@@ -4982,7 +4982,7 @@
         <translation>klein, zum Probieren</translation>
     </message>
     <message>
-        <source>weights {weights} + KV cache {kv} + working memory {work}, {left} left</source>
+        <source>weights {weights} + KV cache {kv} + working memory {work}, with {left} left</source>
         <translation>Gewichte {weights} + KV {kv} + Rechnen {work}, {left} übrig</translation>
     </message>
     <message>
@@ -5041,7 +5041,7 @@
         <translation>Modell importieren</translation>
     </message>
     <message>
-        <source>Drop to add this model</source>
+        <source>Drop here to add this model</source>
         <translation>Loslassen, um dieses Modell hinzuzufügen</translation>
     </message>
     <message>
@@ -5049,11 +5049,11 @@
         <translation>Modelle</translation>
     </message>
     <message>
-        <source>No model in the catalog fits with room to spare. Close large programs, let models use more memory, or add a computer.</source>
+        <source>No model in the catalog fits comfortably. Close large programs, let models use more memory, or add a computer.</source>
         <translation>Kein Modell des Katalogs passt mit genug Spielraum. Schließen Sie große Programme, lassen Sie Modelle mehr Speicher nutzen oder fügen Sie einen Computer hinzu.</translation>
     </message>
     <message>
-        <source>No larger model fits in the memory that models may use now. Add a machine, or let models use more memory.</source>
+        <source>No larger model fits in the memory available now. Add a machine, or let models use more memory.</source>
         <translation>Kein größeres Modell passt in den Speicher, den Modelle jetzt nutzen dürfen. Fügen Sie ein Gerät hinzu oder lassen Sie Modelle mehr nutzen.</translation>
     </message>
     <message>
@@ -5110,7 +5110,7 @@
         <translation>Einen Moment…</translation>
     </message>
     <message>
-        <source>The computers in your home run one language model together. Your questions and the answers stay on this computer; only the numbers inside the model travel between computers.</source>
+        <source>The computers in your home run one language model together. Your chats stay on this computer. The other computers only process numbers from inside the model.</source>
         <translation>Die Computer in Ihrem Zuhause führen gemeinsam ein Sprachmodell aus. Was Sie schreiben und die Antwort darauf bleiben auf diesem Computer; zwischen den Computern reisen nur die Zahlen im Inneren des Modells.</translation>
     </message>
     <message>
@@ -5118,7 +5118,7 @@
         <translation>Willkommen bei Poolhouse</translation>
     </message>
     <message>
-        <source>Your other computers show this name. It doesn&apos;t have to identify you.</source>
+        <source>Your other computers see this name. It doesn&apos;t have to identify you.</source>
         <translation>Ihre anderen Computer sehen diesen Namen. Er verrät nicht, wer Sie sind.</translation>
     </message>
 </context>
@@ -5136,7 +5136,7 @@
         <translation>Ein Gerät unter {address}</translation>
     </message>
     <message>
-        <source>Nearby, not in this household</source>
+        <source>Nearby machines that are not in this household</source>
         <translation>In der Nähe, nicht aus diesem Haushalt</translation>
     </message>
     <message>
@@ -5155,7 +5155,7 @@
         </translation>
     </message>
     <message>
-        <source>{machine}, number {number}</source>
+        <source>{machine} (number {number})</source>
         <translation>{machine}, Nummer {number}</translation>
     </message>
 </context>
@@ -5170,7 +5170,7 @@
         <translation>Beliebiger freier</translation>
     </message>
     <message>
-        <source>Uses multicast on your network. When off, machines are only found by address.</source>
+        <source>Uses multicast on your network. If this is off, you can only connect to machines by address.</source>
         <translation>Per Multicast in Ihrem Netzwerk. Aus: Geräte sind nur über ihre Adresse erreichbar.</translation>
     </message>
     <message>
@@ -5182,7 +5182,7 @@
         <translation>Adresse kopieren</translation>
     </message>
     <message>
-        <source>Default: any free port, which is then kept</source>
+        <source>Default: a free port that stays the same</source>
         <translation>Standard: ein beliebiger freier, danach immer derselbe</translation>
     </message>
     <message>
@@ -5194,19 +5194,19 @@
         <translation>Geräte in der Nähe finden</translation>
     </message>
     <message>
-        <source>For a router or firewall that needs a fixed port.</source>
+        <source>Choose a port if a router or firewall needs a fixed one.</source>
         <translation>Für einen Router oder eine Firewall, die einen festen Port brauchen.</translation>
     </message>
     <message>
-        <source>For a machine that isn&apos;t found automatically. It shows its address in Settings &gt; Network.</source>
+        <source>Use this if a machine isn&apos;t found automatically. That machine shows its address in Settings &gt; Network.</source>
         <translation>Für ein Gerät, das nicht von selbst gefunden wird. Seine Adresse steht auf jenem Gerät unter Einstellungen &gt; Netzwerk.</translation>
     </message>
     <message>
-        <source>Interfaces ethernet wi-fi vpn cable virtual</source>
+        <source>Interfaces, Ethernet, Wi-Fi, VPN, cable, virtual</source>
         <translation>Anschlüsse Schnittstellen Ethernet WLAN Wi-Fi VPN Kabel virtuell</translation>
     </message>
     <message>
-        <source>Interfaces of this computer</source>
+        <source>Network interfaces of this computer</source>
         <translation>Anschlüsse dieses Computers</translation>
     </message>
     <message>
@@ -5242,7 +5242,7 @@
         <translation>Die Adresse wurde kopiert.</translation>
     </message>
     <message>
-        <source>The name other machines see. Never your login name.</source>
+        <source>Other machines see this name. Poolhouse never uses your login name.</source>
         <translation>Die anderen sehen ihn. Es ist nie Ihr Anmeldename.</translation>
     </message>
     <message>
@@ -5250,7 +5250,7 @@
         <translation>Dieses Gerät heißt jetzt {name}.</translation>
     </message>
     <message>
-        <source>Other machines connect to this one here.</source>
+        <source>Other machines connect to this address.</source>
         <translation>Hier erreichen die anderen Geräte dieses Gerät.</translation>
     </message>
 </context>
@@ -5303,7 +5303,7 @@
         <translation>Dieses Gerät rechnet für eine Antwort von {name}</translation>
     </message>
     <message>
-        <source>This machine holds layers for {name}</source>
+        <source>This machine has layers loaded for {name}</source>
         <translation>Dieses Gerät hält Schichten für {name}</translation>
     </message>
     <message>
@@ -5384,7 +5384,7 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>%n model(s) from {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
+        <source>You can use %n model(s) ({size}) from {apps} in place, without a download. Each file is read once to check it.</source>
         <translation>
             <numerusform>%Ln Modell von {apps} lässt sich ohne Download benutzen, wo es liegt: {size}. Die Datei wird zum Prüfen einmal gelesen.</numerusform>
             <numerusform>%Ln Modelle von {apps} lassen sich ohne Download benutzen, wo sie liegen: {size}. Jede Datei wird zum Prüfen einmal gelesen.</numerusform>
@@ -5395,7 +5395,7 @@
         <translation>Schon auf diesem Computer</translation>
     </message>
     <message>
-        <source>Show them on the Models page</source>
+        <source>Show on the Models page</source>
         <translation>Auf der Seite „Modelle“ zeigen</translation>
     </message>
     <message>
@@ -5421,7 +5421,7 @@
         <translation>Antworten</translation>
     </message>
     <message>
-        <source>Ask something to see what each machine did for the answer.</source>
+        <source>Ask a question to see what each machine contributed to the answer.</source>
         <translation>Stellen Sie eine Frage. Danach steht hier, was jedes Gerät zur Antwort beigetragen hat.</translation>
     </message>
     <message>
@@ -5441,7 +5441,7 @@
         <translation>Noch keine Antworten</translation>
     </message>
     <message>
-        <source>Nothing to compare yet. The forecast and the measurement appear here after a longer answer that ran alone.</source>
+        <source>Nothing to compare yet. A comparison appears after a long answer that ran without others.</source>
         <translation>Noch gibt es nichts zu vergleichen: Nach einer längeren Antwort, während der sonst niemand gefragt hat, steht hier ihre Prognose neben dem, was gemessen wurde.</translation>
     </message>
     <message>
@@ -5453,7 +5453,7 @@
         <translation>Andere Geräte haben dieses noch nicht benutzt.</translation>
     </message>
     <message>
-        <source>Since {day}, other machines have kept layers here for a total of {time}. This machine computed {tokens} token positions for them and transferred {size}.</source>
+        <source>Since {day}, this machine has held layers for other machines for a total of {time}. It processed {tokens} tokens for them and transferred {size}.</source>
         <translation>Seit {day} hatten andere hier {time} lang Schichten. Für sie wurden {tokens} Token-Positionen berechnet; {size} gingen hinein und hinaus.</translation>
     </message>
     <message>
@@ -5485,7 +5485,7 @@
         <translation>schreibt</translation>
     </message>
     <message>
-        <source>{seconds} for {tokens} tokens; the bars include work for other answers</source>
+        <source>{seconds} for {tokens} tokens (the bars include work for other answers)</source>
         <translation>{seconds} für {tokens} Token; die Balken enthalten auch die Arbeit für andere Antworten</translation>
     </message>
 </context>
@@ -5512,15 +5512,15 @@
         <translation>Gekoppelt mit {names}.</translation>
     </message>
     <message>
-        <source>Poolhouse is already running on another one</source>
+        <source>Another computer already runs Poolhouse</source>
         <translation>Poolhouse läuft schon auf einem anderen</translation>
     </message>
     <message>
-        <source>Press “Add a machine” there, and type the code here.</source>
+        <source>Click “Add a machine” there, and enter the code here.</source>
         <translation>Drücken Sie dort „Gerät hinzufügen“, und geben Sie den Code von dort hier ein.</translation>
     </message>
     <message>
-        <source>Shows a code to type on the other computer.</source>
+        <source>Shows a code to enter on the other computer.</source>
         <translation>Zeigt einen Code, den Sie auf dem anderen Computer eingeben.</translation>
     </message>
     <message>
@@ -5528,11 +5528,11 @@
         <translation>Dies ist der erste</translation>
     </message>
     <message>
-        <source>Together they can run larger models. You can also add it later, on the Pool page.</source>
+        <source>Together, your computers can run larger models. You can also add the other one later on the Pool page.</source>
         <translation>Zusammen fassen sie größere Modelle. Sie können ihn auch später hinzufügen, auf der Seite „Pool“.</translation>
     </message>
     <message>
-        <source>Waiting for the background service. Pairing begins once it responds.</source>
+        <source>Waiting for the background service. Pairing begins when the service responds.</source>
         <translation>Auf den Hintergrunddienst wird gewartet: Gekoppelt werden kann, sobald er antwortet.</translation>
     </message>
 </context>
@@ -5543,7 +5543,7 @@
         <translation>Gezeigt wird das Modell von</translation>
     </message>
     <message>
-        <source>Host whose model the map shows</source>
+        <source>Host shown on the map</source>
         <translation>Wessen Modell die Karte zeigt</translation>
     </message>
     <message>
@@ -5613,7 +5613,7 @@
         <translation>Wird geprüft…</translation>
     </message>
     <message>
-        <source>Why can&apos;t it find my other computer?</source>
+        <source>Why can&apos;t Poolhouse find my other computer?</source>
         <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
     </message>
 </context>
@@ -5624,7 +5624,7 @@
         <translation>Immer gleich</translation>
     </message>
     <message>
-        <source>Answer briefly and clearly. Say so when you do not know.</source>
+        <source>Answer briefly and clearly. Say so if you do not know.</source>
         <translation>Antworte kurz und klar. Sage es, wenn du etwas nicht weißt.</translation>
     </message>
     <message>
@@ -5644,7 +5644,7 @@
         <translation>Einfach erklären</translation>
     </message>
     <message>
-        <source>Explain so that someone new to the subject understands it. Use short sentences and an example.</source>
+        <source>Explain things to someone who is new to the subject. Use short sentences and an example.</source>
         <translation>Erkläre so, dass auch jemand es versteht, für den das Thema neu ist. Verwende kurze Sätze und ein Beispiel.</translation>
     </message>
     <message>
@@ -5652,7 +5652,7 @@
         <translation>Hilfreich und kurz</translation>
     </message>
     <message>
-        <source>Improve the spelling, grammar and style of the text. Keep its meaning and its language. Show the improved text, then list your changes.</source>
+        <source>Improve the spelling, grammar and style of the text. Keep its meaning and language. Show the improved text, then list your changes.</source>
         <translation>Verbessere Rechtschreibung, Grammatik und Stil. Behalte Sinn und Sprache bei. Zeige den Text und danach, was du geändert hast.</translation>
     </message>
     <message>
@@ -5664,14 +5664,14 @@
         <translation>Programmieren</translation>
     </message>
     <message>
-        <source>You help with programming. Show complete, working code and say how to run it.</source>
+        <source>You are a programming assistant. Show complete, working code and explain how to run it.</source>
         <translation>Du hilfst beim Programmieren. Zeige vollständigen Code, der funktioniert, und sage, wie man ihn ausführt.</translation>
     </message>
 </context>
 <context>
     <name>Privacy</name>
     <message numerus="yes">
-        <source>%n download(s) now</source>
+        <source>%n download(s) in progress</source>
         <translation>
             <numerusform>%Ln Download läuft</numerusform>
             <numerusform>%Ln Downloads laufen</numerusform>
@@ -5682,7 +5682,7 @@
         <translation>Zugriffstoken für Hugging Face</translation>
     </message>
     <message>
-        <source>Announces that Poolhouse is running here, without a name, so that others can find it.</source>
+        <source>Announces this computer, without its name, so that other machines can find it.</source>
         <translation>Gibt ohne einen Namen bekannt, dass hier ein Poolhouse ist, damit andere es finden.</translation>
     </message>
     <message>
@@ -5694,7 +5694,7 @@
         <translation>Chats</translation>
     </message>
     <message>
-        <source>Connections it does not make</source>
+        <source>Connections this app never makes</source>
         <translation>Verbindungen, die sie nicht aufbaut</translation>
     </message>
     <message>
@@ -5706,7 +5706,7 @@
         <translation>Standard: aus</translation>
     </message>
     <message>
-        <source>Deletes everything Poolhouse keeps on this computer, then quits.</source>
+        <source>Deletes everything Poolhouse stores on this computer, then quits.</source>
         <translation>Löscht alles, was Poolhouse auf diesem Computer aufhebt, und beendet es.</translation>
     </message>
     <message>
@@ -5714,11 +5714,11 @@
         <translation>Meine Chats verschlüsseln</translation>
     </message>
     <message>
-        <source>Encrypted, and only with machines that were paired with a code.</source>
+        <source>All connections are encrypted and limited to machines that were paired with a code.</source>
         <translation>Verschlüsselt, und nur mit Geräten, die mit einem Code gekoppelt wurden.</translation>
     </message>
     <message>
-        <source>Older files with your chats can still be read: {names}. Delete them in {folder} if you don&apos;t need them.</source>
+        <source>These older files with your chats are not encrypted: {names}. If you don&apos;t need them, delete them from {folder}.</source>
         <translation>Früher beiseitegelegte Dateien sind weiterhin lesbar: {names}. Löschen Sie sie in {folder}, wenn Sie sie nicht brauchen.</translation>
     </message>
     <message>
@@ -5754,7 +5754,7 @@
         <translation>Keine Suche nach Updates</translation>
     </message>
     <message>
-        <source>No keyring was found, so the key is in a file next to your chats. This only protects copies that don&apos;t include that file.</source>
+        <source>No keyring was found, so the key is in a file next to your chats. Only copies of your chats without this file are protected.</source>
         <translation>Hier wurde kein Schlüsselbund gefunden: Der Schlüssel liegt in einer Datei daneben. Das schützt nur Kopien, in denen sie fehlt.</translation>
     </message>
     <message>
@@ -5762,11 +5762,11 @@
         <translation>Keine Telemetrie</translation>
     </message>
     <message>
-        <source>Nobody learns what you do, how often you do it, or that you use this app.</source>
+        <source>Poolhouse never reports what you do, how often you do it, or that you use this app.</source>
         <translation>Niemand erfährt, was Sie tun, wie oft, oder dass Sie diese App benutzen.</translation>
     </message>
     <message>
-        <source>None is turned on</source>
+        <source>No server is turned on</source>
         <translation>Keiner ist eingeschaltet</translation>
     </message>
     <message>
@@ -5790,7 +5790,7 @@
         <translation>Nicht eingeschlossen</translation>
     </message>
     <message>
-        <source>Not since the background service started</source>
+        <source>Not used since the background service started</source>
         <translation>Nicht seit dem Start des Hintergrunddienstes</translation>
     </message>
     <message>
@@ -5806,15 +5806,15 @@
         <translation>Auf diesem Computer</translation>
     </message>
     <message>
-        <source>As you chose, Poolhouse asks {place} for the newest version once a day.</source>
+        <source>As you chose, Poolhouse checks {place} for a new version once a day.</source>
         <translation>Einmal am Tag, wie Sie es gewählt haben: {place} wird nach der neuesten Version gefragt.</translation>
     </message>
     <message>
-        <source>Poolhouse asks {place} for the newest version only when you click “Check now”.</source>
+        <source>Poolhouse checks {place} for a new version only when you click “Check now”.</source>
         <translation>Nur wenn Sie „Jetzt nachsehen“ drücken: {place} wird nach der neuesten Version gefragt.</translation>
     </message>
     <message>
-        <source>Only when you search for a model there or download one.</source>
+        <source>Poolhouse connects only when you search for or download a model there.</source>
         <translation>Nur, wenn Sie dort ein Modell suchen oder herunterladen.</translation>
     </message>
     <message>
@@ -5846,11 +5846,11 @@
         <translation>Alle Daten löschen…</translation>
     </message>
     <message>
-        <source>Messages, titles, folders, drafts and system messages are encrypted on disk. Their key is kept with this machine&apos;s key. If you lose it, you lose your chats. Exported chats are not encrypted.</source>
+        <source>Messages, titles, folders, drafts and system messages are encrypted on disk. The chat key is stored with this machine&apos;s key. If you lose the chat key, you lose your chats. Exported chats are not encrypted.</source>
         <translation>Was gesagt wird, Titel, Ordner, Entwürfe und Systemnachrichten stehen verschlüsselt auf der Festplatte. Ihr Schlüssel liegt beim Schlüssel dieses Geräts; wer ihn verliert, verliert die Chats. Was Sie exportieren, bleibt lesbar.</translation>
     </message>
     <message>
-        <source>Requests from programs on this computer or on your guests may go to a server that is turned on in Settings &gt; Local API. What you write in this window never goes there.</source>
+        <source>Programs on this computer or on guest machines may use a server that is turned on in Settings &gt; Local API. Your chats in this window are never sent there.</source>
         <translation>Was Programme fragen, hier oder auf einem Ihrer Gäste, kann an einen Server gehen, der unter Einstellungen &gt; Lokale API eingeschaltet ist. Was Sie in diesem Fenster schreiben, nicht.</translation>
     </message>
     <message>
@@ -5858,7 +5858,7 @@
         <translation>Was Modelldateien liest</translation>
     </message>
     <message>
-        <source>Where it is kept</source>
+        <source>Where keys are stored</source>
         <translation>Wo es aufbewahrt wird</translation>
     </message>
     <message>
@@ -5897,7 +5897,7 @@
 <context>
     <name>Processing</name>
     <message>
-        <source>A machine with the whole model receives your question as encrypted token numbers.</source>
+        <source>Your question is encrypted and sent to a machine that runs the whole model.</source>
         <translation>Ein Gerät mit dem ganzen Modell bekommt eine Frage als Token-Nummern, verschlüsselt.</translation>
     </message>
     <message>
@@ -5905,15 +5905,15 @@
         <translation>Nichts von diesem Chat verlässt dieses Gerät.</translation>
     </message>
     <message>
-        <source>The text stays on this machine. The other machines receive only numbers from inside the model.</source>
+        <source>Your text stays on this machine. The other machines only process numbers from inside the model.</source>
         <translation>Der Text bleibt hier; die anderen bekommen nur Zahlen aus dem Inneren des Modells.</translation>
     </message>
     <message>
-        <source>{machine} answers for this machine. What you write is encrypted and sent there.</source>
+        <source>{machine} runs the model. Your messages are encrypted and sent there.</source>
         <translation>{machine} antwortet für dieses Gerät: Was Sie schreiben, geht verschlüsselt dorthin.</translation>
     </message>
     <message>
-        <source>{machine}: the whole model</source>
+        <source>{machine}: whole model</source>
         <translation>{machine}: das ganze Modell</translation>
     </message>
     <message>
@@ -5932,7 +5932,7 @@
         <translation>Hinzufügen</translation>
     </message>
     <message>
-        <source>Lending resumes when they are closed.</source>
+        <source>Lending resumes when these programs are closed.</source>
         <translation>Der Verleih geht weiter, wenn sie geschlossen sind.</translation>
     </message>
     <message>
@@ -5940,7 +5940,7 @@
         <translation>Name eines Programms</translation>
     </message>
     <message>
-        <source>No programs listed. Add a game, or anything else that needs the whole machine.</source>
+        <source>No programs listed. Add a game or another program that needs the whole machine.</source>
         <translation>Die Liste ist leer. Fügen Sie ein Spiel hinzu oder was sonst das Gerät braucht.</translation>
     </message>
     <message>
@@ -5987,14 +5987,14 @@
         <translation>Jetzt beenden?</translation>
     </message>
     <message>
-        <source>Work is in progress on: {pages}. Quitting stops it; the text of an unfinished answer is kept. Downloads and imports continue the next time you start Poolhouse.</source>
+        <source>Work is still in progress on these pages: {pages}. Quitting stops this work, but keeps the text of unfinished answers. Downloads and imports resume the next time you start Poolhouse.</source>
         <translation>Noch im Gange auf: {pages}. Es endet, wenn Sie Poolhouse beenden; was von einer Antwort kam, bleibt. Downloads und Dateien, die aufgenommen werden, gehen beim nächsten Start weiter.</translation>
     </message>
 </context>
 <context>
     <name>ReadyStep</name>
     <message>
-        <source>A small model for learning the app is built in. Ask it how Poolhouse works. For everything else, load a larger model on the Models page.</source>
+        <source>Ask the small built-in model how Poolhouse works. For everything else, load a larger model on the Models page.</source>
         <translation>Ein kleines Modell, mit dem Sie die App kennenlernen, ist eingebaut. Fragen Sie es, wie Poolhouse funktioniert; für alles andere laden Sie auf der Seite „Modelle“ ein größeres.</translation>
     </message>
     <message>
@@ -6014,7 +6014,7 @@
         <translation>Der Guide</translation>
     </message>
     <message>
-        <source>Your first answer needs no download and no network.</source>
+        <source>Your first answer needs no download or network connection.</source>
         <translation>Die erste Antwort braucht keinen Download und kein Netzwerk.</translation>
     </message>
 </context>
@@ -6025,7 +6025,7 @@
         <translation>Empfohlen: {name}</translation>
     </message>
     <message>
-        <source>Show it on the Models page</source>
+        <source>Show on the Models page</source>
         <translation>Auf der Seite „Modelle“ zeigen</translation>
     </message>
     <message>
@@ -6052,15 +6052,15 @@
         <translation>{size} löschen</translation>
     </message>
     <message>
-        <source>It needs more memory than you lend on this computer. It may be very slow, or fail to load. It runs in a separate process, so Poolhouse keeps running either way.</source>
+        <source>This model needs more memory than this computer lends. The model may be very slow or fail to load, but Poolhouse keeps running.</source>
         <translation>Es braucht mehr Arbeitsspeicher, als dieser Computer hergeben soll. Es kann sehr langsam sein oder sich nicht laden lassen. Es läuft in einem eigenen Prozess, Poolhouse läuft also in jedem Fall weiter.</translation>
     </message>
     <message>
-        <source>The model&apos;s file ({size}) will be deleted. To use the model again, you would have to download it again.</source>
+        <source>This deletes the model&apos;s file ({size}). To use the model again, you will need to download it again.</source>
         <translation>Die zugehörige Datei von {size} wird gelöscht. Um das Modell wieder zu benutzen, wird es erneut heruntergeladen.</translation>
     </message>
     <message>
-        <source>The {size} downloaded so far will be deleted. If you pause the download instead, it is kept.</source>
+        <source>The {size} downloaded so far will be deleted. To keep this data, pause the download instead.</source>
         <translation>Die {size}, die schon hier sind, werden gelöscht. Beim Pausieren bleiben sie erhalten.</translation>
     </message>
     <message>
@@ -6076,11 +6076,11 @@
         <translation>Rückgängig</translation>
     </message>
     <message>
-        <source>{name} was deleted. {size} is free again.</source>
+        <source>{name} was deleted, which freed {size}.</source>
         <translation>{name} ist gelöscht; {size} sind wieder frei.</translation>
     </message>
     <message>
-        <source>{name} was removed from the list. Its file stays where it is.</source>
+        <source>{name} was removed from the list. Its file was not deleted.</source>
         <translation>{name} steht nicht mehr in der Liste. Die Datei bleibt, wo sie ist.</translation>
     </message>
 </context>
@@ -6113,11 +6113,11 @@
         <translation>Energie</translation>
     </message>
     <message>
-        <source>Energy, {many} at once</source>
+        <source>Energy, {many} simultaneous answers</source>
         <translation>Energie, {many} zugleich</translation>
     </message>
     <message>
-        <source>Energy: {ours} with all machines, {alone} with the host alone.</source>
+        <source>Energy: {ours} with all machines, {alone} with only the host.</source>
         <translation>Energie: zusammen {ours}, allein {alone}.</translation>
     </message>
     <message>
@@ -6145,7 +6145,7 @@
         <translation>Lesen</translation>
     </message>
     <message>
-        <source>Reading the prompt: {ours} with all machines, {alone} with the host alone ({times} times as fast).</source>
+        <source>Reading the prompt: {ours} with all machines, {alone} with only the host ({times} times as fast).</source>
         <translation>Lesen: {ours} zusammen, {alone} allein, das {times}-Fache.</translation>
     </message>
     <message>
@@ -6157,7 +6157,7 @@
         <translation>Tempo</translation>
     </message>
     <message>
-        <source>The same with {many} at once</source>
+        <source>The same with {many} simultaneous answers</source>
         <translation>Dasselbe mit {many} gleichzeitig</translation>
     </message>
     <message>
@@ -6165,7 +6165,7 @@
         <translation>Wartet</translation>
     </message>
     <message>
-        <source>What each machine did for one answer</source>
+        <source>Each machine&apos;s work on one answer</source>
         <translation>Was jedes Gerät für eine Antwort getan hat</translation>
     </message>
     <message>
@@ -6173,7 +6173,7 @@
         <translation>de</translation>
     </message>
     <message>
-        <source>first token at most {time}</source>
+        <source>first token within {time}</source>
         <translation>erstes Token nach höchstens {time}</translation>
     </message>
     <message>
@@ -6217,11 +6217,11 @@
         <translation>grobe {forecast}</translation>
     </message>
     <message>
-        <source>{machines} together: {ours}. The host alone: {alone}. That is {times} times the speed.</source>
+        <source>{machines} together: {ours}. The host alone: {alone}. The pool is {times} times as fast.</source>
         <translation>{machines} zusammen: {ours}. Der Gastgeber allein: {alone}. Das ist das {times}-Fache.</translation>
     </message>
     <message>
-        <source>{many} at once</source>
+        <source>{many} simultaneous answers</source>
         <translation>{many} gleichzeitig</translation>
     </message>
     <message>
@@ -6229,7 +6229,7 @@
         <translation>{model}, {machines}</translation>
     </message>
     <message>
-        <source>{runs}; the speed varied by ±{share}</source>
+        <source>{runs}, with speeds varying by ±{share}</source>
         <translation>{runs}, Geschwindigkeit ± {share}</translation>
     </message>
     <message>
@@ -6244,18 +6244,18 @@
 <context>
     <name>RestartRow</name>
     <message>
-        <source>Restart it now</source>
+        <source>Restart now</source>
         <translation>Jetzt neu starten</translation>
     </message>
 </context>
 <context>
     <name>RoleStep</name>
     <message>
-        <source>Either way, this computer&apos;s memory helps the others, and you can pause lending at any time.</source>
+        <source>Either way, your other computers can use this computer&apos;s memory. You can pause lending at any time.</source>
         <translation>In beiden Fällen hilft sein Arbeitsspeicher den anderen, und Sie können das jederzeit pausieren.</translation>
     </message>
     <message>
-        <source>Nobody chats here. Poolhouse opens with the page that shows what this computer lends, and to whom.</source>
+        <source>Nobody chats on this computer. Poolhouse opens on the page that shows its lending.</source>
         <translation>Hier chattet niemand. Zuerst sehen Sie, was er verleiht und an wen.</translation>
     </message>
     <message>
@@ -6263,14 +6263,14 @@
         <translation>Wofür ist dieser Computer da?</translation>
     </message>
     <message>
-        <source>You chat here. While you don&apos;t need this computer&apos;s memory, the others may use it.</source>
+        <source>You chat on this computer. Your other computers can use its memory while you don&apos;t need it.</source>
         <translation>Sie chatten hier. Solange Sie seinen Arbeitsspeicher nicht brauchen, dürfen die anderen ihn benutzen.</translation>
     </message>
 </context>
 <context>
     <name>RulesCard</name>
     <message>
-        <source>Time for a running answer to finish</source>
+        <source>Time limit for finishing an answer</source>
         <translation>So lange darf eine laufende Antwort noch dauern</translation>
     </message>
     <message>
@@ -6282,7 +6282,7 @@
         <translation>Immer ein</translation>
     </message>
     <message>
-        <source>Lends after being idle for this long.</source>
+        <source>Lends after the computer has been idle for this long.</source>
         <translation>Verleiht, wenn er so lange nicht benutzt wurde.</translation>
     </message>
     <message>
@@ -6302,11 +6302,11 @@
         <translation>So viele Minuten unbenutzt, bevor er verleiht</translation>
     </message>
     <message>
-        <source>Now: a VPN.</source>
+        <source>Now: on a VPN.</source>
         <translation>Jetzt: ein VPN.</translation>
     </message>
     <message>
-        <source>Now: a metered network.</source>
+        <source>Now: on a metered network.</source>
         <translation>Jetzt: ein Netz, das nach Datenmenge zählt.</translation>
     </message>
     <message>
@@ -6318,7 +6318,7 @@
         <translation>Jetzt: zuletzt vor {time} benutzt.</translation>
     </message>
     <message>
-        <source>Now: neither a VPN nor a metered network.</source>
+        <source>Now: not on a VPN or a metered network.</source>
         <translation>Jetzt: keines von beiden.</translation>
     </message>
     <message>
@@ -6346,19 +6346,19 @@
         <translation>Jetzt: Der Prozessor hat {degrees} °C.</translation>
     </message>
     <message>
-        <source>Now: this system doesn&apos;t report how busy it is.</source>
+        <source>This system doesn&apos;t report the graphics card&apos;s activity.</source>
         <translation>Jetzt: Dieses System verrät nicht, wie ausgelastet sie ist.</translation>
     </message>
     <message>
-        <source>Now: this system doesn&apos;t report it.</source>
+        <source>This system doesn&apos;t report the network type.</source>
         <translation>Jetzt: dieses System verrät es nicht.</translation>
     </message>
     <message>
-        <source>Now: this system doesn&apos;t report its temperature.</source>
+        <source>This system doesn&apos;t report its temperature.</source>
         <translation>Jetzt: Dieses System sagt nicht, wie heiß es ist.</translation>
     </message>
     <message>
-        <source>Now: this system doesn&apos;t report full-screen programs.</source>
+        <source>This system doesn&apos;t report full-screen programs.</source>
         <translation>Jetzt: dieses System verrät nicht, was den Bildschirm füllt.</translation>
     </message>
     <message>
@@ -6402,11 +6402,11 @@
         <translation>Pausiert unter {percent} %, macht am Netzteil weiter.</translation>
     </message>
     <message>
-        <source>After that, a pause takes the memory back. “Stop now” doesn&apos;t wait.</source>
+        <source>After this time, the answer is stopped and its memory is freed. “Stop now” doesn&apos;t wait.</source>
         <translation>Danach nimmt eine Pause den Arbeitsspeicher zurück. „Sofort stoppen“ wartet auf nichts.</translation>
     </message>
     <message>
-        <source>This system doesn&apos;t report it, so the computer counts as idle.</source>
+        <source>This system doesn&apos;t report user activity, so the computer counts as idle.</source>
         <translation>Dieses System verrät das nicht, deshalb gilt niemand als anwesend.</translation>
     </message>
     <message>
@@ -6414,7 +6414,7 @@
         <translation>Wenn meine Programme den Arbeitsspeicher brauchen</translation>
     </message>
     <message>
-        <source>While I am using this computer</source>
+        <source>While I&apos;m using this computer</source>
         <translation>Während ich diesen Computer benutze</translation>
     </message>
     <message>
@@ -6422,7 +6422,7 @@
         <translation>Solange ein Programm den Bildschirm füllt</translation>
     </message>
     <message>
-        <source>While another program keeps the graphics card busy</source>
+        <source>While another program is using the graphics card</source>
         <translation>Während ein anderes Programm die Grafikkarte auslastet</translation>
     </message>
     <message>
@@ -6464,7 +6464,7 @@
         <translation>Wird zusammengestellt…</translation>
     </message>
     <message>
-        <source>One file for the person helping you. Names, addresses and folders are replaced, and your chats are not included. Check it before you save.</source>
+        <source>Creates one file to send to someone who is helping you. Names, addresses and folders are replaced, and your chats are not included. Review the file before you save it.</source>
         <translation>Eine Datei für alle, die Ihnen helfen. Namen, Adressen und Ordner sind ersetzt, und sie enthält keinen Text aus Ihren Chats. Sehen Sie sie an, bevor Sie speichern.</translation>
     </message>
     <message>
@@ -6499,7 +6499,7 @@
 <context>
     <name>Session</name>
     <message numerus="yes">
-        <source>%n oldest message(s) left out because the context is full.</source>
+        <source>%n older message(s) left out because the context is full.</source>
         <translation>
             <numerusform>%Ln älteste Nachricht wurde ausgelassen: Der Kontext ist voll.</numerusform>
             <numerusform>%Ln älteste Nachrichten wurden ausgelassen: Der Kontext ist voll.</numerusform>
@@ -6593,19 +6593,19 @@
 <context>
     <name>ShapeChoice</name>
     <message>
-        <source>All layers are on this machine.</source>
+        <source>This machine runs all layers.</source>
         <translation>Alle Schichten liegen auf diesem Gerät.</translation>
     </message>
     <message>
-        <source>Each machine holds some of the layers. What you type stays on this machine.</source>
+        <source>Each machine runs some of the layers. Your text stays on this machine.</source>
         <translation>Jedes Gerät hält einen Teil der Schichten. Was Sie eingeben, bleibt hier.</translation>
     </message>
     <message>
-        <source>For several people at once: each question is sent whole to one machine, so other machines see what you type.</source>
+        <source>Best for several simultaneous users. Each question is sent to one machine, which can read it.</source>
         <translation>Für mehrere Personen zugleich: Jede Frage geht ganz an ein Gerät, also erhalten die anderen, was eingegeben wird.</translation>
     </message>
     <message>
-        <source>How the model is placed</source>
+        <source>Model placement</source>
         <translation>Wie das Modell verteilt wird</translation>
     </message>
     <message>
@@ -6621,7 +6621,7 @@
         <translation>Mehrfach, auf mehreren</translation>
     </message>
     <message>
-        <source>Slower than the best choice: {rate} instead of {best}.</source>
+        <source>Slower than the best option: {rate} instead of {best}.</source>
         <translation>Langsamer als die beste: {rate} statt {best}.</translation>
     </message>
     <message>
@@ -6648,7 +6648,7 @@
         <translation>Erneut starten</translation>
     </message>
     <message>
-        <source>The background service isn&apos;t running right now. This dialog continues once it is back.</source>
+        <source>The background service isn&apos;t running right now. You can continue here when the service is back.</source>
         <translation>Der Hintergrunddienst läuft gerade nicht. Das hier wartet, bis er wieder da ist.</translation>
     </message>
 </context>
@@ -6675,7 +6675,7 @@
         <translation>Einstellungen</translation>
     </message>
     <message>
-        <source>State of the pool: {state}</source>
+        <source>Pool status: {state}</source>
         <translation>Zustand des Pools: {state}</translation>
     </message>
     <message>
@@ -6697,7 +6697,7 @@
 <context>
     <name>Standing</name>
     <message>
-        <source>A machine that runs {model} is missing.</source>
+        <source>A machine running {model} has disconnected.</source>
         <translation>Ein Gerät von {model} fehlt.</translation>
     </message>
     <message>
@@ -6709,7 +6709,7 @@
         <translation>{model} wird geladen.</translation>
     </message>
     <message>
-        <source>No host is available to answer.</source>
+        <source>No machine is available to answer.</source>
         <translation>Kein Gastgeber ist da, der antwortet.</translation>
     </message>
     <message>
@@ -6741,7 +6741,7 @@
         <translation>Der Hintergrunddienst läuft nicht.</translation>
     </message>
     <message>
-        <source>The model was lost.</source>
+        <source>The model stopped unexpectedly.</source>
         <translation>Das Modell ging verloren.</translation>
     </message>
     <message>
@@ -6753,7 +6753,7 @@
         <translation>{machine} verleiht nicht mehr. {why}</translation>
     </message>
     <message>
-        <source>{model} is ready, too.</source>
+        <source>{model} is also ready.</source>
         <translation>Auch {model} antwortet.</translation>
     </message>
     <message>
@@ -6765,7 +6765,7 @@
         <translation>{model} wird beendet und gibt seinen Speicher zurück.</translation>
     </message>
     <message>
-        <source>{model} was lost.</source>
+        <source>{model} stopped unexpectedly.</source>
         <translation>{model} ging verloren.</translation>
     </message>
 </context>
@@ -6819,7 +6819,7 @@
         <translation>Sofort stoppen</translation>
     </message>
     <message>
-        <source>Takes all memory back immediately, even from a running answer.</source>
+        <source>Takes all memory back immediately, even if an answer is running.</source>
         <translation>Nimmt den ganzen Arbeitsspeicher sofort zurück, auch von einer laufenden Antwort.</translation>
     </message>
     <message>
@@ -6857,7 +6857,7 @@
         <translation>Plane ein Wochenende in den Bergen mit zwei Kindern.</translation>
     </message>
     <message>
-        <source>The Guide answers. It is a small model that comes with Poolhouse and knows how it works. It understands only English and treats each question separately.</source>
+        <source>You&apos;re talking to the Guide, a small built-in model that knows how Poolhouse works. It understands only English and treats each question separately.</source>
         <translation>Der Guide antwortet: ein kleines Modell, das zu Poolhouse gehört und weiß, wie man es benutzt. Er versteht nur Englisch und nimmt jede Frage für sich.</translation>
     </message>
     <message>
@@ -6865,7 +6865,7 @@
         <translation>Was möchten Sie wissen?</translation>
     </message>
     <message>
-        <source>What you write stays in your household.</source>
+        <source>Your messages stay in your household.</source>
         <translation>Was Sie schreiben, bleibt in Ihrem Haushalt.</translation>
     </message>
     <message>
@@ -6873,7 +6873,7 @@
         <translation>Schreibe eine Python-Funktion, die doppelte Dateien findet.</translation>
     </message>
     <message>
-        <source>{model} could not be loaded. Choose another model, or ask the Guide, the small model that comes with Poolhouse and knows how it works.</source>
+        <source>{model} could not be loaded. Choose another model, or ask the Guide, a small built-in model that knows how Poolhouse works.</source>
         <translation>{model} ließ sich nicht laden. Wählen Sie ein anderes Modell, oder fragen Sie den Guide: ein kleines Modell, das zu Poolhouse gehört und weiß, wie man es benutzt.</translation>
     </message>
 </context>
@@ -6965,7 +6965,7 @@
         <translation>Zugriffstoken, hf_…</translation>
     </message>
     <message>
-        <source>This model requires an account: accept its terms on the model page, then enter an access token from huggingface.co.</source>
+        <source>This model requires a Hugging Face account. Accept the terms on the model page, then enter an access token from huggingface.co.</source>
         <translation>Der Hersteller verlangt ein Konto: Stimmen Sie auf der Seite des Modells den Bedingungen zu, und geben Sie dann ein Zugriffstoken von huggingface.co an.</translation>
     </message>
     <message>
@@ -7026,7 +7026,7 @@
         <translation>Ein Gerät ist dazugekommen</translation>
     </message>
     <message>
-        <source>A wrong code was entered. Pairing is closed.</source>
+        <source>A wrong code was entered too many times. Pairing is closed.</source>
         <translation>Ein falscher Code wurde eingegeben. Die Kopplung ist geschlossen.</translation>
     </message>
     <message>
@@ -7034,7 +7034,7 @@
         <translation>Download fertig</translation>
     </message>
     <message>
-        <source>You can find it here in the tray. To stop it, choose Quit from this menu.</source>
+        <source>Poolhouse stays in the tray. To stop it, choose Quit from this menu.</source>
         <translation>Es läuft hier im Infobereich weiter. Um es zu beenden, wählen Sie „Beenden“ in diesem Menü.</translation>
     </message>
     <message>
@@ -7058,7 +7058,7 @@
         <translation>Jemand hat einen falschen Code eingegeben. Verbleibende Versuche: {left}.</translation>
     </message>
     <message>
-        <source>The model was lost</source>
+        <source>The model stopped unexpectedly</source>
         <translation>Das Modell ging verloren</translation>
     </message>
     <message>
@@ -7143,14 +7143,14 @@
 <context>
     <name>Updates</name>
     <message numerus="yes">
-        <source>%n on this version</source>
+        <source>%n running this version</source>
         <translation>
             <numerusform>%Ln mit dieser Version</numerusform>
             <numerusform>%Ln mit dieser Version</numerusform>
         </translation>
     </message>
     <message>
-        <source>The Activity page then shows when a newer version is available.</source>
+        <source>If a newer version is available, the Activity page tells you.</source>
         <translation>Die Seite Aktivität sagt dann, wenn es eine neuere Version gibt.</translation>
     </message>
     <message>
@@ -7158,7 +7158,7 @@
         <translation>Fragt…</translation>
     </message>
     <message>
-        <source>Asks {place} for the newest version when you click this. Nothing else is sent, and nothing is downloaded.</source>
+        <source>Checks {place} for a new version when you click the button. Nothing else is sent, and nothing is downloaded.</source>
         <translation>Fragt {place} nach der neuesten Version, wenn Sie das drücken. Sonst wird nichts mitgeteilt, und nichts wird heruntergeladen.</translation>
     </message>
     <message>
@@ -7182,7 +7182,7 @@
         <translation>In dieser Version und denen davor.</translation>
     </message>
     <message>
-        <source>Machines of one household need the same version to share a model.</source>
+        <source>Machines in a household need the same version to share a model.</source>
         <translation>Geräte eines Haushalts brauchen dieselbe Version, um ein Modell zu teilen.</translation>
     </message>
     <message>
@@ -7230,7 +7230,7 @@
         <translation>Nicht gefunden</translation>
     </message>
     <message>
-        <source>Quit Poolhouse on this computer, replace it with the new version, and open it. Your household, chats, models and settings stay. Then do the same on your other machines; they never update each other.</source>
+        <source>Quit Poolhouse on this computer, replace it with the new version, and open it. Your household, chats, models and settings are kept. Then do the same on your other machines, because machines never update each other.</source>
         <translation>Beenden Sie Poolhouse auf diesem Computer, setzen Sie die neue Version an die Stelle der alten und öffnen Sie sie. Haushalt, Chats, Modelle und Einstellungen bleiben, wie sie sind. Tun Sie dann dasselbe auf Ihren anderen Geräten; sie aktualisieren einander nie.</translation>
     </message>
     <message>
@@ -7262,7 +7262,7 @@
         <translation>Version</translation>
     </message>
     <message>
-        <source>Runs the models. It comes with Poolhouse.</source>
+        <source>The engine runs the models and comes with Poolhouse.</source>
         <translation>Das Programm, das die Modelle rechnet. Es gehört zu Poolhouse.</translation>
     </message>
     <message>
@@ -7313,15 +7313,15 @@
         <translation>Neu zählen…</translation>
     </message>
     <message>
-        <source>Reset the count for {name}</source>
+        <source>Reset the token count for {name}</source>
         <translation>Für {name} neu zählen</translation>
     </message>
     <message>
-        <source>An OpenAI-compatible server that answers when the pool is full or doesn&apos;t have the model. It stays off until you turn it on. What is sent there leaves your household.</source>
+        <source>An OpenAI-compatible server that answers when the pool is full or doesn&apos;t have the model. It stays off until you turn it on. Requests sent to it leave your household.</source>
         <translation>Er versteht die API von OpenAI und antwortet, wenn der Pool voll ist oder ihm das Modell fehlt. Er bleibt aus, bis Sie ihn einschalten. Was dorthin geht, verlässt Ihren Haushalt.</translation>
     </message>
     <message>
-        <source>Its key is deleted here, too. The server itself is not affected.</source>
+        <source>This also deletes the server&apos;s key from this computer. The server itself is not affected.</source>
         <translation>Auch sein Schlüssel wird hier gelöscht. Am Server selbst ändert sich nichts.</translation>
     </message>
     <message>
@@ -7333,7 +7333,7 @@
         <translation>Zuletzt erreicht: {time}.</translation>
     </message>
     <message>
-        <source>Models it may answer for</source>
+        <source>Models it may provide</source>
         <translation>Modelle, für die er antworten darf</translation>
     </message>
     <message>
@@ -7365,7 +7365,7 @@
         <translation>Es gibt schon einen Server namens {name}. Wählen Sie für diesen einen anderen Namen.</translation>
     </message>
     <message>
-        <source>Tokens it may use in total</source>
+        <source>Total token limit</source>
         <translation>Token, die er insgesamt verbrauchen darf</translation>
     </message>
     <message>
@@ -7377,23 +7377,23 @@
         <translation>Vertraut wird allein {file}.</translation>
     </message>
     <message>
-        <source>Its token count was lost, so nothing is sent to it until you reset the count.</source>
+        <source>The token count for this server was lost, so nothing is sent there until you reset the count.</source>
         <translation>Was er gekostet hat, ist nicht mehr bekannt; deshalb wird ihm nichts geschickt, bis Sie neu zählen lassen.</translation>
     </message>
     <message>
-        <source>Its token count starts again at zero, so it may use another {cap} tokens.</source>
+        <source>This resets the token count to zero, so the server may use another {cap} tokens.</source>
         <translation>Was er bisher gekostet hat, wird hier vergessen; ab jetzt darf er {cap} Token verbrauchen.</translation>
     </message>
     <message>
-        <source>Your name for it</source>
+        <source>Name of the server</source>
         <translation>Wie Sie ihn nennen</translation>
     </message>
     <message>
-        <source>When the pool is full or doesn&apos;t have the model: another Poolhouse or a service you pay for.</source>
+        <source>If the pool is full or doesn&apos;t have the model, another Poolhouse or a paid service can answer.</source>
         <translation>Wenn der Pool voll ist oder ihm das Modell fehlt: ein anderes Poolhouse oder ein Dienst, den Sie bezahlen.</translation>
     </message>
     <message>
-        <source>name, or name=name on the server</source>
+        <source>model, or model=name on the server</source>
         <translation>Name, oder Name=Name dort</translation>
     </message>
     <message>
@@ -7401,30 +7401,30 @@
         <translation>{name} antwortet und hat {models} nicht.</translation>
     </message>
     <message>
-        <source>{name} responds and has its models.</source>
+        <source>{name} responds and has all the models you entered.</source>
         <translation>{name} antwortet und hat, worum er gebeten werden darf.</translation>
     </message>
     <message>
-        <source>The count for {name} was reset.</source>
+        <source>The token count for {name} was reset.</source>
         <translation>Für {name} wird neu gezählt.</translation>
     </message>
     <message>
-        <source>{name} was removed and its key deleted.</source>
+        <source>{name} and its key were removed.</source>
         <translation>{name} ist entfernt, sein Schlüssel gelöscht.</translation>
     </message>
     <message>
-        <source>{spent} of {cap} tokens used. What is sent there leaves your household.</source>
+        <source>{spent} of {cap} tokens used. Requests sent to this server leave your household.</source>
         <translation>{spent} von {cap} Token sind verbraucht. Was dorthin geht, verlässt Ihren Haushalt.</translation>
     </message>
 </context>
 <context>
     <name>VerdictView</name>
     <message>
-        <source>This model runs whole on one machine, so only this machine&apos;s memory counts.</source>
+        <source>This model can&apos;t be split, so only this machine&apos;s memory counts.</source>
         <translation>Es läuft ganz auf einem Gerät, deshalb zählt nur, was dieses hergibt.</translation>
     </message>
     <message>
-        <source>Even with a short context, it needs more memory than the machines lend now.</source>
+        <source>Even with a short context, the model needs more memory than the machines are lending now.</source>
         <translation>Die Datei und ein kurzer Kontext brauchen mehr, als die Geräte jetzt verleihen.</translation>
     </message>
     <message>
@@ -7440,7 +7440,7 @@
         <translation>Den kleineren Kontext verwenden</translation>
     </message>
     <message>
-        <source>With this context, it needs more memory than the machines lend now.</source>
+        <source>With this context, the model needs more memory than the machines are lending now.</source>
         <translation>Mit diesem Kontext braucht es mehr, als die Geräte jetzt verleihen.</translation>
     </message>
     <message>
@@ -7462,7 +7462,7 @@
 <context>
     <name>WeekGrid</name>
     <message>
-        <source>Arrow keys move, Space turns an hour on or off, Shift+arrow fills several.</source>
+        <source>Use the arrow keys to move, Space to turn an hour on or off, and Shift+arrow to change several hours.</source>
         <translation>Die Pfeiltasten bewegen die Auswahl, die Leertaste schaltet eine Stunde ein oder aus, Umschalt und eine Pfeiltaste malen weiter.</translation>
     </message>
     <message>
@@ -7524,7 +7524,7 @@
         <translation>Was sich ändern würde</translation>
     </message>
     <message>
-        <source>Without {names}, nothing changes: {model} would run at {then}, {where}.</source>
+        <source>Without {names}, {model} would still run at {then}, {where}.</source>
         <translation>Ohne {names} ändert sich nichts: {model} liefe {where} mit {then}.</translation>
     </message>
     <message>

@@ -88,10 +88,10 @@
 <context>
     <name>ForecastChart</name>
     <message numerus="yes">
-        <source>Over %n answer(s), the median error of the forecast was {first} for the first token and {speed} for the speed.</source>
+        <source>Over %n answer(s), the median forecast error was {first} for the first token and {speed} for the speed.</source>
         <translation>
-            <numerusform>Over %Ln answer, the median error of the forecast was {first} for the first token and {speed} for the speed.</numerusform>
-            <numerusform>Over %Ln answers, the median error of the forecast was {first} for the first token and {speed} for the speed.</numerusform>
+            <numerusform>Over %Ln answer, the median forecast error was {first} for the first token and {speed} for the speed.</numerusform>
+            <numerusform>Over %Ln answers, the median forecast error was {first} for the first token and {speed} for the speed.</numerusform>
         </translation>
     </message>
 </context>
@@ -105,10 +105,10 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>{name}, %n core(s), {threads} of them used for models</source>
+        <source>{name}, %n core(s), {threads} used for models</source>
         <translation>
-            <numerusform>{name}, %Ln core, {threads} of them used for models</numerusform>
-            <numerusform>{name}, %Ln cores, {threads} of them used for models</numerusform>
+            <numerusform>{name}, %Ln core, {threads} used for models</numerusform>
+            <numerusform>{name}, %Ln cores, {threads} used for models</numerusform>
         </translation>
     </message>
 </context>
@@ -122,17 +122,17 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>split, and whole on %n more machine(s)</source>
+        <source>split, with a full copy on %n more machine(s)</source>
         <translation>
-            <numerusform>split, and whole on %Ln more machine</numerusform>
-            <numerusform>split, and whole on %Ln more machines</numerusform>
+            <numerusform>split, with a full copy on %Ln more machine</numerusform>
+            <numerusform>split, with a full copy on %Ln more machines</numerusform>
         </translation>
     </message>
     <message numerus="yes">
-        <source>whole on each of %n machine(s)</source>
+        <source>with a full copy on each of %n machine(s)</source>
         <translation>
-            <numerusform>whole on each of %Ln machine</numerusform>
-            <numerusform>whole on each of %Ln machines</numerusform>
+            <numerusform>with a full copy on each of %Ln machine</numerusform>
+            <numerusform>with a full copy on each of %Ln machines</numerusform>
         </translation>
     </message>
 </context>
@@ -187,10 +187,10 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>Move %n model(s) there too, {size}</source>
+        <source>Also move %n model(s) there ({size})</source>
         <translation>
-            <numerusform>Move %Ln model there too, {size}</numerusform>
-            <numerusform>Move %Ln models there too, {size}</numerusform>
+            <numerusform>Also move %Ln model there ({size})</numerusform>
+            <numerusform>Also move %Ln models there ({size})</numerusform>
         </translation>
     </message>
 </context>
@@ -224,10 +224,10 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>%n model(s) from {apps} can be used in place, without a download: {size}. Each file is read once to check it.</source>
+        <source>You can use %n model(s) ({size}) from {apps} in place, without a download. Each file is read once to check it.</source>
         <translation>
-            <numerusform>%Ln model from {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
-            <numerusform>%Ln models from {apps} can be used in place, without a download: {size}. Each file is read once to check it.</numerusform>
+            <numerusform>You can use %Ln model ({size}) from {apps} in place, without a download. Each file is read once to check it.</numerusform>
+            <numerusform>You can use %Ln models ({size}) from {apps} in place, without a download. Each file is read once to check it.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
@@ -241,10 +241,10 @@
 <context>
     <name>Privacy</name>
     <message numerus="yes">
-        <source>%n download(s) now</source>
+        <source>%n download(s) in progress</source>
         <translation>
-            <numerusform>%Ln download now</numerusform>
-            <numerusform>%Ln downloads now</numerusform>
+            <numerusform>%Ln download in progress</numerusform>
+            <numerusform>%Ln downloads in progress</numerusform>
         </translation>
     </message>
 </context>
@@ -278,10 +278,10 @@
 <context>
     <name>Session</name>
     <message numerus="yes">
-        <source>%n oldest message(s) left out because the context is full.</source>
+        <source>%n older message(s) left out because the context is full.</source>
         <translation>
-            <numerusform>%Ln oldest message left out because the context is full.</numerusform>
-            <numerusform>%Ln oldest messages left out because the context is full.</numerusform>
+            <numerusform>%Ln older message left out because the context is full.</numerusform>
+            <numerusform>%Ln older messages left out because the context is full.</numerusform>
         </translation>
     </message>
 </context>
@@ -298,10 +298,10 @@
 <context>
     <name>Updates</name>
     <message numerus="yes">
-        <source>%n on this version</source>
+        <source>%n running this version</source>
         <translation>
-            <numerusform>%Ln on this version</numerusform>
-            <numerusform>%Ln on this version</numerusform>
+            <numerusform>%Ln running this version</numerusform>
+            <numerusform>%Ln running this version</numerusform>
         </translation>
     </message>
 </context>

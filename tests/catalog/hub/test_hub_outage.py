@@ -125,8 +125,8 @@ KEY = aiohttp.client_reqrep.ConnectionKey(
     ("error", "words"),
     [
         (aiohttp.ClientProxyConnectionError(KEY, OSError()), "this computer's proxy does not answer"),
-        (aiohttp.ClientConnectorCertificateError(KEY, Exception()), "its certificate is not trusted here"),
-        (aiohttp.ClientConnectorSSLError(KEY, OSError()), "its certificate is not trusted here"),
+        (aiohttp.ClientConnectorCertificateError(KEY, Exception()), "this computer does not trust its certificate"),
+        (aiohttp.ClientConnectorSSLError(KEY, OSError()), "this computer does not trust its certificate"),
         (aiohttp.ClientConnectorError(KEY, OSError(101, "x")), "there is no route to it"),
         (aiohttp.ConnectionTimeoutError(), said(NOTHING_ANSWERS)),
         (aiohttp.SocketTimeoutError(), said(NOTHING_ANSWERS)),

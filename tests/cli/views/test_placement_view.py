@@ -42,7 +42,7 @@ def test_only_replicas_that_are_there_are_counted(there: list[str], shape: str, 
     plan = LoadedModel(model="guide", shape="replicas", stages=wholes, state="ready", holders=there)
     assert headline(plan) == f"guide · {shape}"
     assert pool_sentence(plan) == sentence
-    text = "attic is leaving. It keeps computing while its layers are loaded on shed (about 40 s)."
+    text = "attic is leaving. It continues to compute while its layers are loaded on shed (about 40 s)."
     leaves = msgspec.structs.replace(plan, recovery=Notice(text=text))
     assert pool_sentence(leaves) == f"{sentence} {text}"
 

@@ -23,7 +23,7 @@ def test_a_lender_with_another_engine_is_left_out_and_named() -> None:
     assert known.lenders == (ATTIC, SHED)
     (why,) = known.reasons
     assert why.code == "left_out_engine"
-    assert said(why).startswith("old is left out: its engine is llama-cpp-python 0.3.35")
+    assert said(why).startswith("old is not used because its engine is llama-cpp-python 0.3.35")
 
 
 def test_a_host_with_another_engine_shares_nothing() -> None:
@@ -42,7 +42,7 @@ def test_an_error_names_whose_engine_stood_in_the_way() -> None:
     known, small = eligible_machines(DEN, [OLD]), DoesNotFit("helps_nothing")
     error = known.explain(small)
     assert isinstance(error, DoesNotFit)
-    assert said(error).startswith("The engine of old is llama-cpp-python 0.3.35")
+    assert said(error).startswith("old runs no layers because its engine is llama-cpp-python 0.3.35")
     assert said(error).endswith(said(small))
 
 
@@ -67,6 +67,6 @@ def test_a_lender_whose_numbers_were_wrong_is_left_out_and_named() -> None:
     assert known.lenders == (ATTIC,)
     assert [(why.code, why.facts) for why in known.reasons] == [("left_out_doubted", {"machine": "s"})]
     assert known.explain(small).reason.code == "doubt_in_the_way"
-    assert said(known.explain(small)).startswith("s computed wrong numbers in a check")
+    assert said(known.explain(small)).startswith("s is not used because it computed wrong numbers in a check")
     both = eligible_machines(DEN, [replace(OLD, doubted=True)])
     assert [why.code for why in both.reasons] == ["left_out_engine"]  # one reason is enough

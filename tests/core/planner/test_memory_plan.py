@@ -58,16 +58,16 @@ def test_it_says_by_how_much_and_what_would_do() -> None:
         plan(host, [], model([100 * MIB] * 8), Workload(4096))
     assert caught.value.reason.code == "host_too_small"
     assert said(caught.value).startswith("made needs ")
-    assert "host, the only machine here, has 500.0 MiB free for models. One more machine" in said(caught.value)
+    assert "host, the only machine here, has 500.0 MiB free for models. Another machine" in said(caught.value)
     helps = fact_text(caught.value.reason.facts["what_helps"])
-    assert "One more machine that lends 768.0 MiB would be enough." in helps
-    assert "A smaller quantization would fit: a file of at most" in helps
+    assert "Another machine that lends 768.0 MiB would be enough." in helps
+    assert "A smaller quantization would fit if its file is at most" in helps
 
 
 @pytest.mark.parametrize("boundaries", [None, ()], ids=["split", "whole"])
 @pytest.mark.parametrize(
     ("past_mib", "expected"),
-    [(None, "has 500.0 MiB free for models."), (0, "the limit set on host"), (4000, "the limit set on host")],
+    [(None, "500.0 MiB free for models."), (0, "the limit set on host"), (4000, "the limit set on host")],
 )
 def test_what_bounds_the_host_is_said(boundaries: tuple[int, ...] | None, past_mib: int | None, expected: str) -> None:
     """Its memory, or the limit that its owner set; that one helps only where there is memory for it."""
@@ -83,7 +83,7 @@ def test_what_bounds_the_host_is_said(boundaries: tuple[int, ...] | None, past_m
     higher = [what_help for what_help in what_helps(host, [], made, Workload(4096)) if what_help.code == "helps_limit"]
     assert bool(higher) is (past_mib == 4000)
     if higher:
-        assert "If the limit on" in words
+        assert "If the memory limit on" in words
         more = int(higher[0].number("more_bytes"))
         larger = replace(host, lends_bytes=host.lends_bytes + more)
         assert plan(larger, [], made, Workload(4096)).stages
@@ -122,7 +122,7 @@ def test_a_host_too_small_for_its_own_layers_is_named_though_the_pool_has_enough
     assert caught.value.reason.code == "host_short_of_ends"
     words = said(caught.value)
     assert "only 50.0 MiB of it is on desk, which computes the first and the last layers" in words
-    assert "more on desk, it would fit." in words
+    assert "more memory on desk, the model would fit." in words
     assert "Add machines" not in words
 
 
@@ -139,7 +139,7 @@ def test_a_shorter_context_is_named_with_its_number() -> None:
     host = machine("host", 900, speed(0.01))
     with pytest.raises(DoesNotFit) as caught:
         plan(host, [], made, Workload(8192))
-    assert "A context of 1,280 tokens fits." in fact_text(caught.value.reason.facts["what_helps"])
+    assert "A context of 1,280 tokens would fit." in fact_text(caught.value.reason.facts["what_helps"])
 
 
 def test_what_cannot_be_helped_asks_for_another_model() -> None:

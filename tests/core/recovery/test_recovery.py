@@ -74,8 +74,8 @@ def test_what_cannot_be_reached_is_left_out_of_the_plan() -> None:
 @pytest.mark.parametrize(
     ("machines", "words"),
     [
-        (("kitchen",), "attic is gone. Rebuilding with kitchen (about 40 s)."),
-        (("kitchen", "den"), "attic is gone. Rebuilding with kitchen and den (about 40 s)."),
+        (("kitchen",), "Lost attic. Rebuilding with kitchen (about 40 s)."),
+        (("kitchen", "den"), "Lost attic. Rebuilding with kitchen and den (about 40 s)."),
         (("attic",), "attic lost its layers. Loading them again (about 40 s)."),
         ((), "attic stopped responding. Restarting from the text so far (about 40 s)."),
     ],
@@ -149,7 +149,7 @@ def test_nobody_returns_where_memory_alone_is_missing() -> None:
 def test_a_machine_that_leaves_computes_on_until_others_have_its_layers() -> None:
     notice = leaving_notice("attic", ("kitchen", "den"), 40.2)
     assert said(notice.reason) == (
-        "attic is leaving. It keeps computing while its layers are loaded on kitchen and den (about 40 s)."
+        "attic is leaving. It continues to compute while its layers are loaded on kitchen and den (about 40 s)."
     )
     assert (notice.state, notice.machine) == ("leaving", "attic")
 

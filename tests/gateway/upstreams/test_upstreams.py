@@ -65,7 +65,7 @@ async def test_what_the_pool_lacks_is_answered_there_and_says_so(
     events = await asyncio.to_thread(api.control, "GET", "/journal")
     sentence = events["events"][-1]["sentence"]
     spent = body["usage"]["total_tokens"]
-    assert sentence == f"barn answered instead of the pool: {spent} tokens from guide."
+    assert sentence == f"barn answered instead of the pool and wrote {spent} tokens with guide."
     there = await asyncio.to_thread(far.control, "GET", "/journal")
     assert there["answers"][-1]["request"] == "from-den.1"  # the id goes with it
     (upstream,) = (await asyncio.to_thread(api.control, "GET", "/api/upstreams"))["upstreams"]
@@ -125,7 +125,7 @@ async def test_two_that_ask_each_other_send_a_request_round_once(
     try:
         async with http.post(CHAT, json=FAR | {"model": "m"}) as answer:
             assert answer.status == 400
-            assert "forwarded this request back to this Poolhouse" in (await answer.json())["error"]["message"]
+            assert "sent this request back to this Poolhouse" in (await answer.json())["error"]["message"]
     finally:
         for item in (api, far):
             await asyncio.to_thread(item.control, "DELETE", "/api/upstreams/round")
@@ -235,7 +235,7 @@ async def test_off_spent_and_odd_ones_are_not_asked(api: Open, http: aiohttp.Cli
     await asyncio.to_thread(api.control, "POST", change, {"cap_tokens": 1})
     async with http.post(CHAT, json=FAR) as answer:
         assert answer.status == 400
-        assert "all 1 tokens it may use are spent" in (await answer.json())["error"]["message"]
+        assert "has used all 1 of its tokens" in (await answer.json())["error"]["message"]
     again: Json = {"cap_tokens": 50, "forget_spent": True}
     (upstream,) = (await asyncio.to_thread(api.control, "POST", change, again))["upstreams"]
     assert (upstream["spent_tokens"], upstream["cap_tokens"]) == (0, 50)

@@ -87,7 +87,7 @@ def test_a_press_measures_both_and_puts_the_layers_back(
     alone = {stage.machine for stage in made.one.results[0].stages}
     assert alone == {"den"}
     assert made.speedup("decode_tok_s") is not None
-    assert "times the speed" in compared_with_host(made)
+    assert "times as fast" in compared_with_host(made)
     qtbot.waitUntil(lambda: is_ready(services), timeout=WITHIN_MS)
     loaded = services.pool.now.loaded
     held = [stage.last - stage.first for stage in loaded.stages] if loaded is not None else []
@@ -220,7 +220,7 @@ def test_a_cancelled_one_loads_what_was_loaded(away: Desk, monkeypatch: pytest.M
 def test_the_ratio_is_in_every_report_and_names_nobody(tmp_path: Path) -> None:
     made = bench(one=HostAlone(results=[figures(tok_s=8.0)]))
     assert made.speedup("decode_tok_s") == 2.5
-    said = "2 machine(s) together: 20.0 tok/s. The host alone: 8.0 tok/s. That is 2.50 times the speed."
+    said = "2 machine(s) together: 20.0 tok/s. The host alone: 8.0 tok/s. The pool is 2.50 times as fast."
     assert compared_with_host(made).startswith(said)
     for report in (html(made), markdown(made)):
         assert said in report

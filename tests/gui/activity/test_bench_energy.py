@@ -109,4 +109,4 @@ def test_nothing_is_said_of_it_where_it_is_not(qtbot: QtBot, away: Desk) -> None
 def test_the_household_stands_beside_the_host_alone() -> None:
     alone = HostAlone(results=[figures(energy=DREW | {"joules_per_token": 12.0})])
     made = bench(results=[figures(energy=DREW)], one=alone)
-    assert compared_with_host(made).endswith("Energy: 3.10 J/token with all machines, 12 J/token with the host alone.")
+    assert compared_with_host(made).endswith("Energy: 3.10 J/token with all machines, 12 J/token with only the host.")

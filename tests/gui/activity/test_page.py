@@ -54,7 +54,7 @@ def test_an_answer_stands_in_the_table_the_timeline_and_the_log(
     assert table.rows.data(table.rows.index(0, REQUESTER)) == "you"
     assert [line.name for line in page.overview.timeline.lines] == ["Answer", "den"]
     page.tabs.setCurrentIndex(1)
-    answered = "Guide answered with 12 tokens"  # on a busy computer, a measurement may follow it
+    answered = "Guide wrote 12 tokens"  # on a busy computer, a measurement may follow it
     qtbot.waitUntil(lambda: any(answered in sentence for sentence in page.log.sentences()), timeout=5000)
     page.log.kind.setCurrentIndex(page.log.kind.findData("model"))
     qtbot.waitUntil(lambda: any("Guide is ready" in sentence for sentence in page.log.sentences()), timeout=5000)
@@ -219,7 +219,7 @@ def test_what_runs_is_said_in_lines(qtbot: QtBot, away: Desk) -> None:
         ("Downloading phi", "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 50 s left"),
         ("Copying qwen", "10.0 GiB of 40.0 GiB · from huggingface.co · 100 MiB/s · 5 min 07 s left"),
         ("Sending phi to attic", "1.0 GiB of 4.0 GiB"),
-        ("This machine holds layers for loft", "3.0 MiB"),
+        ("This machine has layers loaded for loft", "3.0 MiB"),
     ]
     assert jobs[3].share == jobs[6].share == 0.25
     again = {"state": "recovering", "model": "guide", "progress": {}}

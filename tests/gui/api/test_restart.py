@@ -35,7 +35,7 @@ class Older(Attached):
     ("make", "text"),
     [
         (DoctorDialog, "Restart"),
-        (lambda services: RestartRow(services, "Ports changed."), "Restart it now"),
+        (lambda services: RestartRow(services, "Ports changed."), "Restart now"),
         (lambda services: Window(services, lambda: False, lambda: None), "Restart"),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_host_says_which_lender_leaves_and_why(qapp: object, state: str) -> No
 
 
 def test_a_host_says_who_takes_over_what_a_machine_holds_that_leaves(qapp: object) -> None:
-    text = "attic is leaving. It keeps computing while its layers are loaded on study (about 40 s)."
+    text = "attic is leaving. It continues to compute while its layers are loaded on study (about 40 s)."
     leaver = {"id": "b", "name": "attic", "state": "draining", **tells(HEAT)}
     made = pool([leaver], recovery={"state": "leaving", **tells(text, "text")})
     assert current_status(made).sentence == f"attic is about to stop lending. {HEAT} {text}"
@@ -87,5 +87,6 @@ def test_what_is_loaded_beside_is_told_as_well(qapp: object) -> None:
     states = {"a": "ready", "b": "loading", "c": "lost", "d": "recovering"}
     beside = [{"model": model, "state": state} for model, state in states.items()]
     assert current_status(pool_of({"loaded": LOADED, "beside": beside})).sentence == (
-        "Ready. m runs on 2 machines. a is ready, too. Also loading b. c was lost. A machine that runs d is missing."
+        "Ready. m runs on 2 machines. a is also ready. Also loading b. c stopped unexpectedly. A machine running d has "
+        "disconnected."
     )

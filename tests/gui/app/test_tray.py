@@ -246,11 +246,15 @@ LOST = {"loaded": {"model": "guide", "state": "lost"}}
         (LOADING, {"downloads": {"d": {"id": "d", "name": "Qwen", "state": "done"}}}, ["Download finished"]),
         (LOADING, {"downloads": {"d": {"id": "d", "name": "Qwen", "state": "failed"}}}, []),
         ({"a": 1}, {"downloads": {"d": {"id": "d", "name": "Qwen", "state": "done"}}}, []),
-        (READY, {"loaded": {"model": "guide", "state": "lost", **tells("attic is gone.")}}, ["The model was lost"]),
+        (
+            READY,
+            {"loaded": {"model": "guide", "state": "lost", **tells("attic is gone.")}},
+            ["The model stopped unexpectedly"],
+        ),
         (LOST, {"loaded": {"model": "guide", "state": "lost", **tells("x")}}, []),
         (READY, {"loaded": None}, []),
         (READY | {"beside": [{"model": "m", "state": "ready"}]},
-         READY | {"beside": [{"model": "m", "state": "lost"}]}, ["The model was lost"]),
+         READY | {"beside": [{"model": "m", "state": "lost"}]}, ["The model stopped unexpectedly"]),
     ],
 )  # fmt: skip
 def test_what_is_news(before: Json, now: Json, titles: list[str]) -> None:

@@ -68,7 +68,7 @@ def test_a_node_that_cannot_be_started_is_told_with_its_log(qtbot: QtBot, away: 
     """Its sentence sends one to the details."""
     window, pool = Window(away.services, lambda: False, lambda: None), away.services.pool
     qtbot.addWidget(window)
-    pool.link, pool.problem = Link.AWAY, "Check the details, then press “Start again”."
+    pool.link, pool.problem = Link.AWAY, "Check the details, then click “Start again”."
     pool.link_changed.emit()
     buttons = {button.text(): button for button in window._bar.findChildren(QPushButton)}
     assert {"Details", "Start again"} <= buttons.keys()
@@ -109,7 +109,7 @@ def test_pages_are_chosen_by_pictures_alone_where_large_text_leaves_them_no_room
         window.resize(size)
         qtbot.wait(20)
         state = [label for label in bar.findChildren(QLabel) if label.accessibleName() and label.isVisible()]
-        assert [label.accessibleName().startswith("State of the pool: ") for label in state] == [True]
+        assert [label.accessibleName().startswith("Pool status: ") for label in state] == [True]
         result[text, size.width()] = bar.width(), bar._words.isVisible()
     for button in bar.findChildren(QToolButton):
         assert button.accessibleName()

@@ -56,7 +56,7 @@ def test_defaults_are_seen_and_saved_as_nothing(make: Make, saved: list[Chat]) -
 
 def test_what_the_guide_does_otherwise_is_said(make: Make) -> None:
     dialog = make(Chat(ChatId("1"), model="guide"))
-    assert "temperature of 0 unless you choose one" in dialog._hint.text()
+    assert "Its default temperature is 0." in dialog._hint.text()
     dialog.model.setCurrentText("qwen")
     assert "Guide" not in dialog._hint.text()
 
@@ -96,7 +96,7 @@ def test_only_contexts_that_the_chosen_model_reads_are_offered(make: Make) -> No
     dialog.model.setCurrentText("Guide")
     assert [box.itemData(at) for at in range(box.count())] == [None, 1_024]
     assert box.currentData() is None
-    most = f"This model reads at most {formats.number(1_024)} tokens."
+    most = f"This model's maximum context is {formats.number(1_024)} tokens."
     assert dialog._hint.text().startswith(most)
 
 

@@ -38,7 +38,7 @@ def test_after_a_failed_load_the_guide_does_not_answer_in_its_place(
         )
         messages = (page.chat_head._model_text(page.chat), page.hint.words.text(), page.suggestions.words.text())
         assert not any("Guide answers" in name for name in messages)
-        assert messages[0] == "No model answers: odd could not be loaded"
+        assert messages[0] == "No model is available: odd could not be loaded"
         assert [button.isVisibleTo(page) for button in page.suggestions.buttons] == [False] * 3
         assert [model_button.isVisibleTo(page) for model_button in page.suggestions.model_buttons] == [True] * 2
         assert current_status(pool).sentence == "odd could not be loaded, so no model is available."

@@ -59,7 +59,7 @@ def test_who_agreed_to_leave_out_the_oldest_is_told_that_this_comes(qtbot: QtBot
     hint.show_for(Chat(ChatId("7")), (), pool, is_full=True)
     assert hint.words.text() == "The context is nearly full. The next answer may stop early."
     hint.show_for(Chat(ChatId("7")), (), pool, is_full=True, may_trim=True)
-    assert "the oldest messages are left out" in hint.words.text()
+    assert "the oldest messages will be left out" in hint.words.text()
 
 
 def test_where_the_guide_was_asked_and_does_not_fit_it_promises_no_answer(qtbot: QtBot, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_where_the_guide_was_asked_and_does_not_fit_it_promises_no_answer(qtbot:
     qtbot.addWidget(hint)
     chat = add(Chat(ChatId("7")), Message(MessageId("1"), None, Role.USER, "Why?", 0.0))
     hint.show_for(chat, (), pool, is_full=False, guide_fails=True)
-    assert hint.words.text() == "No model is loaded, and there is no room for the Guide either."
+    assert hint.words.text() == "No model is loaded, and there is not enough memory for the Guide."
     hint.show_for(chat, (), pool, is_full=False)
     assert hint.words.text() == "No model is loaded, so the Guide answers."
 

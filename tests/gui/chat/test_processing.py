@@ -44,23 +44,23 @@ def model(stages: list[Json], **more: Any) -> Json:
         (
             model(SPLIT), None,
             ["den (this machine): layers 1–4, 9–10", "attic: layers 5–8",
-             "The text stays on this machine. The other machines receive only numbers from inside the model."],
+             "Your text stays on this machine. The other machines only process numbers from inside the model."],
         ),
         (
             model(COPIES), None,
-            ["den (this machine): the whole model", "attic: the whole model",
-             "A machine with the whole model receives your question as encrypted token numbers."],
+            ["den (this machine): whole model", "attic: whole model",
+             "Your question is encrypted and sent to a machine that runs the whole model."],
         ),
         (
             model(COPIES, holders=["a"]), None,
-            ["den (this machine): the whole model", "Nothing in this chat leaves this machine."],
+            ["den (this machine): whole model", "Nothing in this chat leaves this machine."],
         ),
         (model(SPLIT) | {"state": "loading"}, None, []),
         ({}, None, []),
         ({}, [], []),
         (
             {}, ["den"],
-            ["den answers for this machine. What you write is encrypted and sent there."],
+            ["den runs the model. Your messages are encrypted and sent there."],
         ),
     ],
 )  # fmt: skip

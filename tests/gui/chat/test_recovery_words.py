@@ -96,9 +96,9 @@ def test_a_note_stays_in_the_details(client: Client, answer: Answer) -> None:
 @pytest.mark.parametrize(
     ("item", "words"),
     [
-        (LOST, "attic was lost; the answer continued after 48"),
-        (LOST | {"left": True}, "attic left; the answer continued after 48"),
-        (LOST | {"machine": ""}, "The layers were moved; the answer continued after 48"),
+        (LOST, "Lost attic and continued after 48"),
+        (LOST | {"left": True}, "attic left, and the answer continued after 48"),
+        (LOST | {"machine": ""}, "Moved the layers and continued after 48"),
     ],
 )
 def test_the_note_blames_nobody_who_left_or_was_not_there(item: dict[str, Any], words: str, qapp: object) -> None:
@@ -112,7 +112,7 @@ def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:
     ended: list[Ending] = []
     answer.ended.connect(ended.append)
     client.done({"token_ids": [1] * 90, "guessed": 40, "guessed_right": 31})
-    assert answer_stats.details(ended[0].stats) == ["Speculation: 40 tokens guessed, 31 correct"]
+    assert answer_stats.details(ended[0].stats) == ["Speculative decoding: 40 tokens guessed, 31 correct"]
     assert answer_stats.details(AnswerStats(guessed=0, guessed_right=0)) == []
 
 

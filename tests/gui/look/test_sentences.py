@@ -94,12 +94,12 @@ def test_every_code_is_said_with_nested_facts_in_one_language(face: Locale) -> N
         sentence = reasons.said(Reason(code, facts), face)
         nested = [name for name, fact in facts.items() if isinstance(fact, Reason)]
         for name in nested:
-            phrase = "wurde durch <{}> beendet" if face is DE else "was ended by <{}>"
+            phrase = "wurde durch <{}> beendet" if face is DE else "was killed by <{}>"
             assert phrase.format(name) in sentence, code
         assert "{" not in sentence, code
         assert "Reason(" not in sentence, code
         if face is DE:
-            assert "was ended" not in sentence, code
+            assert "was killed" not in sentence, code
 
 
 @pytest.mark.parametrize(("times", "words"), [(1, "einmal"), (2, "zweimal"), (3, "dreimal"), (13, "13-mal")])
@@ -116,7 +116,7 @@ def test_who_ends_processes_hears_one_cure_in_one_sentence() -> None:
     reason = Reason("answer_ends_process", recovery.death_facts(crashed))
     sentence = reasons.said(reason)
     assert sentence.count("use a different model file") == 1
-    assert "it was ended by SIGSEGV" in sentence
+    assert "it was killed by SIGSEGV" in sentence
     german = reasons.said(reason, DE)
     assert "endete zweimal ein Rechenprozess (zuletzt den: er wurde durch SIGSEGV beendet), deshalb" in german
     assert "Versuchen Sie es noch einmal" not in german
@@ -309,7 +309,7 @@ def test_an_error_is_said_in_german(german: None) -> None:
 
 def test_what_another_node_said_stays_as_it_is(german: None) -> None:
     assert said(Reason("said_by_node", {"sentence": "Something else happened."})) == "Something else happened."
-    assert said(None) == told({"reason": "Paused by its owner."}) == ""
+    assert said(None) == told({"reason": "Paused by the owner."}) == ""
     assert reasons.said(Reason("pause_hot"), Locale("fr")) == reasons.said(Reason("pause_hot"))
 
 

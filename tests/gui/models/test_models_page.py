@@ -54,7 +54,7 @@ def model_of(item: ModelItem) -> models.ShelfModel:
 def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
     assert page.list.chosen_key == "shelf:guide"
     assert page.details.verdict.title.text() == "Fits"
-    assert "free for models now." in page.details.verdict.sum.text()
+    assert "Models can use up to" in page.details.verdict.sum.text()
     assert page.details.about.better.isVisibleTo(page)
     assert page.details.about.name.whole() == "Guide"  # as in every sentence
     assert any(line.startswith("Guide, ") and "Fits" in line for line in lines(page))
@@ -86,8 +86,8 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     card = page.starter
     assert card.isVisibleTo(page)
     assert card.name.whole() == "Small 1B"
-    needs = "Needs 1.0 GiB of the 4.0 GiB free for models."
-    assert card.why.text() == f"{needs} The model's speed here has not been measured yet."
+    needs = "Needs 1.0 GiB of the 4.0 GiB available for models."
+    assert card.why.text() == f"{needs} The model's speed has not been measured yet."
     page.library._starter_loaded(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterResponse))
     assert card.why.text() == f"{needs} Forecast: about 11.6 tok/s."
     assert card.download.text() == "Download 700 MiB"
@@ -135,15 +135,17 @@ def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage
     assert "can't be split" not in said["Split"]
     about = page.details.about
     assert page.list.select("offer:whole")
-    assert about.notes.text() == ("The file's checksum is not known yet. The first download records it.")
-    assert "runs whole on one machine" in about._facts.text()
+    assert about.notes.text() == (
+        "The file's checksum is not known yet. Poolhouse records it during the first download."
+    )
+    assert "runs on one machine only" in about._facts.text()
     assert page.list.select("offer:split")
     assert not about.notes.isVisibleTo(page)
     assert "size not known" in said["Unsized"]
     assert page.list.select("offer:unsized")
     words = page.details.verdict.words
     assert words.isVisibleTo(page)
-    assert words.text().startswith("The size of the model's file is not known yet")
+    assert words.text().startswith("The file size is not known yet")
 
 
 def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsPage) -> None:
@@ -154,7 +156,7 @@ def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsP
     assert about.notes.text() == ("The model's file has no chat template, so chats use the ChatML format.")
     judge = replace(plain, facts=replace_fields(model_of(plain), writes=False, ranks=True))
     about.show_item(judge)
-    assert about.notes.text() == "A reranker: it scores texts for other programs and can't chat."
+    assert about.notes.text() == "This is a reranker. It scores texts for other programs and can't chat."
     vectors = replace(plain, facts=replace_fields(model_of(plain), writes=False, embeds=True))
     about.show_item(vectors)
     assert not about.notes.isVisibleTo(page)

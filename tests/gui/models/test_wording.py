@@ -74,10 +74,10 @@ def test_the_sum_of_a_plan() -> None:
     assert a == Memory("a", 2 * GIB, 0, GIB, 8 * GIB)
     assert (b.needs, b.left) == (3 * GIB, GIB)
     assert whole_sum(convert(plan, plans.Plan)) == (
-        "Weights 4.0 GiB + KV cache 1.0 GiB for 8,192 tokens + working memory 1.0 GiB = 6.0 GiB "
-        "of the 12.0 GiB free for models now."
+        "Weights 4.0 GiB + KV cache 1.0 GiB for 8,192 tokens + working memory 1.0 GiB = 6.0 GiB. "
+        "Models can use up to 12.0 GiB now."
     )
-    assert of_machine(b) == "weights 2.0 GiB + KV cache 1.0 GiB + working memory 0 KiB, 1.0 GiB left"
+    assert of_machine(b) == "weights 2.0 GiB + KV cache 1.0 GiB + working memory 0 KiB, with 1.0 GiB left"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_sum_of_a_plan() -> None:
         ),
         (
             Judgment(Verdict(VerdictWord.SMALLER, context=6144)),
-            "Fits with 6,144 tokens",
+            "Fits with a 6,144-token context",
             "Fits with a smaller context",
             "6,144 tokens",
         ),
@@ -122,7 +122,7 @@ def test_a_refusal_for_memory_is_a_verdict_and_another_is_none() -> None:
     judgment = verdicts.of_error(error)
     assert judgment is not None
     assert (judgment.verdict.word, judgment.verdict.context) == (VerdictWord.SMALLER, 512)
-    assert verdicts.sentence(error) == "A context of 512 tokens fits."
+    assert verdicts.sentence(error) == "A context of 512 tokens would fit."
     other = BadInput("model_unknown", name="x", there="guide")
     assert verdicts.of_error(other) is None
     assert verdicts.sentence(other) == "There is no model called x. Available: guide."
@@ -141,7 +141,7 @@ def test_a_context_that_cannot_be_changed_says_so(qtbot: QtBot) -> None:
     slider = ContextSlider()
     qtbot.addWidget(slider)
     slider.offer(512)
-    assert slider.slider.toolTip() == "512 tokens, the model's maximum"
+    assert slider.slider.toolTip() == "512 tokens (model maximum)"
     slider.offer(1024)
     assert slider.slider.toolTip() == "1,024 tokens"
 
@@ -189,7 +189,7 @@ def test_the_next_smaller_file_that_fits() -> None:
          "Checking the file, 10.0 GiB of 40.0 GiB · 100 MiB/s · 5 min 07 s left"),
         (download("checking", sha256=None),
          "Computing the file's checksum, 10.0 GiB of 40.0 GiB · 100 MiB/s · 5 min 07 s left"),
-        (download("waiting"), "Waiting for its turn"),
+        (download("waiting"), "Waiting to start"),
         (download("starting"), "Contacting huggingface.co"),
         (download("failed", reason_facts=GONE), said(GONE_REASON)),
         (download("running", total_bytes=None, bytes_per_s=None, seconds_left=None),
@@ -207,7 +207,7 @@ def test_a_download_that_is_held_up_says_why_and_what_stops_it(qtbot: QtBot, qap
     assert shown._problem.isHidden()
     why = said(GONE_REASON)
     shown.show_transfer(shown_as(download("starting", held_up_facts=GONE)))
-    assert shown._problem.text() == f"{why} Poolhouse keeps trying. To stop, press Pause."
+    assert shown._problem.text() == f"{why} Poolhouse keeps trying. To stop, click Pause."
     assert not shown._problem.isHidden()
     assert not shown._words.isHidden()
     assert not shown.pause.isHidden()

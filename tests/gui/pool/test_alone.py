@@ -31,9 +31,9 @@ def test_only_who_may_add_a_machine_is_asked_to(qtbot: QtBot, away: Desk, roles:
 @pytest.mark.parametrize(
     ("lent", "words"),
     [
-        (10 * GIB, "Models up to 16.0 GiB fit on it now. Others can use at most 10.0 GiB of that."),
-        (16 * GIB, "Models up to 16.0 GiB fit on it now."),
-        (0, "Models up to 16.0 GiB fit on it now."),
+        (10 * GIB, "Models of up to 16.0 GiB fit on this machine now. Others can use at most 10.0 GiB of this memory."),
+        (16 * GIB, "Models of up to 16.0 GiB fit on this machine now."),
+        (0, "Models of up to 16.0 GiB fit on this machine now."),
     ],
 )  # fmt: skip
 def test_two_amounts_of_memory_are_told_apart(lent: int, words: str) -> None:

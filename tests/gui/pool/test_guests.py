@@ -53,7 +53,7 @@ def test_a_right_is_called_the_same_where_it_is_given_and_where_it_is_shown(qtbo
     ("hosts", "sentence"),
     [
         (["den-pc"], "Ready. Answers come from den-pc."),
-        ([], "No host is available to answer."),
+        ([], "No machine is available to answer."),
         (None, "Ready. No model is loaded yet."),
     ],
 )
@@ -62,13 +62,13 @@ def test_a_guest_s_window_says_who_answers(qapp: QApplication, hosts: list[str] 
     assert sentence in vars_of(current_status(pool))
     head = ChatHead(Theme(qapp, Scheme.LIGHT, 1.0), pool, lambda: None)
     head.show_chat(Chat(ChatId("a")))
-    named = {None: "the Guide answers", 0: "No host is available to answer", 1: "Answered by den-pc"}
+    named = {None: "the Guide answers", 0: "No machine is available to answer", 1: "Answered by den-pc"}
     assert named[hosts if hosts is None else len(hosts)] in head.model.whole()
     assert current_status(pool).kind is (StatusKind.ATTENTION if hosts == [] else StatusKind.IDLE)
 
 
 @pytest.mark.parametrize(
-    ("hosts", "title"), [(["den-pc"], "Ready. Answers come from den-pc"), ([], "No host is available to answer")]
+    ("hosts", "title"), [(["den-pc"], "Ready. Answers come from den-pc"), ([], "No machine is available to answer")]
 )
 def test_a_guest_is_told_one_thing_by_every_page(qtbot: QtBot, away: Desk, hosts: list[str], title: str) -> None:
     away.services.pool.snapshot = household(1, with_model=False) | {"hosts": hosts}

@@ -47,8 +47,8 @@ def head(qtbot: QtBot, qapp: QApplication) -> Headline:
 @pytest.mark.parametrize(
     ("why", "expected", "sentence", "measures"),
     [
-        ([], UNMEASURED, "No forecast yet: the model's speed here hasn't been measured.", True),
-        ([], MEASURED, "No forecast: the model was loaded before its speed here was measured.", False),
+        ([], UNMEASURED, "No forecast yet: the model's speed hasn't been measured.", True),
+        ([], MEASURED, "No forecast: the model was loaded before its speed was measured.", False),
         ([], PlanOutcome(), "No forecast.", False),
         ([], PlanOutcome("another", fits=True, tok_s=1.0), "No forecast.", False),
         ([], PlanOutcome(MODEL, problem="It does not fit."), "No forecast.", False),
@@ -92,7 +92,7 @@ def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
 def test_an_interrupted_answer_says_so(head: Headline) -> None:
     last = last_answer(3.0, 12.0, interruptions=1)
     head.show_pool(model(loaded(2) | {"last_answer": last}), MEASURED, measuring=False)
-    text = "Last answer: 3.0 tok/s. Forecast: 12.0 tok/s. Part of that time went into replacing a lost machine"
+    text = "Last answer: 3.0 tok/s. Forecast: 12.0 tok/s. This includes the time to replace a lost machine"
     assert head.figures.text().startswith(text)
 
 
@@ -116,10 +116,10 @@ def test_what_can_never_be_forecast_is_not_offered_to_be_measured(head: Headline
 @pytest.mark.parametrize(
     ("roles", "lost", "where"),
     [
-        (["whole"] * 3, 0, "whole on each of 3 machine(s)"),
-        (["whole"] * 3, 1, "whole on each of 2 machine(s)"),
+        (["whole"] * 3, 0, "with a full copy on each of 3 machine(s)"),
+        (["whole"] * 3, 1, "with a full copy on each of 2 machine(s)"),
         (["whole"] * 3, 2, "on this machine"),
-        (["first", "last", "whole"], 0, "split, and whole on 1 more machine(s)"),
+        (["first", "last", "whole"], 0, "split, with a full copy on 1 more machine(s)"),
         (["first", "last", "whole"], 1, "on 2 machine(s)"),
     ],
 )
@@ -133,8 +133,8 @@ def test_only_replicas_that_are_there_are_counted(head: Headline, roles: list[st
 
 
 def test_with_several_models_the_head_tells_the_others_and_which_one_it_unloads(head: Headline) -> None:
-    head.show_pool(model(loaded(2)), PlanOutcome(), measuring=False, beside=["Guide is ready, too."])
-    assert head.figures.text().endswith(" Guide is ready, too.")
+    head.show_pool(model(loaded(2)), PlanOutcome(), measuring=False, beside=["Guide is also ready."])
+    assert head.figures.text().endswith(" Guide is also ready.")
     assert head.unload.text() == f"Unload {MODEL}"
     head.show_pool(model(loaded(2)), PlanOutcome(), measuring=False)
     assert head.unload.text() == "Unload"
@@ -150,7 +150,7 @@ def test_a_load_that_is_stopped_cannot_be_left_again(head: Headline) -> None:
 
 
 def test_who_takes_over_from_a_machine_that_leaves_is_told_while_all_serves(head: Headline) -> None:
-    text = "attic is leaving. It keeps computing while its layers are loaded on study (about 40 s)."
+    text = "attic is leaving. It continues to compute while its layers are loaded on study (about 40 s)."
     leaving = {"code": "recovery_leaving", "facts": {"machine": "attic", "with": "study", "seconds": 40}}
     head.show_pool(model(loaded(2) | {"recovery": {"text_facts": leaving}}), PlanOutcome(), measuring=False)
     assert head.title.whole().startswith("Ready.")
@@ -192,7 +192,7 @@ def test_a_model_that_a_mistake_of_ours_ended_has_details_and_the_way_to_the_log
 
 def test_why_an_engine_ended_stays_open_while_the_pool_tells_it_again(head: Headline, qtbot: QtBot) -> None:
     words = "ops.cpp:4132: GGML_ASSERT(ids) failed."
-    facts: dict[str, Fact] = {"worker": "attic", "how": "it was ended by SIGABRT", "words": words}
+    facts: dict[str, Fact] = {"worker": "attic", "how": "it was killed by SIGABRT", "words": words}
     result = Reason("worker_died", facts).to_json()
     now = loaded(2) | {"state": "lost", "reason_facts": result}
     head.show_pool(model(now), PlanOutcome(), measuring=False)

@@ -86,7 +86,7 @@ def test_the_table_has_the_same_links_and_sorts_them(table: LinkTable, qtmodelte
         "attic-pc – kitchen-laptop", "attic-pc – studio-mac", "kitchen-laptop – studio-mac",
     ]  # fmt: skip
     assert shown[0][1:4] == ["468 Mbit/s", "480 Mbit/s", "1.0 ms"]
-    assert shown[0][4].startswith("Wi-Fi (eno1, 1.00 Gbit/s), Wi-Fi (wlan0)")
+    assert shown[0][4].startswith("Wi-Fi (eno1, 1.00 Gbit/s) here, Wi-Fi (wlan0)")
     table.table.sortByColumn(1, Qt.SortOrder.AscendingOrder)
     assert str(model.index(0, 1).data()) == "312 Mbit/s"
     qtmodeltester.check(table.table._model)  # type: ignore[no-untyped-call]
@@ -159,7 +159,7 @@ def test_the_map_itself_names_a_link_that_has_a_better_way(compact: bool, rows: 
     assert link_facts is not None
     badges = plate_rows(link_facts, compact=compact)
     assert len(badges) == rows
-    assert (badges[1].word, badges[1].color) == ("VPN, not the fastest option", "warning")
+    assert (badges[1].word, badges[1].color) == ("VPN (not the fastest option)", "warning")
 
 
 def test_a_card_s_words_hold_power_and_another_version() -> None:

@@ -260,11 +260,11 @@ def test_offline_and_left_out_machines_say_why() -> None:
     gone = machine(1, online=False, state="offline", layers=[], used_bytes=0)
     idle = machine(2, state="ready", layers=[], used_bytes=0)
     snapshot["machines"] |= {gone["id"]: gone, idle["id"]: idle}
-    sentence = "kitchen-laptop is left out: 9.6 tok/s with it, 11.8 tok/s without it."
+    sentence = "kitchen-laptop is not used: 9.6 tok/s with it, 11.8 tok/s without it."
     snapshot["loaded"]["why"] = [LEFT_OUT]
     _, attic, kitchen = machines_of(snapshot_of(snapshot))
     assert machine_words.state_badge(attic).word == "Offline"
-    assert machine_words.state_reason(attic) == "This computer hasn't seen it yet."
+    assert machine_words.state_reason(attic) == "Not seen by this computer yet."
     assert (machine_words.state_badge(kitchen).word, machine_words.state_reason(kitchen)) == ("Left out", sentence)
     gone["seen_at"] = 1_700_000_000.0
     assert machine_words.state_reason(machines_of(snapshot_of(snapshot))[1]).startswith("Last seen ")

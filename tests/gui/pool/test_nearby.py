@@ -24,10 +24,10 @@ def test_strangers_without_a_name_are_told_apart_without_their_ids(qtbot: QtBot)
     words = [button.text() for button in nearby.findChildren(QPushButton)]
     said = {label.text() for label in nearby.findChildren(QLabel)}
     assert words == [
-        "A machine at 10.0.0.8", "A machine at 10.0.0.8, number 2", "attic is ready to pair",
+        "A machine at 10.0.0.8", "A machine at 10.0.0.8 (number 2)", "attic is ready to pair",
         "Unnamed machine",
     ]  # fmt: skip
-    assert said == {"Nearby, not in this household", "Windows", "and 1 more"}
+    assert said == {"Nearby machines that are not in this household", "Windows", "and 1 more"}
     claims = Stranger("1" * 16, "den", "10.0.0.7", "10.0.0.7:4000", "Linux, AMD EPYC")
     nearby.show_strangers((claims,))
     labels = [label for label in nearby.findChildren(QLabel) if label.text() == "Linux, AMD EPYC"]

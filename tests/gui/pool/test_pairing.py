@@ -111,7 +111,7 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
         joining.notice.clear()
         joining.join()
         qtbot.waitUntil(lambda: bool(joining.notice.sentence), timeout=10_000)
-    assert joining.notice.sentence.startswith("Three codes were mistyped or out of date")
+    assert joining.notice.sentence.startswith("Pairing was closed because three wrong or expired codes")
     assert "on the other machine" in joining.notice.sentence
     assert not joining.code.text()
     qtbot.waitUntil(lambda: "three times" in adding.notice.sentence, timeout=10_000)
@@ -187,7 +187,7 @@ def test_who_may_not_add_machines_reads_who_may(
     pool = at_lone.services.pool
     pool.snapshot = pool.snapshot | {"machines": {desk["id"]: desk, attic["id"]: attic}}
     adding._ended(Refused("not_admin"))
-    assert adding.notice.sentence == "This machine can't change the household. Use desk instead."
+    assert adding.notice.sentence == "This machine can't change the household. Make the change on desk."
     assert not adding.again.isVisibleTo(adding)
     pool.snapshot = pool.snapshot | {"machines": {attic["id"]: attic}}
     adding._ended(Refused("not_admin"))

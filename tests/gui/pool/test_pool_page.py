@@ -50,7 +50,10 @@ def test_one_machine_alone_says_what_fits_and_has_one_primary_button(qtbot: QtBo
     assert page.alone.isVisible()
 
     def told() -> None:
-        assert "fit on it now" in page.alone.sentence.text(), (page.load_forecast.now, at_lone.services.pool.now.loaded)
+        assert "fit on this machine now" in page.alone.sentence.text(), (
+            page.load_forecast.now,
+            at_lone.services.pool.now.loaded,
+        )
 
     qtbot.waitUntil(told, timeout=30_000)
     primary = [
@@ -221,7 +224,7 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     requests[0][2](replace(report, preferred_reason_facts=unused))
     assert page.notice.sentence.startswith("Traffic to attic-pc goes through a VPN (wg0).")
     page.machine_actions._preferred("attic-pc", report)
-    assert page.notice.sentence == "Traffic to attic-pc now uses eth0: 800 Mbit/s."
+    assert page.notice.sentence == "Traffic to attic-pc now uses eth0 (800 Mbit/s)."
     menu = QMenu()
     page.machine_actions.fill(menu, next(machine for machine in page.machines if machine.id == far))
     names = [act.text() for act in menu.actions() if act.text()]
@@ -259,7 +262,7 @@ def test_a_machine_that_gave_wrong_numbers_says_so_and_is_taken_back_there(
 ) -> None:
     requests: list[Any] = []
     made, far = household(3), f"{1:064x}"
-    why = "attic-pc computed wrong numbers in a check, so this machine gives it no layers."
+    why = "attic-pc computed wrong numbers in a check, so this machine no longer gives it any layers."
     made["machines"][far] |= {
         "doubted": True,
         "reason_facts": {"code": "machine_doubted", "facts": {"machine": "attic-pc"}},
@@ -294,7 +297,7 @@ def test_who_may_not_change_the_household_is_not_offered_it(
     assert not page.add.isVisible()
     menu = QMenu()
     page.machine_actions.fill(menu, page.machines[2])
-    why = "This machine can't change the household. Use attic-pc instead."
+    why = "This machine can't change the household. Make the change on attic-pc."
     assert [(act.text(), act.isEnabled()) for act in menu.actions()][-1] == (why, False)
     assert "Rename…" not in [act.text() for act in menu.actions()]
     page.nearby.findChildren(QPushButton)[0].click()
@@ -391,7 +394,7 @@ def test_a_removed_machine_is_gone_from_the_page(qtbot: QtBot, page: PoolPage) -
     sheet = page.findChild(RemoveMachineDialog)
     assert sheet is not None
     sheet._refused(Refused("remove_added", name="loft", added="hall-pc"))
-    assert [button.text() for button in sheet.findChildren(QRadioButton)] == ["Keep: hall-pc", "Remove too: hall-pc"]
+    assert [button.text() for button in sheet.findChildren(QRadioButton)] == ["Keep: hall-pc", "Also remove: hall-pc"]
     sheet.act.click()
     qtbot.waitUntil(lambda: len(page.machines) == 1, timeout=10_000)
     assert not page.inspector.isVisible()

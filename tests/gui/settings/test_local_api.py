@@ -109,7 +109,7 @@ def test_rows_that_come_later_stand_under_their_own_heading(qtbot: QtBot, at_lon
     page = LocalApi(at_lone.services)
     qtbot.addWidget(page)
     page.show()
-    limits, servers = "Limits for single keys", "Other servers"
+    limits, servers = "Limits for individual keys", "Other servers"
     assert limits not in titles(page)
     page._tell(convert(TOLD | {"upstreams": [], "keys": ["default"]}, chat_api.ChatApi))
     page._tell(convert(TOLD, chat_api.ChatApi))
@@ -171,7 +171,7 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
         assert not said
         done(convert(TOLD, chat_api.ChatApi))
     first = "Local API was reset to its defaults."
-    assert said == [f"{first} Keys and other servers are kept, but those servers are turned off."]
+    assert said == [f"{first} Keys and other servers are kept, but the other servers are turned off."]
 
 
 def test_the_network_limits_and_other_servers(
@@ -186,7 +186,7 @@ def test_the_network_limits_and_other_servers(
     page._tell(convert(result, chat_api.ChatApi))
     assert (page.lan.isChecked(), page.at_once.value(), page.tokens.value()) == (True, 8, 500)
     words = [setting.about.text() for setting in page.findChildren(Setting)]
-    assert any("https://192.0.2.2:47124/v1, with TLS and a key" in word for word in words)
+    assert any("https://192.0.2.2:47124/v1. Requires TLS and a key" in word for word in words)
     for language, spent in (("en", "1,200 of 9,000"), ("de", "1.200 of 9.000")):
         monkeypatch.setattr(formats, "QLocale", partial(QLocale, language))
         page._tell(convert(result, chat_api.ChatApi))
@@ -242,19 +242,19 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     for lost in ({"spent_tokens": 9_000}, {"spent_tokens": 0, "is_counted": False}):
         page.upstreams.show_servers([convert(barn | lost, chat_api.Upstream)])
         assert count.isVisibleTo(page)
-    assert "was lost, so nothing is sent to it until you reset the count." in row.about.text()
+    assert "was lost, so nothing is sent there until you reset the count." in row.about.text()
     count.click()
     anew = page.findChild(ResetCountDialog)
     assert anew is not None
-    assert f"it may use another {formats.number(9_000)} tokens." in anew.sentence.text()
+    assert f"the server may use another {formats.number(9_000)} tokens." in anew.sentence.text()
     anew.act.click()
-    qtbot.waitUntil(lambda: ("The count for barn was reset.", "info") in said, timeout=5000)
+    qtbot.waitUntil(lambda: ("The token count for barn was reset.", "info") in said, timeout=5000)
     assert not count.isVisibleTo(page)
     page.upstreams.removals["barn"].click()
     question = page.findChild(RemoveServerDialog)
     assert question is not None
     question.act.click()
-    words = "barn was removed and its key deleted."
+    words = "barn and its key were removed."
     qtbot.waitUntil(lambda: (words, "info") in said, timeout=5000)
     assert not row.isVisibleTo(page)
     page.reset()
@@ -315,7 +315,7 @@ def test_one_key_may_have_less_than_the_others(qtbot: QtBot, page: LocalApi, at_
     QTest.mouseClick(page.on, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "default" in page.key_limits.rows, timeout=5000)
     at_once, tokens, row = page.key_limits.rows["default"]
-    assert (at_once.text(), tokens.text()) == ("same as for all", "same as for all")
+    assert (at_once.text(), tokens.text()) == ("same as other keys", "same as other keys")
     results: list[dict[str, dict[str, int]]] = []
 
     def limits(at: int | None, a_minute: int | None) -> bool:

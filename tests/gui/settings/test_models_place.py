@@ -65,8 +65,8 @@ def test_models_go_to_another_folder_and_back(
     sheet.open()
     until(qtbot, sheet.act.isEnabled)
     there = tmp_path / "Poolhouse models"
-    assert sheet.sentence.text().startswith(f"New models are stored in {there} (")
-    assert sheet.move_models.text() == "Move 1 model(s) there too, 3 KiB"
+    assert sheet.sentence.text().startswith(f"New models will be stored in {there} (")
+    assert sheet.move_models.text() == "Also move 1 model(s) there (3 KiB)"
     sheet.move_models.setChecked(False)
     sheet.act.click()
     until(qtbot, lambda: told(at_lone)["folder"] == str(there) and place.move_them.isVisible())
@@ -93,7 +93,7 @@ def test_a_small_disk_is_said_to_take_no_downloads(
     sheet._show_choice(convert(seen | {"room_bytes": 1}, downloads.FolderChoice))
     assert "downloaded" not in sheet.sentence.text()
     sheet._show_choice(convert(seen | {"room_bytes": 0}, downloads.FolderChoice))
-    assert "Poolhouse keeps 5 GiB free, so nothing can be downloaded there now." in sheet.sentence.text()
+    assert "Poolhouse always leaves 5 GiB free, so there is no space for downloads there now." in sheet.sentence.text()
     sheet.reject()
 
 
@@ -136,7 +136,7 @@ def test_a_disk_that_is_away_and_a_move_are_said(qtbot: QtBot, away: Desk) -> No
     pool.snapshot = {"models_folder": folder}
     shown.show_state()
     assert shown.problem.text() == "/x is away."
-    assert shown.words.text() == "Moving tiny. 1.0 GiB of 4.0 GiB in total · 1.0 MiB/s · 51 min 12 s left"
+    assert shown.words.text() == "Moving tiny. Total: 1.0 GiB of 4.0 GiB · 1.0 MiB/s · 51 min 12 s left"
     assert shown.bar.value() == 250
     assert shown.stop.isVisible()
     assert not shown.choose.isVisible()

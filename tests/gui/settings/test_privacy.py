@@ -51,9 +51,9 @@ def press(privacy: Privacy) -> None:
 
 def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) -> None:
     pool = privacy.services.pool
-    qtbot.waitUntil(lambda: privacy.upstreams.text() == "None is turned on", timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: privacy.upstreams.text() == "No server is turned on", timeout=WITHIN_MS)
     before = pool.snapshot
-    assert privacy.hub.text() == "Not since the background service started"
+    assert privacy.hub.text() == "Not used since the background service started"
     assert privacy.machines.text() == "None yet"
     rest: list[Json] = [
         {"id": "x", "name": "attic", "online": False, "seen_at": 1_700_000_000.0},
@@ -72,7 +72,7 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
     privacy._tell_upstreams(
         convert({"upstreams": [{"name": "big", "on": True}, {"name": "b", "on": False}]}, chat_api.ChatApi)
     )
-    assert privacy.upstreams.text() == "big: Not since the background service started"
+    assert privacy.upstreams.text() == "big: Not used since the background service started"
     assert privacy._unasked.isVisible()
     assert not privacy._asked.isVisible()  # nobody is named that could be asked
     result = {"place": "api.github.com/a/b", "daily": False, "last_contact": 1_700_000_000.0}
@@ -188,7 +188,7 @@ def test_other_servers_are_named_with_their_last_contact(qtbot: QtBot, away: Des
         {"name": "off", "on": False, "last_contact": None},
     ]
     made._tell_upstreams(convert({"upstreams": items}, chat_api.ChatApi))
-    never = "Not since the background service started"
+    never = "Not used since the background service started"
     assert made.upstreams.text() == f"barn: Last at {moment(at)}; loft: {never}"
     made._tell_upstreams(convert({"upstreams": items[2:]}, chat_api.ChatApi))
-    assert made.upstreams.text() == "None is turned on"
+    assert made.upstreams.text() == "No server is turned on"

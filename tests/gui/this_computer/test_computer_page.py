@@ -63,7 +63,7 @@ def test_without_a_node_there_are_no_limits_to_show(qtbot: QtBot, away: Desk) ->
     away.services.pool.link_changed.emit()
     assert made.state._sentence.text() == "The background service is not running."
     assert not any(item.isVisible() for item in (made.memory, made.rules, made.hours))
-    assert made.hardware._waiting.text() == "Appears once the background service is running."
+    assert made.hardware._waiting.text() == "Details appear when the background service is running."
     assert not made.hardware.measure.isEnabled()
 
 
@@ -107,7 +107,7 @@ def test_the_switch_turns_lending_off_and_on_with_its_limit(qtbot: QtBot, page: 
     page.state.switch.click()
     qtbot.waitUntil(lambda: state_of(page).state == "off", timeout=WITHIN_MS)
     qtbot.waitUntil(lambda: not page.state.stop.isVisible(), timeout=WITHIN_MS)  # its rules come apart
-    assert "Turned off" in page.state._sentence.text()
+    assert "turned off" in page.state._sentence.text()
     assert page.lending.rules.memory_bytes == GIB
     page.memory._chosen(4)  # the limit can be chosen meanwhile, and turns nothing on
     saved(qtbot, page, "memory_bytes", GIB // 2)
@@ -122,13 +122,13 @@ def test_a_limit_for_all_models_is_told_and_can_be_removed_here(qtbot: QtBot, pa
     page.lending.change({"limit_bytes": 2 * GIB})
     saved(qtbot, page, "limit_bytes", 2 * GIB)
     assert card.end_limit.isVisible()
-    text = "All models on this computer, yours and those of others, can use 2.0 GiB together."
+    text = "All models on this computer, including those of other machines, can use up to 2.0 GiB in total."
     assert card._own.text().startswith(text)
     assert "poolhouse" not in card._own.text()
     card.end_limit.click()
     saved(qtbot, page, "limit_bytes", 0)
     assert not card.end_limit.isVisible()
-    assert card._own.text().startswith("This limits what others can use.")
+    assert card._own.text().startswith("This limits how much memory others can use.")
     page.lending.change({"limit_bytes": before})
     saved(qtbot, page, "limit_bytes", before)
 
@@ -303,7 +303,7 @@ def test_hours_by_keys_and_as_text(qtbot: QtBot, page: ComputerPage) -> None:
     assert "at least one hour" in hours._problem.text()
     assert hours.grid.cells == {(5, 10)}
     hours._painted(frozenset(cell for cell in ALL if (cell[0] + cell[1]) % 2))
-    assert "short time spans" in hours._problem.text()
+    assert "short time ranges" in hours._problem.text()
     assert page.lending.rules.hours == "sat 10:00-11:00"
 
 

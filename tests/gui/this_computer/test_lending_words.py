@@ -30,19 +30,19 @@ BATTERY = {"code": BATTERY_REASON.code, "facts": BATTERY_REASON.facts}
     [
         ({"state": "ready", "lent_bytes": 4 * GIB}, "Ready. Others can use 4.0 GiB."),
         ({"state": "working", "used_bytes": GIB, "used_by": ["den"]}, "Lending 1.0 GiB to den."),
-        ({"state": "off", "code": "lend_off"}, "Turned off. This machine lends nothing."),
+        ({"state": "off", "code": "lend_off"}, "Lending is turned off on this machine."),
         ({"state": "draining", "gives_back_in_s": 30, "code": "pause_owner"},
-         "Finishing one answer, then pausing (at most 30 s)."),
+         "Pausing after the current answer (in at most 30 s)."),
         ({"state": "draining", "gives_back_in_s": 90, "code": "pause_battery", "reason_facts": BATTERY},
-         "Finishing one answer, then pausing (at most 1 min 30 s). " + said(BATTERY_REASON)),
-        ({"state": "paused", "code": "pause_owner"}, "Paused until you resume."),
-        ({"state": "paused", "code": "pause_stopped"}, "Stopped until you resume."),
+         "Pausing after the current answer (in at most 1 min 30 s). " + said(BATTERY_REASON)),
+        ({"state": "paused", "code": "pause_owner"}, "Lending is paused until you resume it."),
+        ({"state": "paused", "code": "pause_stopped"}, "Lending is stopped until you resume it."),
         ({"state": "paused", "code": "pause_battery", "reason_facts": BATTERY},
          said(BATTERY_REASON)),
         ({"state": "paused", "code": "pause_quit", "reason_facts": QUIT},
-         "Nothing is lent now."),
+         "Not lending any memory now."),
         ({"state": "draining", "gives_back_in_s": 4, "code": "pause_quit", "reason_facts": QUIT},
-         "Finishing one answer, then pausing (at most 4 s)."),
+         "Pausing after the current answer (in at most 4 s)."),
     ],
 )  # fmt: skip
 def test_the_state_in_a_sentence(lending: Json, sentence: str) -> None:
@@ -56,7 +56,7 @@ def test_a_pause_says_until_when() -> None:
 
 def test_what_a_machine_that_is_gone_holds_here_is_kept_and_not_lent() -> None:
     lending = {"state": "lending", "used_bytes": 64 << 20, "used_by": ["attic"]}
-    kept = "Keeping 64 MiB reserved for attic for 10 minutes."
+    kept = "64 MiB is reserved for attic for 10 minutes."
     assert lending_store.state_sentence(convert(lending, Lending), ["attic", "loft"]) == kept
     assert lending_store.state_sentence(convert(lending, Lending), ["loft"]) == "Lending 64 MiB to attic."
     both = lending | {"used_by": ["attic", "den"]}
@@ -97,14 +97,14 @@ MACHINE: Json = {
 
 def test_what_the_machine_has() -> None:
     entries = dict(hardware_lines(convert(MACHINE, Computer)))
-    assert entries["Processor"] == "Xeon, 4 core(s), 2 of them used for models"
+    assert entries["Processor"] == "Xeon, 4 core(s), 2 used for models"
     assert "Temperature" not in entries  # this system does not tell
     assert dict(hardware_lines(convert({**MACHINE, "hottest_c": 61.4}, Computer)))["Temperature"] == "61 °C"
     assert entries["Memory"] == "4.0 GiB free of 8.0 GiB"
-    assert entries["Graphics"].startswith("RTX 4090 (24.0 GiB, CUDA). Not used yet")
+    assert entries["Graphics"].startswith("RTX 4090 (24.0 GiB, CUDA). This version can't use")
     assert entries["Engine"] == "llama.cpp 0.3 (AVX2)\nMLX cannot be used: no such module."
     without = dict(hardware_lines(convert({**MACHINE, "engines": []}, Computer)))
-    assert without["Graphics"].startswith("None used")
+    assert without["Graphics"].startswith("Not used")
     assert "Engine" not in without
 
 
@@ -134,7 +134,7 @@ def test_speed_is_made_of_measured_layers_only() -> None:
     )
     speeds = Speeds("guide", n_layers=20, batch_rows=402, speeds={"a": speed})
     assert speed_words(speeds, "a") == (
-        "Guide: 4.0 ms per layer. Alone, this machine would write at about 10.0 tok/s and read prompts at about "
+        "Guide needs 4.0 ms per layer. Alone, this machine would write at about 10.0 tok/s and read prompts at about "
         "200 tok/s."
     )
     assert speed_words(speeds, "b") is None

@@ -128,7 +128,7 @@ def test_a_name_that_cannot_be_is_said_and_stays(qtbot: QtBot, at_lone: Desk, wi
     press(welcome, "Next")
     qtbot.waitUntil(lambda: bool(welcome.notice.sentence), timeout=5000)
     assert welcome.step is name
-    assert welcome.notice.sentence == "The name of a machine cannot be empty. Enter one with visible characters."
+    assert welcome.notice.sentence == "The name of a machine cannot be empty. Enter a name with visible characters."
 
 
 @pytest.mark.parametrize("typed", ["", "x" * 65])

@@ -21,7 +21,7 @@ from app.gui.widgets.notice import NarrowNotice, Remark
 from tests.gui.desk import Desk
 
 WORDS = "ops.cpp:4132: GGML_ASSERT(ids) failed."
-DIED = StageLost("worker_died", worker="den", how="it was ended by SIGABRT", words=WORDS)
+DIED = StageLost("worker_died", worker="den", how="it was killed by SIGABRT", words=WORDS)
 FAULT = AppError("node_fault", detail="its answer was not understood")
 Fail = Callable[[AppError], Any]
 

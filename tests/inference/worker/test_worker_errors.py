@@ -33,7 +33,7 @@ def test_what_is_told_of_the_last_lines(lines: list[str], expected: str) -> None
         (
             "llama.cpp cannot load it: unknown model architecture: 'martian'",
             (
-                "Models of the martian family need a newer engine than this version of Poolhouse has. Update "
+                "Models of the martian family need a newer engine than the one in this version of Poolhouse. Update "
                 "Poolhouse, or choose another model."
             ),
         ),

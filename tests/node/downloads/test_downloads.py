@@ -85,8 +85,8 @@ async def test_a_hub_that_is_away_is_told_until_it_is_there(
     failed = await place.ended(key)
     assert (failed.code, failed.held_up) == ("hub_mirror_unreached", None)
     assert failed.reason == (
-        f"{closed.host}, the address in HF_ENDPOINT, could not be reached in 3 tries: the connection was "
-        "refused. Check that address and the connection, then resume the download."
+        f"{closed.host}, the address in HF_ENDPOINT, could not be reached after 3 tries: the connection was refused. "
+        f"Check that address and the connection, then resume the download."
     )
     place.downloads._waits = (60.0,)
     await place.downloads.resume(key)

@@ -105,7 +105,7 @@ async def test_between_answers_a_pause_is_quiet_and_its_layers_go_elsewhere(
     assert shown["state"] == "draining"
     assert shown["used_by"] == ["den"]
     assert shown["gives_back_in_s"] > 20
-    await told(den, state="paused", reason="Paused by its owner.", lent_bytes=0)
+    await told(den, state="paused", reason="Paused by the owner.", lent_bytes=0)
     assert time.monotonic() - began < 20  # they need not wait until it gives back
     async with asyncio.timeout(60):  # the host may hear of the end before it has gone on
         while not await alone(den):  # noqa: ASYNC110  seen from outside
@@ -122,7 +122,7 @@ async def test_a_pause_lets_a_running_answer_end(pool: list[TestNode], den: Node
         answering = tasks.create_task(answer(den, begun, 2 * TOKENS))
         await begun.wait()
         await attic.post("/lending/pause")
-        await told(den, state="draining", reason="Paused by its owner.")
+        await told(den, state="draining", reason="Paused by the owner.")
         assert not answering.done()
     assert answering.result() == 2 * TOKENS
     await told(den, state="paused")
@@ -206,10 +206,10 @@ async def test_less_memory_holds_at_once_and_is_used_again(den: NodeClient, atti
     assert [item["lends_bytes"] >> 20 for item in held] == [300, 1024], "the limits of now"
     await den.post("/lending", {"limit_bytes": 1 << 30})
     shown = await attic.post("/lending", {"memory_bytes": 50 << 20})
-    assert shown["lending"]["reason"] == "Paused: its owner now lends less memory than was in use."
+    assert shown["lending"]["reason"] == "Paused: the owner now lends less memory than was in use."
     await told(den, state="ready", used_bytes=0, lent_bytes=50 << 20)
     await attic.post("/lending", {"memory_bytes": 0})
-    await told(den, state="off", reason="Its owner has turned lending off.")
+    await told(den, state="off", reason="The machine's owner has turned lending off.")
 
 
 async def test_nonsense_is_refused_and_changes_nothing(attic: NodeClient) -> None:
@@ -379,7 +379,7 @@ async def test_a_pause_by_hand_ends_in_time_and_rules_do_not_end_it(bench: Any) 
     await item.rules.pause(0.05, at_once=False)
     await until(lambda: item.word() == "ready")
     await item.rules.pause(None, at_once=True)
-    assert item.rules.snapshot().reason == "Stopped by its owner."
+    assert item.rules.snapshot().reason == "Stopped by the owner."
     await asyncio.sleep(0.1)
     assert item.word() == "paused"
     assert (await item.rules.resume()).lending.state == "ready"

@@ -94,7 +94,7 @@ def test_next_to_nothing_is_refused_and_nothing_is_not() -> None:
     with pytest.raises(BadInput) as refused:
         rules.check(1)
     assert said(refused.value) == (
-        "1 byte is too small for any part of a model. Choose 16.0 MiB or more, or turn lending off."
+        "1 byte is too little for any part of a model. Choose 16.0 MiB or more, or turn lending off."
     )
 
 

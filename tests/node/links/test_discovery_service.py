@@ -106,7 +106,7 @@ def test_three_nodes_find_each_other_and_notice_who_goes(three: list[Computer]) 
     den, attic, kitchen = three
     started(three)
     soon(lambda: all(len(computer.near()) == 2 for computer in three))
-    assert _discovery_check(den) == (True, "Nearby machines can find this one, and it hears 2 others.")
+    assert _discovery_check(den) == (True, "Nearby machines can find this one, and it has discovered 2 others.")
 
     pair(den, attic, "den-pc")  # by name, heard because the window is open
     pair(den, kitchen, "")  # the only one that is open

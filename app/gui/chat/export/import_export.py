@@ -304,7 +304,7 @@ class ImportExportPanel(QWidget):
 
     def _begin(self, work: CancelableJob, words: str, total: int, done: Done) -> None:
         if self.busy:
-            self._notice.say(self.tr("Wait until the other file has been read."), "warning")
+            self._notice.say(self.tr("Another file is still being read. Try again when it's done."), "warning")
             return
         self._work, self._added, self._then = work, [], done
         work.progress.connect(self._at)

@@ -363,12 +363,12 @@ class ChatList(QWidget):
         self._more = IconButton(theme, "more", self.tr("More options for all chats"), self._show_more)
         self._no_chats = EmptyState(
             self.tr("No chats yet"),
-            self.tr("Your questions and the answers are stored on this computer only."),
+            self.tr("Your chats are stored only on this computer."),
             button(self.tr("Start a chat"), self.new_chat),
         )
         self._nothing_found = EmptyState(
             self.tr("Nothing found"),
-            self.tr("No chat contains all of these words."),
+            self.tr("No chats contain all of these words."),
             button(self.tr("Show all chats"), self.search.clear),
         )
         self._stack = QStackedWidget()

@@ -123,7 +123,7 @@ def details(stats: AnswerStats) -> list[str]:
     lines = []
     prompt, reused, queued = stats.prompt_tokens or 0, stats.reused_tokens or 0, stats.queued_s or 0.0
     if prompt:
-        text = _tr("Prompt: {tokens} tokens, {reused} of them reused")
+        text = _tr("Prompt: {tokens} tokens ({reused} reused)")
         lines.append(text.format(tokens=formats.number(prompt), reused=formats.number(reused)))
     if prompt > reused and stats.ttft_s and stats.ttft_s > queued:
         speed = formats.speed((prompt - reused) / (stats.ttft_s - queued))
@@ -134,7 +134,7 @@ def details(stats: AnswerStats) -> list[str]:
         text = _tr("First token: forecast {time}")
         lines.append(text.format(time=formats.seconds(stats.predicted.ttft_s)))
     if stats.guessed:
-        text = _tr("Speculation: {tokens} tokens guessed, {right} correct")
+        text = _tr("Speculative decoding: {tokens} tokens guessed, {right} correct")
         right = formats.number(stats.guessed_right or 0)
         lines.append(text.format(tokens=formats.number(stats.guessed), right=right))
     return lines + list(map(said, stats.doubted_facts))
@@ -152,14 +152,14 @@ def recoveries(stats: AnswerStats) -> list[str]:
 
 def _recovery_text(recovery: AnswerRecovery) -> str:
     if not recovery.machine:
-        return _tr("The layers were moved; the answer continued after {time}")
+        return _tr("Moved the layers and continued after {time}")
     if recovery.others in ("", recovery.machine):  # no other machine had to take over layers
         if recovery.left:
-            return _tr("{machine} left; the answer continued after {time}")
-        return _tr("{machine} was lost; the answer continued after {time}")
+            return _tr("{machine} left, and the answer continued after {time}")
+        return _tr("Lost {machine} and continued after {time}")
     if recovery.left:
-        return _tr("{machine} left; the answer continued with {others} after {time}")
-    return _tr("{machine} was lost; the answer continued with {others} after {time}")
+        return _tr("{machine} left, and {others} took over after {time}")
+    return _tr("Lost {machine} and continued with {others} after {time}")
 
 
 def machines(stats: AnswerStats) -> list[str]:

@@ -38,8 +38,8 @@ class AboutView(QWidget):
         self._page = button(self.tr("Model page"), self._open, "link")
         self._address = ""
         self._guide = QWidget()
-        words = self.tr("This small model is built in, for learning the app. For real questions, use a larger one.")
-        self.better = button(self.tr("Find one that fits"), self.recommend.emit, "inline")
+        words = self.tr("This small built-in model is for learning the app. For other questions, use a larger one.")
+        self.better = button(self.tr("Find a model that fits"), self.recommend.emit, "inline")
         better = row(self.better, None)
         self._guide.setLayout(column(paragraph(words), better, gap=0))
         foot = row(self._license, self._page, gap=sizes.S)
@@ -93,7 +93,7 @@ class AboutView(QWidget):
         if isinstance(facts, ShelfModel | FoundFile | CatalogModel) and facts.n_layers:
             parts.append(self.tr("{count} layers").format(count=facts.n_layers))
         if not item.splits:
-            parts.append(self.tr("runs whole on one machine"))
+            parts.append(self.tr("runs on one machine only"))
         if isinstance(facts, ShelfModel) and not facts.builtin:
             if facts.source not in (None, "Poolhouse"):
                 parts.append(self.tr("from {app}").format(app=facts.source))
@@ -109,9 +109,11 @@ class AboutView(QWidget):
 def _file_notes(item: ModelItem) -> list[str]:
     file, model = item.file(), item.shelf
     if item.kind is ItemKind.OFFER and file is not None and file.sha256 is None:
-        return [translate("Models", "The file's checksum is not known yet. The first download records it.")]
+        return [
+            translate("Models", "The file's checksum is not known yet. Poolhouse records it during the first download.")
+        ]
     if model is not None and model.ranks:
-        return [translate("Models", "A reranker: it scores texts for other programs and can't chat.")]
+        return [translate("Models", "This is a reranker. It scores texts for other programs and can't chat.")]
     if model is not None and model.writes and not model.has_template:
         return [translate("Models", "The model's file has no chat template, so chats use the ChatML format.")]
     return []

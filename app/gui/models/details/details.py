@@ -166,7 +166,7 @@ class Details(FullHeightFrame):
         words = self.tr("Choose a model on the left to see whether it fits and how fast it would run.")
         self._stack = QStackedWidget()
         set_role(self._stack, "inside")
-        search = button(self.tr("Find one that fits"), self.recommend.emit)
+        search = button(self.tr("Find a model that fits"), self.recommend.emit)
         self._stack.addWidget(EmptyState(self.tr("No model selected"), words, search))
         self._stack.addWidget(whole)
         self.setLayout(column(self._stack))
@@ -201,7 +201,7 @@ class Details(FullHeightFrame):
         else:
             self.form.show_item(item, None)
         known = self._verdict_loader.of(item)
-        words = self.tr("Looking up its files…") if item.needs_files else self._unsized(item)
+        words = self.tr("Looking up the model's files…") if item.needs_files else self._unsized(item)
         if known is None or not item.is_here:
             self.verdict.clear(words)
             self.forecast.clear()
@@ -215,7 +215,7 @@ class Details(FullHeightFrame):
         file = item.file()
         if item.kind is not ItemKind.OFFER or file is None or file.size_bytes:
             return ""
-        return self.tr("The size of the model's file is not known yet, so Poolhouse can't tell whether it fits.")
+        return self.tr("The file size is not known yet, so Poolhouse can't tell whether the model fits.")
 
     def _set_up(self) -> None:
         self.plan()

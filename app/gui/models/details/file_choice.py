@@ -198,8 +198,8 @@ class TokenField(QWidget):
     def _show_state(self, answer: TokenState) -> None:
         self._calls.done(TOKEN)
         ask = self.tr(
-            "This model requires an account: accept its terms on the model page, then enter an access token from "
-            "huggingface.co."
+            "This model requires a Hugging Face account. Accept the terms on the model page, then enter an access "
+            "token from huggingface.co."
         )
         if answer.set:
             where = self.tr("The token is stored {where}.").format(where=said(answer.where_facts))

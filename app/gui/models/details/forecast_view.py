@@ -112,8 +112,8 @@ class ForecastView(QWidget):
         self._unmeasured.setText(unmeasured)
         if last is not None:
             words = self.tr(
-                "Last answer: {rate}, first token after {first}. The forecast for a prompt and an answer of exactly "
-                "this length on the same machines was {rate_before} and {first_before}."
+                "Last answer: {rate}, first token after {first}. The forecast for the same lengths and machines was "
+                "{rate_before}, first token after {first_before}."
             )
             sentences = words.format(
                 rate=formats.speed(last.tok_s),
@@ -122,11 +122,9 @@ class ForecastView(QWidget):
                 first_before=formats.seconds(last.forecast_ttft_s),
             )
             if last.interruptions:
-                sentences += " " + self.tr(
-                    "A machine was lost or replaced during this answer, which took part of the time."
-                )
+                sentences += " " + self.tr("This answer took longer because a machine was lost or replaced.")
             if not self._figures.isHidden():
-                sentences += " " + self.tr("The figures above are for a typical request with these settings.")
+                sentences += " " + self.tr("The figures above apply to a typical request with these settings.")
             self.fact.setText(sentences)
 
     def show_measuring(self, on: bool) -> None:
@@ -149,11 +147,11 @@ class ForecastView(QWidget):
         users = plan.users
         rate = forecast.together_tok_s if users > 1 else forecast.decode_tok_s
         if forecast.estimated:
-            many, alone = self.tr("estimate for {count} people at once"), self.tr("estimate")
+            many, alone = self.tr("estimate for {count} simultaneous users"), self.tr("estimate")
         elif is_rough(rate):
-            many, alone = (self.tr("rough forecast for {count} people at once"), self.tr("rough forecast"))
+            many, alone = (self.tr("rough forecast for {count} simultaneous users"), self.tr("rough forecast"))
         else:
-            many, alone = self.tr("forecast for {count} people at once"), self.tr("forecast")
+            many, alone = self.tr("forecast for {count} simultaneous users"), self.tr("forecast")
         caption = many if users > 1 else alone
         self.rate.say(formats.speed(rate), caption.format(count=users))
         if plan.first_token is not None:

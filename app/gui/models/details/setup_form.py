@@ -168,7 +168,7 @@ class ContextSlider(QWidget):
     def _update(self) -> None:
         words = self.tr("{count} tokens")
         if not self.slider.isEnabled():
-            words = self.tr("{count} tokens, the model's maximum")
+            words = self.tr("{count} tokens (model maximum)")
         words = words.format(count=formats.number(self.context))
         self._value.setText(words)
         self.slider.setToolTip(words)
@@ -189,7 +189,7 @@ class KvChoice(QWidget):
         self.combo = DropDown()
         self.combo.addItem(self.tr("f16, exact"), EXACT)
         self.combo.addItem(self.tr("q8_0, about half the size"), SMALL)
-        self.combo.setAccessibleName(self.tr("How the context is stored"))
+        self.combo.setAccessibleName(self.tr("Context storage format"))
         wheel_scrolls_page(self.combo)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.combo.setSizeAdjustPolicy(policy)
@@ -238,12 +238,12 @@ class KvChoice(QWidget):
         exact, small = self._bytes.get(EXACT), self._bytes.get(SMALL)
         known = {"exact": formats.size(exact or 0), "small": formats.size(small or 0)}
         if self.kind == EXACT:
-            words = self.tr("The context takes {exact}. As q8_0 it would take {small}.")
+            words = self.tr("The context uses {exact}. With q8_0, it would use {small}.")
             return words.format(**known) if small else ""
-        words = self.tr("The context takes {small} instead of {exact}.") if small else ""
+        words = self.tr("The context uses {small} instead of {exact}.") if small else ""
         effect = self.tr(
-            "Answers may differ slightly: in a test with the Guide, {same} of {asked} short answers stayed the "
-            "same, word for word. Longer answers and other models were not tested."
+            "Answers may differ slightly. In a test with the Guide, {same} of {asked} short answers were identical. "
+            "Longer answers and other models were not tested."
         )
         said = effect.format(asked=formats.number(KV_ANSWERS), same=formats.number(KV_SAME_ANSWERS))
         return " ".join(part for part in (words.format(**known), said) if part)
@@ -305,7 +305,7 @@ class MachineChoice(QWidget):
             box.setChecked(lends and key not in self._without)
             box.setEnabled(lends and key != own)
             if key == own:
-                box.setToolTip(self.tr("This machine holds the first and the last layers."))
+                box.setToolTip(self.tr("This machine runs the first and last layers."))
             else:
                 box.toggled.connect(lambda on, key=key: self._ticked(key, on))
                 self.boxes[key] = box
@@ -349,7 +349,7 @@ class ShapeChoice(QWidget):
         self.combo = DropDown()
         for kind in ("", *REQUEST_NAMES.values()):
             self.combo.addItem("", kind)
-        self.combo.setAccessibleName(self.tr("How the model is placed"))
+        self.combo.setAccessibleName(self.tr("Model placement"))
         wheel_scrolls_page(self.combo)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.combo.setSizeAdjustPolicy(policy)
@@ -419,11 +419,10 @@ class ShapeChoice(QWidget):
                 text = self.tr("{shape}, {rate}").format(shape=text, rate=formats.speed(rate))
             self.combo.setItemText(at, text)
         hints = {
-            "one": self.tr("All layers are on this machine."),
-            "split": self.tr("Each machine holds some of the layers. What you type stays on this machine."),
+            "one": self.tr("This machine runs all layers."),
+            "split": self.tr("Each machine runs some of the layers. Your text stays on this machine."),
             "replicas": self.tr(
-                "For several people at once: each question is sent whole to one machine, so other machines see what "
-                "you type."
+                "Best for several simultaneous users. Each question is sent to one machine, which can read it."
             ),
         }
         chosen = str(self.combo.currentData() or "")
@@ -436,7 +435,7 @@ class ShapeChoice(QWidget):
         now, best = self._rates.get(chosen), self._rates.get(self._best)
         if now is None or best is None or now * (1 + NOISE_SHARE) >= best:
             return ""
-        words = self.tr("Slower than the best choice: {rate} instead of {best}.")
+        words = self.tr("Slower than the best option: {rate} instead of {best}.")
         return words.format(rate=formats.speed(now), best=formats.speed(best))
 
     def _best_words(self, best: str) -> str:

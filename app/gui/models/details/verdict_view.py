@@ -83,11 +83,11 @@ class VerdictView(QWidget):
         if plan is None and judgment.quantization:
             words = self.tr("{quantization} would fit.").format(quantization=judgment.quantization)
         elif plan is None and not splits:
-            words = self.tr("This model runs whole on one machine, so only this machine's memory counts.")
+            words = self.tr("This model can't be split, so only this machine's memory counts.")
         elif plan is None and judgment.verdict.word is VerdictWord.SMALLER:
-            words = self.tr("With this context, it needs more memory than the machines lend now.")
+            words = self.tr("With this context, the model needs more memory than the machines are lending now.")
         elif plan is None:
-            words = self.tr("Even with a short context, it needs more memory than the machines lend now.")
+            words = self.tr("Even with a short context, the model needs more memory than the machines are lending now.")
         self._show(judgment, words, plan, "" if plan else quantization)
         return judgment
 
@@ -282,8 +282,8 @@ def whole_sum(plan: Plan) -> str:
     cells = plan.context * plan.users
     words = translate(
         "Models",
-        "Weights {weights} + KV cache {kv} for {tokens} tokens + working memory {work} = {needs} of the "
-        "{lends} free for models now.",
+        "Weights {weights} + KV cache {kv} for {tokens} tokens + working memory {work} = {needs}. Models can use up "
+        "to {lends} now.",
     )
     return words.format(
         weights=formats.size(sum(part.weights for part in parts)),
@@ -298,7 +298,8 @@ def whole_sum(plan: Plan) -> str:
 def short_sum(parts: MemoryNeeds) -> str:
     """Describe the memory needed by a model that does not fit, itemized by purpose, and the memory available."""
     words = translate(
-        "Models", "Weights {weights} + KV cache {kv} + working memory {work} = {needs}; {lends} is free for models now."
+        "Models",
+        "Weights {weights} + KV cache {kv} + working memory {work} = {needs}. Models can use up to {lends} now.",
     )
     return words.format(
         weights=formats.size(parts.weight_bytes),
@@ -311,7 +312,7 @@ def short_sum(parts: MemoryNeeds) -> str:
 
 def of_machine(part: Memory) -> str:
     """Describe the memory that a model would use on one machine, itemized by purpose."""
-    words = translate("Models", "weights {weights} + KV cache {kv} + working memory {work}, {left} left")
+    words = translate("Models", "weights {weights} + KV cache {kv} + working memory {work}, with {left} left")
     return words.format(
         weights=formats.size(part.weights),
         kv=formats.size(part.kv),

@@ -88,7 +88,7 @@ class MapView(QGraphicsView):
             self.chosen.emit(machine)
 
     def _instructions(self) -> str:
-        return self.tr("Use the arrow keys to choose a machine. The table shows the same details.")
+        return self.tr("Use the arrow keys to select a machine. The table shows the same details.")
 
     def _description(self, machine: str, lines: Sequence[str]) -> str:
         """Return the full text of a card, plus the machine's links to machines other than the central one."""

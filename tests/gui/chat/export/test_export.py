@@ -138,4 +138,4 @@ def test_a_folder_that_is_not_there(kept: History, chat: Chat, tmp_path: Path, f
     assert kept.file is not None
     with pytest.raises(AppError) as caught:
         export(read_chats(kept.file, None, kept.codec), form, tmp_path / "no" / "x", "", lambda _: None)
-    assert "Choose another place" in said(caught.value)
+    assert "Choose another folder" in said(caught.value)

@@ -47,12 +47,12 @@ def test_a_forecast_and_an_estimate_have_their_names(view: ForecastView) -> None
     view.show_estimate(plan("plan_sketched", forecast=KNOWN | {"estimated": True}), None)
     assert view.rate._caption.whole() == "estimate"
     view.show_plan(plan("plan_estimated", users=3, forecast=KNOWN | {"estimated": True}))
-    assert view.rate._caption.whole() == "estimate for 3 people at once"
-    assert "an estimate, based on what is known about the model" in said(view)
+    assert view.rate._caption.whole() == "estimate for 3 simultaneous users"
+    assert "based on the model's published data" in said(view)
     view.show_plan(plan(forecast=KNOWN | {"decode_tok_s": 338.0}))
     assert view.rate._caption.whole() == "rough forecast"
     view.show_plan(plan(users=3, forecast=KNOWN | {"together_tok_s": 338.0}))
-    assert view.rate._caption.whole() == "rough forecast for 3 people at once"
+    assert view.rate._caption.whole() == "rough forecast for 3 simultaneous users"
     assert view.measure.isHidden()
 
 
@@ -72,7 +72,7 @@ def test_a_model_whose_file_is_missing_is_not_offered_to_be_measured(view: Forec
 def test_where_nothing_can_be_said_it_says_why_and_offers_no_test(view: ForecastView) -> None:
     view.show_plan(plan("unforecast_indexer"))
     assert view.measure.isHidden()
-    assert "odd models choose for themselves" in said(view)
+    assert "odd models choose which positions" in said(view)
     view.show_estimate(plan(), Reason("unforecast_indexer", {"architecture": "odd"}))
     assert view.measure.isHidden()
     assert said(view)
@@ -121,11 +121,11 @@ def test_two_forecasts_that_differ_say_what_each_is_for(view: ForecastView) -> N
     }  # fmt: skip
     view.show_fact(convert(last, plans.AnswerOutcome))
     view.show_plan(plan(forecast=None))
-    assert "for a prompt and an answer of exactly this length" in view.fact.text()
+    assert "for the same lengths and machines" in view.fact.text()
     assert "above" not in view.fact.text()  # nothing stands there
     assert view._unmeasured.text().startswith("These settings have not been measured yet.")
     view.show_plan(plan(forecast=KNOWN))
-    assert "The figures above are for a typical request" in view.fact.text()
+    assert "The figures above apply to a typical request" in view.fact.text()
     view.show_fact(None)
     view.show_plan(plan(forecast=KNOWN))
     assert view.fact.isHidden()

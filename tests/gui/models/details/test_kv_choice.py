@@ -17,12 +17,12 @@ from tests.gui.models.test_models_page import until
 @pytest.mark.long
 def test_it_is_chosen_planned_loaded_and_answers(qtbot: QtBot, page: ModelsPage, at_lone: Desk) -> None:
     kv, client = page.details.form.kv, at_lone.services.client
-    until(qtbot, lambda: "As q8_0 it would take" in kv.hint.text())
+    until(qtbot, lambda: "With q8_0, it would use" in kv.hint.text())
     before = page.details.verdict.sum.text()
     kv.combo.setCurrentIndex(kv.combo.findData("q8_0"))
     until(qtbot, lambda: page.details.verdict.sum.text() != before)
     assert "instead of" in kv.hint.text()
-    assert "197 of 200 short answers stayed the same" in kv.hint.text()
+    assert "197 of 200 short answers were identical" in kv.hint.text()
     page.details.foot.bar.buttons[ModelAction.LOAD].click()
     until(qtbot, lambda: ModelAction.CHAT in page.details.foot.bar.buttons, 30_000)
     loaded = at_lone.services.pool.now.loaded

@@ -61,7 +61,7 @@ def test_the_planner_chooses_until_a_person_does(qtbot: QtBot, choice: ShapeChoi
     with qtbot.waitSignal(choice.changed):
         choice.combo.setCurrentIndex(choice.combo.findData("replicas"))
     assert kinds(choice) == ["replicas"]
-    assert "so other machines see what you type" in choice.hint.text()
+    assert "which can read it" in choice.hint.text()
     assert choice.combo.accessibleDescription() == choice.hint.text()
     forced = {**plan(1, ALONE, SPLIT), "shape": "replicas", "forecast": TWICE}  # for one person
     choice.show_plan(convert(forced, plans.Plan))
@@ -74,7 +74,7 @@ def test_the_planner_chooses_until_a_person_does(qtbot: QtBot, choice: ShapeChoi
 def test_a_shape_that_is_slower_says_so_before_it_is_loaded(choice: ShapeChoice) -> None:
     choice.combo.setCurrentIndex(choice.combo.findData("split"))
     choice.show_plan(convert(plan(1, SPLIT | {"request_s": 60.0, "decode_tok_s": 3.1}, ALONE), plans.Plan))
-    assert choice.hint.text().startswith("Slower than the best choice: 3.1 tok/s instead of 9.6 tok/s.")
+    assert choice.hint.text().startswith("Slower than the best option: 3.1 tok/s instead of 9.6 tok/s.")
     choice.combo.setCurrentIndex(choice.combo.findData("one"))
     assert "Slower" not in choice.hint.text()
     choice.combo.setCurrentIndex(0)

@@ -99,8 +99,8 @@ def test_what_a_card_shortens_is_told_whole(view: MapView) -> None:
     assert words in view._cards[attic.id].toolTip()
     assert words in view.accessibleDescription()
     view.select("")
-    assert view.accessibleDescription().startswith("Use the arrow keys to choose a machine")
-    limit = "This limits what others can use. Models that you load here may use more."
+    assert view.accessibleDescription().startswith("Use the arrow keys to select a machine")
+    limit = "This limits how much memory others can use. Models that you load here may use more."
     assert [limit in card.toolTip() for card in view._cards.values()] == [True, False]
 
 
@@ -134,7 +134,7 @@ def test_a_card_has_room_for_every_line_it_draws(view: MapView) -> None:
     assert len([pair for pair in view.scene().items() if isinstance(pair, LinkLine)]) == 2
 
 
-WHY = "studio-mac is left out: 9.6 tok/s with it, 11.8 tok/s without it."
+WHY = "studio-mac is not used: 9.6 tok/s with it, 11.8 tok/s without it."
 WHY_FACTS = {"code": "left_out_slower", "facts": {"machine": "studio-mac", "with_tok_s": 9.6, "without_tok_s": 11.8}}
 
 
