@@ -54,6 +54,19 @@ def empty_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
                     yield node.lineno, name
 
 
+def british(text: str) -> list[str]:
+    """Return words with the British spelling of `canceled`. Names of Python's library and codes of reasons keep it."""
+    return re.findall(r"(?i)\bcancell(?:ed|ing)\b", re.sub(r"CancelledError|\.cancelled\(\)|\w+_cancelled\b", "", text))
+
+
+def test_prose_spells_canceled_as_americans_do() -> None:
+    sources = [file for room in ROOMS for file in (PROJECT / room).rglob("*.py")]
+    texts = [*sources, *(PROJECT / "app").rglob("*.json"), *PROJECT.glob("*.md"), *(PROJECT / "docs").glob("*.md")]
+    assert [str(file) for file in texts if british(file.read_text("utf-8"))] == []
+    assert british("It was cancelled after Cancelling.") == ["cancelled", "Cancelling"]
+    assert british("except CancelledError: task.cancelled() or pairing_cancelled") == []
+
+
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
     assert [f"{file}: {line}" for file, tree in files(*ROOMS, "tests") for line in fragments(tree)] == []
 

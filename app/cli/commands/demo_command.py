@@ -63,7 +63,7 @@ async def _run_demo(out: Output, machines: int, question: str, home: Path | None
 
     out.note(f"Starting {_nodes(machines)} on this computer, {_homes(machines)}…")
     began = time.perf_counter()
-    with _cancelled_by_signals():
+    with _canceled_by_signals():
         async with DemoNodes(machines, home and expand_user(home).absolute()) as started:
             out.note(f"Ready after {time.perf_counter() - began:.1f} s: {_listed(started.nodes)}.")
             async with AsyncExitStack() as stack:
@@ -74,7 +74,7 @@ async def _run_demo(out: Output, machines: int, question: str, home: Path | None
 
 
 @contextmanager
-def _cancelled_by_signals() -> Iterator[None]:
+def _canceled_by_signals() -> Iterator[None]:
     """Make SIGTERM and SIGHUP end the demo in an orderly way, as Ctrl-C does."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None

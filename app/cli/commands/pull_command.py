@@ -82,7 +82,7 @@ def pull(
         _list_catalog(out, home)
     elif cancel:
         answer = ask_node(home, lambda node: _cancel(node, model))
-        out.result(answer, lambda: _cancelled(answer))
+        out.result(answer, lambda: _canceled(answer))
     else:
         _follow(out, home, (model, name), (source, online))
 
@@ -253,7 +253,7 @@ async def _cancel(node: NodeClient, model: str) -> RemoveDownloadResponse:
     return await node.delete(f"/downloads/{segment(chosen.id)}", RemoveDownloadResponse)
 
 
-def _cancelled(answer: RemoveDownloadResponse) -> str:
+def _canceled(answer: RemoveDownloadResponse) -> str:
     freed = answer.freed_bytes
     return "The download was canceled." + (f" This freed {size(freed)}." if freed else "")
 

@@ -119,7 +119,7 @@ class TimePassed:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelled:
+class Canceled:
     """The user's request to close the window."""
 
 
@@ -132,7 +132,7 @@ Event = (
     | Linked
     | AttemptBroken
     | TimePassed
-    | Cancelled
+    | Canceled
 )
 
 
@@ -220,7 +220,7 @@ def step(state: State, event: Event) -> Step:
             return state, (RefuseProof(),)
         case ((Closed() | Done()), _):
             return state, ()
-        case _, Cancelled():
+        case _, Canceled():
             return _closed(state, None)
         case Admitted(machine), Linked(other) if machine == other:
             return Done(machine), (AddMember(machine), HideCode())

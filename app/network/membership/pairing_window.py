@@ -226,7 +226,7 @@ class PairingWindow:
 
     async def close(self) -> None:
         """Close the window and invalidate its code."""
-        self._apply(pairing.Cancelled())
+        self._apply(pairing.Canceled())
 
     async def linked(self, machine: MachineId) -> None:
         """Record that the link to `machine` is up, which makes the newcomer a permanent member."""
@@ -255,7 +255,7 @@ class PairingWindow:
                 await asyncio.wait(helpers)  # nothing is accepted any more, so the port can be closed
                 self._sock.close()
         finally:
-            self._apply(pairing.Cancelled())
+            self._apply(pairing.Canceled())
             self._sock.close()
 
     def _apply(self, event: pairing.Event) -> tuple[pairing.Command, ...]:
@@ -381,7 +381,7 @@ class PairingWindow:
             case pairing.Checking() | pairing.Exchange():
                 return self._apply(event)
             case pairing.Admitted() if not self._sent:  # the newcomer never received the whole log
-                return self._apply(pairing.Cancelled())
+                return self._apply(pairing.Canceled())
             case _:
                 return ()
 

@@ -20,7 +20,7 @@ from app.core.household.pairing import (
     Admit,
     Admitted,
     AttemptBroken,
-    Cancelled,
+    Canceled,
     Check,
     Checking,
     Closed,
@@ -142,10 +142,10 @@ def test_an_attempt_may_end_after_the_window() -> None:
 
 def test_cancelling_ends_every_state() -> None:
     for n in range(4):
-        state, commands = run(*RIGHT[:n], Cancelled())
+        state, commands = run(*RIGHT[:n], Canceled())
         assert isinstance(state, Closed)
         assert (RevokeAdmission(M) in commands) == (n == 3)
-    assert run(*RIGHT, Cancelled())[0] == Done(M)
+    assert run(*RIGHT, Canceled())[0] == Done(M)
 
 
 def test_late_news_changes_nothing() -> None:

@@ -147,7 +147,7 @@ def _pdf(chats: Iterable[Chat], form: Format, part: Path, title: str, report: Re
 log = logging.getLogger(__name__)
 
 
-class _Cancelled(Exception):
+class _Canceled(Exception):
     """An exception raised inside a job to end it after it was canceled."""
 
 
@@ -168,7 +168,7 @@ class CancelableJob(QObject):
         job: receives a function that reports progress and, once the job is canceled, raises an exception.
         """
         super().__init__()
-        self._job, self._cancelled = job, False
+        self._job, self._canceled = job, False
         self._over.connect(self._deliver)
 
     def begin(self) -> None:
@@ -176,17 +176,17 @@ class CancelableJob(QObject):
 
     def cancel(self) -> None:
         """Cancel the job. It stops at its next progress report."""
-        self._cancelled = True
+        self._canceled = True
 
     def _report(self, n: int) -> None:
-        if self._cancelled:
-            raise _Cancelled
+        if self._canceled:
+            raise _Canceled
         self.progress.emit(n)
 
     def _run(self) -> None:
         try:
             result = self._job(self._report)
-        except _Cancelled:
+        except _Canceled:
             return
         except AppError as error:
             self._end(self.failed, error)
@@ -200,7 +200,7 @@ class CancelableJob(QObject):
         self._over.emit(partial(signal.emit, result))
 
     def _deliver(self, emit: Callable[[], object]) -> None:
-        if not self._cancelled:
+        if not self._canceled:
             emit()
 
 
