@@ -212,7 +212,7 @@ def _typed(content: Json, kind: type[T]) -> T:
     try:
         return convert(content, kind)
     except ValueError:
-        raise AppError("node_fault", detail="its answer was not understood") from None
+        raise AppError("node_fault", detail=Reason("answer_not_understood")) from None
 
 
 def _object(data: bytes) -> Json:

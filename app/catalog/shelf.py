@@ -307,7 +307,7 @@ class Shelf:
             self._unkept.pop(entry.name, None)
             try:
                 if not is_there:
-                    raise BadInput("model_unknown", name=entry.name, there="none")
+                    raise BadInput("model_unknown", name=entry.name, there=Reason("none"))
                 self._write(now)
             # The disk is full: the model still loads, but is hashed again after the next start.
             except AppError as error:

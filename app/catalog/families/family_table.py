@@ -230,7 +230,7 @@ def window_layers(header: Header, family: Family) -> Kinds | None:
     period, n = window.period, n_layers(header)
     key = metadata_key(header, WINDOW_LAYERS)
     if not period and key not in header.entries:
-        raise header.invalid(key, "nothing")
+        raise header.invalid(key, Reason("nothing"))
     period = header.integer(key, 0, MAX_LAYERS, period)
     full = 0 if window.full_first else period - 1
     return tuple(period == 0 or layer % period != full for layer in range(n))
@@ -273,7 +273,7 @@ def _listed(header: Header, name: str) -> Kinds | None:
         return None
     values, n = header.items(key), n_layers(header)
     if len(values) not in (n, n_blocks(header)) or any(isinstance(flag, str) for flag in values):
-        raise header.invalid(key, f"{len(values)} values for {n} layers")
+        raise header.invalid(key, Reason("values_for_layers", {"count": len(values), "layers": n}))
     return tuple(bool(flag) for flag in values)[:n]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_file import Header, Value, text, u32
+from app.core.errors import Reason
 from backends.contract import Layers
 
 MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
@@ -100,7 +101,7 @@ def indexers(header: Header) -> tuple[bool, ...]:
     if value is not None and value.is_array:
         types = tuple(bool(item) for item in header.items(key))
         if len(types) not in (n, n_blocks(header)):
-            raise header.invalid(key, f"{len(types)} values for {n} layers")
+            raise header.invalid(key, Reason("values_for_layers", {"count": len(types), "layers": n}))
         return types[:n]
     if value is None and number(header, "context_length") >= LONG_CONTEXT:
         return tuple(layer < 2 or layer % 4 == 2 for layer in range(n))
@@ -183,4 +184,4 @@ def check_list(header: Header, key: str, value: Value) -> None:
     name = key.removeprefix(f"{header.text('general.architecture')}.")
     right = {blocks} if name in EACH_BLOCK else {n} if name in EACH_LAYER else {n, blocks}
     if value.count not in right or value.kind == tensor_types.STRING:
-        raise header.invalid(key, f"{value.count} values for {max(right)} layers")
+        raise header.invalid(key, Reason("values_for_layers", {"count": value.count, "layers": max(right)}))

@@ -122,7 +122,7 @@ class Header:
             return default
         number = self.items(key)[0] if not value.is_array else None
         if value.kind not in tensor_types.INTEGERS or not isinstance(number, int):
-            raise self.invalid(key, "not a whole number")
+            raise self.invalid(key, Reason("whole_number_missing"))
         if not least <= number <= most:
             raise self.invalid(key, str(number))
         return number
@@ -136,7 +136,7 @@ class Header:
         if not value.is_array:
             return (self.integer(key, least, most),) * n
         if value.kind not in tensor_types.INTEGERS or value.count != n:
-            raise self.invalid(key, f"{value.count} values for {n} layers")
+            raise self.invalid(key, Reason("values_for_layers", {"count": value.count, "layers": n}))
         numbers = tuple(int(item) for item in self.items(key))
         for number in numbers:
             if not least <= number <= most:
@@ -167,7 +167,7 @@ class Header:
             strings.append(self.raw[start:pos].decode(errors="replace"))
         return strings
 
-    def invalid(self, key: str, problem: str) -> BadInput:
+    def invalid(self, key: str, problem: Fact) -> BadInput:
         """Return the error that reports an invalid entry."""
         return BadInput("gguf_odd", path=self.path, key=printable(key), found=problem)
 
@@ -310,11 +310,11 @@ class _Reader:
 
     def header(self) -> Header:
         version = self._version()
-        n_tensors = self._bounded("number of tensors", self._u64(), MAX_TENSORS)
-        n_entries = self._bounded("number of metadata entries", self._u64(), MAX_ENTRIES)
+        n_tensors = self._bounded(Reason("limit_tensors"), self._u64(), MAX_TENSORS)
+        n_entries = self._bounded(Reason("limit_entries"), self._u64(), MAX_ENTRIES)
         entries: dict[str, Value] = {}
         for _ in range(n_entries):
-            start, key = self._pos, self._name(MAX_KEY_BYTES, "length of a key")
+            start, key = self._pos, self._name(MAX_KEY_BYTES, Reason("limit_key"))
             if key in entries:
                 raise self._bad("gguf_repeated", name=printable(key))
             entries[key] = self._value(start, key)
@@ -339,7 +339,7 @@ class _Reader:
         kind, is_array, count = self._u32(), False, 1
         if kind == tensor_types.ARRAY:
             kind, is_array = self._u32(), True
-            count = self._bounded(f"length of {printable(key)}", self._u64(), MAX_ITEMS)
+            count = self._bounded(Reason("limit_list", {"key": printable(key)}), self._u64(), MAX_ITEMS)
         data = self._pos
         if kind == tensor_types.STRING:
             self._skip_strings(count)
@@ -359,13 +359,13 @@ class _Reader:
                 self._need(8)
             n_bytes: int = length_at(buffer, pos)[0]
             if n_bytes > limit:
-                self._bounded("length of a text", n_bytes, limit)
+                self._bounded(Reason("limit_text"), n_bytes, limit)
             pos += 8 + n_bytes
         self._pos = pos
         self._need(0)
 
     def _listed(self) -> _Listed:
-        name = self._name(MAX_TENSOR_NAME_BYTES, "length of a tensor's name")
+        name = self._name(MAX_TENSOR_NAME_BYTES, Reason("limit_tensor_name"))
         n_dimensions = self._u32()
         if not 1 <= n_dimensions <= MAX_DIMENSIONS:
             raise self._bad("gguf_dimensions", name=printable(name), found=n_dimensions)
@@ -404,8 +404,8 @@ class _Reader:
             raise self._bad("gguf_alignment")
         return alignment
 
-    def _name(self, most: int, limit_name: str) -> str:
-        n_bytes = self._bounded(limit_name, self._u64(), most)
+    def _name(self, most: int, limit: Reason) -> str:
+        n_bytes = self._bounded(limit, self._u64(), most)
         try:
             name = self._take(n_bytes).decode()
         except UnicodeDecodeError:
@@ -414,9 +414,9 @@ class _Reader:
             raise self._bad("gguf_name")
         return name
 
-    def _bounded(self, limit_name: str, number: int, most: int) -> int:
+    def _bounded(self, limit: Reason, number: int, most: int) -> int:
         if number > most:
-            raise self._bad("gguf_limit", what=limit_name, found=number, most=most)
+            raise self._bad("gguf_limit", what=limit, found=number, most=most)
         return number
 
     def _u32(self) -> int:
@@ -442,7 +442,7 @@ class _Reader:
             return
         if end > self._file_bytes:
             raise self._bad("gguf_truncated", size_bytes=self._file_bytes)
-        self._bounded("size of the header in bytes", end, MAX_HEADER_BYTES)
+        self._bounded(Reason("limit_header"), end, MAX_HEADER_BYTES)
         target = min(max(end, 2 * len(self._buffer), FIRST_READ_BYTES), MAX_HEADER_BYTES)
         self._buffer += self._file.read(target - len(self._buffer))
         if end > len(self._buffer):  # the file shrank in the meantime

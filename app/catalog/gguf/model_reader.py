@@ -13,7 +13,7 @@ from app.catalog.families.family_table import FAMILIES, boundaries, family_facts
 from app.catalog.families.layer_metadata import MAX_LAYERS, check_lists
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_file import Header, Scalar, Tensor, part_paths, printable, read_header
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Reason
 from app.core.model import Cuts, Model, Weights
 
 # Limits far beyond every known model. A file that exceeds them is damaged or hostile.
@@ -134,7 +134,9 @@ def _vocabulary(header: Header, width: int) -> int:
         raise BadInput("gguf_shape", path=header.path, name=HEAD, shape=str(head))
     tokens = header.entries.get("tokenizer.ggml.tokens")
     if tokens is not None and tokens.count != shape[1]:
-        raise header.invalid("tokenizer.ggml.tokens", f"{tokens.count} tokens for {shape[1]} rows")
+        raise header.invalid(
+            "tokenizer.ggml.tokens", Reason("tokens_for_rows", {"count": tokens.count, "rows": shape[1]})
+        )
     return shape[1]
 
 
@@ -148,7 +150,7 @@ def _kv_bytes_per_token(header: Header, architecture: str, n_layers: int, width:
     heads_kv = header.integers(f"{key}_kv", n_blocks, 0, MAX_HEADS) or heads
     default = width // max(1, *heads)
     if default == 0:
-        raise header.invalid(key, f"{max(heads)} heads for width {width}")
+        raise header.invalid(key, Reason("heads_for_width", {"count": max(heads), "width": width}))
     lengths = [
         header.integer(f"{architecture}.attention.{part}_length", 1, MAX_WIDTH, default) for part in ("key", "value")
     ]
@@ -220,7 +222,7 @@ def _values(header: Header, key: str) -> tuple[Scalar, ...]:
     """Return an entry's values: one for all layers, or one per layer. Raises BadInput if the list is longer."""
     count = header.entries[key].count
     if count > MAX_LAYERS:
-        raise header.invalid(key, f"{count} values")
+        raise header.invalid(key, Reason("value_count", {"count": count}))
     return header.items(key)
 
 
@@ -244,7 +246,7 @@ def _check_experts(header: Header, prefix: str) -> None:
     n_experts = header.integer(f"{prefix}count", 0, MAX_EXPERTS, 0)
     for count in _values(header, f"{prefix}used_count"):
         if not isinstance(count, int) or not 0 <= count <= n_experts:
-            raise header.invalid(f"{prefix}used_count", f"{count} of {n_experts}")
+            raise header.invalid(f"{prefix}used_count", Reason("count_of", {"count": count, "most": n_experts}))
 
 
 # Encoders: positions also see later ones, and no next token is predicted. Source: llama.cpp's llm_arch.

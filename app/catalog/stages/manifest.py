@@ -107,18 +107,18 @@ def wanted_bytes(wants: tuple[WantedPiece, ...], manifest: Manifest) -> int:
 
 
 def _check(manifest: Manifest) -> None:
-    _must(_HASH.fullmatch(manifest.model_id) is not None, "model id")
-    _must(1 <= len(manifest.pieces) <= MAX_PIECES, "number of pieces")
+    _must(_HASH.fullmatch(manifest.model_id) is not None, "manifest_model_id")
+    _must(1 <= len(manifest.pieces) <= MAX_PIECES, "manifest_piece_count")
     end = len(manifest.header)
     for piece in manifest.pieces:
-        _must(_HASH.fullmatch(piece.sha256) is not None, "hash of a piece")
-        _must(0 < piece.n_bytes <= MAX_STAGE_BYTES, "size of a piece")
-        _must(0 <= piece.offset - end < MAX_GAP_BYTES, "place of a piece")
+        _must(_HASH.fullmatch(piece.sha256) is not None, "piece_hash")
+        _must(0 < piece.n_bytes <= MAX_STAGE_BYTES, "manifest_piece_size")
+        _must(0 <= piece.offset - end < MAX_GAP_BYTES, "manifest_piece_place")
         end = piece.offset + piece.n_bytes
-    _must(0 <= manifest.total_bytes - end < MAX_GAP_BYTES, "total size")
-    _must(manifest.total_bytes <= MAX_STAGE_BYTES, "total size")
+    _must(0 <= manifest.total_bytes - end < MAX_GAP_BYTES, "manifest_total_size")
+    _must(manifest.total_bytes <= MAX_STAGE_BYTES, "manifest_total_size")
 
 
 def _must(holds: bool, claim: str) -> None:
     if not holds:
-        raise BadInput("manifest_odd", what=claim)
+        raise BadInput("manifest_odd", what=Reason(claim))

@@ -79,17 +79,17 @@ def check(shape: ModelShape) -> None:
     if (why := unproved_stage(shape.architecture)) is not None:
         raise BadInput(why.code, **why.facts)
     for kind in shape.kinds:
-        _must(_known(kind.tensors), "a tensor's type or size")
-        _must(0 < layer_bytes(kind) <= MAX_LAYER_BYTES, "the size of a layer")
+        _must(_known(kind.tensors), "speed_tensor")
+        _must(0 < layer_bytes(kind) <= MAX_LAYER_BYTES, "speed_layer_size")
     for run in shape.runs:
-        _must(max(run.kinds) < len(shape.kinds), "a layer")
-        _must(_settings_hold(shape.architecture, run.settings), "a setting of a run")
-    _must(_known(shape.shared), "a shared tensor's type or size")
+        _must(max(run.kinds) < len(shape.kinds), "speed_layer")
+        _must(_settings_hold(shape.architecture, run.settings), "speed_run_setting")
+    _must(_known(shape.shared), "speed_shared_tensor")
     shared = sum(tensor_bytes(tensor) for tensor in shape.shared)
-    _must(shared <= MAX_SHARED_BYTES, "the size of the shared tensors")
-    _must(_known((shape.head,)) and tensor_bytes(shape.head) <= MAX_HEAD_BYTES, "the output matrix")
-    _must(len(shape.head.dims) == 2 and shape.head.dims[0] == shape.width, "the output matrix")
-    _must(_settings_hold(shape.architecture, shape.settings), "a setting")
+    _must(shared <= MAX_SHARED_BYTES, "speed_shared_size")
+    _must(_known((shape.head,)) and tensor_bytes(shape.head) <= MAX_HEAD_BYTES, "speed_head")
+    _must(len(shape.head.dims) == 2 and shape.head.dims[0] == shape.width, "speed_head")
+    _must(_settings_hold(shape.architecture, shape.settings), "setting")
 
 
 def write(path: Path, shape: ModelShape, run: LayerRun, role: Role) -> Model:
@@ -118,8 +118,8 @@ def file_bytes(shape: ModelShape, run: LayerRun, role: Role) -> int:
 
 def _read_back(path: Path, shape: ModelShape, n_layers: int) -> Model:
     model = model_of(read_header(path), "measured", "")
-    _must(model.architecture == shape.architecture, "its family")
-    _must(model.width == shape.width and model.n_layers == n_layers, "its width")
+    _must(model.architecture == shape.architecture, "speed_family")
+    _must(model.width == shape.width and model.n_layers == n_layers, "speed_width")
     return model
 
 
@@ -230,4 +230,4 @@ def _known(tensors: Sequence[Tensor]) -> bool:
 
 def _must(holds: bool, claim: str) -> None:
     if not holds:
-        raise BadInput("speed_shape_odd", what=claim)
+        raise BadInput("speed_shape_odd", what=Reason(claim))

@@ -20,6 +20,7 @@ from app.core.errors import Busy, DoesNotFit, StageLost
 from app.core.model import LayerRun, Model, ModelShape
 from app.core.planner.speed_estimates import Speed
 from app.core.planner.stage_memory import work_bytes
+from app.core.reasons import os_cause
 from app.core.verification import as_f16
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import close_run, open_run, own_stage
@@ -232,7 +233,7 @@ async def measure(
     except TimeoutError:
         raise StageLost("worker_hung", worker=HERE, seconds=MOST_S) from None
     except OSError as error:
-        raise DoesNotFit("disk_failed", folder=str(folder), why=str(error)) from None
+        raise DoesNotFit("disk_failed", folder=str(folder), why=os_cause(error)) from None
 
 
 async def _measured(shape: ModelShape, folder: Path, settings: BenchmarkSettings, monitor: BenchmarkMonitor) -> Speed:

@@ -24,6 +24,7 @@ import psutil
 
 import backends
 from app.core.errors import Fact, Reason, StageLost
+from app.core.reasons import os_cause
 from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import STILL_S
 from app.inference.worker.worker_errors import death_error, exit_reason, explaining_lines, refusal_error
@@ -397,7 +398,7 @@ class Worker(asyncio.SubprocessProtocol):
                 creationflags=flags,
             )
         except OSError as error:
-            raise StageLost("worker_not_started", worker=name, cause=str(error)) from None
+            raise StageLost("worker_not_started", worker=name, cause=os_cause(error)) from None
         if low_priority:
             worker._lower_priority()
         if threads.begin and threads.most > 1:

@@ -18,7 +18,7 @@ from app.core.errors import DoesNotFit, Fact, Reason
 from app.core.reasons import Locale
 from app.core.recovery import recovery
 from app.gui.look.sentences import last_words, said, told
-from tests.test_reasons import PROJECT, sources
+from tests.test_reasons import NAMES, PROJECT, called, sources
 
 GERMAN = reasons.language("de")
 ENGLISH = reasons.language("en")
@@ -100,6 +100,50 @@ def test_every_code_is_said_with_nested_facts_in_one_language(face: Locale) -> N
         assert "Reason(" not in sentence, code
         if face is DE:
             assert "was killed" not in sentence, code
+
+
+ONLY_FOR_PROGRAMS = ("app/gateway/", "app/cli/", "app/core/json_schema/", "app/core/tools/")  # they hear English
+
+
+def english_words(node: ast.expr) -> bool:
+    """Whether a fact is a text in the code: a phrase of several words, or figures between words."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return " " in text.strip()
+        case ast.JoinedStr(values=parts):
+            return any(isinstance(part, ast.Constant) and re.search(r"[a-z]{2}", str(part.value)) for part in parts)
+        case ast.BoolOp(values=choices):
+            return any(english_words(choice) for choice in choices)
+    return False
+
+
+def test_no_fact_is_english_in_a_german_sentence() -> None:
+    """Words are phrases with codes, in each language; other programs' messages, names and keys stay as they are."""
+    written = [
+        f"{name}:{node.lineno}: {ast.unparse(fact)}"
+        for name, tree in sources("app")
+        if not name.startswith(ONLY_FOR_PROGRAMS)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and called(node) in {*NAMES, "invalid"}
+        for fact in facts_in(node)
+        if english_words(fact)
+    ]
+    assert written == []
+
+
+def facts_in(call: ast.Call) -> Iterator[ast.expr]:
+    yield from (keyword.value for keyword in call.keywords if keyword.arg != "code")
+    for argument in call.args[1:]:
+        yield from argument.values if isinstance(argument, ast.Dict) else [argument]
+
+
+@pytest.mark.parametrize("name", ["app/catalog/stages/manifest.py", "app/catalog/stages/synthetic_stage.py"])
+def test_claims_about_what_other_machines_send_are_phrases(name: str) -> None:
+    tree = dict(sources("app"))[name]
+    claims = [node.args[1] for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "_must"]
+    codes = {claim.value for claim in claims if isinstance(claim, ast.Constant)}
+    assert len(claims) > 5
+    assert codes <= GERMAN.phrases.keys()
 
 
 @pytest.mark.parametrize(("times", "words"), [(1, "einmal"), (2, "zweimal"), (3, "dreimal"), (13, "13-mal")])

@@ -39,7 +39,11 @@ TAIL = "\n]}\n"
 
 
 class _InvalidFile(Exception):
-    """An error in an imported file, described by its message."""
+    """An error in an imported file."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def chat_json(chat: Chat) -> str:
@@ -81,13 +85,13 @@ def parse_chats(data: bytes, path: str, report: Callable[[int], None] = lambda n
     try:
         for item in _items(data.decode("utf-8-sig")):
             if len(chats) == MAX_CHATS:
-                raise _InvalidFile(f"it has more than {MAX_CHATS} chats")
+                raise _InvalidFile(Reason("chats_too_many", {"most": MAX_CHATS}))
             chats.append(_chat(item, len(chats) + 1))
             report(len(chats))
     except (ValueError, RecursionError):
         raise BadInput("chats_odd", path=path, what=Reason("not_json")) from None
     except _InvalidFile as error:
-        raise BadInput("chats_odd", path=path, what=str(error)) from None
+        raise BadInput("chats_odd", path=path, what=error.reason) from None
     return chats
 
 
@@ -120,9 +124,9 @@ def _items(text: str) -> Iterator[object]:
 
 def _whole(value: object) -> list[object]:
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise _InvalidFile("Poolhouse did not write it")
+        raise _InvalidFile(Reason("chats_foreign"))
     if value.get("version") != VERSION:
-        raise _InvalidFile("another version of Poolhouse wrote it")
+        raise _InvalidFile(Reason("chats_other_version"))
     return _list(value.get("chats"), "chats", MAX_CHATS)
 
 
@@ -153,7 +157,7 @@ def _chat(value: object, number: int) -> Chat:
             changed_at=_time(chat.get("changed_at", 0)),
         )
     except _InvalidFile as error:
-        raise _InvalidFile(f"in chat {number}, {error}") from None
+        raise _InvalidFile(Reason("chats_in_chat", {"number": number, "problem": error.reason})) from None
 
 
 def _messages(value: object) -> dict[MessageId, Message]:
@@ -163,12 +167,12 @@ def _messages(value: object) -> dict[MessageId, Message]:
         ident = MessageId(_text(said.get("id"), "id", NAME_CHARACTERS))
         parent = said.get("parent")
         if not ident or ident in messages:
-            raise _InvalidFile("two messages have the same id")
+            raise _InvalidFile(Reason("chats_same_id"))
         if parent is not None and (not isinstance(parent, str) or parent not in messages):
-            raise _InvalidFile("a message answers one that is not before it")
+            raise _InvalidFile(Reason("chats_parent_later"))
         role = said.get("role")
         if role not in (Role.USER, Role.ASSISTANT):
-            raise _InvalidFile("a message has an unknown role")
+            raise _InvalidFile(Reason("chats_role"))
         messages[ident] = Message(
             ident,
             None if parent is None else MessageId(parent),
@@ -229,25 +233,25 @@ def _numbers(values: Mapping[str, object]) -> dict[str, Any]:
 
 def _dict(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _InvalidFile(f"“{name}” is not an object")
+        raise _InvalidFile(Reason("chats_no_object", {"name": name}))
     return value
 
 
 def _list(value: object, name: str, limit: int) -> list[object]:
     if not isinstance(value, list):
-        raise _InvalidFile(f"“{name}” is not a list")
+        raise _InvalidFile(Reason("chats_no_list", {"name": name}))
     if len(value) > limit:
-        raise _InvalidFile(f"“{name}” has more than {limit} entries")
+        raise _InvalidFile(Reason("chats_long_list", {"name": name, "most": limit}))
     return value
 
 
 def _text(value: object, name: str, limit: int = TEXT_CHARACTERS) -> str:
     if not isinstance(value, str):
-        raise _InvalidFile(f"“{name}” is not text")
+        raise _InvalidFile(Reason("chats_no_text", {"name": name}))
     if len(value) > limit:
-        raise _InvalidFile(f"“{name}” is longer than {limit} characters")
+        raise _InvalidFile(Reason("chats_long_text", {"name": name, "most": limit}))
     if value != storable(value):
-        raise _InvalidFile(f"“{name}” has half a character")
+        raise _InvalidFile(Reason("chats_half_character", {"name": name}))
     return value
 
 
@@ -262,7 +266,7 @@ def _maybe_line(value: object, name: str) -> str | None:
 def _time(value: object) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 <= value <= MAX_TIME or math.isnan(value):  # type: ignore[operator, arg-type]
-        raise _InvalidFile("a time is none")
+        raise _InvalidFile(Reason("chats_time"))
     return float(value)  # type: ignore[arg-type]
 
 
