@@ -106,7 +106,7 @@ ONLY_FOR_PROGRAMS = ("app/gateway/", "app/cli/", "app/core/json_schema/", "app/c
 
 
 def english_words(node: ast.expr) -> bool:
-    """Whether a fact is a text in the code: a phrase of several words, or figures between words."""
+    """Return whether a fact is words in the code: a phrase, or figures between words."""
     match node:
         case ast.Constant(value=str(text)):
             return " " in text.strip()
