@@ -360,7 +360,9 @@ class LlamaStage:
         loaded, there is time for that.
         """
         config = self._config
-        for n_rows in sorted({*range(1, min(WARM_ROWS, config.batch_rows) + 1), config.batch_rows}):
+        counts = {*range(1, min(WARM_ROWS, config.batch_rows) + 1), config.batch_rows}
+        # The largest first: Mesa's software device (22.3) crashes if its first step of two rows follows one of one row.
+        for n_rows in sorted(counts, reverse=True):
             segments = (Segment(0, n_rows, 0),)
             rows = np.zeros((n_rows, config.width), dtype=VALUE)
             takes_ids = config.role in (Role.FIRST, Role.WHOLE)
