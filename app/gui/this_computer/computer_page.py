@@ -13,6 +13,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
+from app.gui.this_computer.engines_card import EnginesCard
 from app.gui.this_computer.hardware_card import HardwareCard
 from app.gui.this_computer.hours_card import HoursCard
 from app.gui.this_computer.lending_store import LendingStore
@@ -56,6 +57,7 @@ class ComputerPage(Page):
             lambda: self._add(self.rules),
             lambda: self._add(self.hours),
             lambda: self._add(self.hardware),
+            lambda: self._add(self.engines),
             lambda: self._add(card(self.autostart)),
             self._begin,
         )
@@ -81,6 +83,10 @@ class ComputerPage(Page):
         return HardwareCard(self.services)
 
     @cached_property
+    def engines(self) -> EnginesCard:
+        return EnginesCard(self.services)
+
+    @cached_property
     def autostart(self) -> AutostartSwitch:
         return AutostartSwitch(self.services)
 
@@ -102,12 +108,13 @@ class ComputerPage(Page):
 
     @property
     def is_busy(self) -> bool:
-        return self.hardware.is_measuring
+        return self.hardware.is_measuring or self.engines.is_changing
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802  Qt's name
         super().showEvent(event)
         self.lending.watch(True)
         self.hardware.refresh()
+        self.engines.refresh()
         self.rules.programs.refresh()
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802  Qt's name

@@ -1986,6 +1986,141 @@
     </message>
 </context>
 <context>
+    <name>Engines</name>
+    <message>
+        <source>An engine pack lets models run on the graphics card.</source>
+        <translation>Mit einem Engine-Paket rechnen Modelle auf der Grafikkarte.</translation>
+    </message>
+    <message>
+        <source>Built on {date}: {name}</source>
+        <translation>Gebaut am {date}: {name}</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Changing the pack…</source>
+        <translation>Das Paket wird gewechselt…</translation>
+    </message>
+    <message>
+        <source>Engine packs (*.tar.gz)</source>
+        <translation>Engine-Pakete (*.tar.gz)</translation>
+    </message>
+    <message>
+        <source>Graphics engines</source>
+        <translation>Grafik-Engines</translation>
+    </message>
+    <message>
+        <source>Install an engine pack</source>
+        <translation>Engine-Paket installieren</translation>
+    </message>
+    <message>
+        <source>Install from file…</source>
+        <translation>Aus Datei installieren…</translation>
+    </message>
+    <message>
+        <source>Installing and testing the pack…</source>
+        <translation>Das Paket wird installiert und getestet…</translation>
+    </message>
+    <message>
+        <source>Its files are deleted. It is not in use.</source>
+        <translation>Seine Dateien werden gelöscht. Es wird nicht verwendet.</translation>
+    </message>
+    <message>
+        <source>Its files are deleted. Models that use it run on the processor when they are loaded again.</source>
+        <translation>Seine Dateien werden gelöscht. Modelle, die es verwenden, rechnen nach dem nächsten Laden auf dem Prozessor.</translation>
+    </message>
+    <message>
+        <source>None is installed, so models run on the processor.</source>
+        <translation>Es ist keines installiert, deshalb rechnen Modelle auf dem Prozessor.</translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+    <message>
+        <source>Remove the pack {name}</source>
+        <translation>Das Paket {name} entfernen</translation>
+    </message>
+    <message>
+        <source>Remove {pack}</source>
+        <translation>{pack} entfernen</translation>
+    </message>
+    <message>
+        <source>Remove…</source>
+        <translation>Entfernen…</translation>
+    </message>
+    <message>
+        <source>Test</source>
+        <translation>Testen</translation>
+    </message>
+    <message>
+        <source>Test {pack}</source>
+        <translation>{pack} testen</translation>
+    </message>
+    <message>
+        <source>Testing the pack…</source>
+        <translation>Das Paket wird getestet…</translation>
+    </message>
+    <message>
+        <source>The pack was removed.</source>
+        <translation>Das Paket wurde entfernt.</translation>
+    </message>
+    <message>
+        <source>Use</source>
+        <translation>Verwenden</translation>
+    </message>
+    <message>
+        <source>Use previous</source>
+        <translation>Vorheriges verwenden</translation>
+    </message>
+    <message>
+        <source>Use the pack before {pack}</source>
+        <translation>Das Paket vor {pack} verwenden</translation>
+    </message>
+    <message>
+        <source>Use {pack}</source>
+        <translation>{pack} verwenden</translation>
+    </message>
+    <message>
+        <source>in use</source>
+        <translation>in Gebrauch</translation>
+    </message>
+    <message>
+        <source>installed</source>
+        <translation>installiert</translation>
+    </message>
+    <message>
+        <source>not used</source>
+        <translation>nicht verwendet</translation>
+    </message>
+    <message>
+        <source>used before</source>
+        <translation>vorher verwendet</translation>
+    </message>
+    <message>
+        <source>{name} for llama.cpp {version}, {size}, {state}</source>
+        <translation>{name} für llama.cpp {version}, {size}, {state}</translation>
+    </message>
+    <message>
+        <source>{name} is in use.</source>
+        <translation>{name} wird verwendet.</translation>
+    </message>
+    <message>
+        <source>{name} passed its test.</source>
+        <translation>{name} hat den Test bestanden.</translation>
+    </message>
+    <message>
+        <source>{name}, {size}</source>
+        <translation>{name}, {size}</translation>
+    </message>
+    <message>
+        <source>{name}, {size} shared with the processor</source>
+        <translation>{name}, {size} gemeinsam mit dem Prozessor</translation>
+    </message>
+</context>
+<context>
     <name>EraseDialog</name>
     <message>
         <source>Cancel</source>

@@ -1,0 +1,257 @@
+"""The card with the installed engine packs, which compute on graphics cards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QCoreApplication, QDate, QLocale, Qt
+from PySide6.QtWidgets import QFileDialog, QFrame, QPushButton, QVBoxLayout, QWidget
+
+from app.api.computer import Device
+from app.api.engine_packs import EnginePack, EnginePacks
+from app.core.errors import AppError
+from app.gui.api.node_client import Call, segment
+from app.gui.app.app_context import AppContext
+from app.gui.app.node_dialog import Sheet
+from app.gui.look import formats, sizes
+from app.gui.look.accessibility import announce
+from app.gui.look.sentences import said
+from app.gui.look.theme import set_role
+from app.gui.widgets.buttons import button
+from app.gui.widgets.files import LastFolder
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import label, paragraph, show_if
+from app.gui.widgets.layouts import clear_layout, column, layout_widget, line
+from app.gui.widgets.notice import Remark
+
+
+class EnginesCard(QFrame):
+    """The engine packs of this machine, with buttons that install, test, choose and remove them."""
+
+    def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        set_role(self, "card")
+        self._services, self._client, self._pool = services, services.client, services.pool
+        self._call: Call | None = None
+        self._is_change = False  # whether the call is more than a look
+        self._shown: EnginePacks | None = None
+        self.buttons: dict[tuple[str, str], QPushButton] = {}  # by the name of the pack and the action
+        self._rows: QVBoxLayout = column(gap=sizes.M)
+        self.install = button(_tr("Install from file…"), self._choose)
+        self.remark = Remark(services.theme, services.go)
+        self.remark.hide()
+        about = paragraph(_tr("An engine pack lets models run on the graphics card."), "caption")
+        head = column(label(_tr("Graphics engines"), "section"), about, gap=sizes.XS)
+        box = column(head, self._rows, self.remark, layout_widget(Flow(self.install)), gap=sizes.M)
+        box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
+        self.setLayout(box)
+        services.pool.link_changed.connect(self._link_changed)
+        self._link_changed()
+
+    @property
+    def is_changing(self) -> bool:
+        """Return whether the user is waiting for a change or a test."""
+        return self._call is not None and self._is_change
+
+    def refresh(self) -> None:
+        """Request the installed packs."""
+        if self._call is None and self._pool.is_there:
+            self._is_change = False
+            self._call = self._client.get("/engines", self._show, self._fail, answer=EnginePacks)
+
+    def add(self, path: str) -> None:
+        """Install a pack from a file, and test it."""
+        self._ask(_tr("Installing and testing the pack…"), "/engines", {"path": path})
+
+    def _choose(self) -> None:
+        last = LastFolder(self._services.preferences, "engines")
+        dialog = QFileDialog(self, _tr("Install an engine pack"), last.folder())
+        dialog.setNameFilter(_tr("Engine packs (*.tar.gz)"))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(lambda path: last.keep(Path(path)))
+        dialog.fileSelected.connect(self.add)
+        dialog.open()
+
+    def _test(self, pack: EnginePack) -> None:
+        self._ask(_tr("Testing the pack…"), "/engines/test", {"backend": pack.backend})
+
+    def _use(self, pack: EnginePack) -> None:
+        self._ask(_tr("Testing the pack…"), f"/engines/{segment(pack.name)}/use", {})
+
+    def _roll_back(self, pack: EnginePack) -> None:
+        self._ask(_tr("Changing the pack…"), "/engines/rollback", {"backend": pack.backend})
+
+    def _remove(self, pack: EnginePack) -> None:
+        RemovePackDialog(self._services, pack, self._answered, self).open()
+
+    def _ask(self, progress: str, path: str, body: dict[str, str]) -> None:
+        if self._call is not None:
+            self._call.cancel()
+        self._is_change = True
+        self._tell(progress)
+        self._call = self._client.post(path, body, self._answered, self._fail, answer=EnginePacks)
+        self._set_enabled()
+
+    def _answered(self, packs: EnginePacks) -> None:
+        """Show the packs after a change, and tell what came of it."""
+        self._show(packs)
+        changed = next((pack for pack in packs.packs if pack.name in packs.changed), None)
+        words = outcome(changed) if changed else _tr("The pack was removed.")
+        self._tell(words, "error" if changed and changed.problem_facts else "muted")
+
+    def _show(self, packs: EnginePacks) -> None:
+        self._call = None
+        self.remark.hide()
+        if packs.packs != (self._shown.packs if self._shown else None):
+            focused = next((key for key, shown in self.buttons.items() if shown.hasFocus()), None)
+            self._shown = packs
+            self._lay_out(packs.packs)
+            if focused is not None:
+                self.buttons.get(focused, self.install).setFocus()
+        self._set_enabled()
+
+    def _lay_out(self, packs: list[EnginePack]) -> None:
+        clear_layout(self._rows)
+        self.buttons.clear()
+        if not packs:
+            self._rows.addWidget(paragraph(_tr("None is installed, so models run on the processor."), "muted"))
+        for number, pack in enumerate(packs):
+            if number:
+                self._rows.addWidget(line())
+            self._rows.addWidget(self._row(pack, packs))
+
+    def _row(self, pack: EnginePack, packs: list[EnginePack]) -> QWidget:
+        title = paragraph(pack_title(pack))
+        details = [paragraph(words, role) for words, role in pack_details(pack)]
+        actions = Flow()
+        for name, text, spoken, act, offered in (
+            ("use", _tr("Use"), _tr("Use {pack}"), self._use, not pack.current),
+            (
+                "back",
+                _tr("Use previous"),
+                _tr("Use the pack before {pack}"),
+                self._roll_back,
+                has_previous(pack, packs),
+            ),
+            ("test", _tr("Test"), _tr("Test {pack}"), self._test, True),
+            ("remove", _tr("Remove…"), _tr("Remove {pack}"), self._remove, True),
+        ):
+            if offered:
+                made = self.buttons[pack.name, name] = button(text, partial(act, pack))
+                made.setAccessibleName(spoken.format(pack=pack.name))
+                actions.addWidget(made)
+        row = QWidget()
+        row.setLayout(column(title, *details, layout_widget(actions), gap=sizes.XS))
+        row.setAccessibleName(pack.name)
+        return row
+
+    def _tell(self, words: str, role: str = "muted") -> None:
+        self.remark.say(words, role)
+        self.remark.show()
+        announce(self, words)
+
+    def _fail(self, error: AppError) -> None:
+        self._call = None
+        self.remark.show()
+        self.remark.fail(error)
+        self._set_enabled()
+
+    def _link_changed(self) -> None:
+        show_if(self, self._pool.is_there or self._shown is not None)
+        self._set_enabled()
+        if self.isVisible() and self._shown is None:
+            self.refresh()
+
+    def _set_enabled(self) -> None:
+        enabled = self._pool.is_there and self._call is None
+        for shown in (self.install, *self.buttons.values()):
+            shown.setEnabled(enabled)
+
+
+class RemovePackDialog(Sheet):
+    """A confirmation dialog for deleting an engine pack."""
+
+    def __init__(
+        self, services: AppContext, pack: EnginePack, done: Callable[[EnginePacks], object], parent: QWidget
+    ) -> None:
+        title = _tr("Remove the pack {name}").format(name=pack.label)
+        sentence = _tr("Its files are deleted. Models that use it run on the processor when they are loaded again.")
+        if not pack.current:
+            sentence = _tr("Its files are deleted. It is not in use.")
+        super().__init__(services, title, sentence, parent)
+        self._pack, self._done = pack, done
+        self.add(paragraph(pack.name, "muted"))
+        self.act = button(_tr("Remove"), self.remove, "danger")
+        self.offer(_tr("Cancel"), self.act)
+
+    def remove(self) -> None:
+        self.act.setEnabled(False)
+        path = f"/engines/{segment(self._pack.name)}"
+        self.keep(self.services.client.delete(path, self._removed, self._refused, answer=EnginePacks))
+
+    def _removed(self, packs: EnginePacks) -> None:
+        self.accept()
+        self._done(packs)
+
+    def _refused(self, error: AppError) -> None:
+        self.act.setEnabled(True)
+        self.fail(error)
+
+
+def has_previous(pack: EnginePack, packs: list[EnginePack]) -> bool:
+    """Return whether a pack is in use and there is one to go back to."""
+    return pack.current and any(other.previous and other.backend == pack.backend for other in packs)
+
+
+def outcome(pack: EnginePack) -> str:
+    """Return what came of installing, testing or choosing a pack."""
+    if pack.problem_facts is not None:
+        return said(pack.problem_facts)
+    if pack.current:
+        return _tr("{name} is in use.").format(name=pack.label)
+    return _tr("{name} passed its test.").format(name=pack.label)
+
+
+def pack_title(pack: EnginePack) -> str:
+    """Return the name, version and size of a pack."""
+    if not pack.engine_version:  # its manifest cannot be read
+        return pack.name
+    text = _tr("{name} for llama.cpp {version}, {size}, {state}")
+    return text.format(
+        name=pack.label, version=pack.engine_version, size=formats.size(pack.size_bytes), state=_state(pack)
+    )
+
+
+def pack_details(pack: EnginePack) -> list[tuple[str, str]]:
+    """Return the lines below the title of a pack, each with its role."""
+    lines: list[tuple[str, str]] = []
+    if pack.problem_facts is not None:
+        lines.append((said(pack.problem_facts), "error"))
+    lines += [(_device(device), "") for device in pack.devices]
+    if pack.built:
+        day = QDate.fromString(pack.built, Qt.DateFormat.ISODate)
+        built = QLocale().toString(day, QLocale.FormatType.ShortFormat)
+        lines.append((_tr("Built on {date}: {name}").format(date=built, name=pack.name), "caption"))
+    return lines
+
+
+def _state(pack: EnginePack) -> str:
+    if pack.problem_facts is not None:
+        return _tr("not used")
+    if pack.current:
+        return _tr("in use")
+    return _tr("used before") if pack.previous else _tr("installed")
+
+
+def _device(device: Device) -> str:
+    name, amount = device.description or device.name, formats.size(device.total_bytes)
+    if device.kind == "igpu":
+        return _tr("{name}, {size} shared with the processor").format(name=name, size=amount)
+    return _tr("{name}, {size}").format(name=name, size=amount)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Engines", text)
