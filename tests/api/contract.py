@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api import chat_api, computer, downloads, models, plans, responses, snapshot
+from app.api import chat_api, computer, downloads, engine_packs, models, plans, responses, snapshot
 
 # None: the change of a snapshot, which has only what differs.
 TYPES: dict[str, Any] = {
@@ -35,6 +35,7 @@ TYPES: dict[str, Any] = {
     "GET /machine": computer.Computer,
     "GET /programs": computer.Programs,
     "GET /autostart": computer.Autostart,
+    "GET /engines": engine_packs.EnginePacks,
     "GET /settings": computer.Settings,
     "GET /doctor": computer.Checks,
     "GET /journal": computer.Journal,
