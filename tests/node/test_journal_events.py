@@ -93,7 +93,11 @@ CASES: list[tuple[Json, Json, list[str]]] = [
     (snapshot(model("ready")), snapshot(model("ready")), []),
     (snapshot(model("ready")), PLAIN, ["guide was unloaded, and its memory is free again."]),
     (snapshot(model("loading")), PLAIN, []),  # the load itself says why
-    (snapshot(model("ready")), snapshot(model("lost", reason="It is gone.")), ["guide was lost. It is gone."]),
+    (
+        snapshot(model("ready")),
+        snapshot(model("lost", reason="It is gone.")),
+        ["guide stopped unexpectedly. It is gone."],
+    ),
     (
         snapshot(model("ready")),
         snapshot(model("recovering", reason="attic is gone.")),

@@ -91,7 +91,7 @@ def _graphics(computer: Computer) -> str:
     if unused:
         return f"{cards}\n{unused}".strip()
     if not cards:
-        return _tr("Not used: this version runs models on the processor")
+        return _tr("Not used because this version runs models on the processor")
     text = _tr("{cards}. This version can't use graphics cards. It runs models on the processor, which is slower.")
     return text.format(cards=cards)
 

@@ -2435,7 +2435,7 @@
         <translation>Modelle liegen in</translation>
     </message>
     <message>
-        <source>Not used: this version runs models on the processor</source>
+        <source>Not used because this version runs models on the processor</source>
         <translation>Keine, die genutzt wird: Diese Version rechnet mit dem Prozessor</translation>
     </message>
     <message>
@@ -6713,7 +6713,7 @@
 <context>
     <name>SetupForm</name>
     <message>
-        <source>All computers use the same processor instructions, so an answer continues in the same words if a computer is lost. Computers with AVX-512 then read prompts about half as fast.</source>
+        <source>All computers use the same processor instructions, so an answer continues with the same words if a computer is lost. Computers with AVX-512 then read prompts about half as fast.</source>
         <translation>Alle Computer nutzen dieselben Prozessorbefehle, daher geht eine Antwort mit denselben Worten weiter, wenn ein Computer ausfällt. Computer mit AVX-512 lesen Eingaben dann etwa halb so schnell.</translation>
     </message>
     <message>

@@ -196,7 +196,7 @@ def test_a_report_names_no_machine_and_needs_nothing_else() -> None:
     assert "&lt;b&gt;odd" in page
     assert "http" not in page
     assert "Machine A" in page
-    assert "4 at once" in page
+    assert "4 simultaneous answers" in page
     assert anonymized(made).machines == ["Machine A", "Machine B"]
     assert "attic" not in str(anonymized(made).results)
 

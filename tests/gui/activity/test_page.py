@@ -239,7 +239,7 @@ def test_what_was_lent_names_its_energy_where_that_is_known(qtbot: QtBot, away: 
     qtbot.addWidget(page)
     page.feed.lent = LentTotal(since=1_700_000_000.0, seconds=3600.0, rows=7, bytes_in=1, bytes_out=1)
     page.feed.running_changed.emit()
-    assert "kept layers here for a total of 1 h" in page.overview.lent.text()
+    assert "held layers for other machines for a total of 1 h" in page.overview.lent.text()
     assert "Wh" not in page.overview.lent.text()
     page.feed.lent = replace(page.feed.lent, watt_hours=42.0)
     page.feed.running_changed.emit()

@@ -260,7 +260,7 @@ def test_offline_and_left_out_machines_say_why() -> None:
     gone = machine(1, online=False, state="offline", layers=[], used_bytes=0)
     idle = machine(2, state="ready", layers=[], used_bytes=0)
     snapshot["machines"] |= {gone["id"]: gone, idle["id"]: idle}
-    sentence = "kitchen-laptop is not used: 9.6 tok/s with it, 11.8 tok/s without it."
+    sentence = "kitchen-laptop is not used: 9.6 tok/s with it, 11.8 without it."
     snapshot["loaded"]["why"] = [LEFT_OUT]
     _, attic, kitchen = machines_of(snapshot_of(snapshot))
     assert machine_words.state_badge(attic).word == "Offline"

@@ -80,7 +80,11 @@ def test_what_is_no_manifest_is_refused(data: bytes) -> None:
     [
         ({"backend": "opencl"}, "pack_unknown_backend", "is for opencl"),
         ({"system": "windows-x86_64"}, "pack_other_system", "is for windows-x86_64, but this computer is linux-x86_64"),
-        ({"engine_version": "0.3.35"}, "pack_other_engine", "llama.cpp 0.3.35; this Poolhouse has 0.3.36"),
+        (
+            {"engine_version": "0.3.35"},
+            "pack_other_engine",
+            "llama.cpp 0.3.35, but this version of Poolhouse has 0.3.36",
+        ),
     ],
 )
 def test_a_pack_that_does_not_fit_is_refused_by_name(changes: dict[str, Any], code: str, words: str) -> None:

@@ -188,7 +188,7 @@ async def test_a_program_beside_which_nothing_is_lent(den: NodeClient, attic: No
         shown = await attic.post("/lending", {"programs": ["A-Game.exe"]})
         assert shown["readings"]["programs"] == ["a-game"]
         reason = (await told(den, state="paused"))["reason"]
-        assert reason.startswith("Paused: a program is running")
+        assert reason.startswith("Paused: a program that pauses lending")
         assert "game" not in reason  # which one it is stays on its machine
         assert "a-game is running" in (await attic.get("/status"))["node"]["lending"]["reason"]
     finally:

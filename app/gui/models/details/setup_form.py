@@ -48,7 +48,7 @@ class SetupForm(QWidget):
         self.exact = QCheckBox(self.tr("Same results on all computers"))
         self.exact.setToolTip(
             self.tr(
-                "All computers use the same processor instructions, so an answer continues in the same words if a "
+                "All computers use the same processor instructions, so an answer continues with the same words if a "
                 "computer is lost. Computers with AVX-512 then read prompts about half as fast."
             )
         )

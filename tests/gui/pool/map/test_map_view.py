@@ -134,7 +134,7 @@ def test_a_card_has_room_for_every_line_it_draws(view: MapView) -> None:
     assert len([pair for pair in view.scene().items() if isinstance(pair, LinkLine)]) == 2
 
 
-WHY = "studio-mac is not used: 9.6 tok/s with it, 11.8 tok/s without it."
+WHY = "studio-mac is not used: 9.6 tok/s with it, 11.8 without it."
 WHY_FACTS = {"code": "left_out_slower", "facts": {"machine": "studio-mac", "with_tok_s": 9.6, "without_tok_s": 11.8}}
 
 
