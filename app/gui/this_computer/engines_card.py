@@ -117,7 +117,7 @@ class EnginesCard(QFrame):
         clear_layout(self._rows)
         self.buttons.clear()
         if not packs:
-            self._rows.addWidget(paragraph(_tr("None is installed, so models run on the processor."), "muted"))
+            self._rows.addWidget(paragraph(_tr("No pack is installed, so models run on the processor."), "muted"))
         for number, pack in enumerate(packs):
             if number:
                 self._rows.addWidget(line())
@@ -132,7 +132,7 @@ class EnginesCard(QFrame):
             (
                 "back",
                 _tr("Use previous"),
-                _tr("Use the pack before {pack}"),
+                _tr("Use the previous pack instead of {pack}"),
                 self._roll_back,
                 has_previous(pack, packs),
             ),
@@ -178,9 +178,12 @@ class RemovePackDialog(Sheet):
         self, services: AppContext, pack: EnginePack, done: Callable[[EnginePacks], object], parent: QWidget
     ) -> None:
         title = _tr("Remove the pack {name}").format(name=pack.label)
-        sentence = _tr("Its files are deleted. Models that use it run on the processor when they are loaded again.")
+        sentence = _tr(
+            "The pack's files will be deleted. Models that use it will run on the processor the next time "
+            "they are loaded."
+        )
         if not pack.current:
-            sentence = _tr("Its files are deleted. It is not in use.")
+            sentence = _tr("The pack's files will be deleted. The pack is not in use.")
         super().__init__(services, title, sentence, parent)
         self._pack, self._done = pack, done
         self.add(paragraph(pack.name, "muted"))

@@ -2024,15 +2024,15 @@
         <translation>Das Paket wird installiert und getestet…</translation>
     </message>
     <message>
-        <source>Its files are deleted. It is not in use.</source>
+        <source>The pack&apos;s files will be deleted. The pack is not in use.</source>
         <translation>Seine Dateien werden gelöscht. Es wird nicht verwendet.</translation>
     </message>
     <message>
-        <source>Its files are deleted. Models that use it run on the processor when they are loaded again.</source>
+        <source>The pack&apos;s files will be deleted. Models that use it will run on the processor the next time they are loaded.</source>
         <translation>Seine Dateien werden gelöscht. Modelle, die es verwenden, rechnen nach dem nächsten Laden auf dem Prozessor.</translation>
     </message>
     <message>
-        <source>None is installed, so models run on the processor.</source>
+        <source>No pack is installed, so models run on the processor.</source>
         <translation>Es ist keines installiert, deshalb rechnen Modelle auf dem Prozessor.</translation>
     </message>
     <message>
@@ -2076,7 +2076,7 @@
         <translation>Vorheriges verwenden</translation>
     </message>
     <message>
-        <source>Use the pack before {pack}</source>
+        <source>Use the previous pack instead of {pack}</source>
         <translation>Das Paket vor {pack} verwenden</translation>
     </message>
     <message>

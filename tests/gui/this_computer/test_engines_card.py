@@ -69,7 +69,7 @@ def card(qtbot: QtBot, at_lone: Desk) -> EnginesCard:
 
 
 def test_a_pack_is_installed_tested_and_removed(qtbot: QtBot, card: EnginesCard, tmp_path: Path) -> None:
-    assert "None is installed" in texts(card)
+    assert "No pack is installed" in texts(card)
     card.add(str(archive_pack(tmp_path / "pack.tar.gz", members())))
     assert card.is_changing
     assert not card.install.isEnabled()
@@ -86,14 +86,14 @@ def test_a_pack_is_installed_tested_and_removed(qtbot: QtBot, card: EnginesCard,
     card.buttons[name, "remove"].click()
     (dialog,) = card.findChildren(RemovePackDialog)
     dialog.act.click()
-    qtbot.waitUntil(lambda: "None is installed" in texts(card), timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: "No pack is installed" in texts(card), timeout=WITHIN_MS)
     assert card.remark.text() == "The pack was removed."
 
 
 def test_a_refused_file_is_told(qtbot: QtBot, card: EnginesCard, tmp_path: Path) -> None:
     card.add(str(archive_pack(tmp_path / "pack.tar.gz", members(engine_version="0.3.35"))))
     qtbot.waitUntil(lambda: card._call is None, timeout=WITHIN_MS)
-    assert "is for llama.cpp 0.3.35; this Poolhouse has" in card.remark.text()
+    assert "is for llama.cpp 0.3.35, but this version of Poolhouse has" in card.remark.text()
     assert card.install.isEnabled()
 
 
@@ -108,7 +108,7 @@ def test_each_button_has_a_name_of_its_own_and_keeps_the_focus(qtbot: QtBot, car
     card._show(EnginePacks(packs=[PACK, OLD, BAD]))
     names = [shown.accessibleName() for shown in card.buttons.values()]
     assert len(set(names)) == len(names) == 9
-    assert f"Use the pack before {PACK.name}" in names
+    assert f"Use the previous pack instead of {PACK.name}" in names
     qtbot.waitUntil(lambda: set(card.buttons.values()) <= set(walk.focusable(card)))
     card.buttons[OLD.name, "use"].setFocus()
     card._show(EnginePacks(packs=[OLD, PACK]))
