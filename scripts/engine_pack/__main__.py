@@ -14,7 +14,9 @@ import signal
 import sys
 import sysconfig
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TextIO
 
 from app.core.reasons import size
@@ -44,7 +46,7 @@ class Tools(NamedTuple):
 
     flags: tuple[str, ...] = ()
     runtime: tuple[Path, ...] = ()
-    licenses: tuple[Path, ...] = ()
+    licenses: Mapping[str, Path] = MappingProxyType({})
     described: str = ""
 
 
@@ -95,8 +97,7 @@ def build(recipe: Recipe, jobs: int, architectures: str) -> Path:
         "lacks": lacks,
     }
     libraries = built_libraries(recipe, work / "cmake" / "bin")
-    licenses = {"llama.cpp.txt": source / "LICENSE"}
-    licenses |= {f"{file.parent.name.partition('-')[0]}.txt": file for file in tools.licenses}
+    licenses = {"llama.cpp.txt": source / "LICENSE", **tools.licenses}
     pack = write_pack(WORK, about, libraries, tools.runtime, licenses)
     packed = archive(pack)
     n_bytes = sum(file.stat().st_size for file in pack.rglob("*") if file.is_file())

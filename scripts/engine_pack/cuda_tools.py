@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from scripts.engine_source import PROJECT
 from scripts.setup_errors import Trouble, explained
 
 RUNTIME = ("libcudart.so*", "libcublas.so*", "libcublasLt.so*")  # without the driver's libcuda, which comes with it
+LICENSED = ("cublas", "cuda_runtime")  # the wheels that they come from
 # Compute capabilities: Turing, Ampere, Ada, Hopper and Blackwell
 ALL_ARCHITECTURES = "75;80;86;89;90;120"
 _VERSION = re.compile(r"release (\d+)\.")
@@ -30,7 +31,7 @@ class CudaTools(NamedTuple):
 
     flags: tuple[str, ...]
     runtime: tuple[Path, ...]
-    licenses: tuple[Path, ...]
+    licenses: Mapping[str, Path]  # by the name of their copy
     described: str
 
 
@@ -44,23 +45,32 @@ def cuda_tools(backend: str, folder: Path, architectures: str) -> CudaTools:
     if (nvcc := installed(major)) is not None:
         root = nvcc.resolve().parent.parent
         flags = (chosen, f"-DCMAKE_CUDA_COMPILER={nvcc}", f"-DCUDAToolkit_ROOT={root}")
-        return CudaTools(flags, tuple(runtime_in(root)), tuple(root.glob("EULA.txt")), f"CUDA {major} of this system")
+        licenses = {"cuda.txt": file for file in root.glob("EULA.txt")}
+        return CudaTools(flags, tuple(runtime_in(root)), licenses, f"CUDA {major} of this system")
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise missing_tools(RECIPES[backend], f"nvcc of CUDA {major}")
     root = from_wheels(backend, folder)
     flags = (chosen, f"-DCMAKE_CUDA_COMPILER={root}/bin/nvcc", f"-DCUDAToolkit_ROOT={root}")
-    licenses = tuple(sorted((folder / "wheels").glob("nvidia_*.dist-info/**/License.txt")))
-    return CudaTools(flags, tuple(runtime_in(root)), licenses, f"NVIDIA's wheels ({backend}.txt)")
+    return CudaTools(
+        flags, tuple(runtime_in(root)), licenses_in(folder / "wheels"), f"NVIDIA's wheels of {backend}.txt"
+    )
 
 
 def installed(major: str) -> Path | None:
-    """Return the nvcc of an installed toolkit of this version, or None."""
+    """Return the nvcc of a complete toolkit of this version, or None."""
     place = shutil.which("nvcc") or shutil.which("nvcc", path=str(Path(os.environ.get("CUDA_PATH", "")) / "bin"))
     if place is None:
         return None
     words = subprocess.run([place, "--version"], capture_output=True, text=True, check=False).stdout
     match = _VERSION.search(words)
-    return Path(place) if match and match[1] == major else None
+    nvcc = Path(place)
+    return nvcc if match and match[1] == major and has_cublas(nvcc.resolve().parent.parent) else None
+
+
+def has_cublas(root: Path) -> bool:
+    """Return whether a toolkit has cuBLAS. Small installations have only the compiler."""
+    patterns = ("lib*/libcublas.so*", "targets/*/lib/libcublas.so*", "lib/x64/cublas.lib")
+    return any(next(root.glob(pattern), None) for pattern in patterns)
 
 
 def own_architecture() -> str:
@@ -119,6 +129,13 @@ def driver_functions(project: Path) -> list[str]:
     source = project / "build" / "engines" / "source"
     text = "".join(file.read_text("utf-8", "replace") for file in sorted(source.rglob("ggml-cuda/*.cu*")))
     return sorted(set(re.findall(r"\b(cu(?:Device|Mem|Get|Ctx|Init|Driver)\w*)\s*\(", text)))
+
+
+def licenses_in(wheels: Path) -> dict[str, Path]:
+    """Return the licenses of the wheels whose libraries come with the pack, by the name of their copy."""
+    files = [file for name in LICENSED for file in sorted(wheels.glob(f"nvidia_{name}*.dist-info/**/License.txt"))]
+    info = ((next(part for part in file.parts if part.endswith(".dist-info")), file) for file in files)
+    return {f"{folder.partition('-')[0]}.txt": file for folder, file in info}
 
 
 def runtime_in(root: Path) -> Iterator[Path]:

@@ -140,6 +140,20 @@ def test_wheels_are_arranged_as_a_toolkit(tmp_path: Path, monkeypatch: pytest.Mo
     assert [path.name for path in cuda_tools.runtime_in(root)] == ["libcudart.so.13", "libcublas.so.13"]
 
 
+def test_the_licenses_of_what_comes_along_have_names_of_their_own(tmp_path: Path) -> None:
+    for name in ("nvidia_cublas-13.1", "nvidia_cuda_runtime-13.0", "nvidia_nvvm-13.0"):
+        (tmp_path / f"{name}.dist-info/licenses").mkdir(parents=True)
+        (tmp_path / f"{name}.dist-info/licenses/License.txt").touch()
+    assert sorted(cuda_tools.licenses_in(tmp_path)) == ["nvidia_cublas.txt", "nvidia_cuda_runtime.txt"]
+
+
+def test_a_compiler_without_cublas_is_no_toolkit(tmp_path: Path) -> None:
+    (tmp_path / "lib64").mkdir()
+    assert not cuda_tools.has_cublas(tmp_path)
+    (tmp_path / "lib64/libcublas.so.13").touch()
+    assert cuda_tools.has_cublas(tmp_path)
+
+
 TINY_PROJECT = """cmake_minimum_required(VERSION 3.14)
 project(ggml C CXX)
 set(GGML_VERSION_MAJOR 0)
