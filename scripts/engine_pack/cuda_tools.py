@@ -45,7 +45,7 @@ def cuda_tools(backend: str, folder: Path, architectures: str) -> CudaTools:
     if (nvcc := installed(major)) is not None:
         root = nvcc.resolve().parent.parent
         flags = (chosen, f"-DCMAKE_CUDA_COMPILER={nvcc}", f"-DCUDAToolkit_ROOT={root}")
-        licenses = {"cuda.txt": file for file in root.glob("EULA.txt")}
+        licenses = {"cuda.txt": root / "EULA.txt"} if (root / "EULA.txt").exists() else {}
         return CudaTools(flags, tuple(runtime_in(root)), licenses, f"CUDA {major} of this system")
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise missing_tools(RECIPES[backend], f"nvcc of CUDA {major}")

@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import shutil
+import stat
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -77,7 +78,7 @@ def _from_folder(source: Path, target: Path, check: Check) -> Manifest:
     require_room(target, manifest)
     for file in manifest.files:
         path = source / file.path
-        if any(parent.is_symlink() for parent in (path, *path.parents) if parent.is_relative_to(source / ".")):
+        if any(part.is_symlink() for part in (path, *path.parents) if part != source and part.is_relative_to(source)):
             raise Refused("pack_unsafe", pack=manifest.name, file=file.path)
         try:
             with _open_file(path) as content:
@@ -175,7 +176,7 @@ def _open_file(path: Path) -> Iterator[BinaryIO]:
     """Open a plain file. Opening a pipe or a device could wait forever. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as file:
-        if not path.is_file():
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         yield file
 

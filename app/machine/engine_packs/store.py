@@ -167,7 +167,6 @@ class PackStore:
                 backend: Choice(*("" if kept == pack.name else kept for kept in (choice.current, choice.previous)))
                 for backend, choice in state.choices.items()
             }
-            tested = {other: result for other, result in state.tested.items() if other != pack.name}
             part = self._new_part()
             try:
                 (self._folder / pack.name).rename(part / pack.name)  # at once, so that no half of it remains
@@ -176,7 +175,7 @@ class PackStore:
             finally:
                 shutil.rmtree(part, ignore_errors=True)
             self._verified.pop(pack.name, None)
-            self._write(_State(choices, tested))
+            self._write(_State(choices, state.tested))
             return pack.name
 
     def verify(self, name: str) -> AppError | None:
@@ -239,6 +238,9 @@ class PackStore:
             )
         except FileNotFoundError:
             return []
+        except OSError as error:
+            log.warning("the engine packs in %s cannot be read: %s", self._folder, error)
+            return []
 
     def _state(self) -> _State:
         return read_json_or_default(self._folder / STATE, _State, "the choice of engine packs")
@@ -253,6 +255,8 @@ class PackStore:
             self._write(msgspec.structs.replace(state, tested=kept))
 
     def _write(self, state: _State) -> None:
+        names = set(self._names())
+        state = _State(state.choices, {name: tested for name, tested in state.tested.items() if name in names})
         with _writing(self._folder):
             write_atomically(self._folder / STATE, msgspec.json.encode(state))
 

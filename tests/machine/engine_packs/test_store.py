@@ -135,6 +135,19 @@ def test_links_in_a_folder_are_refused(store: PackStore, tmp_path: Path) -> None
     assert refused(store, source).code == "pack_unsafe"
 
 
+def test_a_link_to_a_whole_pack_is_followed(store: PackStore, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder_pack(tmp_path))
+    assert store.install(tmp_path / "link").problem is None
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_cannot_be_read_has_no_packs(store: PackStore, tmp_path: Path) -> None:
+    store.install(folder_pack(tmp_path))
+    store._folder.chmod(0)
+    assert store.packs() == []
+    store._folder.chmod(0o700)
+
+
 def test_a_pipe_or_an_absent_file_is_refused_at_once(store: PackStore, tmp_path: Path) -> None:
     assert refused(store, tmp_path / "absent").code == "pack_unreadable"
     (tmp_path / "empty").mkdir()
