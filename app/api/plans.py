@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import msgspec
 
 from app.core.errors import Fact, Reason
 from app.core.household.link import Link
-from app.core.planner.speed_estimates import Speed
+from app.core.planner.speed_estimates import FORECAST_CODES, Speed
+from app.core.reasons import said
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -148,6 +151,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     why: list[Explanation] = []
     advice: list[Explanation] = []
     facts: PlanFacts = msgspec.field(name="from", default_factory=PlanFacts)
+    too_small: bool = False  # too small for a forecast that could be right, so none is shown
+
+    def as_shown(self) -> Self:
+        """Return the plan as people see it: without its forecast if the model is too small for one."""
+        if not self.too_small or self.forecast is None:
+            return self
+        why = [reason for reason in self.why if reason.code not in FORECAST_CODES]
+        none = Reason("unforecast_small")
+        why.append(Explanation(none.code, none.facts, said(none)))
+        reasons = [reason.sentence for reason in why]
+        return msgspec.structs.replace(
+            self, forecast=None, first_token=None, alternatives=[], why=why, reasons=reasons, advice=[]
+        )
 
     @property
     def held(self) -> list[Stage]:
@@ -224,6 +240,9 @@ class LoadedModel(Plan, frozen=True, kw_only=True):
     tools: bool | None = None  # whether its chat template supports tool calls; None if not read yet
     thinks: bool | None = None  # whether its chat template can turn reasoning on
     answering: int = 0
+
+    def as_shown(self) -> Self:
+        return msgspec.structs.replace(super().as_shown(), last_answer=None) if self.too_small else self
 
     @property
     def held(self) -> list[Stage]:

@@ -37,6 +37,7 @@ class ForecastSpeed(msgspec.Struct, frozen=True):
 
     ttft_s: float = 0.0
     decode_tok_s: float = 0.0
+    too_small: bool = False  # whether the model is too small for a forecast that could be right, so none is shown
 
 
 class AnswerRecovery(msgspec.Struct, frozen=True, kw_only=True):

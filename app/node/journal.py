@@ -310,7 +310,7 @@ class Journal:
                 whose=answer.whose,
             )
         summary = answer.ended
-        forecast = summary.predicted
+        forecast = None if summary.predicted and summary.predicted.too_small else summary.predicted
         return SavedAnswer(
             number=number,
             at=self._stamp(),

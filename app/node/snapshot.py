@@ -15,6 +15,7 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import transfer_times
 from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage
+from app.core.planner.speed_estimates import is_too_small
 from app.core.reasons import said, sentence
 from app.inference.pipeline.replica_set import Replica
 from app.node.planning.forecast_history import forecast_alone
@@ -142,6 +143,7 @@ def describe_plan(plan: Plan, model: Model, lends: dict[MachineId, int], advice:
         why=[explain(reason) for reason in plan.reasons],
         advice=[explain(reason) for reason in advice],
         facts=_plan_facts(plan, model),
+        too_small=is_too_small(model.n_parameters),
     )
 
 

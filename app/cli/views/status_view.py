@@ -61,7 +61,7 @@ def status_view(snapshot: Snapshot) -> RenderableType:
     rows += nearby_view(list(snapshot.strangers.values()))
     for model in snapshot.models:
         rows += model_view(model) if model.stages else []
-    if snapshot.loaded is not None and snapshot.loaded.stages:
+    if snapshot.loaded is not None and snapshot.loaded.stages and not snapshot.loaded.too_small:
         rows += forecasts_view(snapshot.loaded.last_answer, snapshot.forecasts)
     if snapshot.embeds is not None:
         rows += [Text(), *vectors_view(snapshot.embeds)]
@@ -75,6 +75,7 @@ def status_view(snapshot: Snapshot) -> RenderableType:
 
 def model_view(model: LoadedModel) -> list[RenderableType]:
     """Show a chat model and its placement."""
+    model = model.as_shown()
     title = Text(headline(model), style="bold")
     rows: list[RenderableType] = [Text(), title, placement_view(model, header=True)]
     if model.replicas:

@@ -60,6 +60,23 @@ def is_rough(tok_s: float) -> bool:
     return tok_s > ROUGH_TOK_S
 
 
+# Below this, the engine's overhead and other work take most of the time of a token, and a forecast of it is far off.
+MIN_FORECAST_PARAMETERS = 50_000_000
+# The reasons of a plan that state a forecast, or what it is based on.
+FORECAST_CODES = frozenset(
+    {
+        "plan_sketched", "plan_estimated", "plan_measured", "plan_measured_links", "plan_alone_faster",
+        "plan_split_faster", "plan_narrow_wire", "plan_replicas", "plan_replicas_mixed", "pace_machine", "pace_link",
+        "pace_memory", "left_out_slower", "left_out_longer",
+    }
+)  # fmt: skip
+
+
+def is_too_small(n_parameters: int) -> bool:
+    """Return whether a model is so small that a forecast of its speed cannot be right. 0 parameters mean unknown."""
+    return 0 < n_parameters < MIN_FORECAST_PARAMETERS
+
+
 WIDE = 8  # the number of rows in the measured step from which the cost of a further row is derived
 STATE_OPERATIONS = 4  # multiplications per state value and row: decay, add, read
 

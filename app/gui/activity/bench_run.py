@@ -198,8 +198,9 @@ class BenchRun(QObject):
         self._timed.append(timed)
         self._answers += 1
         answer = timed.answer
-        if self._left[0] == 1 and isinstance(answer, Answer) and answer.predicted is not None:
-            self._predicted.append(answer.predicted)
+        predicted = answer.predicted if isinstance(answer, Answer) else None
+        if self._left[0] == 1 and predicted is not None and not predicted.too_small:
+            self._predicted.append(predicted)
         self.progressed.emit(self._share(), self._answers)
         if len(self._timed) == self._left[0]:
             self._end_round()

@@ -61,7 +61,8 @@ class Judgment:
 def of_plan(plan: Plan) -> Judgment:
     """Return the judgment for a plan. A plan exists only if the model fits."""
     verdict = verdict_of((machine.needs_bytes, machine.lends_bytes) for machine in plan.machines)
-    return Judgment(verdict, tok_s=plan.forecast.decode_tok_s if plan.forecast else None)
+    forecast = plan.as_shown().forecast
+    return Judgment(verdict, tok_s=forecast.decode_tok_s if forecast else None)
 
 
 def of_error(error: AppError) -> Judgment | None:

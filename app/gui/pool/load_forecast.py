@@ -188,6 +188,7 @@ class LoadForecast(QObject):
 
 def expected_from_plan(plan: Plan) -> PlanOutcome:
     """Return the forecast contained in a plan."""
+    plan = plan.as_shown()
     machines = plan.facts.machines
     return PlanOutcome(
         model=plan.model,

@@ -136,10 +136,13 @@ def describe_answer(
     stages: Sequence[PlannedStage],
     expected: Forecast | None,
     doubted: Iterable[Reason] = (),
+    *,
+    too_small: bool = False,
 ) -> Answer:
     """Return the final line of an answer: its text, its measured figures, and the forecast for the same token counts.
 
-    doubted: a reason for each machine that has been found to compute wrong results.
+    doubted: a reason for each machine that has been found to compute wrong results. too_small: whether the model is
+    too small for a forecast that could be right.
     """
     notes, doubts = [Reason(code) for code in summary.notes], list(doubted)
     return Answer(
@@ -163,13 +166,17 @@ def describe_answer(
         notes=[said(note) for note in notes],
         notes_facts=notes,
         placement=[describe_stage(stage) for stage in stages],
-        predicted=responses.ForecastSpeed(expected.ttft_s, expected.decode_tok_s) if expected else None,
+        predicted=_forecast_speed(expected, too_small) if expected else None,
         recoveries=len(summary.recoveries),
         recovered=[_describe_recovery(recovery) for recovery in summary.recoveries],
         stages=[_describe_work(stage, work) for stage, work in zip(stages, summary.stages, strict=True)],
         doubted=[said(doubt) for doubt in doubts],
         doubted_facts=doubts,
     )
+
+
+def _forecast_speed(expected: Forecast, too_small: bool) -> responses.ForecastSpeed:
+    return responses.ForecastSpeed(expected.ttft_s, expected.decode_tok_s, too_small)
 
 
 def _describe_recovery(recovery: Recovered) -> responses.AnswerRecovery:

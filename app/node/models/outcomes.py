@@ -14,6 +14,7 @@ from msgspec import structs
 from app.api.responses import Answer
 from app.core.errors import Reason, StageLost
 from app.core.planner.placement import Candidate, Plan
+from app.core.planner.speed_estimates import is_too_small
 from app.core.planner.topologies import forecast_of
 from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Summary
@@ -141,7 +142,8 @@ class Outcomes:
         names = {stage.machine: stage.name for stage in chosen.stages}
         doubted = [name for machine, name in names.items() if machine in self._planner_inputs.quarantine]
         why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
-        return describe_answer(summary, running.entry.name, chosen.stages, expected, why)
+        too_small = is_too_small(model.n_parameters)
+        return describe_answer(summary, running.entry.name, chosen.stages, expected, why, too_small=too_small)
 
     async def _noted(self, running: Placement, chosen: Plan, outcome: Outcome) -> None:
         """Save the outcome. If the forecast was far off, repeat the measurements behind it."""

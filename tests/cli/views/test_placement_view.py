@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
+from typing import Any
+
 import msgspec
 import pytest
+from rich.console import Console, Group
 
-from app.api.plans import FirstToken, Forecast, LoadedModel, Notice, Plan, Stage
-from app.cli.views.placement_view import ROUGH, forecast_line, headline
-from app.cli.views.status_view import pool_sentence
+from app.api.plans import AnswerOutcome, Explanation, FirstToken, Forecast, LoadedModel, Notice, Plan, Stage
+from app.cli.views.placement_view import ROUGH, forecast_line, headline, plan_view
+from app.cli.views.status_view import model_view, pool_sentence
 from app.core.errors import Reason
+from app.core.planner.speed_estimates import is_too_small
 
 
 @pytest.mark.parametrize(("tok_s", "rough"), [(9.3, False), (60.0, False), (330.0, True)])
@@ -17,6 +22,42 @@ def test_a_forecast_of_a_tiny_model_is_called_rough(tok_s: float, rough: bool) -
     text = forecast_line(Plan(model="guide", first_token=FirstToken(512)), known)
     assert text.startswith(f"Forecast for a 512-token prompt: first word after 1.20 s, then {tok_s:.1f} tok/s.")
     assert text.endswith(ROUGH) is rough
+
+
+def small(**more: Any) -> LoadedModel:
+    """A loaded model with a forecast, too small for it to be right."""
+    why = [Explanation("plan_forced", {}, "You chose this split."), Explanation("plan_measured", {}, "As measured.")]
+    stages = [Stage("den", "d", "whole", 0, 8)]
+    known = Forecast(0.01, 330.0, 330.0, 0.1)
+    advice = [Explanation("advice_memory_rate", {}, "Lend more.")]
+    last = AnswerOutcome(
+        prompt_tokens=9, output_tokens=9, forecast_ttft_s=0.1, ttft_s=9.0, forecast_tok_s=330.0, tok_s=9.0
+    )
+    return LoadedModel(
+        model="guide", stages=stages, forecast=known, why=why, advice=advice, reasons=["You chose this split."],
+        last_answer=last, too_small=True, **more,
+    )  # fmt: skip
+
+
+def test_no_forecast_is_said_of_a_model_too_small_for_one() -> None:
+    shown = small().as_shown()
+    assert (shown.forecast, shown.first_token, shown.advice, shown.last_answer) == (None, None, [], None)
+    assert [reason.code for reason in shown.why] == ["plan_forced", "unforecast_small"]
+    assert shown.reasons == [reason.sentence for reason in shown.why]
+    larger = msgspec.structs.replace(small(), too_small=False)
+    assert larger.as_shown() is larger
+    for view in (plan_view(small()), Group(*model_view(small()))):
+        output = io.StringIO()
+        Console(file=output, width=100).print(view)
+        assert "tok/s" not in output.getvalue()
+        assert "Forecast" not in output.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("n_parameters", "too_small"), [(0, False), (5_000_000, True), (49_999_999, True), (135_000_000, False)]
+)
+def test_what_is_too_small_for_a_forecast(n_parameters: int, too_small: bool) -> None:
+    assert is_too_small(n_parameters) is too_small
 
 
 def test_a_split_beside_whole_machines_is_named_as_both() -> None:

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.api.plans import LoadedModel, Plan
+from app.api.plans import Forecast, LoadedModel, Plan, Stage
 from app.api.snapshot import FailedLoad
 from app.core.errors import Fact, Reason
 from app.decoding import convert
@@ -110,6 +110,15 @@ def test_what_can_never_be_forecast_is_not_offered_to_be_measured(head: Headline
     plan = {"model": MODEL, "why": WHY, "forecast": None, "stages": []}
     head.show_pool(None, expected_from_plan(convert(plan, Plan)), measuring=False)
     assert head.figures.text() == f"{MODEL} fits. {NEVER}"
+    assert not head.measure.isVisible()
+
+
+def test_a_model_too_small_for_a_forecast_has_none(head: Headline) -> None:
+    """A forecast far from what happens is worse than none."""
+    known = Forecast(0.01, 330.0, 330.0, 0.1)
+    plan = Plan(model=MODEL, forecast=known, too_small=True, stages=[Stage("den", "d", "whole", 0, 8)])
+    head.show_pool(None, expected_from_plan(plan), measuring=False)
+    assert head.figures.text().startswith(f"{MODEL} fits. No speed forecast: in such a small model, ")
     assert not head.measure.isVisible()
 
 

@@ -104,7 +104,7 @@ def caption(stats: AnswerStats) -> str:
     """Return the line below an answer. Figures that were not measured are omitted."""
     parts = []
     if stats.decode_tok_s:
-        forecast = stats.predicted.decode_tok_s if stats.predicted else 0.0
+        forecast = stats.predicted.decode_tok_s if stats.predicted and not stats.predicted.too_small else 0.0
         text = _tr("{rate} (forecast {forecast})") if forecast else "{rate}"
         if is_rough(forecast):
             text = _tr("{rate} (rough forecast {forecast})")
@@ -130,7 +130,7 @@ def details(stats: AnswerStats) -> list[str]:
         lines.append(_tr("Reading the prompt: {rate}").format(rate=speed))
     if queued >= WAIT_SHOWN_FROM_S:
         lines.append(_tr("Waited in line: {time}").format(time=formats.seconds(queued)))
-    if stats.predicted and stats.predicted.ttft_s:
+    if stats.predicted and stats.predicted.ttft_s and not stats.predicted.too_small:
         text = _tr("First token: forecast {time}")
         lines.append(text.format(time=formats.seconds(stats.predicted.ttft_s)))
     if stats.guessed:

@@ -228,6 +228,7 @@ class Details(FullHeightFrame):
         self.update_actions()
 
     def _planned(self, plan: Plan) -> None:
+        plan = plan.as_shown()
         judgment = self.verdict.show_plan(plan)
         self.form.kv.show_bytes(plan.kv_bytes)
         self.form.shape.show_plan(plan)

@@ -19,6 +19,7 @@ from tests.gui.speaking import speaking
     [
         ({"decode_tok_s": 545.0}, "59.7 tok/s (rough forecast 545) · first token 21 ms · 40 tokens"),
         ({"decode_tok_s": 11.8}, "59.7 tok/s (forecast 11.8) · first token 21 ms · 40 tokens"),
+        ({"decode_tok_s": 545.0, "too_small": True}, "59.7 tok/s · first token 21 ms · 40 tokens"),
         (None, "59.7 tok/s · first token 21 ms · 40 tokens"),
     ],
 )
