@@ -155,11 +155,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_shown(self) -> Self:
         """Return the plan as people see it: without its forecast if the model is too small for one."""
-        if not self.too_small or self.forecast is None:
+        if not self.too_small:
             return self
         why = [reason for reason in self.why if reason.code not in FORECAST_CODES]
-        none = Reason("unforecast_small")
-        why.append(Explanation(none.code, none.facts, said(none)))
+        if not any(reason.code.startswith("unforecast_") for reason in why):
+            none = Reason("unforecast_small")
+            why.append(Explanation(none.code, none.facts, said(none)))
         reasons = [reason.sentence for reason in why]
         return msgspec.structs.replace(
             self, forecast=None, first_token=None, alternatives=[], why=why, reasons=reasons, advice=[]

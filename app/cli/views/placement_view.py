@@ -31,7 +31,8 @@ Run = tuple[int, int]
 
 def plan_view(plan: Plan) -> RenderableType:
     """Show a planned placement, as in `poolhouse plan`, or a loaded model."""
-    plan = plan.as_shown()
+    if plan.forecast is not None:
+        plan = plan.as_shown()
     rows: list[RenderableType] = [Text(headline(plan), style="bold"), placement_view(plan)]
     if plan.forecast is not None:
         rows.append(Text(forecast_line(plan, plan.forecast)))

@@ -113,9 +113,9 @@ def test_what_can_never_be_forecast_is_not_offered_to_be_measured(head: Headline
     assert not head.measure.isVisible()
 
 
-def test_a_model_too_small_for_a_forecast_has_none(head: Headline) -> None:
+@pytest.mark.parametrize("known", [Forecast(0.01, 330.0, 330.0, 0.1), None], ids=["measured", "not measured"])
+def test_a_model_too_small_for_a_forecast_has_none(head: Headline, known: Forecast | None) -> None:
     """A forecast far from what happens is worse than none."""
-    known = Forecast(0.01, 330.0, 330.0, 0.1)
     plan = Plan(model=MODEL, forecast=known, too_small=True, stages=[Stage("den", "d", "whole", 0, 8)])
     head.show_pool(None, expected_from_plan(plan), measuring=False)
     assert head.figures.text().startswith(f"{MODEL} fits. No speed forecast: in such a small model, ")
