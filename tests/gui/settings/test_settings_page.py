@@ -119,7 +119,7 @@ def test_before_a_node_is_there_nothing_is_said_to_have_failed(qtbot: QtBot, awa
         assert not page.notice.sentence, group.title
     autostart = page.findChild(AutostartSwitch)
     assert autostart is not None
-    assert "no window" in autostart.words.text()
+    assert "without a window" in autostart.words.text()
     assert not autostart.switch.isEnabled()
 
 

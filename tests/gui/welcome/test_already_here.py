@@ -53,7 +53,7 @@ def test_they_are_named_and_the_last_step_leads_to_the_page(qtbot: QtBot, away: 
     assert early.isHidden()
     rest._found(FoundFiles([file(name, 1 << 30) for name in "dcba"]))
     assert not early.isHidden()
-    assert early.about.text().startswith("4 model")
+    assert early.about.text().startswith("You can use 4 model")
     assert "4.0 GiB" in early.about.text()
     assert early.names.text() == "d, c, b…"
     assert early.show_them.isHidden()
