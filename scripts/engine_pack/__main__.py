@@ -77,6 +77,8 @@ def build(recipe: Recipe, jobs: int, architectures: str) -> Path:
     check_disk(PROJECT, NEEDS_BYTES)
     started = time.monotonic()
     say(f"Building the engine pack {recipe.backend}: about {recipe.minutes} minutes on two idle cores.")
+    if not recipe.is_verified:
+        say("    Nobody has built this pack to the end yet, so expect surprises.")
     source = fetch(WORK / "source", PARTS)
     tools = tools_for(recipe, architectures)
     work = WORK / "work" / recipe.backend

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import shutil
+import tarfile
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +19,7 @@ from app.core.errors import AppError
 from app.core.household import operations
 from app.core.household.operations import BadOperation
 from app.gateway.dialects import openai_requests
+from app.machine.engine_packs import manifest, pack_reader
 from app.network import messages
 from app.network.discovery import announcement
 from app.network.discovery.announcement import TxtRecord
@@ -25,6 +30,7 @@ from backends.frames import BadFrame, Frame, FrameKind
 from tests.backends.test_orders import ASKED
 from tests.catalog.raw import array, small
 from tests.core.household.test_membership import add, remove
+from tests.machine.engine_packs import fake_pack
 from tests.network.test_messages import SOME
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -82,6 +88,23 @@ def _frame(data: bytes) -> None:
     frames.check_step(frame, frames.PipelineParameters(bytes(16), 1, NumberFormat.F32, 4, 256))
 
 
+def _pack(data: bytes) -> None:
+    """Install a pack from an archive whose unpacked content is `data`."""
+    source, target = _scratch() / "pack.tar.gz", _scratch() / "pack"
+    source.write_bytes(gzip.compress(data, 1))
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    pack_reader.copy_pack(source, target, lambda manifest: None)
+
+
+def _packs() -> list[bytes]:
+    """Return the unpacked content of a whole archive and of one with a link in it."""
+    whole = fake_pack.members()
+    link = fake_pack.member(f"pack/{fake_pack.LIBRARY}", b"", tarfile.SYMTYPE, "/bin/sh")
+    archives = (fake_pack.archive_pack(_scratch() / "made.tar.gz", made) for made in (whole, [whole[0], link]))
+    return [gzip.decompress(archive.read_bytes()).rstrip(b"\0") for archive in archives]
+
+
 CHATS = (
     b'{"messages":[{"role":"user","content":"hi"}],"stop":["a"],"logit_bias":{"5":1}}',
     (
@@ -122,6 +145,14 @@ TARGETS = (
     Target(
         "chats", _chat, (AppError, msgspec.MsgspecError, UnicodeDecodeError), lambda: list(CHATS),
         ("app/gateway/dialects/openai_requests.py",),
+    ),
+    Target(
+        "manifests", lambda data: manifest.parse(data, "pack"), (AppError,),
+        lambda: [json.dumps(fake_pack.manifest()).encode()], ("app/machine/engine_packs/manifest.py",),
+    ),
+    Target(
+        "packs", _pack, (AppError,), _packs,
+        ("app/machine/engine_packs/pack_reader.py", "app/machine/engine_packs/manifest.py"),
     ),
 )  # fmt: skip
 
