@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+import psutil
 from msgspec import Meta
 
 from app.core.errors import AppError, BadInput, Reason, Refused
@@ -269,9 +270,11 @@ class PackStore:
         return part
 
     def _clean(self) -> None:
-        """Delete what an interrupted installation or removal left."""
+        """Delete what an interrupted installation or removal left. Another process may be working on its own."""
         for path in self._folder.glob(f"{PART}*"):
-            shutil.rmtree(path, ignore_errors=True)
+            process = path.name.removeprefix(PART)
+            if not process.isdecimal() or int(process) == os.getpid() or not psutil.pid_exists(int(process)):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _refusal(reason: Reason) -> Refused:

@@ -254,12 +254,13 @@ def test_a_full_disk_is_noticed_before_and_while_copying(
 
 
 def test_what_an_interrupted_installation_left_is_never_visible(store: PackStore, tmp_path: Path) -> None:
-    half = store._folder / f"{PART}123" / "pack"
-    half.mkdir(parents=True)
-    (half / LIBRARY).write_bytes(b"half")
+    halves = [store._folder / f"{PART}{process}" / "pack" for process in ("x", os.getpid(), 1 << 30, os.getppid())]
+    for half in halves:
+        half.mkdir(parents=True)
+        (half / LIBRARY).write_bytes(b"half")
     assert store.packs() == []
     store.install(folder_pack(tmp_path))
-    assert not half.exists()
+    assert [half.exists() for half in halves] == [False, False, False, True]  # the last process still runs
 
 
 def test_a_file_changed_after_the_installation_is_noticed(store: PackStore, tmp_path: Path) -> None:
