@@ -97,6 +97,8 @@ def set_up(dev: bool, build: Build) -> None:
         STEPS[step](build)
         write_stamps({**read_stamps(), step: stamps[step]})
     say("Ready.")
+    command = [venv_python(), "-m", "scripts.engine_pack.offer"]  # imports packages that are installed only now
+    subprocess.run(command, cwd=PROJECT, check=False, stderr=subprocess.DEVNULL, env=clean_environment())
 
 
 def due_of(stamps: dict[str, str]) -> list[str]:

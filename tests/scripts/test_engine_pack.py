@@ -16,6 +16,7 @@ from app.machine.engine_packs.manifest import BACKENDS, MANIFEST
 from app.machine.engine_packs.store import PackStore, this_system
 from scripts.engine_pack import __main__ as build
 from scripts.engine_pack import cuda_tools, pack_folder, recipes, vulkan_tools
+from scripts.engine_pack.offer import offer
 from scripts.engine_pack.recipes import LINUX, MACOS, RECIPES, WINDOWS, Recipe
 from scripts.setup_errors import Trouble
 
@@ -152,6 +153,15 @@ def test_a_compiler_without_cublas_is_no_toolkit(tmp_path: Path) -> None:
     assert not cuda_tools.has_cublas(tmp_path)
     (tmp_path / "lib64/libcublas.so.13").touch()
     assert cuda_tools.has_cublas(tmp_path)
+
+
+def test_a_pack_is_offered_for_a_card_until_it_was_built() -> None:
+    text = offer(["NVIDIA GA106"], LINUX, [])
+    assert "(NVIDIA GA106). `make engine BACKEND=vulkan` (about 6 minutes) or `make engine BACKEND=cuda13`" in text
+    assert "cuda13" not in offer(["AMD Navi 31"], LINUX, ["cpu-0.3.36-linux-x86_64.tar.gz"])
+    assert "BACKEND=metal" in offer(["Apple GPU"], MACOS, [])
+    assert offer([], LINUX, []) == ""
+    assert offer(["AMD Navi 31"], LINUX, ["vulkan-0.3.36-linux-x86_64.tar.gz"]) == ""
 
 
 TINY_PROJECT = """cmake_minimum_required(VERSION 3.14)
