@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # Builds the engine packs for Linux on a bare Debian 12, whose old glibc makes them run on newer systems too:
 #   bash .ci/engines/linux.sh FOLDER [BACKEND ...]
-# Verified for vulkan. Not verified: cpu, cuda13, cuda12 (their compiler comes from the lock files in requirements/).
-# hip needs AMD's ROCm image and is built only if hipcc is there. No secrets are needed.
+# NOT VERIFIED as a whole: of its steps, `make engine` was run for vulkan and cpu. The compiler of cuda13 and cuda12 comes
+# from the lock files in requirements/. hip needs AMD's ROCm image and is built only if hipcc is there. No secrets are needed.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-
 folder=$(realpath -m "${1:?the folder for the packs}")
 shift
-backends=("${@:-cpu}")
-[ $# -gt 0 ] || backends=(cpu vulkan cuda13 cuda12)
-if command -v hipcc >/dev/null && [ $# -eq 0 ]; then backends+=(hip); fi
+cd "$(dirname "$0")/../.."
+
+backends=("$@")
+if [ $# -eq 0 ]; then
+  backends=(cpu vulkan cuda13 cuda12)
+  if command -v hipcc >/dev/null; then backends+=(hip); fi
+fi
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
   export DEBIAN_FRONTEND=noninteractive

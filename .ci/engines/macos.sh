@@ -3,10 +3,10 @@
 #   bash .ci/engines/macos.sh FOLDER
 # NOT VERIFIED: nobody has run this yet. Needs Xcode's command line tools and Python 3.11 to 3.13; no secrets.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-
 mkdir -p "${1:?the folder for the packs}"
 folder=$(cd "$1" && pwd)
+cd "$(dirname "$0")/../.."
+
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 make setup

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tarfile
 import tracemalloc
 from contextlib import suppress
@@ -261,6 +263,26 @@ def test_what_an_interrupted_installation_left_is_never_visible(store: PackStore
     assert store.packs() == []
     store.install(folder_pack(tmp_path))
     assert [half.exists() for half in halves] == [False, False, False, True]  # the last process still runs
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from app.machine.engine_packs.store import PackStore
+os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+PackStore(Path(sys.argv[1]), engine_version="0.3.36").install(Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process by a signal")
+def test_a_process_that_is_killed_while_copying_leaves_nothing_visible(store: PackStore, tmp_path: Path) -> None:
+    source = archive_pack(tmp_path / "p.tar.gz", members())
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(store._folder), str(source)], check=False)
+    assert killed.returncode < 0
+    assert list(store._folder.glob(f"{PART}*"))
+    assert store.packs() == []
+    assert store.install(source).problem is None
+    assert not list(store._folder.glob(f"{PART}*"))
 
 
 def test_a_file_changed_after_the_installation_is_noticed(store: PackStore, tmp_path: Path) -> None:
