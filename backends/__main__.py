@@ -18,7 +18,7 @@ from dataclasses import asdict
 from backends.frames import HEADER, BadFrame, Frame, FrameKind, decode_frame, decode_header, encode_header
 from backends.worker import confine, fork_server, process_resources
 
-USAGE = "usage: python -m backends [probe [ENGINE ...] | walls]"
+USAGE = "usage: python -m backends [probe [ENGINE ...] | walls | check MODEL DEVICE LIBRARY]"
 STEPS = (FrameKind.STEP, FrameKind.FOLLOW)
 GARBLED = 3  # exit code: the input was not a frame, so nothing after it can be trusted
 # While an answer is being generated, the next step comes soon. A processor that has gone to sleep wakes late and slow:
@@ -44,6 +44,15 @@ def main(arguments: list[str]) -> int:
         os.dup2(2, 1)  # native code may print while it looks for devices
         with os.fdopen(out, "w", encoding="utf-8") as answer:
             answer.write(json.dumps(probe(arguments[1:])) + "\n")
+        return 0
+    if arguments[:1] == ["check"] and len(arguments) == 4:
+        from backends.known_answer import compare
+
+        out = os.dup(1)
+        os.dup2(2, 1)
+        result = compare(*arguments[1:])
+        with os.fdopen(out, "w", encoding="utf-8") as answer:
+            answer.write(json.dumps(asdict(result)) + "\n")
         return 0
     if arguments == ["walls"]:
         sys.stdout.write(json.dumps(asdict(confine.confine([]))) + "\n")

@@ -100,6 +100,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     api: ApiSettings = ApiSettings()
     models: ModelsChoice = UNCHOSEN
     look_for_updates: bool = False  # once a day; otherwise only at the user's request
+    cards_off: tuple[str, ...] = ()  # keys of the graphics cards that must not compute
     share_models: bool = False  # hosts of the household may copy the models downloaded here
 
 

@@ -30,6 +30,7 @@ class EnginePackService:
         """Read the store when the node starts."""
         async with self._lock:
             await self._reload()
+        self._changed()
 
     async def packs(self) -> api.EnginePacks:
         """Return the installed packs."""

@@ -39,6 +39,7 @@ from app.node.control.naming import Naming
 from app.node.downloads.model_sources import ModelSources
 from app.node.engine_packs import EnginePackService
 from app.node.events import ChangeNotifier, Events
+from app.node.graphics_cards import GraphicsCards
 from app.node.journal import Journal
 from app.node.known_household import KnownHousehold, LastSeen
 from app.node.lending.lending_policy import LendingPolicy, own_uses
@@ -92,9 +93,15 @@ class Node:
         self.household = KnownHousehold(self.network, LastSeen(home.household / "seen.json"), self.changed)
         self.naming = Naming(choices, self._named)
         threads = Threads(options.threads) if options.threads else cores.worker_threads()
-        self.hardware = Hardware(threads, self.changed)
         self.engine_packs = EnginePackService(PackStore(home.engines), self.changed)
-        self.lending_policy = LendingPolicy(choices, self._uses, self.household, self.network.pace, self.changed)
+        self.graphics = GraphicsCards(
+            home, lambda: self.engine_packs.libraries, lambda: self.settings.cards_off, self._card_changed
+        )
+        self.changed.subscribe(self.graphics.changed)
+        self.hardware = Hardware(threads, self.changed, self.graphics)
+        self.lending_policy = LendingPolicy(
+            choices, self._uses, self.household, self.network.pace, self.changed, memory=self._computing_memory
+        )
         self.changed.subscribe(self.lending_policy.apply_soon)
         most_bytes, reserve_bytes = disk_limits(home.root)
         stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
@@ -104,7 +111,7 @@ class Node:
         )
         stage_host = StageHost(self.lending_policy.lent_bytes, choices.now.name)
         self.lending_service = LendingService(
-            stage_host, shelf, stages, self.lending_policy, threads, group, self.changed
+            stage_host, shelf, stages, self.lending_policy, threads, group, self.changed, self.graphics
         )
         choice = choice_of(options, choices.now)
         self.links = LinkRegistry(
@@ -127,7 +134,7 @@ class Node:
             Quarantine(home.household / "doubts.json", self.journal.note, self.changed),
             self.lending_policy.spare_memory,
         )
-        sources = partial(PlacementServices, shelf, stages, self._lenders, planner_inputs)
+        sources = partial(PlacementServices, shelf, stages, self._lenders, planner_inputs, graphics=self.graphics)
         self.model_manager = ModelManager(
             loaded, shelf, sources, planner_inputs, threads, group, self.journal, self.changed
         )
@@ -148,6 +155,7 @@ class Node:
                 (self.lending_policy.run(), "apply the lending rules"),
                 (self.naming.run(), "adopt names"),
                 (self.engine_packs.run(), "read the engine packs"),
+                (self.graphics.run(), "choose the graphics card"),
                 (self.hardware.run(), "probe the engines"),
                 (self.links.run(), "measure links"),
                 (self.discovery.run(), "discovery"),
@@ -204,7 +212,7 @@ class Node:
 
     def description(self) -> MachineDescription:
         free = max(0, self.lending_policy.lent_bytes() - self.lending_service.used_bytes)
-        total = devices.memory().total_bytes
+        total = self._computing_memory().total_bytes
         return MachineDescription(self.settings.name, *self.hardware.announced, total, free)
 
     def work(self) -> WorkerProgress:
@@ -322,6 +330,17 @@ class Node:
         )
         return host, [] if guest else connected_lenders(me, self.household.now, released)
 
+    def _card_changed(self) -> None:
+        self.lending_policy.memory.set_default()
+        self.changed()
+
+    def _computing_memory(self) -> devices.Memory:
+        """Return the memory of the graphics card that computes, or main memory without one."""
+        if self.graphics.card is None:
+            return devices.memory()
+        lent, unloaded, own = self._uses()
+        return self.graphics.memory(lent + own - unloaded) or devices.memory()
+
     def _uses(self) -> tuple[int, int, int]:
         """Return how many bytes of this machine's memory are promised to other hosts, are reserved but not loaded yet,
         and are used by its own models."""
@@ -334,7 +353,7 @@ class Node:
             me.id,
             self.settings.name,
             self.hardware.device,
-            devices.memory().total_bytes,
+            self._computing_memory().total_bytes,
             self.description().lendable_bytes,
             self.lending_service.used_bytes,
             self.model_manager.state_word(self.lending_policy.state_word()),

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -55,6 +56,7 @@ class RunOrder:
     layer_bytes: int
     kv_bytes: int
     work_bytes: int
+    code_cache: Path | None = None  # of the driver of its device
 
     @property
     def needed_bytes(self) -> int:
@@ -132,6 +134,7 @@ class StageHost:
         self._lent_bytes = lent_bytes  # returns the bytes that the owner currently lends
         self.machine = machine  # this machine's name, for messages to the host
         self._deadlines = deadlines or Deadlines()
+        self.on_device_lost: Callable[[StageConfig], None] = lambda _: None  # called when a worker fails with a device
         self.on_ended: Callable[[bytes], None] = lambda _: None  # called when a run's memory has been released
         self.relayed_work = RelayedWork()
         self._n_answered = 0
@@ -195,14 +198,19 @@ class StageHost:
         lent = self._admit(order)
         try:
             name = Reason("layers_of", {"machine": self.machine})
-            reads, exact = [order.config.path], order.config.exact
-            lent.worker = await Worker.start(name, threads=threads, low_priority=True, reads=reads, exact=exact)
+            config = order.config
+            reads = [config.path, *([str(Path(config.library).parent)] if config.library else [])]
+            lent.worker = await Worker.start(
+                name, threads=threads, low_priority=True, reads=reads, exact=config.exact, code_cache=order.code_cache
+            )
             if lent.why is not None:
                 lent.worker.kill(lent.why)
             opened = await open_run(lent.worker, order.run, order.context, order.config, order.needed_bytes)
             if lent.why is not None:  # it may have been set just before loading finished
                 raise await lent.worker.wait_dead()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, AppError):
+                self._note_lost_device(lent)
             try:
                 if lent.worker is not None:
                     await lent.worker.close(0.0)
@@ -334,6 +342,12 @@ class StageHost:
         except (AppError, OSError):
             pass  # the channel has ended
 
+    def _note_lost_device(self, lent: LentRun) -> None:
+        """Report a worker that failed by itself while its device computed."""
+        config = lent.order.config
+        if config.device and lent.why is None:
+            self.on_device_lost(config)
+
     def _count(self, n_rows: int = 0, n_in: int = 0, n_out: int = 0) -> None:
         was = self.relayed_work
         self.relayed_work = RelayedWork(was.rows + n_rows, was.bytes_in + n_in, was.bytes_out + n_out)
@@ -345,6 +359,7 @@ class StageHost:
             while True:
                 answer = await answers.get()
                 if isinstance(answer, StageLost):
+                    self._note_lost_device(lent)
                     await _last_word(channel, _lost(lent.order.run, self.machine, answer))
                     break
                 self._n_answered += 1

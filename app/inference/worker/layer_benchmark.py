@@ -25,6 +25,7 @@ from app.core.verification import as_f16
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import close_run, open_run, own_stage
 from app.inference.worker.worker import HERE, Worker
+from app.machine.hardware.cards import Card
 from app.machine.hardware.cores import Threads
 from backends.contract import (
     DEFAULT_TRAITS,
@@ -166,6 +167,7 @@ class BenchmarkSettings:
     allowed_bytes: int  # memory that the measurement may use
     head: bool  # whether to measure the output matrix, which only the host computes
     low_priority: bool = True  # as for lent layers
+    card: Card | None = None  # None: the processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +240,14 @@ async def measure(
 
 async def _measured(shape: ModelShape, folder: Path, settings: BenchmarkSettings, monitor: BenchmarkMonitor) -> Speed:
     longest = longest_run(shape, settings)
-    start = Worker.start(HERE, threads=settings.threads, low_priority=settings.low_priority, reads=[folder])
+    card = settings.card
+    start = Worker.start(
+        HERE,
+        threads=settings.threads,
+        low_priority=settings.low_priority,
+        reads=[folder, *([card.library.parent] if card else [])],
+        code_cache=card.code_cache if card else None,
+    )
     try:
         async with await start as worker, asyncio.TaskGroup() as group:
             trial = _Trial(shape, folder, settings, worker, group, monitor)
@@ -376,11 +385,13 @@ class _Trial:
         await close_run(self._worker, run)
 
     def _config(self, engine: str, path: str, role: Role, n_layers: int, traits: FamilyTraits) -> StageConfig:
+        card = self._settings.card if engine == LLAMACPP else None
         return StageConfig(
             engine=engine, path=path, embedding_path="", role=role, layers=Layers(0, n_layers),
             width=self._shape.width, slots=SLOTS, kv_cells=CELLS,
             batch_rows=self._settings.batch_rows, threads=self._settings.threads.most,
             begin_threads=self._settings.threads.begin, any_engine=True, traits=traits,
+            device=card.name if card else "", library=str(card.library) if card else "",
         )  # fmt: skip
 
 

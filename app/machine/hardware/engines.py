@@ -41,6 +41,7 @@ class Device(msgspec.Struct, frozen=True):
     api: Name = ""  # through which the engine uses the device: CUDA, ROCm, Vulkan, Metal or CPU
     free_bytes: Bytes = 0
     total_bytes: Bytes = 0
+    pci: Name = ""  # its place on the PCI bus; empty if the back end does not report it
 
 
 class Engine(msgspec.Struct, frozen=True):

@@ -87,8 +87,12 @@ class MemoryRules:
     ) -> None:
         self._memory = memory
         self.reclaimable_bytes: Callable[[], int] = lambda: 0  # bytes in use that are freed as soon as they are needed
-        self._default_bytes = int(memory().free_bytes * OWNERS_SHARE)
+        self.set_default()
         self.chosen_bytes, self.limit_bytes = chosen_bytes, limit_bytes
+
+    def set_default(self) -> None:
+        """Lend half of the memory that is free now, unless the owner has chosen an amount."""
+        self._default_bytes = int(self._memory().free_bytes * OWNERS_SHARE)
 
     def check(self, chosen_bytes: int) -> None:
         """Raise BadInput for a value that exceeds this machine's memory or is too small to be useful."""
@@ -180,12 +184,13 @@ class LendingPolicy:
         pace: LinkPace,
         changed: Callable[[], None],
         sensors: OwnerSensors | None = None,
+        memory: Callable[[], devices.Memory] = devices.memory,
     ) -> None:
         self._choices, self._uses, self._changed = choices, uses, changed
         self._household, self._pace = household, pace
         self._sensors = sensors or OwnerSensors()
         rules = choices.now.lending
-        self.memory = MemoryRules(rules.memory_bytes, limit_bytes=rules.limit_bytes)
+        self.memory = MemoryRules(rules.memory_bytes, memory, rules.limit_bytes)
         self.spare_memory = SpareMemory(lambda: self.memory.spare_bytes(*self._uses()))
         self.memory.reclaimable_bytes = self.spare_memory.reclaimable_bytes
         self.state: State = Off()

@@ -26,6 +26,7 @@ from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.stage_memory import work_bytes
 from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_host import KEEP_S, RelayedWork, RunOrder, StageHost
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard
 from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.lending.stage_uploads import BoundedExecutor, StageOffer, StageOffers, redact_paths, redacted_facts
@@ -57,7 +58,9 @@ ANSWER_GAP_SECONDS = 1.0  # the longest gap between two tokens of a running answ
 Send = Callable[[messages.Message], Awaitable[None]]
 
 
-def stage_request(order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads) -> RunOrder:
+def stage_request(
+    order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads, card: Card | None = None
+) -> RunOrder:
     """Return the request that opens an offered stage on the stage host. Reads the stage file. Raises BadInput if the
     host's message does not match its offer."""
     header = read_header(path)
@@ -84,6 +87,8 @@ def stage_request(order: messages.OpenStage, path: Path, manifest: Manifest, thr
         traits=model.cuts.traits(role),
         kv=order.kv,
         keep=CheckpointRule(order.kept_states, order.kept_rows),
+        device=card.name if card else "",
+        library=str(card.library) if card else "",
         exact=order.exact,
     )
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
@@ -95,6 +100,7 @@ def stage_request(order: messages.OpenStage, path: Path, manifest: Manifest, thr
         layer_bytes=manifest.total_bytes,
         kv_bytes=model.kv_bytes(model.layers, order.kv_cells, order.slots, order.kv),
         work_bytes=work_bytes(order.width, order.batch_rows) + scores,
+        code_cache=card.code_cache if card else None,
     )
 
 
@@ -202,7 +208,10 @@ class LendingService:
         threads: Threads,
         group: asyncio.TaskGroup,
         changed: Callable[[], None],
+        graphics: ComputingCard = PROCESSOR_ONLY,
     ) -> None:
+        self._graphics = graphics
+        lender.on_device_lost = self._device_lost
         self.stage_host, self._stages, self._threads = lender, stages, threads
         self._group, self._changed = group, changed
         self._executor = BoundedExecutor(THREADS_FOR_OTHERS, "lending")
@@ -425,12 +434,18 @@ class LendingService:
             answer = messages.StageFailed(pipeline=order.pipeline, code="bug")
         await _answer(send, answer)
 
+    def _device_lost(self, config: StageConfig) -> None:
+        card = self._graphics.card
+        if card is not None and card.name == config.device:
+            self._graphics.lost(card)
+
     async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:
         offer, threads = run.offer, self._threads.at_most(self._terms.threads())
         path = await self._executor.run(self._stages.path, offer.stage_id)
         if path is None:
             raise StageLost("stage_gone")
-        request = await self._executor.run(stage_request, order, path, offer.manifest, threads)
+        card = self._graphics.card
+        request = await self._executor.run(stage_request, order, path, offer.manifest, threads, card)
         self._terms.require()  # lending may have stopped while the file was read
         opened = await self.stage_host.open(request, threads=threads)
         return messages.StageReady(

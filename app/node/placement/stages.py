@@ -22,6 +22,7 @@ from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import ChannelLink, PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard
 from app.node.cancellation import in_thread, run_until
 from app.node.control.json_bodies import Report
 from app.node.downloads.transfer_rate import TransferRate
@@ -95,6 +96,7 @@ class PlacementServices:
     lenders: Lenders
     planner_inputs: PlannerInputs
     reservation: Reservation
+    graphics: ComputingCard = PROCESSOR_ONLY
 
 
 @dataclass(slots=True)
@@ -133,6 +135,7 @@ class StageSet:
         self._is_open = False
         self.claimed: Plan | None = None  # the plan that is open or opening; None if only loaded stages claim memory
         self.fetched_bytes = 0  # weights that crossed the network
+        self._card: Card | None = None  # computes in the local worker
         self.failed: PlannedStage | None = None  # the stage that made the last `open` fail
 
     async def open(self, plan: Plan) -> list[StageClient]:
@@ -299,7 +302,17 @@ class StageSet:
         if self._worker is None or self._worker.died is not None:
             reads = [*part_paths(Path(self._entry.path)), self._sources.stages.folder]
             threads = self._sizes.threads
-            self._worker = await Worker.start(HERE, threads=threads, reads=reads, forms=True, exact=self._sizes.exact)
+            card = self._card = self._sources.graphics.card
+            if card is not None:
+                reads.append(card.library.parent)
+            self._worker = await Worker.start(
+                HERE,
+                threads=threads,
+                reads=reads,
+                forms=True,
+                exact=self._sizes.exact,
+                code_cache=card.code_cache if card else None,
+            )
             await self._stack.enter_async_context(self._worker)
         return self._worker
 
@@ -333,7 +346,7 @@ class StageSet:
         """Start a new epoch on an open run. Its weights stay loaded, and its KV cache is cleared."""
         stage, run = held.stage, replace(held.run, epoch=self._epoch)
         if worker is not None:
-            config = self._sizes.config(stage, self._entry, held.source)
+            config = self._sizes.config(stage, self._entry, held.source, self._card)
             await open_run(worker, run, self._sizes.context, config)
             held.client = self._client(stage, run, PipeLink(worker, run.pipeline))
         else:
@@ -347,8 +360,13 @@ class StageSet:
         if stage.role is not Role.WHOLE:
             path = await self._stage_file(stage, closing)
         self._tell(stage, "loading", 0, 1)
-        config = self._sizes.config(stage, self._entry, path)
-        await open_run(worker, run, self._sizes.context, config)
+        config = self._sizes.config(stage, self._entry, path, self._card)
+        try:
+            await open_run(worker, run, self._sizes.context, config)
+        except AppError:
+            if self._card is not None:
+                self._sources.graphics.lost(self._card)
+            raise
         self._tell(stage, "loading", 1, 1)
         client = self._client(stage, run, PipeLink(worker, run.pipeline))
         return OpenRun(stage, run, path, client, closing)

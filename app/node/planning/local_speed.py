@@ -22,6 +22,7 @@ from app.core.model import ModelShape
 from app.core.planner.speed_estimates import Speed
 from app.inference.worker.layer_benchmark import BenchmarkSettings, Report, measure, report_nothing
 from app.machine.hardware import devices, engines
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import other_programs_share
 from app.machine.hardware.engines import Engine
@@ -98,8 +99,8 @@ def measurement_key(setup: Setup, shape: ModelShape, *, head: bool) -> str:
 class Hardware:
     """The hardware and engines of this machine, as one line of text and as the setup of a measurement."""
 
-    def __init__(self, threads: Threads, changed: Callable[[], None]) -> None:
-        self.threads, self._changed = threads, changed
+    def __init__(self, threads: Threads, changed: Callable[[], None], graphics: ComputingCard = PROCESSOR_ONLY) -> None:
+        self.threads, self._changed, self._graphics = threads, changed, graphics
         self.processor = devices.processor_name()
         self._engines: list[Engine] = []
         self._asking = asyncio.Lock()
@@ -107,7 +108,13 @@ class Hardware:
     @property
     def device(self) -> str:
         """The processor's name and, once the engines have been probed, their devices."""
-        return engines.describe(self.processor, self._engines)[:MAX_DEVICE_TEXT]
+        parts = [self.card.label] if self.card else []
+        return " · ".join([*parts, engines.describe(self.processor, self._engines)])[:MAX_DEVICE_TEXT]
+
+    @property
+    def card(self) -> Card | None:
+        """The graphics card that computes, or None if the processor does."""
+        return self._graphics.card
 
     @property
     def announced(self) -> tuple[str, tuple[str, ...]]:
@@ -134,7 +141,8 @@ class Hardware:
     async def setup(self, batch_rows: int) -> Setup:
         """Return the setup that a speed measured now applies to."""
         build = "".join(engine.build for engine in await self.engines() if engine.name == LLAMACPP)
-        return Setup(build, self.processor, self.threads.most, batch_rows)
+        device = f"{self.card.label} {self.card.api} {self.card.library.parent.name}" if self.card else self.processor
+        return Setup(build, device, self.threads.most, batch_rows)
 
 
 class SpeedCache:
@@ -284,8 +292,11 @@ class LocalSpeed:
         async with self._turn:
             if known := self._cache.get(key):
                 return known
-            free = int(devices.memory().free_bytes * OWN_SHARE)
-            gauge = BenchmarkSettings(self._here.hardware.threads, batch_rows, free, head=True, low_priority=False)
+            hardware = self._here.hardware
+            free = (hardware.card or devices.memory()).free_bytes
+            gauge = BenchmarkSettings(
+                hardware.threads, batch_rows, int(free * OWN_SHARE), head=True, low_priority=False, card=hardware.card
+            )
             return await self._trial(key, shape, gauge, self._here.busy, report)
 
     async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
@@ -307,7 +318,9 @@ class LocalSpeed:
             raise Busy("speed_busy")
         async with self._turn:
             began = time.monotonic()
-            gauge = BenchmarkSettings(threads, batch_rows, self._here.lent_bytes(), head=False)
+            gauge = BenchmarkSettings(
+                threads, batch_rows, self._here.lent_bytes(), head=False, card=self._here.hardware.card
+            )
             try:
                 speed = await self._trial(key, shape, gauge, self._must_stop, report_nothing)
                 if again:

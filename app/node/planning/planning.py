@@ -16,6 +16,7 @@ from app.core.planner.plan import eligible_machines, plan, plan_with_wire
 from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
 from app.inference.stages.stage_client import Run
 from app.machine.hardware import devices
+from app.machine.hardware.cards import Card
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import memory_copy_s_per_byte
 from app.network import messages
@@ -55,7 +56,7 @@ class Sizes:
     keep: CheckpointRule = DEFAULT_CHECKPOINTS
     exact: bool = False
 
-    def config(self, stage: PlannedStage, entry: Entry, path: str) -> StageConfig:
+    def config(self, stage: PlannedStage, entry: Entry, path: str, card: Card | None = None) -> StageConfig:
         """Return the configuration of a stage that runs in this machine's own worker."""
         return StageConfig(
             engine=LLAMACPP,
@@ -73,6 +74,8 @@ class Sizes:
             traits=entry.model.cuts.traits(stage.role),
             kv=self.kv,
             keep=self.keep,
+            device=card.name if card else "",
+            library=str(card.library) if card else "",
             exact=self.exact,
         )
 

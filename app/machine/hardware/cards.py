@@ -1,0 +1,104 @@
+"""The graphics cards that this computer can compute with, through the libraries of its engine packs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from app.machine.hardware.engines import Device
+
+# For a card that several back ends offer, the first of these. Vulkan decodes faster than ROCm on AMD's cards.
+APIS = ("CUDA", "Metal", "MTL", "Vulkan", "ROCm")
+DISCRETE, INTEGRATED = "gpu", "igpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A graphics card, and the back end through which it is used."""
+
+    name: str  # in the engine, such as `Vulkan0`
+    label: str  # the product's name
+    api: str
+    library: Path
+    code_cache: Path  # the folder in which its driver keeps compiled code
+    pci: str  # its place on the PCI bus; empty if the back end does not report it
+    is_integrated: bool  # uses main memory
+    total_bytes: int
+    free_bytes: int  # before any model was loaded
+
+    @property
+    def key(self) -> str:
+        """Return a name that stays the same over restarts."""
+        return self.pci or self.label
+
+
+class ComputingCard(Protocol):
+    """The card that computes at the moment, implemented by app/node/graphics_cards.py."""
+
+    @property
+    def card(self) -> Card | None: ...
+
+    def lost(self, card: Card) -> None:
+        """Record that a stage on a card was lost."""
+        ...
+
+
+class ProcessorOnly:
+    """A computer without a graphics card."""
+
+    @property
+    def card(self) -> Card | None:
+        return None
+
+    def lost(self, card: Card) -> None:
+        """Do nothing."""
+
+
+PROCESSOR_ONLY = ProcessorOnly()
+
+
+def ranked(found: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Card]:
+    """Return each card once, the ones with memory of their own first, and then those with more memory.
+
+    found: the devices that each library offers.
+    """
+    cards = [
+        Card(
+            device.name,
+            device.description or device.name,
+            device.api,
+            library,
+            code_cache,
+            device.pci,
+            device.kind == INTEGRATED,
+            device.total_bytes,
+            device.free_bytes,
+        )
+        for library, device in found
+        if device.kind in (DISCRETE, INTEGRATED)
+    ]
+    best: list[Card] = []
+    for card in sorted(cards, key=_by_api):
+        if not any(_is_same(card, other) for other in best):
+            best.append(card)
+    return sorted(best, key=lambda card: (card.is_integrated, -card.total_bytes, card.name))
+
+
+def _by_api(card: Card) -> int:
+    return APIS.index(card.api) if card.api in APIS else len(APIS)
+
+
+def _is_same(card: Card, other: Card) -> bool:
+    """Return whether two back ends offer the same card. Within one back end, each device is a card of its own."""
+    if card.library == other.library:
+        return False
+    if card.pci and other.pci:
+        return card.pci == other.pci
+    return _words(card.label) <= _words(other.label) or _words(other.label) <= _words(card.label)
+
+
+def _words(label: str) -> set[str]:
+    """Return the words of a product's name. Back ends add the driver in parentheses, or leave out the maker."""
+    return {word for word in label.partition("(")[0].lower().split() if word not in ("nvidia", "amd", "intel", "apple")}

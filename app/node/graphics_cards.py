@@ -1,0 +1,158 @@
+"""The graphics card that computes for this node: found, tested with a known answer, and given up if it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from app.core.errors import Reason
+from app.decoding import decode
+from app.inference.worker.worker import CODE_CACHES
+from app.machine import paths
+from app.machine.engine_packs.self_test import self_test
+from app.machine.hardware.cards import Card, ranked
+from app.machine.hardware.devices import Memory
+from app.machine.hardware.engines import Device, last_words, run_child
+from app.machine.paths import Home
+from backends.contract import CPU_VARIANT, EXACT, KnownAnswer
+
+log = logging.getLogger(__name__)
+
+TEST_SECONDS = 300.0  # a driver compiles code for its card first
+LEAST_BYTES = 256 << 20  # a smaller card would hold hardly a layer
+RESERVE_SHARE, RESERVE_BYTES = 0.1, 256 << 20  # of its memory, left to the desktop and the driver
+LOSSES, WITHIN_SECONDS = 2, 600.0  # a card that failed this often in this time is no longer used
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedCard:
+    """A card, or a back end without one, that does not compute here."""
+
+    label: str
+    why: Reason
+
+
+class GraphicsCards:
+    """Chooses the card that computes, again after each change of the engine packs or the owner's choice.
+
+    libraries: returns the back ends in use, by name.
+    switched_off: returns the keys of the cards that the owner has switched off.
+    used_bytes: returns the memory that this node's stages use on the card.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        libraries: Callable[[], Mapping[str, Path]],
+        switched_off: Callable[[], tuple[str, ...]],
+        changed: Callable[[], None],
+    ) -> None:
+        self.code_cache = home.root / "graphics"
+        self._libraries, self._switched_off, self._changed = libraries, switched_off, changed
+        self._news = asyncio.Event()
+        self._losses: dict[str, list[float]] = {}  # times at which stages on a card were lost
+        self.card: Card | None = None
+        self.unused: tuple[UnusedCard, ...] = ()
+
+    def changed(self) -> None:
+        """Note that the packs or the owner's choice may have changed. This is cheap."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Choose the card whenever something has changed, until canceled."""
+        seen: object = None
+        while True:
+            now = (dict(self._libraries()), self._switched_off(), self._given_up())
+            if now != seen:
+                seen = now
+                await self._choose()
+                self._changed()
+            await self._news.wait()
+            self._news.clear()
+
+    def lost(self, card: Card) -> None:
+        """Record that a stage on a card was lost. A card that is lost again and again is no longer used."""
+        now = time.monotonic()
+        recent = [at for at in self._losses.get(card.key, []) if now - at < WITHIN_SECONDS]
+        self._losses[card.key] = [*recent, now]
+        if card.key in self._given_up() and self.card == card:
+            self.card = None
+            self._changed()
+        self.changed()
+
+    def memory(self, used_bytes: int) -> Memory | None:
+        """Return the memory of the card that computes, or None without one.
+
+        used_bytes: the part that this node's own stages use, because few drivers report the free memory reliably.
+        """
+        if self.card is None:
+            return None
+        card = self.card
+        reserve = max(RESERVE_BYTES, int(RESERVE_SHARE * card.total_bytes))
+        return Memory(card.total_bytes, max(0, card.free_bytes - reserve - used_bytes))
+
+    def _given_up(self) -> frozenset[str]:
+        return frozenset(key for key, times in self._losses.items() if len(times) >= LOSSES)
+
+    async def _choose(self) -> None:
+        cards, unused = await self._find()
+        chosen = None
+        for card in cards:
+            why = await self._objection(card) if chosen is None else Reason("card_other_used")
+            if why is None:
+                chosen = card
+            else:
+                unused.append(UnusedCard(card.label, why))
+        self.card, self.unused = chosen, tuple(unused)
+        for one in unused:
+            log.info("the graphics card %s is not used: %s", one.label, one.why)
+        if chosen is not None:
+            log.info("the graphics card %s computes through %s", chosen.label, chosen.api)
+
+    async def _find(self) -> tuple[list[Card], list[UnusedCard]]:
+        """Probe each library in a process of its own, because a broken driver may crash or hang."""
+        found: list[tuple[Path, Device]] = []
+        unused: list[UnusedCard] = []
+        for backend, library in self._libraries().items():
+            if backend.startswith("cpu"):
+                continue
+            tested = await self_test(backend, {backend: library})
+            if tested.failure is not None:
+                unused.append(UnusedCard(backend, tested.failure))
+            found += [(library, device) for device in tested.devices]
+        return ranked(found, self.code_cache), unused
+
+    async def _objection(self, card: Card) -> Reason | None:
+        """Return why a card must not compute, or None. This runs a model on it and takes seconds."""
+        if card.key in self._switched_off():
+            return Reason("card_switched_off")
+        if card.key in self._given_up():
+            return Reason("card_lost", {"count": LOSSES})
+        if card.total_bytes < LEAST_BYTES:
+            return Reason("card_small", {"total_bytes": card.total_bytes, "least_bytes": LEAST_BYTES})
+        return await self._known_answer(card)
+
+    async def _known_answer(self, card: Card) -> Reason | None:
+        guide = str(paths.guide_file())
+        command = paths.python_command("-m", "backends", "check", guide, card.name, str(card.library))
+        await asyncio.to_thread(self.code_cache.mkdir, parents=True, exist_ok=True)
+        more = {CPU_VARIANT: EXACT, **dict.fromkeys(CODE_CACHES, str(self.code_cache))}
+        try:
+            code, out, err = await run_child(command, TEST_SECONDS, more)
+        except TimeoutError:
+            return Reason("no_answer_within", {"seconds": round(TEST_SECONDS)})
+        if code:
+            return Reason("card_test_crashed", {"why": last_words(err)})
+        try:
+            result = decode(out, KnownAnswer)
+        except (msgspec.DecodeError, UnicodeError):
+            return Reason("answer_not_understood")
+        if result.failure:
+            return Reason("card_wrong", {"percent": round(100 * result.apart, 1)})
+        return None

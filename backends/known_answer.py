@@ -1,0 +1,94 @@
+"""The test of a device: a small model must give the same answer there as on the processor."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import numpy as np
+
+from backends.contract import KnownAnswer, Layers, Logits, Role, Segment, StageConfig, Tokens
+from backends.hidden_state_codec import VALUE, Rows
+from backends.llamacpp import binding
+from backends.llamacpp.stage import LlamaStage
+
+PROMPT, CHUNK, N_DECODED = 24, 8, 16
+CELLS = 256
+MOST_APART = 0.05  # root mean square of the difference to the spread of the scores; 0.012 was seen on a sound device
+NEAR_TIE = 0.3  # scores closer than this share of the spread may be swapped by rounding
+
+
+def compare(path: str, device: str, library: str) -> KnownAnswer:
+    """Compute the same answer with a whole model on the processor and twice on a device. Raises StageError."""
+    expected = _scores(path, "", "", None)[0]
+    tokens = [int(row.argmax()) for row in expected]
+    first, n_bytes = _scores(path, device, library, tokens)
+    again, _ = _scores(path, device, library, tokens)
+    apart = max(_apart(row, want) for row, want in zip(first, expected, strict=True))
+    return KnownAnswer(_failure(first, again, expected, apart), round(apart, 5), len(tokens), n_bytes)
+
+
+def _failure(first: list[Rows], again: list[Rows], expected: list[Rows], apart: float) -> str:
+    if not all(np.isfinite(row).all() for row in first):
+        return "not_finite"
+    if apart > MOST_APART:
+        return "apart"
+    if not all(_agrees(row, want) for row, want in zip(first, expected, strict=True)):
+        return "tokens"
+    if not all(np.array_equal(*rows) for rows in zip(first, again, strict=True)):
+        return "unsteady"
+    return ""
+
+
+def _apart(row: Rows, expected: Rows) -> float:
+    return float(np.sqrt(np.mean(np.square(row - expected))) / expected.std())
+
+
+def _agrees(row: Rows, expected: Rows) -> bool:
+    """Return whether the best token is the same, or nearly as good according to both."""
+    ours, theirs = int(row.argmax()), int(expected.argmax())
+    return ours == theirs or expected[theirs] - expected[ours] < NEAR_TIE * expected.std()
+
+
+def _scores(path: str, device: str, library: str, tokens: list[int] | None) -> tuple[list[Rows], int]:
+    """Return the scores after a prompt and after each token of an answer, and the bytes used on the device.
+
+    tokens: the answer to follow. None follows the best tokens.
+    """
+    with closing(LlamaStage(_config(path, device, library))) as stage:
+        prompt = [3 + 7 * index % (stage.n_vocab - 3) for index in range(PROMPT)]
+        rows: list[Rows] = []
+        for start in range(0, PROMPT, CHUNK):
+            out = _step(stage, prompt[start : start + CHUNK], start)
+        rows.append(out)
+        for index in range(N_DECODED):
+            token = int(rows[-1].argmax()) if tokens is None else tokens[index]
+            rows.append(_step(stage, [token], PROMPT + index))
+        return rows, stage.device_bytes
+
+
+def _step(stage: LlamaStage, ids: list[int], pos: int) -> Rows:
+    out = stage.forward(Tokens((Segment(0, len(ids), pos),), ids), [0])
+    assert isinstance(out, Logits)
+    return np.frombuffer(out.rows, VALUE).copy()
+
+
+def _config(path: str, device: str, library: str) -> StageConfig:
+    llama, model = binding.load(), binding.load_model(path)
+    try:
+        n_layers, width = llama.llama_model_n_layer(model), llama.llama_model_n_embd(model)
+    finally:
+        llama.llama_model_free(model)
+    return StageConfig(
+        engine="llamacpp",
+        path=path,
+        embedding_path=path,
+        role=Role.WHOLE,
+        layers=Layers(0, n_layers),
+        width=width,
+        slots=1,
+        kv_cells=CELLS,
+        batch_rows=CHUNK,
+        threads=1,
+        device=device,
+        library=library,
+    )
