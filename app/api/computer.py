@@ -55,6 +55,24 @@ class UnusedGraphics(msgspec.Struct, frozen=True):
     cure_facts: Reason | None = None
 
 
+class Card(msgspec.Struct, frozen=True):
+    """The graphics card that computes."""
+
+    key: str = ""  # stays the same over restarts
+    label: str = ""
+    api: str = ""
+    is_integrated: bool = False  # uses main memory
+    total_bytes: int = 0
+
+
+class UnusedCard(msgspec.Struct, frozen=True):
+    """A graphics card, or an engine pack without one, that does not compute, and why."""
+
+    label: str = ""
+    reason: str | None = None
+    reason_facts: Reason | None = None
+
+
 class Computer(msgspec.Struct, frozen=True):
     """The response to `GET /machine`."""
 
@@ -67,7 +85,9 @@ class Computer(msgspec.Struct, frozen=True):
     memory: Memory = Memory()
     disk: Disk = Disk()
     engines: list[Engine] = []
-    unused_graphics: UnusedGraphics | None = None
+    unused_graphics: UnusedGraphics | None = None  # cards for which no engine pack is installed
+    card: Card | None = None
+    unused_cards: list[UnusedCard] = []
 
 
 class Game(msgspec.Struct, frozen=True):

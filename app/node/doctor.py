@@ -17,6 +17,7 @@ from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.reasons import sentence
 from app.machine.checks import machine_checks
+from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard
 from app.machine.interfaces import Interface, interfaces, usable_interfaces
 from app.machine.paths import Home
 from app.network.discovery.announcement import is_on_local_link
@@ -276,7 +277,7 @@ class Doctor:
     busy: returns whether an answer is running. Measurements are skipped in that case.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the parts of the node that it checks
         self,
         home: Home,
         network: Network,
@@ -286,7 +287,9 @@ class Doctor:
         links: LinkRegistry,
         model_manager: ModelManager,
         busy: Callable[[], bool],
+        graphics: ComputingCard = PROCESSOR_ONLY,
     ) -> None:
+        self._graphics = graphics
         self._home, self._network, self._household = home, network, household
         self._discovery, self._lending, self._links = discovery, lending, links
         self._model_manager, self._busy = model_manager, busy
@@ -301,6 +304,7 @@ class Doctor:
             *await network_checks(network, self._discovery, household),
             _household(network),
             _lending(self._lending),
+            *_cards(self._graphics),
         ]
         failed = network.link_manager.failed
         results += [
@@ -358,6 +362,18 @@ def _lending(lending: LendingPolicy) -> Check:
         return Check("Lending", None, why, None, why.code)
     cause, cure = why or Reason("check_lends_nothing"), Reason("cure_lends_nothing")
     return Check("Lending", None, cause, cure, "lends_nothing")
+
+
+def _cards(graphics: ComputingCard) -> list[Check]:
+    """Report the graphics card that computes, and why others do not."""
+    checks = []
+    if (card := graphics.card) is not None:
+        facts: dict[str, Fact] = {"device": card.label, "api": card.api, "total_bytes": card.total_bytes}
+        checks.append(Check("Graphics", True, Reason("check_card", facts)))
+    for other in graphics.unused:
+        cause = Reason("check_card_unused", {"device": other.label, "why": other.why})
+        checks.append(Check("Graphics", None, cause, Reason("cure_card_unused"), other.why.code))
+    return checks
 
 
 def _reached(machine: Machine, failed: Reason | None) -> Check:

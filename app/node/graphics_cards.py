@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -16,7 +15,7 @@ from app.decoding import decode
 from app.inference.worker.worker import CODE_CACHES
 from app.machine import paths
 from app.machine.engine_packs.self_test import self_test
-from app.machine.hardware.cards import Card, ranked
+from app.machine.hardware.cards import Card, UnusedCard, ranked
 from app.machine.hardware.devices import Memory
 from app.machine.hardware.engines import Device, last_words, run_child
 from app.machine.paths import Home
@@ -28,14 +27,6 @@ TEST_SECONDS = 300.0  # a driver compiles code for its card first
 LEAST_BYTES = 256 << 20  # a smaller card would hold hardly a layer
 RESERVE_SHARE, RESERVE_BYTES = 0.1, 256 << 20  # of its memory, left to the desktop and the driver
 LOSSES, WITHIN_SECONDS = 2, 600.0  # a card that failed this often in this time is no longer used
-
-
-@dataclass(frozen=True, slots=True)
-class UnusedCard:
-    """A card, or a back end without one, that does not compute here."""
-
-    label: str
-    why: Reason
 
 
 class GraphicsCards:
@@ -110,8 +101,8 @@ class GraphicsCards:
             else:
                 unused.append(UnusedCard(card.label, why))
         self.card, self.unused = chosen, tuple(unused)
-        for one in unused:
-            log.info("the graphics card %s is not used: %s", one.label, one.why)
+        for other in unused:
+            log.info("the graphics card %s is not used: %s", other.label, other.why)
         if chosen is not None:
             log.info("the graphics card %s computes through %s", chosen.label, chosen.api)
 

@@ -245,7 +245,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.ENGINE),
         """
-        check_engine_unproved cure_engine_missing cure_engine_unproved cure_graphics_unused engine_in_the_way
+        check_engine_unproved cure_engine_missing cure_engine_unproved cure_graphics_unused cure_card_unused
+        check_card_unused card_lost card_small card_test_crashed card_wrong engine_in_the_way
         graphics_unused
         """,
     ),
@@ -285,6 +286,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         template_none template_without_tools unforecast_ranks advice_link_rate advice_link_time
         advice_memory_rate advice_memory_time advice_wifi_rate advice_wifi_time check_address_unknown
         check_alone check_both_ways check_called_all check_called_back check_came_in check_confined_full
+        check_card card_other_used card_switched_off
         check_device check_discovery_off check_disk check_engine check_engine_with check_hears check_hears_one
         check_node_runs check_rest_untested check_version
         check_home check_household check_ipv6 check_ipv6_off check_key check_key_in_file check_lending

@@ -84,16 +84,17 @@ def unused_graphics(computer: Computer) -> str:
 
 
 def _graphics(computer: Computer) -> str:
-    """Return the names of graphics cards found by the engines, with a note that they are not used yet."""
-    devices = (device for engine in computer.engines for device in engine.devices if device.kind != "cpu")
-    names = {f"{dev.description or dev.name} ({formats.size(dev.total_bytes)}, {dev.api})" for dev in devices}
-    cards, unused = ", ".join(sorted(names)), unused_graphics(computer)
-    if unused:
-        return f"{cards}\n{unused}".strip()
-    if not cards:
-        return _tr("Not used because this version runs models on the processor")
-    text = _tr("{cards}. This version can't use graphics cards. It runs models on the processor, which is slower.")
-    return text.format(cards=cards)
+    """Return the graphics card that runs models, and the other cards with the reasons why they do not."""
+    lines = []
+    if computer.card is not None:
+        card = computer.card
+        text = _tr("{name} ({size}, {api}) runs the models")
+        lines.append(text.format(name=card.label, size=formats.size(card.total_bytes), api=card.api))
+    for other in computer.unused_cards:
+        why = said(other.reason_facts) if other.reason_facts else ""
+        lines.append(_tr("{name}: {why}").format(name=other.label, why=why))
+    lines += filter(None, [unused_graphics(computer)])
+    return "\n".join(lines) or _tr("No card in use; models run on the processor")
 
 
 def _engine(engine: Engine) -> str:

@@ -39,6 +39,7 @@ LOOK_S = 0.25
 ORPHAN_COMPUTE_S = 10.0  # limit on computing for a host that is gone (SAFETY.md 6)
 KEEP_S = 600.0  # time for which layers and KV cache are kept for a host that may return; the window promises 10 minutes
 PROCESS_BYTES = 128 << 20  # memory of the interpreter and the engine's code, in addition to the promised memory
+DRIVER_BYTES = 1 << 30  # main memory that a device's driver may use: Mesa's software device was seen to use 0.3 GiB
 GROWTH = 1.1  # a worker whose memory exceeds the promise by this factor is killed (SAFETY.md 8)
 LINGER_S = 1.0  # time for the host to read that the worker is gone, and to close the channel first
 LAST_WORD_S = 1.0  # time for a host to receive the notice of an end, if it reads at all
@@ -390,6 +391,7 @@ class StageHost:
     def _objection(self, lent: LentRun, now: float) -> Reason | None:
         """Return why this run must end now, or None."""
         worker, allowed = lent.running_worker(), int(lent.order.needed_bytes * GROWTH) + PROCESS_BYTES
+        allowed += DRIVER_BYTES if lent.order.config.device else 0
         used = worker.resident_bytes()
         if used > allowed:
             return Reason("worker_grew", {"used_bytes": used, "allowed_bytes": allowed})

@@ -7,11 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from app.core.errors import Reason
 from app.machine.hardware.engines import Device
 
 # For a card that several back ends offer, the first of these. Vulkan decodes faster than ROCm on AMD's cards.
 APIS = ("CUDA", "Metal", "MTL", "Vulkan", "ROCm")
 DISCRETE, INTEGRATED = "gpu", "igpu"
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedCard:
+    """A card, or a back end without one, that does not compute here."""
+
+    label: str
+    why: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,8 @@ class Card:
 class ComputingCard(Protocol):
     """The card that computes at the moment, implemented by app/node/graphics_cards.py."""
 
+    unused: tuple[UnusedCard, ...]
+
     @property
     def card(self) -> Card | None: ...
 
@@ -47,6 +58,8 @@ class ComputingCard(Protocol):
 
 class ProcessorOnly:
     """A computer without a graphics card."""
+
+    unused: tuple[UnusedCard, ...] = ()
 
     @property
     def card(self) -> Card | None:

@@ -18,6 +18,7 @@ from app.decoding import convert
 from app.inference.worker.worker import threads_in_use
 from app.machine import autostart
 from app.machine.hardware import devices, graphics
+from app.machine.hardware.cards import Card
 from app.machine.hardware.engines import Engine
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
@@ -37,7 +38,9 @@ async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFol
     models = of_models.own if of_models.now in of_models.unreachable else of_models.now
     disk = await asyncio.to_thread(shutil.disk_usage, nearest_existing(models))
     memory, engines = devices.memory(), await hardware.engines()
-    unused = graphics.unused_cards(engines, await asyncio.to_thread(graphics.list_cards))
+    unused = None
+    if not (hardware.card or hardware.unused_cards):
+        unused = graphics.unused_cards(engines, await asyncio.to_thread(graphics.list_cards))
     return computer.Computer(
         system=await asyncio.to_thread(system),
         processor=hardware.processor,
@@ -49,7 +52,13 @@ async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFol
         disk=Disk(str(models), disk.total, disk.free),
         engines=[_engine(engine) for engine in engines],
         unused_graphics=(UnusedGraphics(said(unused), unused, said(GRAPHICS_CURE), GRAPHICS_CURE) if unused else None),
+        card=_card(hardware.card),
+        unused_cards=[computer.UnusedCard(card.label, said(card.why), card.why) for card in hardware.unused_cards],
     )
+
+
+def _card(card: Card | None) -> computer.Card | None:
+    return computer.Card(card.key, card.label, card.api, card.is_integrated, card.total_bytes) if card else None
 
 
 def _engine(engine: Engine) -> computer.Engine:

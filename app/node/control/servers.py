@@ -178,7 +178,17 @@ class Servers:
 def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callable[[], None]) -> list[web.RouteDef]:
     """Return all routes of the control API."""
     home, network, household, model_manager = node.home, node.network, node.household, node.model_manager
-    doctor = Doctor(home, network, household, node.discovery, node.lending_policy, node.links, model_manager, node.busy)
+    doctor = Doctor(
+        home,
+        network,
+        household,
+        node.discovery,
+        node.lending_policy,
+        node.links,
+        model_manager,
+        node.busy,
+        node.graphics,
+    )
     settings = OwnSettings(home, node.options, node.choices, network, node.discovery, node.model_sources.folders)
     state = StateRoutes(node.snapshot, node.events, node.journal, doctor, stop)
     machines = HouseholdRoutes(

@@ -22,7 +22,7 @@ from app.core.model import ModelShape
 from app.core.planner.speed_estimates import Speed
 from app.inference.worker.layer_benchmark import BenchmarkSettings, Report, measure, report_nothing
 from app.machine.hardware import devices, engines
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, UnusedCard
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import other_programs_share
 from app.machine.hardware.engines import Engine
@@ -115,6 +115,11 @@ class Hardware:
     def card(self) -> Card | None:
         """The graphics card that computes, or None if the processor does."""
         return self._graphics.card
+
+    @property
+    def unused_cards(self) -> tuple[UnusedCard, ...]:
+        """The graphics cards that do not compute, and why."""
+        return self._graphics.unused
 
     @property
     def announced(self) -> tuple[str, tuple[str, ...]]:

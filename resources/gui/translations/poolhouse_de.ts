@@ -2435,12 +2435,8 @@
         <translation>Modelle liegen in</translation>
     </message>
     <message>
-        <source>Not used because this version runs models on the processor</source>
-        <translation>Keine, die genutzt wird: Diese Version rechnet mit dem Prozessor</translation>
-    </message>
-    <message>
-        <source>{cards}. This version can&apos;t use graphics cards. It runs models on the processor, which is slower.</source>
-        <translation>{cards}. Noch nicht genutzt: Diese Version rechnet mit dem Prozessor, was langsamer ist.</translation>
+        <source>No card in use; models run on the processor</source>
+        <translation>Keine Karte in Gebrauch; Modelle laufen auf dem Prozessor</translation>
     </message>
     <message>
         <source>Processor</source>
@@ -2463,6 +2459,10 @@
         <translation>{model}: {layer} pro Schicht. Allein etwa {rate}, Eingaben etwa {prefill}.</translation>
     </message>
     <message>
+        <source>{name} ({size}, {api}) runs the models</source>
+        <translation>{name} ({size}, {api}) rechnet für die Modelle</translation>
+    </message>
+    <message>
         <source>{name} cannot be used: {why}.</source>
         <translation>{name} kann nicht genutzt werden: {why}.</translation>
     </message>
@@ -2479,6 +2479,10 @@
             <numerusform>{name}, %Ln Kern, davon rechnen {threads}</numerusform>
             <numerusform>{name}, %Ln Kerne, davon rechnen {threads}</numerusform>
         </translation>
+    </message>
+    <message>
+        <source>{name}: {why}</source>
+        <translation>{name}: {why}</translation>
     </message>
 </context>
 <context>

@@ -1,0 +1,168 @@
+"""Tests of which card computes for a node, and of why another does not. The drivers are programs that answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.core.errors import Reason
+from app.machine.engine_packs.store import Tested
+from app.machine.hardware.engines import Device
+from app.machine.paths import Home
+from app.node import graphics_cards
+from app.node.graphics_cards import GraphicsCards
+
+GIB = 1 << 30
+BIG = Device("Vulkan0", "Big card", "gpu", "Vulkan", 12 * GIB, 16 * GIB, "0000:01:00.0")
+SMALL = Device("Vulkan1", "Small card", "gpu", "Vulkan", 4 * GIB, 4 * GIB, "0000:02:00.0")
+TINY = Device("Vulkan2", "Tiny card", "gpu", "Vulkan", 1 << 20, 1 << 20, "0000:03:00.0")
+PASSED = json.dumps({"failure": "", "apart": 0.01, "n_tokens": 17, "device_bytes": 1})
+CRASHED = Reason("card_test_crashed", {"why": Reason("engine_words", {"words": "a driver broke"})})
+WRONG = json.dumps({"failure": "apart", "apart": 0.4321, "n_tokens": 17, "device_bytes": 1})
+
+
+@dataclass
+class Bench:
+    """The cards of a computer, and what their drivers do."""
+
+    cards: GraphicsCards
+    libraries: dict[str, Path]
+    off: list[str]
+    tested: Tested
+    answers: dict[str, tuple[int, str, str] | type[Exception]]
+    asked: list[str] = field(default_factory=list)
+    changes: int = 0
+
+    def reasons(self) -> dict[str, Reason]:
+        return {card.label: card.why for card in self.cards.unused}
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    async def self_test(backend: str, libraries: dict[str, Path]) -> Tested:
+        return made.tested
+
+    async def run_child(command: list[str], within_s: float, environment: dict[str, str]) -> tuple[int, str, str]:
+        name = command[-2]
+        made.asked.append(name)
+        answer = made.answers.get(name, (0, PASSED, ""))
+        if isinstance(answer, tuple):
+            return answer
+        raise answer
+
+    monkeypatch.setattr(graphics_cards, "self_test", self_test)
+    monkeypatch.setattr(graphics_cards, "run_child", run_child)
+    libraries = {"vulkan": tmp_path / "libggml-vulkan.so", "cpu-zen4": tmp_path / "libggml-cpu-zen4.so"}
+    off: list[str] = []
+
+    def changed() -> None:
+        made.changes += 1
+
+    cards = GraphicsCards(Home.at(tmp_path), lambda: libraries, lambda: tuple(off), changed)
+    made = Bench(cards, libraries, off, Tested([SMALL, BIG, TINY]), {})
+    return made
+
+
+@asynccontextmanager
+async def running(bench: Bench, until: Callable[[], Any]) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(bench.cards.run(), name="choose the card")
+        await reached(until)
+        yield
+        task.cancel()
+
+
+async def reached(until: Callable[[], Any]) -> None:
+    async with asyncio.timeout(10):
+        while not until():  # noqa: ASYNC110  anything may change it
+            await asyncio.sleep(0.005)
+
+
+def chosen(bench: Bench) -> str:
+    return bench.cards.card.name if bench.cards.card else ""
+
+
+async def test_the_largest_card_computes_and_the_others_say_why_not(bench: Bench) -> None:
+    async with running(bench, lambda: bench.cards.card):
+        assert bench.cards.card is not None
+        assert bench.cards.card.name == "Vulkan0"
+        assert bench.reasons() == {"Small card": Reason("card_other_used"), "Tiny card": Reason("card_other_used")}
+        assert bench.asked == ["Vulkan0"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ((0, WRONG, ""), Reason("card_wrong", {"percent": 43.2})),
+        ((0, "{", ""), Reason("answer_not_understood")),
+        ((-11, "", "a driver broke.\n"), CRASHED),
+        (TimeoutError, Reason("no_answer_within", {"seconds": 300})),
+    ],
+)  # fmt: skip
+async def test_a_card_that_fails_its_test_does_not_compute_and_the_next_one_does(
+    bench: Bench, answer: Any, why: Reason
+) -> None:
+    bench.answers["Vulkan0"] = answer
+    async with running(bench, lambda: bench.cards.card):
+        assert bench.cards.card is not None
+        assert bench.cards.card.name == "Vulkan1"
+        assert bench.reasons()["Big card"] == why
+
+
+async def test_a_card_that_the_owner_switches_off_makes_room_for_the_next(bench: Bench) -> None:
+    async with running(bench, lambda: bench.cards.card):
+        bench.off.append("0000:01:00.0")
+        bench.cards.changed()
+        await reached(lambda: bench.cards.card and bench.cards.card.name == "Vulkan1")
+        assert bench.reasons()["Big card"] == Reason("card_switched_off")
+
+
+async def test_a_card_too_small_for_a_layer_is_named(bench: Bench) -> None:
+    bench.tested = Tested([TINY])
+    async with running(bench, lambda: bench.cards.unused):
+        assert bench.cards.card is None
+        assert bench.reasons()["Tiny card"].code == "card_small"
+        assert bench.asked == []
+
+
+async def test_a_back_end_without_a_card_is_named(bench: Bench) -> None:
+    bench.tested = Tested(failure=Reason("pack_no_device", {"backend": "Vulkan"}))
+    async with running(bench, lambda: bench.cards.unused):
+        assert bench.reasons() == {"vulkan": Reason("pack_no_device", {"backend": "Vulkan"})}
+
+
+async def test_a_card_is_tried_again_once_and_then_given_up(bench: Bench) -> None:
+    async with running(bench, lambda: bench.cards.card):
+        card = bench.cards.card
+        assert card is not None
+        bench.cards.lost(card)
+        assert bench.cards.card == card
+        bench.cards.lost(card)
+        assert chosen(bench) == ""
+        await reached(lambda: chosen(bench))
+        assert chosen(bench) == "Vulkan1"
+        assert bench.reasons()["Big card"] == Reason("card_lost", {"count": 2})
+
+
+async def test_the_memory_leaves_a_reserve_and_what_the_desktop_uses(bench: Bench) -> None:
+    assert bench.cards.memory(0) is None
+    async with running(bench, lambda: bench.cards.card):
+        memory = bench.cards.memory(2 * GIB)
+        assert memory is not None
+        assert memory.total_bytes == 16 * GIB
+        assert memory.free_bytes == 12 * GIB - int(0.1 * 16 * GIB) - 2 * GIB
+
+
+async def test_without_packs_nothing_is_asked(bench: Bench) -> None:
+    bench.libraries.clear()
+    async with running(bench, lambda: bench.changes):
+        assert bench.cards.card is None
+        assert bench.cards.unused == ()
+        assert bench.asked == []
