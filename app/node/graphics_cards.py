@@ -108,7 +108,7 @@ class GraphicsCards:
 
     async def _find(self) -> tuple[list[Card], list[UnusedCard]]:
         """Probe each library in a process of its own, because a broken driver may crash or hang."""
-        found: list[tuple[Path, Device]] = []
+        devices: list[tuple[Path, Device]] = []
         unused: list[UnusedCard] = []
         for backend, library in self._libraries().items():
             if backend.startswith("cpu"):
@@ -116,8 +116,8 @@ class GraphicsCards:
             tested = await self_test(backend, {backend: library})
             if tested.failure is not None:
                 unused.append(UnusedCard(backend, tested.failure))
-            found += [(library, device) for device in tested.devices]
-        return ranked(found, self.code_cache), unused
+            devices += [(library, device) for device in tested.devices]
+        return ranked(devices, self.code_cache), unused
 
     async def _objection(self, card: Card) -> Reason | None:
         """Return why a card must not compute, or None. This runs a model on it and takes seconds."""

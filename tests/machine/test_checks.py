@@ -26,7 +26,7 @@ from tests.findings import cause_of, cure_of
 PROVED = PROVED_ENGINES[0]
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
 UNUSED_CARD = (
-    "This computer has a graphics card ({}), but this version of Poolhouse cannot use it. Models run on the "
+    "This computer has a graphics card ({}), but no engine pack for it is installed. Models run on the "
     "processor, which is slower."
 )
 UNUSED = "The engine llamacpp cannot be used:"
@@ -89,7 +89,7 @@ async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: p
     monkeypatch.setattr(graphics, "list_cards", lambda: ["NVIDIA GA106"])
     card = (await checks.engines())[-1]
     assert (card.name, card.ok, cause_of(card)) == ("Device", None, UNUSED_CARD.format("NVIDIA GA106"))
-    assert cure_of(card) == "No driver or setting can change this. Smaller models answer faster."
+    assert cure_of(card) == "Install an engine pack: open This computer, or run `poolhouse engine add FILE`."
     assert likeliest_cause([card]) is None  # it keeps nobody from being seen
 
 

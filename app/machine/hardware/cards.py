@@ -72,10 +72,10 @@ class ProcessorOnly:
 PROCESSOR_ONLY = ProcessorOnly()
 
 
-def ranked(found: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Card]:
+def ranked(devices: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Card]:
     """Return each card once, the ones with memory of their own first, and then those with more memory.
 
-    found: the devices that each library offers.
+    devices: all devices, each with the library that offers it.
     """
     cards = [
         Card(
@@ -89,7 +89,7 @@ def ranked(found: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Card]
             device.total_bytes,
             device.free_bytes,
         )
-        for library, device in found
+        for library, device in devices
         if device.kind in (DISCRETE, INTEGRATED)
     ]
     best: list[Card] = []

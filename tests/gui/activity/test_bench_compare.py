@@ -111,7 +111,7 @@ LOADED = convert({
 
 def test_the_host_alone_is_asked_for_with_the_same_settings() -> None:
     assert host_only_request(LOADED, ["d", "a", "k"]) == {
-        "model": "m", "context": 512, "users": 2, "kv": "f16", "number": "q8", "measure": False,
+        "model": "m", "context": 512, "users": 2, "kv": "f16", "number": "q8", "exact": False, "measure": False,
         "without": ["a", "k"],
     }  # fmt: skip
 

@@ -101,11 +101,19 @@ def test_what_the_machine_has() -> None:
     assert "Temperature" not in entries  # this system does not tell
     assert dict(hardware_lines(convert({**MACHINE, "hottest_c": 61.4}, Computer)))["Temperature"] == "61 °C"
     assert entries["Memory"] == "4.0 GiB free of 8.0 GiB"
-    assert entries["Graphics"].startswith("RTX 4090 (24.0 GiB, CUDA). This version can't use")
+    assert entries["Graphics"] == "No card in use; models run on the processor"
     assert entries["Engine"] == "llama.cpp 0.3 (AVX2)\nMLX cannot be used: no such module."
     without = dict(hardware_lines(convert({**MACHINE, "engines": []}, Computer)))
-    assert without["Graphics"].startswith("Not used")
     assert "Engine" not in without
+
+
+def test_the_card_that_computes_comes_before_those_that_do_not() -> None:
+    small = {"label": "Radeon 680M", "reason_facts": {"code": "card_other_used", "facts": {}}}
+    card = {"label": "RTX 4090", "api": "CUDA", "total_bytes": 24 << 30}
+    entries = dict(hardware_lines(convert({**MACHINE, "card": card, "unused_cards": [small]}, Computer)))
+    assert entries["Graphics"] == (
+        "RTX 4090 (24.0 GiB, CUDA) runs the models\nRadeon 680M: Another card of this computer is used."
+    )
 
 
 def test_a_card_that_is_not_used_is_told_with_what_helps() -> None:
@@ -117,8 +125,6 @@ def test_a_card_that_is_not_used_is_told_with_what_helps() -> None:
     words = " ".join(map(said, reasons))
     entries = dict(hardware_lines(convert({**MACHINE, "engines": [], "unused_graphics": unused}, Computer)))
     assert entries["Graphics"] == words  # no engine sees it
-    entries = dict(hardware_lines(convert({**MACHINE, "unused_graphics": unused}, Computer)))
-    assert entries["Graphics"] == f"RTX 4090 (24.0 GiB, CUDA)\n{words}"
 
 
 def test_speed_is_made_of_measured_layers_only() -> None:

@@ -19,8 +19,8 @@ CPU = Device("CPU", "A CPU", "cpu", "CPU")
 BLAS = Device("BLAS", "BLAS", "accelerator", "BLAS")
 
 
-def names(found: list[tuple[Path, Device]]) -> list[str]:
-    return [card.name for card in ranked(found, CACHE)]
+def names(devices: list[tuple[Path, Device]]) -> list[str]:
+    return [card.name for card in ranked(devices, CACHE)]
 
 
 def test_a_card_seen_by_two_back_ends_counts_once() -> None:

@@ -88,7 +88,7 @@ async def test_a_card_is_told_with_why_it_is_not_used(tmp_path: Path, monkeypatc
     unused = result.unused_graphics
     assert unused is not None
     assert (unused.reason or "").startswith("This computer has a graphics card (NVIDIA GA106), but ")
-    assert (unused.cure or "").endswith("Smaller models answer faster.")
+    assert (unused.cure or "").endswith("`poolhouse engine add FILE`.")
     monkeypatch.setattr(graphics, "list_cards", list)
     result = await machine_routes.describe_computer(hardware, home, ModelsFolders(home.downloaded))
     assert result.unused_graphics is None
