@@ -58,7 +58,8 @@ RECIPES = {
             "ggml-cpu-*",
             ("-DGGML_CPU=ON", "-DGGML_CPU_ALL_VARIANTS=ON"),
             (LINUX, MACOS, WINDOWS),
-            minutes=6,
+            minutes=8,
+            is_verified=True,
             cure={},
         ),
         Recipe(

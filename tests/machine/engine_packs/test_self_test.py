@@ -45,6 +45,12 @@ def test_each_failure_has_a_sentence(code: int, out: str, err: str, expected: st
     assert expected in said(failure)
 
 
+def test_a_processor_is_named_once_although_each_variant_finds_it() -> None:
+    assert len(result_of("cpu", 0, answered(devices=[PROCESSOR, PROCESSOR]), "").devices) == 1
+    two = [CARD, {**CARD, "name": "Vulkan1"}]
+    assert len(result_of("vulkan", 0, answered(devices=two), "").devices) == 2
+
+
 def test_the_systems_words_for_a_missing_driver_are_kept() -> None:
     path = "/home/me/engines/cuda13/libggml-cuda.so"
     words = "libcuda.so.1: cannot open shared object file: No such file or directory"
