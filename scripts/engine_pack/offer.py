@@ -24,9 +24,9 @@ def offer(cards: Sequence[str], system: str, built: Sequence[str]) -> str:
         backends = [backend for backend in backends if backend != "cuda13"]
     if not cards or not backends or any(name.startswith(tuple(backends)) for name in built):
         return ""
-    ways = [f"`make engine BACKEND={backend}` (about {RECIPES[backend].minutes} minutes)" for backend in backends]
+    commands = [f"`make engine BACKEND={backend}` (about {RECIPES[backend].minutes} minutes)" for backend in backends]
     return (
-        f"This computer has a graphics card ({', '.join(cards)}). {' or '.join(ways)} builds an engine pack for it; "
+        f"This computer has a graphics card ({', '.join(cards)}). {' or '.join(commands)} builds an engine pack for it; "
         "without one, models run on the processor."
     )
 
