@@ -26,8 +26,8 @@ def offer(cards: Sequence[str], system: str, built: Sequence[str]) -> str:
         return ""
     commands = [f"`make engine BACKEND={backend}` (about {RECIPES[backend].minutes} minutes)" for backend in backends]
     return (
-        f"This computer has a graphics card ({', '.join(cards)}). {' or '.join(commands)} builds an engine pack for it; "
-        "without one, models run on the processor."
+        f"This computer has a graphics card ({', '.join(cards)}). {' or '.join(commands)} builds an engine pack for "
+        "it; without one, models run on the processor."
     )
 
 
