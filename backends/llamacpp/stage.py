@@ -30,7 +30,8 @@ from backends.llamacpp.thread_choice import ThreadChoice
 from backends.llamacpp.token_embedding import TokenEmbedding
 
 State = ctypes.Array[ctypes.c_uint8]
-WARM_ROWS = 8  # most row counts of steps that a device computes with code of their own
+# Row counts for which devices have code of their own, in ggml's Vulkan back end: 1 to 8, up to 32, up to 64, and more.
+WARM_ROWS = (*range(1, 9), 24, 48)
 UNCUT_POSITIONS = 256  # llama.cpp reads cells in blocks of 256 and splits keys from 512 on
 
 
@@ -360,7 +361,7 @@ class LlamaStage:
         loaded, there is time for that.
         """
         config = self._config
-        counts = {*range(1, min(WARM_ROWS, config.batch_rows) + 1), config.batch_rows}
+        counts = {*(count for count in WARM_ROWS if count < config.batch_rows), config.batch_rows}
         # The largest first: Mesa's software device (22.3) crashes if its first step of two rows follows one of one row.
         for n_rows in sorted(counts, reverse=True):
             segments = (Segment(0, n_rows, 0),)
