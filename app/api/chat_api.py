@@ -1,4 +1,4 @@
-"""The owner's view of the Chat API for other programs: its state, keys and upstream servers."""
+"""The Chat API as its owner sees it: its state, its keys and its upstream servers."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from app.machine.hardware.cards import Card, UnusedCard, ranked
 from app.machine.hardware.devices import Memory
 from app.machine.hardware.engines import Device, last_words, run_child
 from app.machine.paths import Home
+from app.node.engine_packs import EnginePackService
 from backends.contract import CPU_VARIANT, EXACT, KnownAnswer
 
 log = logging.getLogger(__name__)
@@ -32,20 +33,19 @@ LOSSES, WITHIN_SECONDS = 2, 600.0  # a card that failed this often in this time 
 class GraphicsCards:
     """Chooses the card that computes, again after each change of the engine packs or the owner's choice.
 
-    libraries: returns the back ends in use, by name.
+    packs: know the back ends in use.
     switched_off: returns the keys of the cards that the owner has switched off.
-    used_bytes: returns the memory that this node's stages use on the card.
     """
 
     def __init__(
         self,
         home: Home,
-        libraries: Callable[[], Mapping[str, Path]],
+        packs: EnginePackService,
         switched_off: Callable[[], tuple[str, ...]],
         changed: Callable[[], None],
     ) -> None:
         self.code_cache = home.root / "graphics"
-        self._libraries, self._switched_off, self._changed = libraries, switched_off, changed
+        self.packs, self._switched_off, self._changed = packs, switched_off, changed
         self._news = asyncio.Event()
         self._losses: dict[str, list[float]] = {}  # times at which stages on a card were lost
         self.card: Card | None = None
@@ -57,9 +57,10 @@ class GraphicsCards:
 
     async def run(self) -> None:
         """Choose the card whenever something has changed, until canceled."""
+        await self.packs.run()
         seen: object = None
         while True:
-            now = (dict(self._libraries()), self._switched_off(), self._given_up())
+            now = (dict(self.packs.libraries), self._switched_off(), self._given_up())
             if now != seen:
                 seen = now
                 await self._choose()
@@ -110,7 +111,7 @@ class GraphicsCards:
         """Probe each library in a process of its own, because a broken driver may crash or hang."""
         devices: list[tuple[Path, Device]] = []
         unused: list[UnusedCard] = []
-        for backend, library in self._libraries().items():
+        for backend, library in self.packs.libraries.items():
             if backend.startswith("cpu"):
                 continue
             tested = await self_test(backend, {backend: library})

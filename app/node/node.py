@@ -93,10 +93,8 @@ class Node:
         self.household = KnownHousehold(self.network, LastSeen(home.household / "seen.json"), self.changed)
         self.naming = Naming(choices, self._named)
         threads = Threads(options.threads) if options.threads else cores.worker_threads()
-        self.engine_packs = EnginePackService(PackStore(home.engines), self.changed)
-        self.graphics = GraphicsCards(
-            home, lambda: self.engine_packs.libraries, lambda: self.settings.cards_off, self._card_changed
-        )
+        packs = EnginePackService(PackStore(home.engines), self.changed)
+        self.graphics = GraphicsCards(home, packs, lambda: self.settings.cards_off, self._card_changed)
         self.changed.subscribe(self.graphics.changed)
         self.hardware = Hardware(threads, self.changed, self.graphics)
         self.lending_policy = LendingPolicy(
@@ -154,7 +152,6 @@ class Node:
                 (self._broadcaster.run(), "broadcast the status"),
                 (self.lending_policy.run(), "apply the lending rules"),
                 (self.naming.run(), "adopt names"),
-                (self.engine_packs.run(), "read the engine packs"),
                 (self.graphics.run(), "choose the graphics card"),
                 (self.hardware.run(), "probe the engines"),
                 (self.links.run(), "measure links"),

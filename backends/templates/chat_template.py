@@ -110,7 +110,7 @@ class ChatTemplate:
     # Adapting a chat to the template
 
     def _adapted(self, messages: Sequence[Message]) -> tuple[list[Message], tuple[str, ...]]:
-        """Return the messages in a form that the template supports, and the names of the parts that were rewritten."""
+        """Return the messages in a form that the template supports, and which of their parts had to be rewritten."""
         folded = list[str]()
         adapted = list(messages)
         if adapted and adapted[0]["role"] == "system" and not self.takes_system:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from app.core.errors import Reason
-from app.machine.engine_packs.store import Tested
+from app.machine.engine_packs.store import PackStore, Tested
 from app.machine.hardware.engines import Device
 from app.machine.paths import Home
 from app.node import graphics_cards
+from app.node.engine_packs import EnginePackService
 from app.node.graphics_cards import GraphicsCards
 
 GIB = 1 << 30
@@ -65,7 +66,13 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     def changed() -> None:
         made.changes += 1
 
-    cards = GraphicsCards(Home.at(tmp_path), lambda: libraries, lambda: tuple(off), changed)
+    async def nothing() -> None:
+        """There is no store to read."""
+
+    packs = EnginePackService(PackStore(tmp_path / "engines"))
+    packs.libraries = libraries
+    monkeypatch.setattr(packs, "run", nothing)
+    cards = GraphicsCards(Home.at(tmp_path), packs, lambda: tuple(off), changed)
     made = Bench(cards, libraries, off, Tested([SMALL, BIG, TINY]), {})
     return made
 

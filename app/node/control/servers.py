@@ -207,6 +207,6 @@ def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callab
         *history_key_routes(ChatKey(home)),
         *answers.routes(),
         *machine.routes(),
-        *EngineRoutes(node.engine_packs).routes(),
+        *EngineRoutes(node.graphics.packs).routes(),
         *link_route_defs(node.links, household),
     ]

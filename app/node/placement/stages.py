@@ -123,7 +123,7 @@ class StageSet:
         self._entry, self._sources, self._sizes = entry, sources, sizes
         self._stack, self._report = stack, report
         self._epoch = 0
-        self._worker: Worker | None = None
+        self._own: tuple[Worker, Card | None] | None = None  # the local worker, and the card on which it computes
         self._host: MachineId | None = None  # this machine, according to the last plan
         self._held: dict[Key, OpenRun] = {}
         self._on_disk: set[Key] = set()  # layers that this placement has sent to lenders' disks
@@ -135,7 +135,6 @@ class StageSet:
         self._is_open = False
         self.claimed: Plan | None = None  # the plan that is open or opening; None if only loaded stages claim memory
         self.fetched_bytes = 0  # weights that crossed the network
-        self._card: Card | None = None  # computes in the local worker
         self.failed: PlannedStage | None = None  # the stage that made the last `open` fail
 
     async def open(self, plan: Plan) -> list[StageClient]:
@@ -298,14 +297,23 @@ class StageSet:
             self._stack.push_async_callback(self._sources.lenders.close_stage, machine, pipeline)
             raise
 
+    @property
+    def _worker(self) -> Worker | None:
+        return self._own[0] if self._own else None
+
+    @property
+    def _card(self) -> Card | None:
+        return self._own[1] if self._own else None
+
     async def _own_worker(self) -> Worker:
-        if self._worker is None or self._worker.died is not None:
+        worker = self._worker
+        if worker is None or worker.died is not None:
             reads = [*part_paths(Path(self._entry.path)), self._sources.stages.folder]
             threads = self._sizes.threads
-            card = self._card = self._sources.graphics.card
+            card = self._sources.graphics.card
             if card is not None:
                 reads.append(card.library.parent)
-            self._worker = await Worker.start(
+            worker = await Worker.start(
                 HERE,
                 threads=threads,
                 reads=reads,
@@ -313,8 +321,9 @@ class StageSet:
                 exact=self._sizes.exact,
                 code_cache=card.code_cache if card else None,
             )
-            await self._stack.enter_async_context(self._worker)
-        return self._worker
+            self._own = worker, card
+            await self._stack.enter_async_context(worker)
+        return worker
 
     async def _open_stage(self, stage: PlannedStage, worker: Worker | None) -> StageClient:
         """Open one stage on the local `worker` or on another machine. A run that is already open is reused."""
