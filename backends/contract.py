@@ -306,6 +306,10 @@ class OutOfMemory(StageError):
     """A failed allocation because this machine has too little memory."""
 
 
+class DeviceUnusable(StageError):
+    """A graphics card that cannot compute a stage, because it or its library is missing, or is unfit or forbidden."""
+
+
 class NotFinite(StageError):
     """A model result that is not finite, probably because the model file is damaged or was converted incorrectly."""
 

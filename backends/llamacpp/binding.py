@@ -16,7 +16,7 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
-from backends.contract import CPU_VARIANT, PROVED_ENGINES, StageError, UnprovedEngine, is_proved
+from backends.contract import CPU_VARIANT, PROVED_ENGINES, DeviceUnusable, StageError, UnprovedEngine, is_proved
 from backends.llamacpp import backend_libraries
 
 SWITCH_SECONDS = 1e-4  # with Python's default, a thread that waits for the GIL delays a step by 40 ms
@@ -69,12 +69,14 @@ def _load_processor(llama: Any) -> None:
 
 @cache
 def load_backend(path: Path) -> None:
-    """Load the back end of a device, once, and register its devices. Raises StageError with llama.cpp's message."""
+    """Load the back end of a device, once, and register its devices. Raises DeviceUnusable with the reason."""
     llama = load()
     take_log()
     if not _load_library(llama, path):
-        words = take_log()
-        raise StageError(f"llama.cpp cannot use {path.name}: {words}", "llama_no_backend", name=path.name, words=words)
+        words = take_log().rpartition(f"{path}: ")[2]  # the system's loader and llama.cpp both name the file
+        raise DeviceUnusable(
+            f"llama.cpp cannot use {path.name}: {words}", "llama_no_backend", name=path.name, words=words
+        )
 
 
 def _load_library(llama: Any, path: Path) -> bool:
@@ -224,7 +226,7 @@ def load_model(path: str, device: int = 0, *, vocabulary_only: bool = False) -> 
         raise StageError("llama.cpp cannot load it: it gives no reason", "llama_silent")
     if device and (tensor := _left_behind()):
         llama.llama_model_free(model)
-        raise StageError(f"the device cannot compute with {tensor}", "device_tensor", tensor=tensor)
+        raise DeviceUnusable(f"the device cannot compute with {tensor}", "device_tensor", tensor=tensor)
     return model
 
 

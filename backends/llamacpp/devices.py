@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from backends.contract import StageError
+from backends.contract import DeviceUnusable
 from backends.llamacpp import binding
 
 KINDS = ("cpu", "gpu", "igpu", "accelerator")  # ggml_backend_dev_type
@@ -64,10 +64,10 @@ def devices() -> Iterator[Device]:
 
 
 def device(name: str) -> Device:
-    """Return a device by name. Raises StageError if no loaded back end has it."""
+    """Return a device by name. Raises DeviceUnusable if no loaded back end has it."""
     match = next((known for known in devices() if known.name == name), None)
     if match is None:
-        raise StageError(f"there is no device {name}", "device_missing", device=name)
+        raise DeviceUnusable(f"there is no device {name}", "device_missing", device=name)
     return match
 
 

@@ -151,6 +151,14 @@ def confine(reads: Sequence[str], code_cache: str = "") -> Restrictions:
     return Restrictions(files, had.seccomp and _confine_sockets())
 
 
+def allows_devices() -> bool:
+    """Return whether this process may use a graphics card: if it is confined, it needs a code cache.
+
+    Files do not decide this. A software device has no device file, and without a cache it would compile for minutes.
+    """
+    return READS not in os.environ or bool(os.environ.get(CODE_CACHE))
+
+
 def start_nothing() -> bool:
     """Prevent this process from starting, signaling or inspecting other processes. It may still start threads.
 

@@ -20,6 +20,7 @@ from backends.contract import (
     OUT_OF_MEMORY_SIGNS,
     BadSlots,
     ChatRejected,
+    DeviceUnusable,
     NotFinite,
     OutOfMemory,
     StageError,
@@ -34,7 +35,7 @@ from backends.templates.chat_template import ChatTemplate, RenderedChat
 from backends.templates.template_calls import call_format
 from backends.templates.template_reasoning import of_template
 from backends.vocabulary import Vocabulary, open_vocabulary, pieces
-from backends.worker import process_resources
+from backends.worker import confine, process_resources
 from backends.worker.stage_runner import StageRunner
 
 SHORT_CHARS = 1 << 14  # up to this length, sending the tokens with the text causes no noticeable delay
@@ -328,6 +329,8 @@ def _names(text: Vocabulary) -> dict[str, str]:
 
 def _load(order: worker_orders.OpenStage, alone: bool) -> StageRunner:
     """Load a stage within its memory limit. Raises StageError."""
+    if order.config.device and not confine.allows_devices():
+        raise DeviceUnusable("this worker may not use a graphics card", "device_forbidden")
     if not order.memory_limit_bytes:
         return _run(order)
     if order.config.device:
@@ -390,6 +393,8 @@ def _code(order: worker_orders.WorkerOrder, error: Exception) -> str:
     """Return the app's reason code for a failed order."""
     if isinstance(error, OutOfMemory):
         return "memory_short"
+    if isinstance(error, DeviceUnusable):
+        return "device_unusable"
     if isinstance(error, NotFinite):
         return "numbers_not_finite"
     if isinstance(error, UnprovedEngine):

@@ -59,7 +59,10 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     ),
     (
         FaultClass(Fault.ENGINE),
-        "stage_failed engine_gave_up engine_missing engine_unproved engine_pre_unknown check_engine_missing",
+        """
+        stage_failed engine_gave_up engine_missing engine_unproved engine_pre_unknown check_engine_missing
+        device_unusable
+        """,
     ),
     (FaultClass(Fault.ENGINE, Retry.ONCE), "worker_crashed"),
     (

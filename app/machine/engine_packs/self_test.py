@@ -65,7 +65,7 @@ def result_of(backend: str, code: int, out: str, err: str) -> Tested:
 
 def _loader_cause(words: str, path: str) -> str:
     """Return the system's own words for a library that was not loaded, which follow the last mention of its path."""
-    cause = words.rpartition(f"{path}: ")[2].strip() or words
+    cause = words.rpartition(f"{Path(path).name}: ")[2].strip() or words
     return cause[:_MAX_WORDS].rstrip(".")
 
 

@@ -1,0 +1,147 @@
+"""`python -m tests.cards.real_case guide` or `smollm2`: a real model in three stages, two of them on the device.
+
+The stages are in real, confined workers. The Guide is asked its own questions, eight at once, and the answers are
+compared with those of the same pipeline on the processor. SmolLM2 reads eight texts token by token, and the
+probabilities of the next tokens are compared by their Kullback–Leibler divergence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.catalog.shelf import Entry
+from app.inference.worker.tokenizer import TextWorker
+from backends.contract import Segment
+from scripts.real_models import SMOLLM2, folder
+from tests.cards.device import PROJECT, VULKAN0, environment, on_device
+from tests.cards.worker_pipeline import placed
+from tests.families import proof
+from tests.families.home import Home
+from tests.families.line import Line
+from tests.inference.pool import answer, request
+
+GUIDE, GUIDE_QUESTIONS = PROJECT / "resources" / "guide.gguf", PROJECT / "guide" / "prompts.txt"
+GUIDE_CUTS, SMOLLM2_CUTS = (2, 5), (10, 20)
+CPU = ""
+PROCESSOR, DEVICE = (CPU, CPU, CPU), (CPU, VULKAN0, VULKAN0)
+ONE_OF_THREE = (CPU, VULKAN0, CPU)
+AT_ONCE = 8
+MAX_TOKENS = 32
+N_POSITIONS = 25  # of each text
+Answers = list[list[int]]
+
+
+async def answers(home: Home, entry: Entry, devices: Sequence[str], prompts: Answers, ends: Sequence[int]) -> Answers:
+    """Return the greedy answers, AT_ONCE at a time."""
+    async with placed(home, entry, GUIDE_CUTS, devices, slots=AT_ONCE) as made:
+        left = asyncio.Semaphore(AT_ONCE)
+
+        async def ask(prompt: list[int]) -> list[int]:
+            async with left:
+                ids, _ = await answer(made.pipeline, request(prompt, MAX_TOKENS, end=ends))
+                return ids
+
+        return list(await asyncio.gather(*map(ask, prompts)))
+
+
+async def guide(home: Home, n_questions: int, devices: Sequence[str] = DEVICE) -> dict[str, Any]:
+    """Return how many of the Guide's answers are the same, token for token."""
+    entry = home.shelf.import_file(GUIDE)
+    questions = [json.loads(line) for line in GUIDE_QUESTIONS.read_text("utf-8").splitlines() if line][:n_questions]
+    async with await TextWorker.open(str(GUIDE)) as text:
+        prompts = [list((await text.prompt([{"role": "user", "content": each}])).ids) for each in questions]
+        ends = text.vocabulary.end_tokens
+    expected = await answers(home, entry, PROCESSOR, prompts, ends)
+    began = time.monotonic()
+    found = await answers(home, entry, devices, prompts, ends)
+    pairs = list(zip(expected, found, strict=True))
+    return {
+        "answers": len(pairs),
+        "same": sum(ours == other for ours, other in pairs),
+        "tokens": sum(map(len, expected)),
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def smollm2(home: Home, texts: Answers, devices: Sequence[str] = DEVICE) -> dict[str, Any]:
+    """Return the mean and the largest divergence over N_POSITIONS of each text."""
+    entry = home.shelf.import_file(folder() / SMOLLM2.file)
+    began = time.monotonic()
+    expected, found = (logits(home, entry, each, texts) for each in (PROCESSOR, devices))
+    kl = [divergence(row, found[key]) for key, row in expected.items()]
+    return {
+        "positions": len(kl),
+        "mean_kl": float(np.mean(kl)),
+        "largest_kl": float(np.max(kl)),
+        "same_tokens": sum(int(row.argmax()) == int(found[key].argmax()) for key, row in expected.items()),
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def logits(home: Home, entry: Entry, devices: Sequence[str], texts: Answers) -> dict[tuple[int, int], Any]:
+    """Return the logits after each position of the texts, by slot and position."""
+    from dataclasses import replace
+
+    runs = proof.runs(entry.model.n_layers, SMOLLM2_CUTS)
+    configs = [
+        replace(on_device(home.config(entry, *run, apart=False), device), slots=len(texts), kv_cells=len(texts) * 64)
+        for run, device in zip(runs, devices, strict=True)
+    ]
+    seen: dict[tuple[int, int], Any] = {}
+    with Line(configs) as line:
+        for slot in range(len(texts)):
+            line.begin(slot, 1)
+        for pos in range(N_POSITIONS):
+            segments = [Segment(slot, 1, pos) for slot in range(len(texts))]
+            for slot, row in line.step(segments, [text[pos] for text in texts]).items():
+                seen[slot, pos] = row.astype(np.float64)
+    return seen
+
+
+def divergence(expected: Any, found: Any) -> float:
+    """Return the Kullback–Leibler divergence of the probabilities, in nats."""
+    p, q = (row - row.max() - np.log(np.exp(row - row.max()).sum()) for row in (expected, found))
+    return float((np.exp(p) * (p - q)).sum())
+
+
+async def smollm2_texts() -> Answers:
+    """Return AT_ONCE passages of N_POSITIONS tokens."""
+    from tests.real.words import PASSAGE, STORY
+
+    async with await TextWorker.open(str(folder() / SMOLLM2.file)) as text:
+        ids = [*await text.tokenize(PASSAGE), *await text.tokenize(STORY)]
+    return [list(ids[at : at + N_POSITIONS]) for at in np.linspace(0, len(ids) - N_POSITIONS, AT_ONCE).astype(int)]
+
+
+def main() -> int:
+    """Print the figures of a model as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m tests.cards.real_case", description=__doc__)
+    parser.add_argument("model", choices=("guide", "smollm2"))
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--one", action="store_true", help="only one of the three stages on the device")
+    args = parser.parse_args()
+    os.environ.update(environment())
+    devices = ONE_OF_THREE if args.one else DEVICE
+    with tempfile.TemporaryDirectory() as scratch:
+        home = proof.home(Path(scratch))
+        if args.model == "guide":
+            figures = asyncio.run(guide(home, args.questions, devices))
+        else:
+            figures = smollm2(home, asyncio.run(smollm2_texts()), devices)
+    print(json.dumps(figures), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
