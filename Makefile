@@ -67,7 +67,7 @@ real: dev ## tests on public models: a 331 MB download, six minutes
 	if [ $$? -eq 1 ]; then $(call again,real); else exit 1; fi
 
 # POOLHOUSE_VULKAN=PATH takes that libggml-vulkan.so instead of the pack in build/engines, or of building one.
-cards: dev ## tests on Mesa's software Vulkan device (15 minutes; builds the pack first)
+cards: dev ## tests on Mesa's software Vulkan device (15 minutes)
 	@if [ -z "$$POOLHOUSE_VULKAN" ] && ! find build/engines -name libggml-vulkan.so 2>/dev/null | grep -q .; then \
 	  $(BIN)/python -m scripts.engine_pack vulkan; fi
 	@$(BIN)/python -m pytest -n 2 --dist load --durations=10 -m cards tests/cards || \

@@ -27,8 +27,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _missing() -> str:
     """Return what is missing for the software device, or ""."""
-    found = library()
-    if found is None:
+    vulkan = library()
+    if vulkan is None:
         return "needs the Vulkan library: `make engine BACKEND=vulkan` builds it"
     command = [sys.executable, "-m", "tests.cards.device"]
     done = subprocess.run(command, cwd=PROJECT, env=environment(), capture_output=True, text=True, check=False)

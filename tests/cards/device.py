@@ -50,9 +50,9 @@ def environment(devices: str = "0", shaders: Path | None = None) -> dict[str, st
 
 def on_device(config: StageConfig, device: str = VULKAN0) -> StageConfig:
     """Return the stage with steps as short as the software device survives, on a device or, for "", the processor."""
-    found = library()
-    assert found is not None
-    return replace(config, batch_rows=ROWS, device=device, library=str(found) if device else "")
+    vulkan = library()
+    assert vulkan is not None
+    return replace(config, batch_rows=ROWS, device=device, library=str(vulkan) if device else "")
 
 
 class CaseFailed(Exception):
@@ -87,9 +87,9 @@ def main() -> int:
     from backends.llamacpp import binding
     from backends.llamacpp.devices import devices
 
-    found = library()
-    assert found is not None
-    binding.load_backend(found)
+    vulkan = library()
+    assert vulkan is not None
+    binding.load_backend(vulkan)
     print(*(known.name for known in devices()))
     return 0
 

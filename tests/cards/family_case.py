@@ -36,7 +36,7 @@ Said = dict[tuple[int, int], Scores]  # scores by slot and end position
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a family's case has found. Errors are relative to the largest logit."""
+    """The findings about a family. Errors are relative to the largest logit."""
 
     family: str
     architecture: str
@@ -151,7 +151,6 @@ def compare(name: str, folder: Path, *, few: bool = False, second: str = VULKAN0
     if twos:
         middle = twos[len(twos) // 2]
         mixed = [trial.scores(middle, devices) for devices in ([VULKAN0, CPU], [CPU, VULKAN0])]
-    others = [whole, *mixed]
     return Findings(
         family=name,
         architecture=entry.model.architecture,
@@ -164,7 +163,7 @@ def compare(name: str, folder: Path, *, few: bool = False, second: str = VULKAN0
         mixed_tokens=sum(trial.equal(said) for said in mixed),
         mixed_compared=len(mixed) * len(trial.expected),
         tokens=len(trial.expected),
-        gap=max(trial.smallest_gap(said) for said in others),
+        gap=max(trial.smallest_gap(said) for said in (whole, *mixed)),
         seconds=round(time.monotonic() - began, 1),
     )
 

@@ -64,8 +64,8 @@ async def guide(home: Home, n_questions: int, devices: Sequence[str] = DEVICE) -
         ends = text.vocabulary.end_tokens
     expected = await answers(home, entry, PROCESSOR, prompts, ends)
     began = time.monotonic()
-    found = await answers(home, entry, devices, prompts, ends)
-    pairs = list(zip(expected, found, strict=True))
+    computed = await answers(home, entry, devices, prompts, ends)
+    pairs = list(zip(expected, computed, strict=True))
     return {
         "answers": len(pairs),
         "same": sum(ours == other for ours, other in pairs),
@@ -78,13 +78,13 @@ def smollm2(home: Home, texts: Answers, devices: Sequence[str] = DEVICE) -> dict
     """Return the mean and the largest divergence over N_POSITIONS of each text."""
     entry = home.shelf.import_file(folder() / SMOLLM2.file)
     began = time.monotonic()
-    expected, found = (logits(home, entry, each, texts) for each in (PROCESSOR, devices))
-    kl = [divergence(row, found[key]) for key, row in expected.items()]
+    expected, computed = (logits(home, entry, each, texts) for each in (PROCESSOR, devices))
+    kl = [divergence(row, computed[key]) for key, row in expected.items()]
     return {
         "positions": len(kl),
         "mean_kl": float(np.mean(kl)),
         "largest_kl": float(np.max(kl)),
-        "same_tokens": sum(int(row.argmax()) == int(found[key].argmax()) for key, row in expected.items()),
+        "same_tokens": sum(int(row.argmax()) == int(computed[key].argmax()) for key, row in expected.items()),
         "seconds": round(time.monotonic() - began, 1),
     }
 
@@ -109,9 +109,9 @@ def logits(home: Home, entry: Entry, devices: Sequence[str], texts: Answers) -> 
     return seen
 
 
-def divergence(expected: Any, found: Any) -> float:
+def divergence(expected: Any, computed: Any) -> float:
     """Return the Kullback–Leibler divergence of the probabilities, in nats."""
-    p, q = (row - row.max() - np.log(np.exp(row - row.max()).sum()) for row in (expected, found))
+    p, q = (row - row.max() - np.log(np.exp(row - row.max()).sum()) for row in (expected, computed))
     return float((np.exp(p) * (p - q)).sum())
 
 

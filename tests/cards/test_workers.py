@@ -100,21 +100,21 @@ async def test_a_confined_worker_without_a_code_cache_uses_no_device(home: Home,
         assert answered.device_bytes == 0
 
 
-def missing(found: Path) -> Path:
-    return found.with_name("libggml-none.so")
+def missing(vulkan: Path) -> Path:
+    return vulkan.with_name("libggml-none.so")
 
 
-def garbage(found: Path) -> Path:
-    broken = found.with_name("libggml-broken.so")
+def garbage(vulkan: Path) -> Path:
+    broken = vulkan.with_name("libggml-broken.so")
     broken.write_bytes(b"garbage" * 100)
     return broken
 
 
-def cut_short(found: Path) -> Path:
-    half = found.with_name("libggml-half.so")
-    shutil.copyfile(found, half)
+def cut_short(vulkan: Path) -> Path:
+    half = vulkan.with_name("libggml-half.so")
+    shutil.copyfile(vulkan, half)
     with half.open("r+b") as file:
-        file.truncate(found.stat().st_size // 2)
+        file.truncate(vulkan.stat().st_size // 2)
     return half
 
 

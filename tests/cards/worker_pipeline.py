@@ -29,9 +29,9 @@ PATIENT = Deadlines(decode_least_s=60, decode_most_s=120, prefill_least_s=120, f
 
 async def start(name: str, home: Home, entry: Entry, shaders: Path | None) -> Worker:
     """Start a worker that may read only the model, its stages and the library. shaders: None denies it all devices."""
-    found = library()
-    assert found is not None
-    reads = [Path(entry.path).parent, home.stages.folder, found]
+    vulkan = library()
+    assert vulkan is not None
+    reads = [Path(entry.path).parent, home.stages.folder, vulkan]
     return await Worker.start(name, threads=ONE_THREAD, reads=reads, code_cache=shaders)
 
 
