@@ -67,7 +67,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
         made.changes += 1
 
     async def nothing() -> None:
-        """There is no store to read."""
+        """Do nothing: there is no store to read."""
 
     packs = EnginePackService(PackStore(tmp_path / "engines"))
     packs.libraries = libraries

@@ -1,0 +1,116 @@
+"""Two nodes, one of which computes on a device: from the pack's installation to the loss of the device."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.cards import device
+from tests.node.pool import TestNode, paired
+
+pytestmark = [pytest.mark.cards, pytest.mark.timeout(900)]
+
+QUESTION = ("ask", "How do I pair two computers?", "--temperature", "0", "--max-tokens", "24", "--json")
+SLOW_SECONDS = 400.0  # the first test of a device compiles its code
+MID_ANSWER_SECONDS = 1.0
+SPLIT = [1, 6, 1]
+Json = dict[str, Any]
+
+
+def pack() -> Path | None:
+    """Return the pack's folder, if the library is in one."""
+    library = device.library()
+    folder = next((parent for parent in library.parents if (parent / "pack.json").exists()), None) if library else None
+    return folder
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestNode, TestNode]]:
+    """A host without a card, and a lender with one."""
+    if pack() is None:
+        pytest.skip("no pack was built: make engine BACKEND=vulkan")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in device.environment().items():
+            if os.environ.get(name) != value:
+                patch.setenv(name, value)
+        with paired(tmp_path_factory.mktemp("cards"), "den", "attic") as (den, attic):
+            installed = attic.run("engine", "add", str(pack()), within_s=120)
+            assert installed.returncode == 0, installed.stdout + installed.stderr
+            until(lambda: card_of(attic) is not None, "the card is not used")
+            yield den, attic
+
+
+def until(met: Callable[[], bool], what: str) -> None:
+    late = time.monotonic() + SLOW_SECONDS
+    while not met():
+        assert time.monotonic() < late, what
+        time.sleep(0.5)
+
+
+def card_of(node: TestNode) -> Json | None:
+    card: Json | None = node.control("GET", "/machine")["card"]
+    return card
+
+
+def asked(host: TestNode) -> Json:
+    done = host.run(*QUESTION, within_s=SLOW_SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer: Json = json.loads(done.stdout)
+    return answer
+
+
+def load(host: TestNode, **more: Any) -> Json:
+    return host.work("/load", {"model": "guide", "measure": False, "exact": True, **more})
+
+
+def test_the_card_is_told_everywhere(nodes: tuple[TestNode, TestNode]) -> None:
+    den, attic = nodes
+    card = card_of(attic)
+    assert card is not None
+    assert card["api"] == "Vulkan"
+    until(lambda: card["label"] in json.dumps(den.control("GET", "/status")["machines"]), "the host does not know it")
+    doctor = attic.run("doctor", within_s=120)
+    assert f"{card['label']} computes through Vulkan" in " ".join(doctor.stdout.split())
+    assert card_of(den) is None
+
+
+def test_an_answer_over_the_card_is_that_of_the_processor(nodes: tuple[TestNode, TestNode]) -> None:
+    den, _ = nodes
+    load(den, shape="one")
+    expected = asked(den)
+    load(den, split=SPLIT)
+    answer = asked(den)
+    assert [stage["machine"] for stage in answer["stages"]] == ["den", "attic", "den"]
+    assert answer["recoveries"] == 0
+    assert answer["token_ids"] == expected["token_ids"]
+
+
+def test_a_worker_killed_on_its_card_is_a_lost_stage_and_nothing_more(nodes: tuple[TestNode, TestNode]) -> None:
+    """The answer continues in the same words. After the second loss, the machine goes on with its processor."""
+    den, attic = nodes
+    load(den, split=SPLIT)
+    expected = asked(den)
+    for _ in range(2):
+        load(den, split=SPLIT)
+        with ThreadPoolExecutor(1) as apart:
+            answer = apart.submit(asked, den)
+            until(lambda: bool(attic.workers()) and den.answers()["running"] == 1, "nothing is being answered")
+            time.sleep(MID_ANSWER_SECONDS)
+            for worker in attic.workers():
+                with suppress(psutil.NoSuchProcess):
+                    worker.kill()
+            assert answer.result()["token_ids"] == expected["token_ids"]
+    until(lambda: card_of(attic) is None, "the card is still used")
+    unused = attic.control("GET", "/machine")["unused_cards"]
+    assert [card["reason_facts"]["code"] for card in unused] == ["card_lost"]
+    load(den, split=SPLIT)
+    assert asked(den)["token_ids"] == expected["token_ids"]
