@@ -1,8 +1,7 @@
 """`python -m tests.cards.real_case guide` or `smollm2`: a real model in three stages, two of them on the device.
 
-The stages are in real, confined workers. The Guide is asked its own questions, eight at once, and the answers are
-compared with those of the same pipeline on the processor. SmolLM2 reads eight texts token by token, and the
-probabilities of the next tokens are compared by their Kullback–Leibler divergence.
+The Guide runs in real, confined workers. It is asked its own questions, eight at once, and the answers are compared
+with those of the same pipeline on the processor. SmolLM2 runs in one process and reads eight texts token by token; the
 """
 
 from __future__ import annotations
