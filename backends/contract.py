@@ -196,7 +196,7 @@ class FamilyTraits:
     input_scale: float = 1.0  # factor for each incoming value
     position_planes: int = 1  # positions for each incoming hidden state; if several, the last plane is 0
     boundary: str = "l_out"  # name of the output tensor; in the graph, "-" and the number of the last layer follow
-    # Layers have a state that can only be cut back to the end of a recent prompt (KEPT_STATES), and prompts of two
+    # Layers have a state that can only be cut back to the end of a recent prompt (MAX_CHECKPOINTS), and prompts of two
     # sequences are not computed together.
     recurrent: bool = False
 

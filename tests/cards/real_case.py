@@ -2,6 +2,7 @@
 
 The Guide runs in real, confined workers. It is asked its own questions, eight at once, and the answers are compared
 with those of the same pipeline on the processor. SmolLM2 runs in one process and reads eight texts token by token; the
+probabilities of the next tokens are compared by their Kullback–Leibler divergence.
 """
 
 from __future__ import annotations
