@@ -369,10 +369,10 @@ def _cards(graphics: ComputingCard) -> list[Check]:
     checks = []
     if (card := graphics.card) is not None:
         facts: dict[str, Fact] = {"device": card.label, "api": card.api, "total_bytes": card.total_bytes}
-        checks.append(Check("Graphics", True, Reason("check_card", facts)))
+        checks.append(Check("Device", True, Reason("check_card", facts)))
     for other in graphics.unused:
         cause = Reason("check_card_unused", {"device": other.label, "why": other.why})
-        checks.append(Check("Graphics", None, cause, Reason("cure_card_unused"), other.why.code))
+        checks.append(Check("Device", None, cause, Reason("cure_card_unused"), other.why.code))
     return checks
 
 

@@ -119,7 +119,7 @@ def test_ollama(thinks: Open, stream: bool) -> None:
         assert "thinking" in client.show("thinker").capabilities
         with pytest.raises(ollama.ResponseError, match="always thinks"):
             client.chat(**request, think=False)
-        with pytest.raises(ollama.ResponseError, match="cannot think"):
+        with pytest.raises(ollama.ResponseError, match="does not support thinking"):
             client.chat(model="guide", messages=HELLO, think=True)
 
 

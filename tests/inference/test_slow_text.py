@@ -22,6 +22,6 @@ async def test_a_text_that_takes_too_long_is_told_as_that(renders: bool, monkeyp
         with pytest.raises(BadInput) as raised:
             await request
         assert raised.value.reason.code == "text_too_slow"
-        assert "less of it" in said(raised.value)
+        assert "Send a shorter text" in said(raised.value)
         monkeypatch.undo()
         assert await opened.tokenize("A pool.")

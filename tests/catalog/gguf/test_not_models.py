@@ -86,7 +86,7 @@ def plain(writer: Any) -> None:
         ("clip", old_projector, "gguf_mmproj", "without mmproj in its name"),
         ("imatrix", imatrix, "gguf_imatrix", "importance matrix"),
         ("controlvector", control, "gguf_control_vector", "control vector"),
-        ("flux", plain, "gguf_pictures", "makes pictures"),
+        ("flux", plain, "gguf_pictures", "generates images"),
     ],
 )
 def test_it_is_named_with_what_to_choose_instead(

@@ -91,7 +91,7 @@ async def test_a_preferred_interface_that_does_not_lead_there_is_named_and_anoth
     result = await book.prefer(far, "nowhere9")
     assert result.reason is None
     assert "nowhere9 was chosen" in (result.preferred_reason or "")
-    assert "does not reach attic" in (result.preferred_reason or "")
+    assert "cannot reach attic" in (result.preferred_reason or "")
     assert den.network.link(far).through is None
     assert book.link(far) is not None
     monkeypatch.setattr("app.node.links.link_registry.interfaces", lambda: (CHOSEN,))

@@ -436,7 +436,7 @@ async def test_why_a_machine_could_not_be_measured_is_kept_and_said(
         assert await measured(host) == {ME: None, LENDER: None}
         own, other = host.speed_measurer.why_not_measured("den"), host.speed_measurer.why_not_measured("attic")
         assert own is not None
-        assert (own.code, "No space left" in str(own.facts["why"])) == ("disk_failed", True)
+        assert (own.code, own.facts["why"]) == ("disk_failed", Reason("os_enospc"))
         assert other is not None
         assert other.code == "stage_unreachable"
         assert host.speed_measurer.why_not_measured("kitchen") is None
