@@ -191,7 +191,7 @@ class LendingPolicy:
         self._sensors = sensors or OwnerSensors()
         rules = choices.now.lending
         self.memory = MemoryRules(rules.memory_bytes, memory, rules.limit_bytes)
-        self.spare_memory = SpareMemory(lambda: self.memory.spare_bytes(*self._uses()))
+        self.spare_memory = SpareMemory(self._spare_bytes)
         self.memory.reclaimable_bytes = self.spare_memory.reclaimable_bytes
         self.state: State = Off()
         self._senses = Readings(time.monotonic())
@@ -200,6 +200,10 @@ class LendingPolicy:
         self._borrowed: LentStages
         self._news = asyncio.Event()
         self._leaves: Reason | None = None  # why this computer or node is about to sleep or stop
+
+    def _spare_bytes(self) -> int:
+        """Return how many bytes may be loaded speculatively: in main memory, whatever computes the models."""
+        return min(self.memory.spare_bytes(*self._uses()), devices.memory().free_bytes)
 
     @property
     def rules(self) -> Rules:

@@ -202,7 +202,8 @@ class SampleRecomputer:
         reads = [*part_paths(Path(self._entry.path)), self._stages.folder, self._folder]
         await asyncio.to_thread(self._clear)
         threads = self._sizes.threads
-        worker = await Worker.start(HERE, threads=threads, low_priority=True, reads=reads)
+        exact = self._sizes.exact
+        worker = await Worker.start(HERE, threads=threads, low_priority=True, reads=reads, exact=exact)
         try:
             with self._spare_memory.count_worker(worker.resident_bytes):
                 return await self.compute_in_parts(worker, stage, parts, sample)
