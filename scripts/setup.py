@@ -274,7 +274,7 @@ def say(text: str) -> None:
 
 TITLES = {
     "packages": "Installing the packages that Poolhouse needs",
-    "engine": "Compiling the engine, llama.cpp (4 minutes on two idle cores; seconds if it was compiled before)",
+    "engine": "Compiling the engine, llama.cpp (10 minutes on two idle cores; seconds if it was compiled before)",
     "project": "Installing Poolhouse itself",
     "tools": "Installing the tools for tests",
 }
