@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace as replace_fields
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.api import models, plans
@@ -19,7 +19,7 @@ from app.core.errors import BadInput
 from app.decoding import convert
 from app.gui.api.node_state import Link
 from app.gui.app import navigation
-from app.gui.look import formats, sizes
+from app.gui.look import sizes
 from app.gui.models.details.model_actions import ModelAction
 from app.gui.models.details.setup_form import ContextSlider
 from app.gui.models.model_item import ModelItem, offer_item
@@ -206,16 +206,9 @@ def test_context_and_people_change_the_sum_at_once(qtbot: QtBot, page: ModelsPag
 
 
 @pytest.mark.long
-def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_lone: Desk) -> None:
+def test_it_is_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_lone: Desk) -> None:
     details = page.details
-    if details.forecast.measure.isVisibleTo(page):
-        details.forecast.measure.click()
-        assert page.plan_loader.measuring
-    until(qtbot, lambda: "tok/s" in details.forecast.rate.text, 30_000)
-    assert not page.plan_loader.measuring
-    caption = f"first token ({formats.number(1000)}-token prompt)"
-    shown = [label.text() for label in details.forecast.first.findChildren(QLabel)]
-    assert caption in shown  # whole, not elided
+    assert "tok/s" not in details.forecast.rate.text  # the Guide is too small for a forecast
     details.foot.bar.buttons[ModelAction.LOAD].click()
     until(qtbot, lambda: details.steps.isVisibleTo(page) or ModelAction.CHAT in details.foot.bar.buttons)
     until(qtbot, lambda: ModelAction.CHAT in details.foot.bar.buttons, 30_000)
@@ -224,10 +217,6 @@ def test_it_is_measured_loaded_and_unloaded(qtbot: QtBot, page: ModelsPage, at_l
     assert loaded is not None
     assert (loaded.tools, loaded.thinks) == (False, False)
     assert not details.about.notes.isVisibleTo(page), "the Guide says enough of itself"
-    body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8}
-    at_lone.services.client.call("POST", "/ask", body, lambda _: None)
-    until(qtbot, lambda: details.forecast.fact.isVisibleTo(page))
-    assert details.forecast.fact.text().startswith("Last answer: ")
     details.form.people.setValue(2)
     assert ModelAction.LOAD in details.foot.bar.buttons
     details.foot.bar.buttons[ModelAction.CHAT].click()
