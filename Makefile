@@ -96,7 +96,8 @@ endif
 build/engine-%/ready: requirements/run.txt
 	$(PYTHON) -m venv build/engine-$*
 	build/engine-$*/bin/python -m pip install --no-deps --require-hashes -r requirements/run.txt
-	CMAKE_ARGS="-DGGML_NATIVE=OFF" build/engine-$*/bin/python -m pip install --no-deps llama-cpp-python==$*
+	CMAKE_ARGS="$$($(PYTHON) -c 'from scripts.setup import CMAKE_ARGS; print(CMAKE_ARGS)')" \
+	  build/engine-$*/bin/python -m pip install --no-deps llama-cpp-python==$*
 	@touch $@
 
 # ARGS="--resume --only kills --minutes 20", "--page", or "--soak 1440", faster with "--every 0". Each run is

@@ -208,10 +208,8 @@ DEFAULT_TRAITS = FamilyTraits()
 class KnownAnswer:
     """The result of comparing a device with the processor on a small model (backends/known_answer.py)."""
 
-    failure: str = ""  # not_finite, apart, tokens or, if the same steps gave different results, unsteady
+    failure: str = ""  # not_finite, apart, tokens or, if the same steps gave different results, unsteady; empty: none
     apart: float = 0.0  # root mean square of the difference to the spread of the scores, at most
-    n_tokens: int = 0  # tokens that were compared
-    device_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class Options:
     seconds_per_row: float = 0.0  # per layer, in addition
     bytes_per_layer: int = 0  # memory actually allocated
     bytes_per_step: int = 0  # memory that each step adds
+    device_bytes: int = 0  # memory that it claims to use on a device
     length: int = 0  # approximate length of answers; 0: they never end
     error_at: int = 0  # the n-th step raises StageError; 0: none
     nan_from: int = 0  # rows from this position on are not finite; 0: none
@@ -65,7 +66,7 @@ class FakeStage:
     def __init__(self, config: StageConfig) -> None:
         self.options = options(config.path)
         self.n_vocab = self.options.vocab
-        self.device_bytes = 0
+        self.device_bytes = self.options.device_bytes
         self._config = config
         self._takes_ids = config.role in (Role.FIRST, Role.WHOLE)
         self._scores = config.role in (Role.LAST, Role.WHOLE)

@@ -19,24 +19,23 @@ NEAR_TIE = 0.3  # scores closer than this share of the spread may be swapped by 
 
 def compare(path: str, device: str, library: str) -> KnownAnswer:
     """Compute the same answer with a whole model on the processor and twice on a device. Raises StageError."""
-    expected = _scores(path, "", "", None)[0]
+    expected = _scores(path, "", "", None)
     tokens = [int(row.argmax()) for row in expected]
-    first, n_bytes = _scores(path, device, library, tokens)
-    again, _ = _scores(path, device, library, tokens)
-    apart = max(_apart(row, want) for row, want in zip(first, expected, strict=True))
-    return KnownAnswer(_failure(first, again, expected, apart), round(apart, 5), len(tokens), n_bytes)
+    return judge(expected, _scores(path, device, library, tokens), _scores(path, device, library, tokens))
 
 
-def _failure(first: list[Rows], again: list[Rows], expected: list[Rows], apart: float) -> str:
+def judge(expected: list[Rows], first: list[Rows], again: list[Rows]) -> KnownAnswer:
+    """Compare the scores of a device, computed twice, with those of the processor. Each row has `n_vocab` scores."""
     if not all(np.isfinite(row).all() for row in first):
-        return "not_finite"
+        return KnownAnswer("not_finite")
+    apart = round(max(_apart(row, sound) for row, sound in zip(first, expected, strict=True)), 5)
     if apart > MOST_APART:
-        return "apart"
-    if not all(_agrees(row, want) for row, want in zip(first, expected, strict=True)):
-        return "tokens"
+        return KnownAnswer("apart", apart)
+    if not all(_agrees(row, sound) for row, sound in zip(first, expected, strict=True)):
+        return KnownAnswer("tokens", apart)
     if not all(np.array_equal(*rows) for rows in zip(first, again, strict=True)):
-        return "unsteady"
-    return ""
+        return KnownAnswer("unsteady", apart)
+    return KnownAnswer("", apart)
 
 
 def _apart(row: Rows, expected: Rows) -> float:
@@ -49,8 +48,8 @@ def _agrees(row: Rows, expected: Rows) -> bool:
     return ours == theirs or expected[theirs] - expected[ours] < NEAR_TIE * expected.std()
 
 
-def _scores(path: str, device: str, library: str, tokens: list[int] | None) -> tuple[list[Rows], int]:
-    """Return the scores after a prompt and after each token of an answer, and the bytes used on the device.
+def _scores(path: str, device: str, library: str, tokens: list[int] | None) -> list[Rows]:
+    """Return the scores after a prompt and after each token of an answer.
 
     tokens: the answer to follow. None follows the best tokens.
     """
@@ -63,7 +62,7 @@ def _scores(path: str, device: str, library: str, tokens: list[int] | None) -> t
         for index in range(N_DECODED):
             token = int(rows[-1].argmax()) if tokens is None else tokens[index]
             rows.append(_step(stage, [token], PROMPT + index))
-        return rows, stage.device_bytes
+        return rows
 
 
 def _step(stage: LlamaStage, ids: list[int], pos: int) -> Rows:

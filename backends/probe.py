@@ -55,7 +55,6 @@ def _llamacpp() -> dict[str, Any]:
         "variant": binding.cpu_variant(),
         "system": system,
         "features": features(system),
-        "supports_rpc": bool(llama.llama_supports_rpc()),
         "supports_gpu": bool(llama.llama_supports_gpu_offload()),
         "missing_backends": missing,
         "devices": [_description(known) for known in devices()],

@@ -148,14 +148,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(part).unlink(missing_ok=True)
         raise
-    _sync_directory(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_directory(directory: Path) -> None:
-    """Flush a directory to disk. Otherwise, a power failure could undo a rename in it (POSIX)."""
+def sync_folder(folder: Path) -> None:
+    """Flush a folder to disk. Otherwise, a power failure could undo a rename in it (POSIX)."""
     if os.name != "posix":
         return
-    handle = os.open(directory, os.O_RDONLY)
+    handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

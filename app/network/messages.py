@@ -22,11 +22,12 @@ from app.core.model import ModelShape
 from app.core.reasons import SENTENCES, has_sentence
 from backends.contract import MAX_CHECKPOINTS, KvType
 
-PROTOCOL = 6
-# Versions 1 to 5 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
-# so hidden states would be misread. Version 5 does not support nested reasons. From now on, the newer side leaves out
+PROTOCOL = 7
+# Versions 1 to 6 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
+# so hidden states would be misread. Version 5 does not support nested reasons, and
+# version 6 does not know `exact`. From now on, the newer side leaves out
 # anything that the older one does not know.
-OLDEST_PROTOCOL = 6
+OLDEST_PROTOCOL = 7
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # a longer log is split into several Log messages

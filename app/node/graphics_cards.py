@@ -6,17 +6,19 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from app.core.errors import Reason
+from app.core.reasons import os_cause
 from app.decoding import decode
 from app.inference.worker.worker import CODE_CACHES
 from app.machine import paths
 from app.machine.engine_packs.self_test import self_test
 from app.machine.hardware.cards import Card, UnusedCard, ranked
-from app.machine.hardware.devices import Memory
+from app.machine.hardware.devices import Memory, memory
 from app.machine.hardware.engines import Device, last_words, run_child
 from app.machine.paths import Home
 from app.node.engine_packs import EnginePackService
@@ -47,6 +49,7 @@ class GraphicsCards:
         self.code_cache = home.root / "graphics"
         self.packs, self._switched_off, self._changed = packs, switched_off, changed
         self._news = asyncio.Event()
+        self._most_free: dict[str, int] = {}  # bytes, by card
         self._losses: dict[str, list[float]] = {}  # times at which stages on a card were lost
         self.card: Card | None = None
         self.unused: tuple[UnusedCard, ...] = ()
@@ -87,7 +90,11 @@ class GraphicsCards:
             return None
         card = self.card
         reserve = max(RESERVE_BYTES, int(RESERVE_SHARE * card.total_bytes))
-        return Memory(card.total_bytes, max(0, card.free_bytes - reserve - used_bytes))
+        own = Memory(card.total_bytes, max(0, card.free_bytes - reserve - used_bytes))
+        if not card.is_integrated:
+            return own
+        main = memory()
+        return Memory(min(own.total_bytes, main.total_bytes), min(own.free_bytes, main.free_bytes))
 
     def _given_up(self) -> frozenset[str]:
         return frozenset(key for key, times in self._losses.items() if len(times) >= LOSSES)
@@ -118,7 +125,13 @@ class GraphicsCards:
             if tested.failure is not None:
                 unused.append(UnusedCard(backend, tested.failure))
             devices += [(library, device) for device in tested.devices]
-        return ranked(devices, self.code_cache), unused
+        return [self._with_free_memory(card) for card in ranked(devices, self.code_cache)], unused
+
+    def _with_free_memory(self, card: Card) -> Card:
+        """Return the card with the most memory that was ever free on it: later, our own stages occupy a part."""
+        free_bytes = max(card.free_bytes, self._most_free.get(card.key, 0))
+        self._most_free[card.key] = free_bytes
+        return replace(card, free_bytes=free_bytes)
 
     async def _objection(self, card: Card) -> Reason | None:
         """Return why a card must not compute, or None. This runs a model on it and takes seconds."""
@@ -133,18 +146,26 @@ class GraphicsCards:
     async def _known_answer(self, card: Card) -> Reason | None:
         guide = str(paths.guide_file())
         command = paths.python_command("-m", "backends", "check", guide, card.name, str(card.library))
-        await asyncio.to_thread(self.code_cache.mkdir, parents=True, exist_ok=True)
         more = {CPU_VARIANT: EXACT, **dict.fromkeys(CODE_CACHES, str(self.code_cache))}
         try:
+            await asyncio.to_thread(self.code_cache.mkdir, parents=True, exist_ok=True)
             code, out, err = await run_child(command, TEST_SECONDS, more)
         except TimeoutError:
             return Reason("no_answer_within", {"seconds": round(TEST_SECONDS)})
+        except OSError as error:
+            return Reason("card_untested", {"why": os_cause(error)})
         if code:
             return Reason("card_test_crashed", {"why": last_words(err)})
         try:
             result = decode(out, KnownAnswer)
         except (msgspec.DecodeError, UnicodeError):
             return Reason("answer_not_understood")
-        if result.failure:
-            return Reason("card_wrong", {"percent": round(100 * result.apart, 1)})
-        return None
+        match result.failure:
+            case "":
+                return None
+            case "not_finite":
+                return Reason("card_not_finite")
+            case "unsteady":
+                return Reason("card_unsteady")
+            case _:
+                return Reason("card_wrong", {"percent": round(100 * result.apart, 1)})

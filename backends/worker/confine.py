@@ -61,8 +61,7 @@ SYSTEM = (
     "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys/kernel", "/proc/sys/vm",
     "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/run/opengl-driver",
 )  # fmt: skip
-# What the drivers of graphics cards need: where they are listed, and their device files. Cards of NVIDIA other than
-# these have not been tested.
+# What the drivers of graphics cards need: where they are listed, and their device files. Not tested on a real card yet.
 DRIVERS = ("/etc/vulkan", "/etc/OpenCL", "/etc/nvidia", "/proc/driver/nvidia", "/proc/devices", "/proc/modules")
 CARDS = ("/dev/dri", "/dev/kfd", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 MOST_CARDS = 16  # /dev/nvidia0 and so on

@@ -71,3 +71,34 @@ def test_there_is_one_libggml_in_a_process() -> None:
 def test_a_function_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_function"):
         binding.ggml("no_such_function", ctypes.c_int)
+
+
+MOVED = "done_getting_tensors: tensor '{}' (q4_K) (and {} others) cannot be used with preferred buffer type Vulkan0\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "tensor"),
+    [
+        ("", ""),
+        (MOVED.format("token_embd.weight", 0), ""),  # it belongs in main memory
+        (MOVED.format("token_embd.weight", 1), "token_embd.weight"),
+        (MOVED.format("blk.0.ffn_up.weight", 0), "blk.0.ffn_up.weight"),
+    ],
+)
+def test_a_tensor_that_stays_in_main_memory_is_noticed(line: str, tensor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binding, "_moved", [])
+    binding._log(1, line.encode(), None)
+    assert binding._left_behind() == tensor
+
+
+def test_allocated_memory_is_read_from_the_log() -> None:
+    binding.take_buffers()
+    for line in (
+        "load_tensors:      Vulkan0 model buffer size =     6.50 MiB\n",
+        "llama_kv_cache:    Vulkan0 KV buffer size =     0.50 MiB\n",
+        "sched_reserve:        CPU compute buffer size =     1.00 MiB\n",
+        "a line about another buffer\n",
+    ):
+        binding._log(2, line.encode(), None)
+    assert binding.take_buffers() == {"Vulkan0": 7 << 20, "CPU": 1 << 20}
+    assert binding.take_buffers() == {}

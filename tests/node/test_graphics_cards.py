@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.core.errors import Reason
 from app.machine.engine_packs.store import PackStore, Tested
+from app.machine.hardware.devices import Memory
 from app.machine.hardware.engines import Device
 from app.machine.paths import Home
 from app.node import graphics_cards
@@ -24,9 +26,9 @@ GIB = 1 << 30
 BIG = Device("Vulkan0", "Big card", "gpu", "Vulkan", 12 * GIB, 16 * GIB, "0000:01:00.0")
 SMALL = Device("Vulkan1", "Small card", "gpu", "Vulkan", 4 * GIB, 4 * GIB, "0000:02:00.0")
 TINY = Device("Vulkan2", "Tiny card", "gpu", "Vulkan", 1 << 20, 1 << 20, "0000:03:00.0")
-PASSED = json.dumps({"failure": "", "apart": 0.01, "n_tokens": 17, "device_bytes": 1})
+PASSED = json.dumps({"failure": "", "apart": 0.01})
 CRASHED = Reason("card_test_crashed", {"why": Reason("engine_words", {"words": "a driver broke"})})
-WRONG = json.dumps({"failure": "apart", "apart": 0.4321, "n_tokens": 17, "device_bytes": 1})
+WRONG = json.dumps({"failure": "apart", "apart": 0.4321})
 
 
 @dataclass
@@ -37,7 +39,7 @@ class Bench:
     libraries: dict[str, Path]
     off: list[str]
     tested: Tested
-    answers: dict[str, tuple[int, str, str] | type[Exception]]
+    answers: dict[str, tuple[int, str, str] | Exception | type[Exception]]
     asked: list[str] = field(default_factory=list)
     changes: int = 0
 
@@ -108,7 +110,10 @@ async def test_the_largest_card_computes_and_the_others_say_why_not(bench: Bench
     ("answer", "why"),
     [
         ((0, WRONG, ""), Reason("card_wrong", {"percent": 43.2})),
+        ((0, '{"failure": "not_finite"}', ""), Reason("card_not_finite")),
+        ((0, '{"failure": "unsteady"}', ""), Reason("card_unsteady")),
         ((0, "{", ""), Reason("answer_not_understood")),
+        (OSError("no more processes"), Reason("card_untested", {"why": "no more processes"})),
         ((-11, "", "a driver broke.\n"), CRASHED),
         (TimeoutError, Reason("no_answer_within", {"seconds": 300})),
     ],
@@ -165,6 +170,25 @@ async def test_the_memory_leaves_a_reserve_and_what_the_desktop_uses(bench: Benc
         assert memory is not None
         assert memory.total_bytes == 16 * GIB
         assert memory.free_bytes == 12 * GIB - int(0.1 * 16 * GIB) - 2 * GIB
+
+
+async def test_memory_that_our_own_stages_use_is_subtracted_once(bench: Bench) -> None:
+    async with running(bench, lambda: bench.cards.card):
+        before = bench.cards.memory(0)
+        bench.tested = Tested([msgspec.structs.replace(BIG, free_bytes=BIG.free_bytes - 2 * GIB)])
+        bench.off.append("another card")  # which makes it look again
+        bench.cards.changed()
+        await reached(lambda: len(bench.asked) == 2 and not bench.cards.unused)
+        assert bench.cards.memory(0) == before
+
+
+async def test_a_card_without_memory_of_its_own_has_no_more_than_is_free_in_main_memory(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graphics_cards, "memory", lambda: Memory(8 * GIB, 3 * GIB))
+    bench.tested = Tested([msgspec.structs.replace(BIG, kind="igpu")])
+    async with running(bench, lambda: bench.cards.card):
+        assert bench.cards.memory(0) == Memory(8 * GIB, 3 * GIB)
 
 
 async def test_without_packs_nothing_is_asked(bench: Bench) -> None:

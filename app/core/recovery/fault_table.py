@@ -249,7 +249,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         FaultClass(Fault.ENGINE),
         """
         check_engine_unproved cure_engine_missing cure_engine_unproved cure_graphics_unused cure_card_unused
-        check_card_unused card_lost card_small card_test_crashed card_wrong engine_in_the_way
+        check_card_unused card_lost card_small card_test_crashed card_wrong
+        card_untested card_not_finite card_unsteady engine_in_the_way
         graphics_unused
         """,
     ),

@@ -19,6 +19,7 @@ from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import CREDIT, FrameChannel, Run
 from app.inference.stages.stage_links import close_channel, open_run
 from app.inference.worker.worker import ONE_THREAD, Worker
+from app.machine.hardware.cards import is_card_failure
 from app.machine.hardware.cores import Threads
 from backends import worker_orders
 from backends.contract import NumberFormat, StageConfig
@@ -86,6 +87,7 @@ class LentRun:
     channel: FrameChannel | None = None  # set while a host is connected
     answers: asyncio.Queue[bytes | StageLost] = field(default_factory=asyncio.Queue)
     left_at: float = field(default_factory=time.monotonic)  # when the last host's channel ended
+    is_noted: bool = False  # whether the loss of its device was reported
 
     def received(self, data: bytes) -> None:
         """Queue an answer from the worker for the host.
@@ -210,7 +212,7 @@ class StageHost:
             if lent.why is not None:  # it may have been set just before loading finished
                 raise await lent.worker.wait_dead()
         except BaseException as error:
-            if isinstance(error, AppError):
+            if isinstance(error, AppError) and is_card_failure(error):
                 self._note_lost_device(lent)
             try:
                 if lent.worker is not None:
@@ -303,6 +305,7 @@ class StageHost:
         if lent is None:
             return
         if lent.opened is not None:
+            lent.why = lent.why or Reason("worker_closed", {"worker": lent.running_worker().name})
             await lent.running_worker().close(grace_s)
             self._forget(lent)
         else:
@@ -345,8 +348,9 @@ class StageHost:
 
     def _note_lost_device(self, lent: LentRun) -> None:
         """Report a worker that failed by itself while its device computed."""
-        config = lent.order.config
-        if config.device and lent.why is None:
+        config, failed = lent.order.config, lent.why is None or lent.why.code == "worker_hung"
+        if config.device and failed and not lent.is_noted:
+            lent.is_noted = True
             self.on_device_lost(config)
 
     def _count(self, n_rows: int = 0, n_in: int = 0, n_out: int = 0) -> None:
@@ -386,6 +390,7 @@ class StageHost:
                 if reason is not None:
                     lent.kill(reason)
                 if lent.running_worker().died is not None and lent.channel is None:
+                    self._note_lost_device(lent)
                     self._forget(lent)
 
     def _objection(self, lent: LentRun, now: float) -> Reason | None:

@@ -10,7 +10,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from app.core.errors import Reason
+from app.core.errors import Fact, Reason
+from app.core.reasons import os_cause
 from app.decoding import decode
 from app.machine import paths
 from app.machine.engine_packs.manifest import label
@@ -40,6 +41,8 @@ async def self_test(backend: str, libraries: Mapping[str, Path], within_s: float
         code, out, err = await run_child(command, within_s, {BACKENDS: listed})
     except TimeoutError:
         return _failed(Reason("no_answer_within", {"seconds": round(within_s)}))
+    except OSError as error:
+        return _failed(os_cause(error))
     return result_of(backend, code, out, err)
 
 
@@ -69,5 +72,5 @@ def _loader_cause(words: str, path: str) -> str:
     return cause[:_MAX_WORDS].rstrip(".")
 
 
-def _failed(why: Reason) -> Tested:
+def _failed(why: Fact) -> Tested:
     return Tested(failure=Reason("pack_test_failed", {"why": why}))

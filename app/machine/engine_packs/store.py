@@ -25,7 +25,7 @@ from app.machine.engine_packs.manifest import Manifest, installed_name, matching
 from app.machine.engine_packs.pack_reader import copy_pack, read_manifest, verify_files
 from app.machine.hardware.engines import Device
 from app.machine.json_state import read_json_or_default
-from app.machine.paths import PRIVATE_DIR, write_atomically
+from app.machine.paths import PRIVATE_DIR, sync_folder, write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class PackStore:
                 with _writing(self._folder):
                     shutil.rmtree(self._folder / name, ignore_errors=True)  # damaged
                     part.rename(self._folder / name)
-                    _flush(self._folder)
+                    sync_folder(self._folder)
             finally:
                 shutil.rmtree(part, ignore_errors=True)
             self._verified[name] = _signature(self._folder / name, manifest)
@@ -312,13 +312,3 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise Refused("packs_not_written", folder=str(folder), why=os_cause(error)) from error
-
-
-def _flush(folder: Path) -> None:
-    """Flush a folder to disk, so that a power failure does not undo a rename in it (POSIX)."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from app.core.errors import Reason
+from app.core.errors import AppError, Reason, StageLost
 from app.machine.hardware.engines import Device
 
 # For a card that several back ends offer, the first of these. Vulkan decodes faster than ROCm on AMD's cards.
@@ -70,6 +70,11 @@ class ProcessorOnly:
 
 
 PROCESSOR_ONLY = ProcessorOnly()
+
+
+def is_card_failure(error: AppError) -> bool:
+    """Return whether a stage on a card failed because of the card or its driver, and not for lack of memory."""
+    return isinstance(error, StageLost) or error.reason.code == "device_unusable"
 
 
 def ranked(devices: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Card]:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import Reason
-from app.core.reasons import size
+from app.core.reasons import os_cause, size
 from app.decoding import decode
 from app.machine import paths
 from backends.contract import LLAMACPP
@@ -50,7 +50,6 @@ class Engine(msgspec.Struct, frozen=True):
     name: Name
     version: Name = ""
     missing: Reason | None = None
-    variant: Name = ""  # of its code for the processor
     features: Annotated[list[Name], Meta(max_length=200)] = []  # processor features in use
     devices: Annotated[list[Device], Meta(max_length=64)] = []
 
@@ -78,6 +77,8 @@ async def probe(name: str, within_s: float = PROBE_SECONDS) -> Engine:
         code, out, err = await run_child(command, within_s)
     except TimeoutError:
         return Engine(name, missing=Reason("no_answer_within", {"seconds": round(within_s)}))
+    except OSError as error:
+        return Engine(name, missing=Reason("engine_words", {"words": os_cause(error)}))
     return engine_of(name, code, out, err)
 
 
@@ -162,7 +163,7 @@ async def probe_walls() -> Restrictions | None:
     try:
         code, out, _ = await run_child(command, WALLS_SECONDS)
         return None if code else decode(out, Restrictions)
-    except (TimeoutError, msgspec.DecodeError):
+    except (TimeoutError, OSError, msgspec.DecodeError):
         return None
 
 

@@ -22,7 +22,7 @@ from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import ChannelLink, PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, is_card_failure
 from app.node.cancellation import in_thread, run_until
 from app.node.control.json_bodies import Report
 from app.node.downloads.transfer_rate import TransferRate
@@ -308,6 +308,8 @@ class StageSet:
     async def _own_worker(self) -> Worker:
         worker = self._worker
         if worker is None or worker.died is not None:
+            if self._card is not None:
+                self._sources.graphics.lost(self._card)
             reads = [*part_paths(Path(self._entry.path)), self._sources.stages.folder]
             threads = self._sizes.threads
             card = self._sources.graphics.card
@@ -372,8 +374,8 @@ class StageSet:
         config = self._sizes.config(stage, self._entry, path, self._card)
         try:
             await open_run(worker, run, self._sizes.context, config)
-        except AppError:
-            if self._card is not None:
+        except AppError as error:
+            if self._card is not None and is_card_failure(error):
                 self._sources.graphics.lost(self._card)
             raise
         self._tell(stage, "loading", 1, 1)

@@ -6,6 +6,8 @@ import asyncio
 import itertools
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -294,6 +296,45 @@ async def test_what_is_still_opening_can_be_ended(turns: int) -> None:
         assert isinstance(first, StageLost)
         assert isinstance(second, StageLost)
         assert second.reason.code == "lend_stopped"
+
+
+@pytest.mark.parametrize("with_host", [False, True])
+async def test_a_worker_that_dies_on_a_device_is_reported_once_and_one_that_is_closed_is_not(
+    with_host: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(stage_host, "LOOK_S", 0.02)
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+        lost: list[str] = []
+        lender.on_device_lost = lambda config: lost.append(config.device)
+        for device, is_closed in (("Vulkan0", False), ("Vulkan1", True), ("", False)):
+            order = wanted()
+            order = replace(order, config=replace(order.config, device=device), code_cache=tmp_path)
+            await lender.open(order)
+            lent = lender.get_open(order.run.pipeline)
+            near, far = MemoryChannel.pair()
+            if with_host:
+                group.create_task(lender.serve(order.run.pipeline, far), name="serve")
+                await asyncio.sleep(0.05)
+            if is_closed:
+                await lender.close(order.run.pipeline)
+            else:
+                psutil.Process(lent.running_worker().pid).kill()
+                if with_host:
+                    assert decode_frame(await near.receive()).kind is FrameKind.LOST
+                    await near.close()
+            async with asyncio.timeout(10):
+                await lent.gone.wait()
+        assert lost == ["Vulkan0"]
+
+
+async def test_a_lack_of_memory_is_no_failure_of_the_device(tmp_path: Path) -> None:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender:
+        lost: list[str] = []
+        lender.on_device_lost = lambda config: lost.append(config.device)
+        order = wanted("fake:device_bytes=1000000000")
+        with pytest.raises(DoesNotFit):
+            await lender.open(replace(order, config=replace(order.config, device="Vulkan0"), code_cache=tmp_path))
+        assert lost == []
 
 
 @pytest.mark.long

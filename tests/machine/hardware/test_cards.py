@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.machine.hardware.cards import Card, ranked
+from app.core.errors import AppError, BadInput, DoesNotFit, StageLost
+from app.machine.hardware.cards import Card, is_card_failure, ranked
 from app.machine.hardware.engines import Device
 
 CUDA, VULKAN, ROCM, CACHE = Path("cuda"), Path("vulkan"), Path("rocm"), Path("cache")
@@ -46,3 +47,16 @@ def test_a_card_keeps_its_key(device: Device, key: str) -> None:
     (card,) = ranked([(CUDA, device)], CACHE)
     assert isinstance(card, Card)
     assert card.key == key
+
+
+@pytest.mark.parametrize(
+    ("error", "is_failure"),
+    [
+        (StageLost("worker_hung", worker="a", seconds=1), True),
+        (BadInput("device_unusable", worker="a", cause="b"), True),
+        (BadInput("model_not_loaded", worker="a", cause="b"), False),
+        (DoesNotFit("memory_short", worker="a", cause="b"), False),
+    ],
+)
+def test_only_failures_of_the_card_itself_count(error: AppError, is_failure: bool) -> None:
+    assert is_card_failure(error) is is_failure

@@ -19,11 +19,13 @@ from app.catalog.shelf import Shelf
 from app.catalog.stages import stage_store
 from app.catalog.stages.cut import read_pieces
 from app.catalog.stages.stage_store import StageStore
-from app.core.errors import StageLost, Unreachable
+from app.core.errors import BadInput, Reason, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.planner.plan import plan
+from app.core.reasons import said
 from app.inference.stages.stage_client import FrameChannel
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, UnusedCard
 from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.placement import lenders
@@ -99,13 +101,13 @@ class Place:
         room = Candidate(DEN, "den", 1 << 40), [Candidate(ATTIC, "attic", 1 << 40)]
         return plan(*room, self.entry.model, Workload(512), split)
 
-    def stage_set(self, lender: Lender, stack: AsyncExitStack) -> StageSet:
+    def stage_set(self, lender: Lender, stack: AsyncExitStack, graphics: ComputingCard = PROCESSOR_ONLY) -> StageSet:
         def tell(progress: Progress) -> None:
             self.told.append((progress, threading.current_thread()))
             self.begun.set()
 
         nobody: Any = None  # no sample is checked
-        sources = PlacementServices(self.shelf, self.stages, lender, nobody, Reservation(self.make_room))
+        sources = PlacementServices(self.shelf, self.stages, lender, nobody, Reservation(self.make_room), graphics)
         return StageSet(self.entry, sources, SIZES, stack, tell)
 
     async def make_room(self, plan: Plan) -> None:
@@ -121,6 +123,20 @@ class Place:
         await self.stage_set(lender, stack)._open_remote(self.plan(1, 2, 1).stages[1], stack)
 
 
+class Graphics:
+    """A card whose library is not there."""
+
+    unused: tuple[UnusedCard, ...] = ()
+
+    def __init__(self, folder: Path) -> None:
+        library = folder / "libggml-vulkan.so"
+        self.card: Card | None = Card("Vulkan0", "A card", "Vulkan", library, folder, "", False, 1 << 40, 1 << 40)
+        self.losses: list[Card] = []
+
+    def lost(self, card: Card) -> None:
+        self.losses.append(card)
+
+
 @pytest.fixture
 async def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
@@ -134,6 +150,26 @@ def slow_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
             yield chunk
 
     monkeypatch.setattr(stage_store, "read_pieces", slow)
+
+
+async def test_the_own_worker_computes_on_the_card_and_reports_its_loss(place: Place, tmp_path: Path) -> None:
+    """The processor computes instead only once the card is given up."""
+    graphics = Graphics(tmp_path)
+    async with AsyncExitStack() as stack:
+        stages = place.stage_set(Lender(), stack, graphics)
+        worker = await stages._own_worker()
+        whole = place.plan(4).stages[0]
+        with pytest.raises(BadInput) as refused:
+            await stages._open_local(worker, whole, stack)
+        assert refused.value.reason.code == "device_unusable"
+        assert "libggml-vulkan.so" in said(refused.value)
+        assert graphics.losses == [graphics.card]
+        worker.kill(Reason("worker_hung", {"worker": "den", "seconds": 1}))
+        await worker.wait_dead()
+        graphics.card = None
+        worker = await stages._own_worker()
+        assert len(graphics.losses) == 2
+        await stages._open_local(worker, whole, stack)
 
 
 async def test_slots_are_kept_apart_where_there_are_cells_for_each(place: Place) -> None:
