@@ -141,6 +141,7 @@ class Settings(msgspec.Struct, frozen=True):
     discovery: bool = True
     look_for_updates: bool = False
     share_models: bool = True
+    exact: bool = False  # loads use the same processor instructions on all computers, unless told otherwise
     interfaces: list[Interface] = []
     restart: bool = False  # some settings take effect only after a restart
     keys: str = ""  # where secrets are kept

@@ -70,8 +70,9 @@ class ChangeSettings(Request, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535)] | msgspec.UnsetType = msgspec.UNSET
     discovery: bool | msgspec.UnsetType = msgspec.UNSET
     interfaces: Annotated[list[Name], Meta(max_length=32)] | msgspec.UnsetType = msgspec.UNSET
-    look_for_updates: bool | msgspec.UnsetType = msgspec.UNSET  # this and the next field take effect at once
+    look_for_updates: bool | msgspec.UnsetType = msgspec.UNSET  # this and the next fields take effect at once
     share_models: bool | msgspec.UnsetType = msgspec.UNSET
+    exact: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class AddEnginePack(Request, frozen=True):
@@ -205,7 +206,8 @@ class PlanModel(Request, frozen=True):
     kv: KvType = KvType.F16
     # the format of hidden states on the wire; auto: f16, or q8 if that makes requests clearly faster
     number: Literal["auto", "f16", "f32", "q8"] = "auto"
-    exact: bool = False  # compute with the same processor instructions on all computers
+    # compute with the same processor instructions on all computers; None for the choice in the settings
+    exact: bool | None = None
     beside: bool = False  # keep other loaded models
     anyway: bool = False  # let this machine use all of its memory, beyond its own limit
 

@@ -293,6 +293,7 @@ class Snapshot(HouseholdState, frozen=True, kw_only=True):
     hub: HubContact = HubContact()
     giving: OutgoingCopy | None = None
     journal: JournalEnd = JournalEnd()
+    exact: bool = False  # loads from here use the same processor instructions on all computers by default
 
     @property
     def models(self) -> list[LoadedModel]:

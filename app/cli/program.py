@@ -17,7 +17,7 @@ from app.cli.commands.engine_commands import engine_group
 from app.cli.commands.household_commands import machines, measure, remove, rename, reset, roles, status, use_again
 from app.cli.commands.lend_command import lend
 from app.cli.commands.load_commands import load, plan, unload
-from app.cli.commands.model_commands import folder, import_file, models, rm, share
+from app.cli.commands.model_commands import exact, folder, import_file, models, rm, share
 from app.cli.commands.node_commands import autostart, doctor, erase, node
 from app.cli.commands.pair_command import pair
 from app.cli.commands.pull_command import pull
@@ -45,6 +45,7 @@ PANELS: dict[str, dict[str, Command]] = {
         "pull": pull,
         "folder": folder,
         "share": share,
+        "exact": exact,
         "plan": plan,
         "load": load,
         "unload": unload,
@@ -61,6 +62,7 @@ EXAMPLES = {
     "rm": "poolhouse rm some-model",
     "folder": "poolhouse folder /media/large --move",
     "share": "poolhouse share on",
+    "exact": "poolhouse exact on",
     "plan": "poolhouse plan llama-3.2-3b",
     "load": "poolhouse load llama-3.2-3b",
     "bench": "poolhouse bench llama-3.2-3b",

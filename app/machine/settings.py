@@ -102,6 +102,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     look_for_updates: bool = False  # once a day; otherwise only at the user's request
     cards_off: tuple[str, ...] = ()  # keys of the graphics cards that must not compute
     share_models: bool = False  # hosts of the household may copy the models downloaded here
+    exact: bool = False  # loads from here use the same processor instructions on all computers, unless told otherwise
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,6 +264,7 @@ class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
     request: Count
     shape: ModelShape
     batch_rows: Annotated[int, msgspec.Meta(ge=1, le=512)]
+    exact: bool = False  # with the processor instructions that all common computers have
     again: bool = False  # the previous measurement was far off
 
 

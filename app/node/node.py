@@ -136,6 +136,7 @@ class Node:
         self.model_manager = ModelManager(
             loaded, shelf, sources, planner_inputs, threads, group, self.journal, self.changed
         )
+        self.model_manager.exact = lambda: self.settings.exact
         self.guest_answers = GuestAnswers(self.network, self.household.rights, self.model_manager)
         self._broadcaster = StatusBroadcaster(
             self._status, self.links.measured, self.network, self.model_manager.loaded.machines_in_use
@@ -202,6 +203,7 @@ class Node:
             shelf=api.ShelfVersion(self.model_sources.shelf.changes),
             hub=api.HubContact(self.model_sources.last_contact),
             giving=self.model_sources.server.snapshot(),
+            exact=self.settings.exact,
             journal=api.JournalEnd(self.journal.number),
         )
 

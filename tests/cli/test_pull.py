@@ -153,3 +153,13 @@ def test_whether_models_may_be_copied_from_here(
     assert [body for way, _, body in node.asked if way == "POST"] == [
         {"share_models": True}, {"share_models": False},
     ]  # fmt: skip
+
+
+def test_whether_loads_use_the_same_instructions_everywhere(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode]
+) -> None:
+    node = answering({("GET", "/settings"): {"exact": False}, ("POST", "/settings"): lambda body: body})
+    assert "its own fastest processor instructions" in " ".join(poolhouse("exact").out.split())
+    assert "the same processor instructions on all computers" in " ".join(poolhouse("exact", "on").out.split())
+    assert poolhouse("exact", "off", "--json").json == {"on": False}
+    assert [body for way, _, body in node.asked if way == "POST"] == [{"exact": True}, {"exact": False}]

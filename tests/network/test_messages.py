@@ -112,7 +112,7 @@ SOME: list[Message] = [
     OPEN,
     Answering(now=True),
     StageFailed(pipeline="0" * 32, code="memory_short", facts={"worker": "x", "cause": "y"}),
-    MeasureSpeed(request=3, shape=SHAPE, batch_rows=64, again=True),
+    MeasureSpeed(request=3, shape=SHAPE, batch_rows=64, exact=True, again=True),
     SpeedMeasured(
         request=3, layer_s=2e-3, layer_row_s=0.0, position_s=1e-6, chunk_s=0.05, chunk_position_s=1e-5, step_s=2e-4
     ),

@@ -27,3 +27,7 @@ def test_a_model_is_loaded_exactly_on_all_computers_or_on_none(tmp_path: Path, m
             used = variants(nodes)
             assert used["attic"] == {EXACT if exact else ""}
             assert (EXACT in used["den"]) is exact
+        nodes[0].control("POST", "/settings", {"exact": True})  # for loads that leave it open
+        assert nodes[0].control("GET", "/status")["exact"] is True
+        assert nodes[0].work("/load", order)["loaded"]["exact"] is True
+        assert variants(nodes)["attic"] == {EXACT}

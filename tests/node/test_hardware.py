@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import Reason
+from app.core.planner.speed_estimates import SpeedConditions
 from app.machine.hardware import devices, engines
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Device, Engine
@@ -35,7 +36,7 @@ async def test_engines_are_asked_once_and_the_faces_are_told(answers: Any) -> No
     answers.append([FOUND])
     await hardware.run()
     assert news == ["Chip 9 · AVX2 · Card"]
-    assert await hardware.setup(64) == Setup("llamacpp 0.3 AVX2 FMA", "Chip 9", 4, 64)
+    assert await hardware.setup(SpeedConditions(64)) == Setup("llamacpp 0.3 AVX2 FMA", "Chip 9", 4, 64)
 
 
 async def test_engines_that_failed_are_asked_again(answers: Any) -> None:

@@ -80,12 +80,14 @@ KvOption = Annotated[
 
 
 ExactOption = Annotated[
-    bool,
+    Optional[bool],  # noqa: UP045
     typer.Option(
-        "--exact",
+        "--exact/--no-exact",
+        show_default=False,
         help=(
             "Use the same processor instructions on all computers, so that an answer continues in the same words if a "
-            "computer is lost. Computers with AVX-512 then read prompts about half as fast."
+            "computer is lost. Computers with AVX-512 then read prompts about half as fast. "
+            "`poolhouse exact` sets the default."
         ),
     ),
 ]
@@ -103,7 +105,7 @@ def _load_request(  # noqa: PLR0913  one for each option
     shape: ShapeName | None,
     number: NumberName,
     *,
-    exact: bool,
+    exact: bool | None,
     beside: bool,
 ) -> dict[str, Any]:
     """Return the body of a request to plan or load a model."""
@@ -130,7 +132,7 @@ def plan(  # noqa: PLR0913  one for each option
     number: NumberOption = NumberName.AUTO,
     kv: KvOption = KvType.F16,
     shape: ShapeOption = None,
-    exact: ExactOption = False,
+    exact: ExactOption = None,
     beside: BesideOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -158,7 +160,7 @@ def load(  # noqa: PLR0913  one for each option
     number: NumberOption = NumberName.AUTO,
     kv: KvOption = KvType.F16,
     shape: ShapeOption = None,
-    exact: ExactOption = False,
+    exact: ExactOption = None,
     beside: BesideOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,

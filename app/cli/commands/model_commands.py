@@ -251,29 +251,41 @@ SHARED = "Other hosts in this household may copy the models downloaded or import
 NOT_SHARED = "Other machines cannot copy models from here. `poolhouse share on` allows it."
 
 
-class ShareAction(StrEnum):
-    """The actions of `share`."""
+EXACT = (
+    "Models that you load here use the same processor instructions on all computers, so that an answer continues in "
+    "the same words if a computer is lost. `poolhouse load --no-exact` makes an exception."
+)
+NOT_EXACT = "Each computer uses its own fastest processor instructions. `poolhouse exact on` makes them all the same."
+
+
+class Switch(StrEnum):
+    """The actions of `share` and `exact`."""
 
     ON = "on"
     OFF = "off"
 
 
-def share(
-    action: Annotated[
-        Optional[ShareAction],  # noqa: UP045
-        typer.Argument(metavar="[on|off]", show_default=False, help="Without it, the current state is shown."),
-    ] = None,
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
+SwitchArgument = Annotated[
+    Optional[Switch],  # noqa: UP045
+    typer.Argument(metavar="[on|off]", show_default=False, help="Without it, the current state is shown."),
+]
+
+
+def share(action: SwitchArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Choose whether other machines in the household may copy models from this one, to save a download."""
-    shares = ask_node(home, lambda node: _settings(node, action)).share_models
+    shares = ask_node(home, lambda node: _settings(node, "share_models", action)).share_models
     Output(as_json).result({"on": shares}, lambda: terminal_text.with_home(SHARED if shares else NOT_SHARED))
 
 
-async def _settings(node: NodeClient, action: ShareAction | None) -> Settings:
+def exact(action: SwitchArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Choose whether loads use the same processor instructions on all computers, for equal results everywhere."""
+    chosen = ask_node(home, lambda node: _settings(node, "exact", action)).exact
+    Output(as_json).result({"on": chosen}, lambda: terminal_text.with_home(EXACT if chosen else NOT_EXACT))
+
+
+async def _settings(node: NodeClient, field: str, action: Switch | None) -> Settings:
     from app.api.computer import Settings
 
     if action is None:
         return await node.get("/settings", Settings)
-    return await node.post("/settings", {"share_models": action is ShareAction.ON}, answer=Settings)
+    return await node.post("/settings", {field: action is Switch.ON}, answer=Settings)

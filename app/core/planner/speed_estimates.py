@@ -51,6 +51,14 @@ class Speed:
     estimated: bool = False  # whether it is based on layers of another shape
 
 
+@dataclass(frozen=True, slots=True)
+class SpeedConditions:
+    """The conditions that a speed depends on, besides the machine and the model."""
+
+    batch_rows: int  # rows of a whole prefill chunk
+    exact: bool = False  # the processor uses only the instructions that all common computers have
+
+
 # above this, a token takes less than 17 ms, so other work of the computers matters as much as the model
 ROUGH_TOK_S = 60.0
 

@@ -161,6 +161,22 @@ class Models(SettingsGroup):
             ),
             title=self.tr("Your household"),
         )
+        same = self.tr("Same results on all computers")
+        self.exact = Switch(services.theme, same, self._choose_exact)
+        self.add(
+            Setting(
+                same,
+                self.tr(
+                    "All computers use the same processor instructions, so an answer continues with the same words if "
+                    "a computer is lost. Computers with AVX-512 then read prompts about half as fast. Models that are "
+                    "loaded now stay as they are."
+                ),
+                self.exact,
+                default=self.tr("Default: off"),
+                words="exact processor instructions avx lost",
+            ),
+            title=self.tr("Loading"),
+        )
         self._shown_folder: object = None
         services.pool.changed.connect(self._look_again)
 
@@ -169,12 +185,14 @@ class Models(SettingsGroup):
         self.ask("GET", "/token", self._tell_token, answer=TokenState)
 
     def reset(self) -> None:
-        """Turn off sharing. The folders and the token have no defaults and are not changed."""
-        self._share(on=False)
+        """Turn off sharing and equal results. The folders and the token have no defaults and are not changed."""
+        off = {"share_models": False, "exact": False}
+        self.ask("POST", "/settings", self._tell_settings, off, answer=Settings)
 
     def reset_words(self) -> str:
         return self.tr(
-            "Other machines can no longer copy models from this one. Folders and the access token are unchanged."
+            "Other machines can no longer copy models from this one, and each computer uses its own processor "
+            "instructions. Folders and the access token are unchanged."
         )
 
     def _look_again(self) -> None:
@@ -197,8 +215,12 @@ class Models(SettingsGroup):
     def _share(self, on: bool) -> None:
         self.ask("POST", "/settings", self._tell_settings, {"share_models": on}, answer=Settings)
 
+    def _choose_exact(self, on: bool) -> None:
+        self.ask("POST", "/settings", self._tell_settings, {"exact": on}, answer=Settings)
+
     def _tell_settings(self, settings: Settings) -> None:
         self.share.show_on(settings.share_models)
+        self.exact.show_on(settings.exact)
         self._tell_folders(settings)
 
     def _tell_folders(self, settings: Settings) -> None:

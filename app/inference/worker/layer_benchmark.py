@@ -168,6 +168,7 @@ class BenchmarkSettings:
     head: bool  # whether to measure the output matrix, which only the host computes
     low_priority: bool = True  # as for lent layers
     card: Card | None = None  # None: the processor
+    exact: bool = False  # use the processor instructions that all common computers have
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,7 @@ async def _measured(shape: ModelShape, folder: Path, settings: BenchmarkSettings
         threads=settings.threads,
         low_priority=settings.low_priority,
         reads=[folder, *([card.library.parent] if card else [])],
+        exact=settings.exact,
         code_cache=card.code_cache if card else None,
     )
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -37,9 +37,10 @@ class OwnSettings:
         network: Network,
         discovery: DiscoveryService,
         folders: ModelsFolders,
+        changed: Callable[[], None],
     ) -> None:
         self._home, self._options, self._choices = home, options, choices
-        self._network, self._discovery, self._folders = network, discovery, folders
+        self._network, self._discovery, self._folders, self._changed = network, discovery, folders, changed
 
     async def state(self) -> SettingsState:
         """Return all settings and whether some of them take effect only after a restart."""
@@ -55,6 +56,7 @@ class OwnSettings:
             discovery=saved.discovery,
             look_for_updates=saved.look_for_updates,
             share_models=saved.share_models,
+            exact=saved.exact,
             interfaces=[_interface(interface, saved) for interface in every],
             restart=moved or choice_of(self._options, saved) != self._discovery.choice,
             keys=said(keys.where),
@@ -79,6 +81,7 @@ class OwnSettings:
         }
         if changes:
             await self._choices.change(lambda now: msgspec.structs.replace(now, **changes))
+            self._changed()
         return await self.state()
 
 

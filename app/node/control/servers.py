@@ -189,7 +189,9 @@ def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callab
         node.busy,
         node.graphics,
     )
-    settings = OwnSettings(home, node.options, node.choices, network, node.discovery, node.model_sources.folders)
+    settings = OwnSettings(
+        home, node.options, node.choices, network, node.discovery, node.model_sources.folders, node.changed
+    )
     state = StateRoutes(node.snapshot, node.events, node.journal, doctor, stop)
     machines = HouseholdRoutes(
         network, household, node.naming, model_manager.planner_inputs.quarantine, model_manager.loaded

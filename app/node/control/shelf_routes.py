@@ -17,6 +17,7 @@ from app.catalog.gguf.model_reader import KNOWN
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput
+from app.core.planner.speed_estimates import SpeedConditions
 from app.core.reasons import sentence
 from app.inference.worker.tokenizer import TextWorker
 from app.machine.paths import expand_user
@@ -207,7 +208,9 @@ class ShelfRoutes:
 
         async def work(report: Report) -> Speeds:
             household = self._household
-            return await self._speed_measurer.table(order, BATCH_ROWS, household.now, household.me, report)
+            return await self._speed_measurer.table(
+                order, SpeedConditions(BATCH_ROWS), household.now, household.me, report
+            )
 
         return await stream(request, with_progress(work))
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing, suppress
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -38,9 +39,10 @@ from app.node.placement.placement import Placement
 from app.node.placement.placement_state import IdleTracker
 from app.node.placement.stages import PlacementServices, Reservation
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
-from app.node.planning.planning import BATCH_ROWS, Planner, lent_bytes_by_machine
+from app.node.planning.planning import Planner, lent_bytes_by_machine, speed_conditions
 from app.node.snapshot import describe_plan, with_limits
 
+Order = TypeVar("Order", bound=requests.PlanModel)
 log = logging.getLogger(__name__)
 
 Known = tuple[str, int, int, str, str]  # name, lent bytes, used bytes, lending state, engine
@@ -73,7 +75,7 @@ class Replanner:
         entry, was = running.entry, running.order
         shape = None if running.state.is_replicated else was.shape  # with several pipelines, only a split is replanned
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
-        speeds = await self._planner_inputs.speeds(entry, BATCH_ROWS, lambda _: None, known_only=True)
+        speeds = await self._planner_inputs.speeds(entry, speed_conditions(order), lambda _: None, known_only=True)
         back = released_bytes([running], self._load_in_turn.except_for(running) if running.notice else ())
         inputs = entry.model, order, back, speeds, None, ONE_PIPELINE
         try:
@@ -143,6 +145,7 @@ class ModelManager:
         self._loads = LoadQueue(self.loaded, journal)
         self._load_failed: Reason | None = None  # why the last load failed
         self.n_asks = 0  # answers in progress or requested
+        self.exact: Callable[[], bool] = lambda: False  # the owner's choice for loads that leave it open
         self.on_answer_over: Callable[[], None] = lambda: None  # called after each answer
         self.on_answer_made: Callable[[Answer], None] = lambda _: None  # called with the last line of each answer
         self._n_measuring = 0  # plans and loads that are measuring
@@ -161,6 +164,7 @@ class ModelManager:
     async def plan(self, order: requests.PlanModel, report: Report) -> plans.Plan:
         """Return the plan that a load would choose now, and advice on what would improve it most. Raises DoesNotFit or
         BadInput."""
+        order = self._with_settings(order)
         entry = await asyncio.to_thread(self._shelf.get, order.model)
         if not entry.model.writes:
             return self.embeddings.plan(entry, order)
@@ -176,6 +180,7 @@ class ModelManager:
     async def load(self, order: requests.LoadModel, report: Report) -> LoadResponse | LoadEmbedderResponse:
         """Load a model and wait until it can answer. A canceled load leaves nothing loaded. Embedding models are
         loaded next to the chat models."""
+        order = self._with_settings(order)
         entry = await asyncio.to_thread(entry_to_load, self._shelf, order, self.loaded.names)
         if not entry.model.writes:
             return await self.embeddings.load(entry, order, report)
@@ -407,7 +412,7 @@ class ModelManager:
     ) -> Placement:
         """Load a model for a request. `lost` is the lost placement of the same model, if there is one."""
         if lost is None:
-            brought = await self._load(entry, requests.LoadModel(model=entry.name), stays, report)
+            brought = await self._load(entry, self._with_settings(requests.LoadModel(model=entry.name)), stays, report)
             brought.loaded_by_request = True
             return brought
         order, before = await self._replanner.order_again(lost), self.loaded.ids
@@ -419,6 +424,10 @@ class ModelManager:
             raise
         finally:
             self.loaded.restore_order(before)
+
+    def _with_settings(self, order: Order) -> Order:
+        """Return the order with the choices in the settings for what it leaves open."""
+        return order if order.exact is not None else msgspec.structs.replace(order, exact=self.exact())
 
     def _stays(self, entry: Entry, order: requests.PlanModel) -> tuple[Placement, ...]:
         """Return the placements that stay loaded when this model is loaded."""
@@ -554,7 +563,7 @@ class ModelManager:
         self._n_measuring += measure
         try:
             return await self.planner_inputs.speeds(
-                entry, BATCH_ROWS, report, known_only=not measure, without=order.without
+                entry, speed_conditions(order), report, known_only=not measure, without=order.without
             )
         finally:
             self._n_measuring -= measure

@@ -23,7 +23,7 @@ from app.node.control.answer_conversion import describe_answer
 from app.node.placement.placement import Placement
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.planner_inputs import PlannerInputs
-from app.node.planning.planning import BATCH_ROWS
+from app.node.planning.planning import speed_conditions
 from app.node.snapshot import describe_forecast
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ async def remeasure(running: Placement, planner_inputs: PlannerInputs) -> bool:
         await asyncio.sleep(REST_S)
         if time.monotonic() - running.last_request_s < REST_S:
             continue
-        speeds = await planner_inputs.speeds(running.entry, BATCH_ROWS, lambda _: None)
+        speeds = await planner_inputs.speeds(running.entry, speed_conditions(running.order), lambda _: None)
         if all(speeds.get(machine) for machine in used):
             host, lenders = planner_inputs.machines({}, speeds)
             refresh_forecast(running, (host, *lenders))
@@ -150,7 +150,9 @@ class Outcomes:
         forecasts = self._planner_inputs.forecasts
         await asyncio.to_thread(forecasts.save, forecasts.content())
         used = {stage.machine for stage in chosen.stages}
-        if outcome.is_far_off and await self._planner_inputs.doubt(running.entry, BATCH_ROWS, used):
+        if outcome.is_far_off and await self._planner_inputs.doubt(
+            running.entry, speed_conditions(running.order), used
+        ):
             await asyncio.to_thread(forecasts.save, forecasts.content())
             with suppress(StageLost):
                 over = StageLost("load_stopped", model=running.entry.name)

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from app.core.errors import Busy
 from app.core.model import ModelShape
-from app.core.planner.speed_estimates import Speed
+from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.inference.worker.layer_benchmark import BenchmarkSettings, Report, measure, report_nothing
 from app.machine.hardware import devices, engines
 from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, UnusedCard
@@ -33,7 +33,7 @@ from backends.contract import LLAMACPP
 
 log = logging.getLogger(__name__)
 
-FORMAT = 4  # increased when the measurement itself changes
+FORMAT = 5  # increased when the measurement itself changes
 MOST_ENTRIES = 256
 OLD_AFTER_S = 14 * 24 * 3600.0  # because drivers, cooling and other programs change
 OLD_DISTURBED_S = 600.0  # for measurements disturbed by other programs, which may have ended since
@@ -88,11 +88,12 @@ class Setup:
     device: str
     threads: int
     batch_rows: int
+    exact: bool = False  # the processor's instructions are those that all common computers have
 
 
 def measurement_key(setup: Setup, shape: ModelShape, *, head: bool) -> str:
     """Return the cache key of a measurement: 64 hex digits that change with anything that affects the speed."""
-    facts = (FORMAT, setup.engine, setup.device, setup.threads, setup.batch_rows, head, shape)
+    facts = (FORMAT, setup.engine, setup.device, setup.threads, setup.batch_rows, setup.exact, head, shape)
     return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()
 
 
@@ -143,11 +144,11 @@ class Hardware:
                 self._engines = await engines.probe_all()
             return self._engines
 
-    async def setup(self, batch_rows: int) -> Setup:
+    async def setup(self, conditions: SpeedConditions) -> Setup:
         """Return the setup that a speed measured now applies to."""
         build = "".join(engine.build for engine in await self.engines() if engine.name == LLAMACPP)
         device = f"{self.card.label} {self.card.api} {self.card.library.parent.name}" if self.card else self.processor
-        return Setup(build, device, self.threads.most, batch_rows)
+        return Setup(build, device, self.threads.most, conditions.batch_rows, conditions.exact)
 
 
 class SpeedCache:
@@ -280,17 +281,17 @@ class LocalSpeed:
         self._turn = asyncio.Lock()
         self._rested_at = 0.0
 
-    async def known(self, shape: ModelShape, batch_rows: int) -> Speed | None:
+    async def known(self, shape: ModelShape, conditions: SpeedConditions) -> Speed | None:
         """Return the last measured speed, even if `for_user` would measure it again because of its age."""
-        setup = await self._here.hardware.setup(batch_rows)
+        setup = await self._here.hardware.setup(conditions)
         return self._cache.last(measurement_key(setup, shape, head=True))
 
-    async def for_user(self, shape: ModelShape, batch_rows: int, report: Report = report_nothing) -> Speed:
+    async def for_user(self, shape: ModelShape, conditions: SpeedConditions, report: Report = report_nothing) -> Speed:
         """Return the speed including the output matrix, for this machine's own user. Waits for a running trial.
 
         Raises the errors of `measure`, including Busy.
         """
-        setup = await self._here.hardware.setup(batch_rows)
+        setup = await self._here.hardware.setup(conditions)
         key = measurement_key(setup, shape, head=True)
         if known := self._cache.get(key):
             return known
@@ -300,11 +301,17 @@ class LocalSpeed:
             hardware = self._here.hardware
             free = (hardware.card or devices.memory()).free_bytes
             gauge = BenchmarkSettings(
-                hardware.threads, batch_rows, int(free * OWN_SHARE), head=True, low_priority=False, card=hardware.card
+                hardware.threads,
+                conditions.batch_rows,
+                int(free * OWN_SHARE),
+                head=True,
+                low_priority=False,
+                card=hardware.card,
+                exact=conditions.exact,
             )
             return await self._trial(key, shape, gauge, self._here.busy, report)
 
-    async def for_member(self, shape: ModelShape, batch_rows: int, *, again: bool) -> Speed:
+    async def for_member(self, shape: ModelShape, conditions: SpeedConditions, *, again: bool) -> Speed:
         """Return the speed without the output matrix, measured with the lent resources, for another host. After each
         trial comes a pause of the same length.
 
@@ -312,7 +319,7 @@ class LocalSpeed:
 
         Raises the errors of `measure`, and Busy during a trial and the pause after it.
         """
-        setup = await self._here.hardware.setup(batch_rows)
+        setup = await self._here.hardware.setup(conditions)
         threads = self._here.lent_threads()
         setup = replace(setup, threads=threads.most)
         key = measurement_key(setup, shape, head=False)
@@ -324,7 +331,12 @@ class LocalSpeed:
         async with self._turn:
             began = time.monotonic()
             gauge = BenchmarkSettings(
-                threads, batch_rows, self._here.lent_bytes(), head=False, card=self._here.hardware.card
+                threads,
+                conditions.batch_rows,
+                self._here.lent_bytes(),
+                head=False,
+                card=self._here.hardware.card,
+                exact=conditions.exact,
             )
             try:
                 speed = await self._trial(key, shape, gauge, self._must_stop, report_nothing)
@@ -335,10 +347,10 @@ class LocalSpeed:
                 now = time.monotonic()
                 self._rested_at = now + (now - began)
 
-    async def doubt(self, shape: ModelShape, batch_rows: int) -> bool:
+    async def doubt(self, shape: ModelShape, conditions: SpeedConditions) -> bool:
         """Mark the known speed as outdated; the next request will measure it again. Return False if it was doubted
         recently."""
-        setup = await self._here.hardware.setup(batch_rows)
+        setup = await self._here.hardware.setup(conditions)
         key = measurement_key(setup, shape, head=True)
         if not self._may_doubt(key):
             return False

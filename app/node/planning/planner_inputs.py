@@ -13,7 +13,7 @@ from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.placement import Candidate
-from app.core.planner.speed_estimates import Speed
+from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.core.recovery.recovery import RecentFailures
 from app.node.control.json_bodies import Report
 from app.node.links.link_registry import LinkRegistry
@@ -39,7 +39,13 @@ class PlannerInputs:
     failures: RecentFailures = field(default_factory=lambda: RecentFailures(time.monotonic))
 
     async def speeds(
-        self, entry: Entry, batch_rows: int, report: Report, *, known_only: bool = False, without: Collection[str] = ()
+        self,
+        entry: Entry,
+        conditions: SpeedConditions,
+        report: Report,
+        *,
+        known_only: bool = False,
+        without: Collection[str] = (),
     ) -> Speeds:
         """Return the speed of each machine with a model, measuring speeds that are not known yet.
 
@@ -50,14 +56,16 @@ class PlannerInputs:
         """
         me, names, shared = await self._everybody(known_only=known_only, without=without)
         return await self.speed_measurer.speeds(
-            entry, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
+            entry, me, names, conditions, report, one_by_one=shared, known_only=known_only
         )
 
-    async def speeds_like(self, basis: SpeedBasis, batch_rows: int, report: Report, *, known_only: bool) -> Speeds:
+    async def speeds_like(
+        self, basis: SpeedBasis, conditions: SpeedConditions, report: Report, *, known_only: bool
+    ) -> Speeds:
         """Return the speeds for a model that is not on this computer, estimated from similar layers."""
         me, names, shared = await self._everybody(known_only=known_only)
         return await self.speed_measurer.speeds_like(
-            basis, me, names, batch_rows, report, one_by_one=shared, known_only=known_only
+            basis, me, names, conditions, report, one_by_one=shared, known_only=known_only
         )
 
     def why_not_forecast(self, model: Model) -> Reason | None:
@@ -97,13 +105,13 @@ class PlannerInputs:
         ]
         return self.forecasts.corrected(replace(host, speed=speeds.get(host.id))), seen
 
-    async def doubt(self, entry: Entry, batch_rows: int, used: Collection[MachineId]) -> bool:
+    async def doubt(self, entry: Entry, conditions: SpeedConditions, used: Collection[MachineId]) -> bool:
         """Mark the measurements behind an inaccurate forecast as doubtful, so that they are soon repeated.
 
         Return False if they were repeated recently and are still valid.
         """
         me = self.candidates({})[0].id
-        doubted = (await self.speed_measurer.doubt(entry, batch_rows, me)) & set(used)
+        doubted = (await self.speed_measurer.doubt(entry, conditions, me)) & set(used)
         self.forecasts.unlearn(doubted)
         for machine in set(used) - {me}:
             self.links.doubt(machine)

@@ -13,6 +13,7 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.placement import ALL_TOPOLOGIES, LEAST_SLOTS, Forecast, Plan, PlannedStage, Topology, Workload
 from app.core.planner.plan import eligible_machines, plan, plan_with_wire
+from app.core.planner.speed_estimates import SpeedConditions
 from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
 from app.inference.stages.stage_client import Run
 from app.machine.hardware import devices
@@ -144,6 +145,11 @@ def _reason(costs: StateCosts) -> Reason:
     return Reason("states_by_cost", {**facts, "rows": rule.least_rows, "row_ms": replay_ms, "states": rule.marks})
 
 
+def speed_conditions(order: requests.PlanModel) -> SpeedConditions:
+    """Return the conditions of the speeds that the plan of this order needs."""
+    return SpeedConditions(BATCH_ROWS, bool(order.exact))
+
+
 class Planner:
     """The planner of one host. `threads` is the number of threads of its own worker."""
 
@@ -185,7 +191,7 @@ class Planner:
             context = min(-(-context // KV_CELL_ALIGNMENT) * KV_CELL_ALIGNMENT, model.context_length)
         if order.kv is not KvType.F16 and not model.quantized_kv:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
-        work = Workload(context, users, BATCH_ROWS, number=NUMBERS[order.number], kv=order.kv, exact=order.exact)
+        work = Workload(context, users, BATCH_ROWS, number=NUMBERS[order.number], kv=order.kv, exact=bool(order.exact))
         if order.shape in ("one", "split") and order.split is not None:
             raise BadInput("shape_and_split")
         topologies = frozenset({TOPOLOGY_OF[order.shape]}) if order.shape else topologies

@@ -26,7 +26,7 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
 from app.core.model import Model, ModelShape
-from app.core.planner.speed_estimates import Effort, MeasuredLayer, Speed, estimate_speed
+from app.core.planner.speed_estimates import Effort, MeasuredLayer, Speed, SpeedConditions, estimate_speed
 from app.core.reasons import said
 from app.core.recovery import fault_table
 from app.inference.worker.layer_benchmark import DEPTH
@@ -129,7 +129,7 @@ class SpeedRequest:
     """The layers to measure, and the callback for progress."""
 
     shape: ModelShape
-    batch_rows: int
+    conditions: SpeedConditions
     report: Report
 
     def tell(self, machine: str | None, done: int, total: int) -> None:
@@ -145,10 +145,10 @@ class SpeedMeasurer:
         self._own, self._shelf, self._link, self._group = own, shelf, link, group
         self._request = 0
         self._waiting: dict[tuple[MachineId, int], asyncio.Future[Answer]] = {}
-        self._lender_speeds: dict[tuple[MachineId, ModelShape, int], Speed] = {}  # the last reported speeds
+        self._lender_speeds: dict[tuple[MachineId, ModelShape, SpeedConditions], Speed] = {}  # the last reported speeds
         # speeds in `_valid` are used without asking again; those in `_doubted` must be measured again
-        self._valid: set[tuple[MachineId, ModelShape, int]] = set()
-        self._doubted: set[tuple[MachineId, ModelShape, int]] = set()
+        self._valid: set[tuple[MachineId, ModelShape, SpeedConditions]] = set()
+        self._doubted: set[tuple[MachineId, ModelShape, SpeedConditions]] = set()
         self._cooldown = Cooldown()  # limits how often a speed is doubted
         self._answering: set[MachineId] = set()
         self._unforecast: dict[str, Reason] = {}  # by model ID
@@ -161,7 +161,7 @@ class SpeedMeasurer:
         entry: Entry,
         me: tuple[MachineId, str],
         lenders: Mapping[MachineId, str],
-        batch_rows: int,
+        conditions: SpeedConditions,
         report: Report,
         within_s: float = WITHIN_S,
         one_by_one: bool = False,
@@ -183,7 +183,7 @@ class SpeedMeasurer:
             log.info("%s cannot be measured: %s", entry.name, error.reason)
             self._unforecast[entry.model.id] = error.reason
             return dict.fromkeys((me[0], *lenders))
-        return await self.speeds_like(basis, me, lenders, batch_rows, report, within_s, one_by_one, known_only)
+        return await self.speeds_like(basis, me, lenders, conditions, report, within_s, one_by_one, known_only)
 
     def why_not_forecast(self, model_id: str) -> Reason | None:
         """Return why a model's speed cannot be forecast, or None if it can be or if no forecast was requested."""
@@ -198,7 +198,7 @@ class SpeedMeasurer:
         basis: SpeedBasis,
         me: tuple[MachineId, str],
         lenders: Mapping[MachineId, str],
-        batch_rows: int,
+        conditions: SpeedConditions,
         report: Report,
         within_s: float = WITHIN_S,
         one_by_one: bool = False,
@@ -207,14 +207,14 @@ class SpeedMeasurer:
         """Return the speeds as `speeds` does, for any model with this basis."""
         if known_only:
             everybody = (me[0], *lenders)
-            return {key: await self._known(key, me[0], basis, batch_rows) for key in everybody}
+            return {key: await self._known(key, me[0], basis, conditions) for key in everybody}
         one_at_a_time = asyncio.Semaphore(1 if one_by_one else len(lenders) + 1)
 
         async def measured(machine: MachineId, name: str, of: SpeedBasis) -> Speed | None:
-            question = SpeedRequest(of.shape, batch_rows, report)
+            question = SpeedRequest(of.shape, conditions, report)
             here = machine == me[0]
             work = self._here(name, question) if here else self._ask_lender(machine, name, question)
-            return of.speed(await self._attempt(machine, name, work, within_s), batch_rows)
+            return of.speed(await self._attempt(machine, name, work, within_s), conditions.batch_rows)
 
         async def known(machine: MachineId, name: str) -> Speed | None:
             async with one_at_a_time:
@@ -231,7 +231,7 @@ class SpeedMeasurer:
         return {key: task.result() for key, task in tasks.items()}
 
     async def table(
-        self, order: MeasureModel, batch_rows: int, household: Household, me: MachineId, report: Report
+        self, order: MeasureModel, conditions: SpeedConditions, household: Household, me: MachineId, report: Report
     ) -> Speeds:
         """Return the speeds of all connected machines for the control API."""
         entry = await asyncio.to_thread(self._shelf.get, order.model)
@@ -244,7 +244,7 @@ class SpeedMeasurer:
         }
         own = household.machines[me].name
         speeds = await self.speeds(
-            entry, (me, own), names, batch_rows, report, one_by_one=order.one_by_one, known_only=order.known_only
+            entry, (me, own), names, conditions, report, one_by_one=order.one_by_one, known_only=order.known_only
         )
 
         failed = {
@@ -255,13 +255,13 @@ class SpeedMeasurer:
         return Speeds(
             model=entry.name,
             n_layers=entry.model.n_layers,
-            batch_rows=batch_rows,
+            batch_rows=conditions.batch_rows,
             speeds={str(key): speed for key, speed in speeds.items()},
             reasons={key: said(reason) for key, reason in failed.items()},
             reasons_facts={str(key): reason for key, reason in failed.items()},
         )
 
-    async def doubt(self, entry: Entry, batch_rows: int, me: MachineId) -> set[MachineId]:
+    async def doubt(self, entry: Entry, conditions: SpeedConditions, me: MachineId) -> set[MachineId]:
         """Mark these speeds as doubtful after an inaccurate forecast. The next request measures them again. Return the
         machines that this applies to."""
         try:
@@ -271,7 +271,7 @@ class SpeedMeasurer:
         if basis.is_estimate:
             return set()  # the error comes from the stand-in layers, so measuring again would not help
         shape = basis.shape
-        own = {me} if await self._own.doubt(shape, batch_rows) else set()
+        own = {me} if await self._own.doubt(shape, conditions) else set()
         doubted = {key for key in self._valid if key[1] == shape and self._cooldown.is_over(key)}
         self._doubted |= doubted
         self._valid -= doubted
@@ -309,16 +309,18 @@ class SpeedMeasurer:
                 future.set_exception(StageLost("stage_unreachable", machine=name))
         self._valid = {key for key in self._valid if key[0] != machine}
 
-    async def _known(self, machine: MachineId, me: MachineId, basis: SpeedBasis, batch_rows: int) -> Speed | None:
+    async def _known(
+        self, machine: MachineId, me: MachineId, basis: SpeedBasis, conditions: SpeedConditions
+    ) -> Speed | None:
         """Return a machine's last measured speed, without measuring it again."""
         shape = basis.shape
         if machine == me:
-            speed = await self._own.known(shape, batch_rows)
+            speed = await self._own.known(shape, conditions)
         else:
-            speed = self._lender_speeds.get((machine, shape, batch_rows))
+            speed = self._lender_speeds.get((machine, shape, conditions))
         if speed is None and basis.instead is not None:
-            return await self._known(machine, me, basis.instead, batch_rows)
-        return basis.speed(speed, batch_rows)
+            return await self._known(machine, me, basis.instead, conditions)
+        return basis.speed(speed, conditions.batch_rows)
 
     def _had_no_room(self, name: str) -> bool:
         """Return whether the last measurement of a machine failed because the layers were too large."""
@@ -349,11 +351,11 @@ class SpeedMeasurer:
         def tell(done: int, total: int) -> None:
             question.tell(name, done, total)
 
-        return await self._own.for_user(question.shape, question.batch_rows, tell)
+        return await self._own.for_user(question.shape, question.conditions, tell)
 
     async def _ask_lender(self, machine: MachineId, name: str, question: SpeedRequest) -> Speed:
         """Return a lender's speed. Raises Refused with the lender's reason, or StageLost."""
-        key = (machine, question.shape, question.batch_rows)
+        key = (machine, question.shape, question.conditions)
         if key in self._valid:
             return self._lender_speeds[key]
         if time.monotonic() < self._silent_until.get(machine, -math.inf):
@@ -381,7 +383,11 @@ class SpeedMeasurer:
         self._waiting[waiting] = future
         try:
             order = messages.MeasureSpeed(
-                request=self._request, shape=question.shape, batch_rows=question.batch_rows, again=again
+                request=self._request,
+                shape=question.shape,
+                batch_rows=question.conditions.batch_rows,
+                exact=question.conditions.exact,
+                again=again,
             )
             await self._link(machine).send(order)
             return await future
@@ -394,7 +400,8 @@ class SpeedMeasurer:
     async def _answer(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
         answer: Answer
         try:
-            speed = await self._own.for_member(order.shape, order.batch_rows, again=order.again)
+            conditions = SpeedConditions(order.batch_rows, order.exact)
+            speed = await self._own.for_member(order.shape, conditions, again=order.again)
             answer = _measured(order, speed)
         except AppError as error:
             log.info("the measurement for %s was refused: %s", member.name, error.reason)

@@ -20,7 +20,7 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.placement import Candidate, Workload
 from app.core.planner.plan import plan
-from app.core.planner.speed_estimates import estimated_effort, estimated_model
+from app.core.planner.speed_estimates import SpeedConditions, estimated_effort, estimated_model
 from app.core.planner.verdict import StarterOption, VerdictWord, choose_starter, judge
 from app.core.reasons import sentence
 from app.node.control.json_bodies import Report
@@ -113,7 +113,9 @@ async def verdicts(
         basis = _basis(sketch, model) if order.place else None
         speeds: Mapping[MachineId, Any] = {}
         if basis is not None:
-            speeds = await planner_inputs.speeds_like(basis, BATCH_ROWS, report, known_only=not order.measure)
+            speeds = await planner_inputs.speeds_like(
+                basis, SpeedConditions(BATCH_ROWS), report, known_only=not order.measure
+            )
         host, lenders = planner_inputs.machines(released, speeds)
         there = [lender for lender in lenders if lender.id not in order.without]
         # each call takes some milliseconds and there may be many, so not on the event loop

@@ -4945,10 +4945,6 @@
         <translation>Neue Modelle kommen nach {folder}. Dort sind {free} frei.</translation>
     </message>
     <message>
-        <source>Other machines can no longer copy models from this one. Folders and the access token are unchanged.</source>
-        <translation>Kein Gerät kopiert mehr Modelle von hier. Ordner und Token bleiben, wie sie sind.</translation>
-    </message>
-    <message>
         <source>Only needed for models that require you to accept their terms. No token is saved.</source>
         <translation>Nur für Modelle, deren Hersteller wissen wollen, wer sie herunterlädt. Es ist keines gespeichert.</translation>
     </message>
@@ -4993,6 +4989,18 @@
         <translation>Pausiert bei {amounts}</translation>
     </message>
     <message>
+        <source>All computers use the same processor instructions, so an answer continues with the same words if a computer is lost. Computers with AVX-512 then read prompts about half as fast. Models that are loaded now stay as they are.</source>
+        <translation>Alle Computer nutzen dieselben Prozessorbefehle. Fällt einer aus, geht die Antwort deshalb mit denselben Worten weiter. Computer mit AVX-512 lesen Eingaben dann etwa halb so schnell. Jetzt geladene Modelle bleiben, wie sie sind.</translation>
+    </message>
+    <message>
+        <source>Loading</source>
+        <translation>Laden</translation>
+    </message>
+    <message>
+        <source>Other machines can no longer copy models from this one, and each computer uses its own processor instructions. Folders and the access token are unchanged.</source>
+        <translation>Kein Gerät kopiert mehr Modelle von hier, und jedes nutzt seine eigenen Prozessorbefehle. Ordner und Token bleiben, wie sie sind.</translation>
+    </message>
+    <message>
         <source>Poolhouse keeps trying. To stop, click Pause.</source>
         <translation>Poolhouse versucht es weiter; Pausieren beendet das.</translation>
     </message>
@@ -5015,6 +5023,10 @@
     <message>
         <source>Remove the access token</source>
         <translation>Zugriffstoken entfernen</translation>
+    </message>
+    <message>
+        <source>Same results on all computers</source>
+        <translation>Gleiche Ergebnisse auf allen Computern</translation>
     </message>
     <message>
         <source>Save</source>

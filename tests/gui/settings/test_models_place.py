@@ -51,6 +51,18 @@ def told(desk: Desk) -> Any:
     return desk.services.pool.snapshot["models_folder"]
 
 
+def test_equal_results_are_the_default_of_new_loads_after_one_click(
+    qtbot: QtBot, at_lone: Desk, page: SettingsPage
+) -> None:
+    models = page.findChild(Models)
+    assert models is not None
+    models.exact.click()
+    until(qtbot, lambda: at_lone.services.pool.now.exact)
+    models.reset()
+    until(qtbot, lambda: not at_lone.services.pool.now.exact)
+    assert not models.exact.isChecked()
+
+
 @pytest.mark.long
 def test_models_go_to_another_folder_and_back(
     qtbot: QtBot, at_lone: Desk, page: SettingsPage, place: ModelsFolder, tmp_path: Path

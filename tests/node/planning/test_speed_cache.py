@@ -52,6 +52,7 @@ def test_anything_else_is_another_measurement() -> None:
         (Setup("llamacpp 0.3 AVX2", "B CPU", 4, 64), SHAPE, True),
         (Setup("llamacpp 0.3 AVX2", "A CPU", 2, 64), SHAPE, True),
         (Setup("llamacpp 0.3 AVX2", "A CPU", 4, 32), SHAPE, True),
+        (Setup("llamacpp 0.3 AVX2", "A CPU", 4, 64, exact=True), SHAPE, True),
         (SETUP, SHAPE, False),
         (SETUP, structs.replace(SHAPE, width=64), True),
     ]

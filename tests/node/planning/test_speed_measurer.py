@@ -22,13 +22,14 @@ from app.core.household import household
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
-from app.core.planner.speed_estimates import Speed
+from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.inference.worker import layer_benchmark
+from app.inference.worker.layer_benchmark import BenchmarkSettings
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Engine
 from app.network import messages
 from app.network.messages import MeasureSpeed, SpeedMeasured, SpeedRefused
-from app.node.planning import speed_measurer
+from app.node.planning import local_speed, speed_measurer
 from app.node.planning.local_speed import Hardware, LocalSpeed, LocalWork
 from app.node.planning.speed_measurer import SpeedMeasurer
 from app.node.verification.spare_memory import SpareMemory
@@ -39,6 +40,7 @@ ME, LENDER = MachineId("a" * 64), MachineId("b" * 64)
 HOST = Member(ME, b"", "den", frozenset({Role.HOST, Role.LENDER}))
 GIB = 1 << 30
 ROWS = 64
+CONDITIONS = SpeedConditions(ROWS)
 
 
 @pytest.mark.long
@@ -245,7 +247,7 @@ async def measured(
     host: Side, within_s: float = 30, report: Callable[[Any], None] = lambda _: None
 ) -> dict[MachineId, Speed | None]:
     lenders = {LENDER: "attic"}
-    return await host.speed_measurer.speeds(host.entry, (ME, "den"), lenders, ROWS, report, within_s)
+    return await host.speed_measurer.speeds(host.entry, (ME, "den"), lenders, CONDITIONS, report, within_s)
 
 
 @pytest.mark.long
@@ -269,17 +271,43 @@ async def test_a_host_asks_again_while_the_lender_is_busy(tmp_path: Path) -> Non
             assert {line.machine for line in lines} == {"den", "attic"}
             assert await measured(host) == measurement
             assert len(link.asked) == 3
-            assert await host.speed_measurer.doubt(host.entry, ROWS, ME) == {ME, LENDER}
+            assert await host.speed_measurer.doubt(host.entry, CONDITIONS, ME) == {ME, LENDER}
             anew = await measured(host)
             assert (anew[ME] != own, anew[LENDER] != other) == (True, True)
             agains = [order.again for order in link.asked]  # some while it rests from its trial
             assert agains == [False] * 3 + [True] * (len(agains) - 3)
-            assert await host.speed_measurer.doubt(host.entry, ROWS, ME) == set()  # that was looked at
+            assert await host.speed_measurer.doubt(host.entry, CONDITIONS, ME) == set()  # that was looked at
             assert await measured(host) == anew
             host.speed_measurer.link_lost(LENDER, "attic")
             n_asked = len(link.asked)
             await measured(host)
             assert len(link.asked) == n_asked + 1
+
+
+async def test_all_machines_are_measured_with_the_instructions_of_the_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials: list[bool] = []
+
+    async def measure(_shape: object, _folder: Path, gauge: BenchmarkSettings, **_: object) -> Speed:
+        trials.append(gauge.exact)
+        return Speed(0.002 if gauge.exact else 0.001, 0.0, 0.0, 0.002, 0.0, 0.0, 0.0, 0.0)
+
+    monkeypatch.setattr(local_speed, "measure", measure)
+    async with side(tmp_path / "lender") as lender:
+
+        async def answer(order: MeasureSpeed) -> None:
+            host.speed_measurer.receive(LENDER, await lender.answer(order))
+
+        link = Link(answer)
+        async with side(tmp_path / "host", lambda _: link) as host:
+            for exact in (False, True):
+                speeds = await host.speed_measurer.speeds(
+                    host.entry, (ME, "den"), {LENDER: "attic"}, SpeedConditions(ROWS, exact), lambda _: None
+                )
+                assert {speed.layer_s for speed in speeds.values() if speed} == {0.002 if exact else 0.001}
+            assert sorted(trials) == [False, False, True, True]
+            assert list(dict.fromkeys(order.exact for order in link.asked)) == [False, True]
 
 
 @pytest.mark.long
@@ -292,7 +320,7 @@ async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path
 
         async def known() -> dict[MachineId, Speed | None]:
             me, lenders = (ME, "den"), {LENDER: "attic"}
-            work = host.speed_measurer.speeds(host.entry, me, lenders, ROWS, lambda _: None, known_only=True)
+            work = host.speed_measurer.speeds(host.entry, me, lenders, CONDITIONS, lambda _: None, known_only=True)
             return await work
 
         link = Link(answer)
@@ -300,7 +328,7 @@ async def test_what_is_doubted_still_answers_who_will_not_measure(tmp_path: Path
             assert await known() == {ME: None, LENDER: None}
             measurement = await measured(host)
             for _ in range(2):
-                await host.speed_measurer.doubt(host.entry, ROWS, ME)
+                await host.speed_measurer.doubt(host.entry, CONDITIONS, ME)
                 assert await known() == measurement
             host.speed_measurer.link_lost(LENDER, "attic")
             assert await known() == measurement
@@ -338,7 +366,7 @@ async def test_a_machine_without_room_for_the_layers_measures_a_plain_one(tmp_pa
         assert host.speed_measurer.why_not_measured("attic") is None
         me, lenders = (ME, "den"), {LENDER: "attic"}
         assert measurement == await host.speed_measurer.speeds(
-            host.entry, me, lenders, ROWS, lambda _: None, known_only=True
+            host.entry, me, lenders, CONDITIONS, lambda _: None, known_only=True
         )
 
 
@@ -416,7 +444,7 @@ async def test_a_person_s_own_question_is_asked_whoever_was_silent(tmp_path: Pat
         await measured(host, within_s=0.1)
         link.answer = refuse
         order = MeasureModel(model=host.entry.name)
-        result = await host.speed_measurer.table(order, ROWS, both, ME, lambda _: None)
+        result = await host.speed_measurer.table(order, CONDITIONS, both, ME, lambda _: None)
         assert len(link.asked) == 2
         assert "cannot be measured" in result.reasons[LENDER]
 
@@ -449,4 +477,4 @@ async def test_a_model_that_cannot_be_measured_has_no_speeds(tmp_path: Path) -> 
     async with side(tmp_path / "host") as host:
         (tmp_path / "host" / "tiny.gguf").unlink()
         assert await measured(host) == {ME: None, LENDER: None}
-        assert await host.speed_measurer.doubt(host.entry, ROWS, ME) == set()
+        assert await host.speed_measurer.doubt(host.entry, CONDITIONS, ME) == set()

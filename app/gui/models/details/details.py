@@ -199,7 +199,7 @@ class Details(FullHeightFrame):
         if loaded is not None:
             self.form.show_item(item, loaded.context, loaded.kv, loaded.shape_ordered, exact=loaded.exact)
         else:
-            self.form.show_item(item, None)
+            self.form.show_item(item, None, exact=self._services.pool.now.exact)
         known = self._verdict_loader.of(item)
         words = self.tr("Looking up the model's files…") if item.needs_files else self._unsized(item)
         if known is None or not item.is_here:
