@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from app.core.lending.policy import LINK_MOST_MBIT
+from app.core.lending.policy import CARD_HOT_MOST, LINK_MOST_MBIT
 from backends.contract import KvType, Sampling
 
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -53,6 +53,7 @@ class ChangeLending(Request, frozen=True):
     network: bool | msgspec.UnsetType = msgspec.UNSET
     link_mbit: LinkMbit | msgspec.UnsetType = msgspec.UNSET
     limit_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] | msgspec.UnsetType = msgspec.UNSET
+    card_celsius: Annotated[int, Meta(ge=0, le=CARD_HOT_MOST)] | msgspec.UnsetType = msgspec.UNSET  # 0, or at least 50
 
 
 class PauseLending(Request, frozen=True):

@@ -49,6 +49,7 @@ class LendingRules(msgspec.Struct, frozen=True):
     network: bool = False
     link_mbit: int = 0
     limit_bytes: int = 0
+    card_celsius: int = 0
 
 
 class LendingReadings(msgspec.Struct, frozen=True):
@@ -61,6 +62,7 @@ class LendingReadings(msgspec.Struct, frozen=True):
     hottest_c: float | None = None
     full_screen: bool | None = None
     network: str | None = None
+    card_c: float | None = None
 
 
 class LendingState(msgspec.Struct, frozen=True):

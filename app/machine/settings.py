@@ -75,6 +75,22 @@ class ModelsChoice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 UNCHOSEN = ModelsChoice()
 
+LEAST_CARD_PERCENT = 10  # less would hold hardly a layer on most cards
+
+
+class GraphicsSettings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The owner's limits for the graphics cards. What pauses lending is in the lending rules.
+
+    off: keys of the cards that must not compute. memory_percent: the most that all models together may use of each
+    card's memory. card_only: main memory is not used beside a card, and the layers of other machines are never computed
+    by the processor, so without a usable card nothing is lent. This computer's own models may then still use the
+    processor.
+    """
+
+    off: tuple[str, ...] = ()
+    memory_percent: Annotated[int, Meta(ge=LEAST_CARD_PERCENT, le=100)] = 100
+    card_only: bool = False
+
 
 ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole", "wren", "lynx")
 
@@ -100,7 +116,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     api: ApiSettings = ApiSettings()
     models: ModelsChoice = UNCHOSEN
     look_for_updates: bool = False  # once a day; otherwise only at the user's request
-    cards_off: tuple[str, ...] = ()  # keys of the graphics cards that must not compute
+    graphics: GraphicsSettings = GraphicsSettings()
     share_models: bool = False  # hosts of the household may copy the models downloaded here
     exact: bool = False  # loads from here use the same processor instructions on all computers, unless told otherwise
 

@@ -21,6 +21,7 @@ from app.machine.hardware.cards import Card, UnusedCard, ranked
 from app.machine.hardware.devices import Memory, memory
 from app.machine.hardware.engines import Device, last_words, run_child
 from app.machine.paths import Home
+from app.machine.settings import GraphicsSettings
 from app.node.engine_packs import EnginePackService
 from backends.contract import CPU_VARIANT, EXACT, KnownAnswer
 
@@ -36,26 +37,35 @@ class GraphicsCards:
     """Chooses the card that computes, again after each change of the engine packs or the owner's choice.
 
     packs: know the back ends in use.
-    switched_off: returns the keys of the cards that the owner has switched off.
+    settings: returns the owner's current limits for the cards.
     """
 
     def __init__(
         self,
         home: Home,
         packs: EnginePackService,
-        switched_off: Callable[[], tuple[str, ...]],
+        settings: Callable[[], GraphicsSettings],
         changed: Callable[[], None],
     ) -> None:
         self.code_cache = home.root / "graphics"
-        self.packs, self._switched_off, self._changed = packs, switched_off, changed
+        self.packs, self._settings, self._changed = packs, settings, changed
         self._news = asyncio.Event()
         self._most_free: dict[str, int] = {}  # bytes, by card
         self._losses: dict[str, list[float]] = {}  # times at which stages on a card were lost
         self.card: Card | None = None
+        self.cards: tuple[Card, ...] = ()  # all that the back ends see
         self.unused: tuple[UnusedCard, ...] = ()
 
     def changed(self) -> None:
-        """Note that the packs or the owner's choice may have changed. This is cheap."""
+        """Note that the packs or the owner's choice may have changed. This is cheap.
+
+        A card that was switched off computes nothing new from now on.
+        """
+        card = self.card
+        if card is not None and card.key in self._settings().off:
+            self.card = None
+            self.unused = (*self.unused, UnusedCard(card.label, Reason("card_switched_off"), card.key))
+            self._changed()
         self._news.set()
 
     async def run(self) -> None:
@@ -63,7 +73,7 @@ class GraphicsCards:
         await self.packs.run()
         seen: object = None
         while True:
-            now = (dict(self.packs.libraries), self._switched_off(), self._given_up())
+            now = (dict(self.packs.libraries), self._settings().off, self._given_up())
             if now != seen:
                 seen = now
                 await self._choose()
@@ -90,24 +100,32 @@ class GraphicsCards:
             return None
         card = self.card
         reserve = max(RESERVE_BYTES, int(RESERVE_SHARE * card.total_bytes))
-        own = Memory(card.total_bytes, max(0, card.free_bytes - reserve - used_bytes))
+        percent = self._settings().memory_percent
+        most_bytes = None if percent == 100 else card.total_bytes * percent // 100
+        own = Memory(card.total_bytes, max(0, card.free_bytes - reserve - used_bytes), most_bytes)
         if not card.is_integrated:
             return own
         main = memory()
-        return Memory(min(own.total_bytes, main.total_bytes), min(own.free_bytes, main.free_bytes))
+        return Memory(min(own.total_bytes, main.total_bytes), min(own.free_bytes, main.free_bytes), most_bytes)
+
+    def is_switched_off(self, device: str, library: str) -> bool:
+        """Return whether the owner has switched off the card that an engine's library calls `device`."""
+        off = self._settings().off
+        return any((c.name, str(c.library)) == (device, library) and c.key in off for c in self.cards)
 
     def _given_up(self) -> frozenset[str]:
         return frozenset(key for key, times in self._losses.items() if len(times) >= LOSSES)
 
     async def _choose(self) -> None:
         cards, unused = await self._find()
+        self.cards = tuple(cards)
         chosen = None
         for card in cards:
             why = await self._objection(card) if chosen is None else Reason("card_other_used")
             if why is None:
                 chosen = card
             else:
-                unused.append(UnusedCard(card.label, why))
+                unused.append(UnusedCard(card.label, why, card.key))
         self.card, self.unused = chosen, tuple(unused)
         for other in unused:
             log.info("the graphics card %s is not used: %s", other.label, other.why)
@@ -135,7 +153,7 @@ class GraphicsCards:
 
     async def _objection(self, card: Card) -> Reason | None:
         """Return why a card must not compute, or None. This runs a model on it and takes seconds."""
-        if card.key in self._switched_off():
+        if card.key in self._settings().off:
             return Reason("card_switched_off")
         if card.key in self._given_up():
             return Reason("card_lost", {"count": LOSSES})

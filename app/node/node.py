@@ -94,11 +94,18 @@ class Node:
         self.naming = Naming(choices, self._named)
         threads = Threads(options.threads) if options.threads else cores.worker_threads()
         packs = EnginePackService(PackStore(home.engines), self.changed)
-        self.graphics = GraphicsCards(home, packs, lambda: self.settings.cards_off, self._card_changed)
+        self.graphics = GraphicsCards(home, packs, lambda: self.settings.graphics, self._card_changed)
         self.changed.subscribe(self.graphics.changed)
         self.hardware = Hardware(threads, self.changed, self.graphics)
         self.lending_policy = LendingPolicy(
-            choices, self._uses, self.household, self.network.pace, self.changed, memory=self._computing_memory
+            choices,
+            self._uses,
+            self.household,
+            self.network.pace,
+            self.changed,
+            None,
+            self._computing_memory,
+            self.graphics,
         )
         self.changed.subscribe(self.lending_policy.apply_soon)
         most_bytes, reserve_bytes = disk_limits(home.root)

@@ -34,7 +34,7 @@ SHOWN: Json = {
 def test_lend_shows_each_rule_with_its_reading(poolhouse: Any, answering: Any) -> None:
     readings = {"idle_s": 12.0, "battery": {"percent": 48.3, "plugged": False},
                 "programs": ["game"], "gpu_percent": 3.0, "hottest_c": 61.2,
-                "full_screen": False, "network": "vpn"}  # fmt: skip
+                "full_screen": False, "network": "vpn", "card_c": 66.6}  # fmt: skip
     rules = {
         **RULES,
         "idle_s": 300.0,
@@ -44,6 +44,7 @@ def test_lend_shows_each_rule_with_its_reading(poolhouse: Any, answering: Any) -
         "hot": True,
         "screen": True,
         "network": True,
+        "card_celsius": 85,
     }
     answering({("GET", "/lending"): {**SHOWN, "rules": rules, "readings": readings}})
     assert poolhouse("lend").out == TABLE
@@ -52,19 +53,20 @@ def test_lend_shows_each_rule_with_its_reading(poolhouse: Any, answering: Any) -
 TABLE = """\
 Lending 1.0 GiB to den-pc.
 
-Memory    at most 4.0 GiB for others
-Devices   all
-Idle      lends after being idle for 5 min (now: 12 s)
-Hours     mon-fri 18:00-08:00
-Battery   on battery, lends only above 50% (now: 48%, on battery)
-Programs  pauses while one of these runs: game.exe (running: game)
-Graphics  pauses while another program keeps it busy (now: 3%)
-Heat      pauses while the processor is above 95 °C (now: 61 °C)
-Screen    pauses while a program is full screen (now: no)
-Network   pauses on a VPN or a metered network (now: VPN)
-Link      uses at most 1,000 Mbit/s of the network each way
-Threads   uses at most 4 threads of the processor
-Answers   may take 30 s to finish before a pause
+Memory     at most 4.0 GiB for others
+Devices    all
+Idle       lends after being idle for 5 min (now: 12 s)
+Hours      mon-fri 18:00-08:00
+Battery    on battery, lends only above 50% (now: 48%, on battery)
+Programs   pauses while one of these runs: game.exe (running: game)
+Graphics   pauses while another program keeps it busy (now: 3%)
+Card heat  pauses while a card that computes is at 85 °C (now: 67 °C)
+Heat       pauses while the processor is above 95 °C (now: 61 °C)
+Screen     pauses while a program is full screen (now: no)
+Network    pauses on a VPN or a metered network (now: VPN)
+Link       uses at most 1,000 Mbit/s of the network each way
+Threads    uses at most 4 threads of the processor
+Answers    may take 30 s to finish before a pause
 """
 
 
@@ -146,6 +148,8 @@ def test_the_headline(changes: Json, sentence: str) -> None:
     ("typed", "body"),
     [
         (("--memory", "off"), {"memory_bytes": 0}),
+        (("--card-hot", "85 °C"), {"card_celsius": 85}),
+        (("--card-hot", "off"), {"card_celsius": 0}),
         (("--memory", "half"), {"memory_bytes": None}),
         (("--memory", "1.5GiB", "--idle", "5m"), {"memory_bytes": 3 * GIB // 2, "idle_s": 300.0}),
         (("--limit", "4GiB"), {"limit_bytes": 4 * GIB}),
@@ -191,7 +195,7 @@ def test_pauses(poolhouse: Any, answering: Any, typed: tuple[str, ...], path: st
     "typed",
     [("1h",), ("--pause", "--resume"), ("--pause", "soon"), ("--idle", "5 weeks"),
      ("--battery", "101"), ("--memory", "much"), ("--stop", "1h"), ("--link", "fast"),
-     ("--link", "-5"), ("--link", "1" * 7)],
+     ("--card-hot", "49"), ("--card-hot", "warm"), ("--link", "-5"), ("--link", "1" * 7)],
 )  # fmt: skip
 def test_what_makes_no_sense_is_not_asked(poolhouse: Any, answering: Any, typed: tuple[str, ...]) -> None:
     node = answering({})

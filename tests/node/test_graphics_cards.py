@@ -18,6 +18,7 @@ from app.machine.engine_packs.store import PackStore, Tested
 from app.machine.hardware.devices import Memory
 from app.machine.hardware.engines import Device
 from app.machine.paths import Home
+from app.machine.settings import GraphicsSettings
 from app.node import graphics_cards
 from app.node.engine_packs import EnginePackService
 from app.node.graphics_cards import GraphicsCards
@@ -38,6 +39,7 @@ class Bench:
     cards: GraphicsCards
     libraries: dict[str, Path]
     off: list[str]
+    percents: list[int]  # of the memory, as the owner allows
     tested: Tested
     answers: dict[str, tuple[int, str, str] | Exception | type[Exception]]
     asked: list[str] = field(default_factory=list)
@@ -64,6 +66,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(graphics_cards, "run_child", run_child)
     libraries = {"vulkan": tmp_path / "libggml-vulkan.so", "cpu-zen4": tmp_path / "libggml-cpu-zen4.so"}
     off: list[str] = []
+    percents = [100]
 
     def changed() -> None:
         made.changes += 1
@@ -74,8 +77,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     packs = EnginePackService(PackStore(tmp_path / "engines"))
     packs.libraries = libraries
     monkeypatch.setattr(packs, "run", nothing)
-    cards = GraphicsCards(Home.at(tmp_path), packs, lambda: tuple(off), changed)
-    made = Bench(cards, libraries, off, Tested([SMALL, BIG, TINY]), {})
+    cards = GraphicsCards(Home.at(tmp_path), packs, lambda: GraphicsSettings(tuple(off), percents[0]), changed)
+    made = Bench(cards, libraries, off, percents, Tested([SMALL, BIG, TINY]), {})
     return made
 
 
@@ -132,6 +135,8 @@ async def test_a_card_that_the_owner_switches_off_makes_room_for_the_next(bench:
     async with running(bench, lambda: bench.cards.card):
         bench.off.append("0000:01:00.0")
         bench.cards.changed()
+        assert bench.cards.card is None, "it computes nothing more at once, before the next one is tested"
+        assert bench.reasons()["Big card"] == Reason("card_switched_off")
         await reached(lambda: bench.cards.card and bench.cards.card.name == "Vulkan1")
         assert bench.reasons()["Big card"] == Reason("card_switched_off")
 
@@ -170,6 +175,28 @@ async def test_the_memory_leaves_a_reserve_and_what_the_desktop_uses(bench: Benc
         assert memory is not None
         assert memory.total_bytes == 16 * GIB
         assert memory.free_bytes == 12 * GIB - int(0.1 * 16 * GIB) - 2 * GIB
+
+
+async def test_lent_layers_know_that_their_card_was_switched_off(bench: Bench) -> None:
+    library = str(bench.libraries["vulkan"])
+    async with running(bench, lambda: bench.cards.card):
+        assert not bench.cards.is_switched_off("Vulkan0", library)
+        bench.off.append("0000:01:00.0")
+        bench.cards.changed()
+        assert bench.cards.is_switched_off("Vulkan0", library)
+        assert not bench.cards.is_switched_off("Vulkan1", library)
+        assert not bench.cards.is_switched_off("Vulkan0", "/another/library.so")
+
+
+async def test_the_owner_limits_how_much_of_its_memory_all_models_may_use(bench: Bench) -> None:
+    async with running(bench, lambda: bench.cards.card):
+        whole = bench.cards.memory(0)
+        assert whole is not None
+        assert whole.most_bytes is None
+        bench.percents[0] = 25
+        limited = bench.cards.memory(0)
+        assert limited is not None
+        assert (limited.most_bytes, limited.free_bytes) == (4 * GIB, whole.free_bytes)
 
 
 async def test_memory_that_our_own_stages_use_is_subtracted_once(bench: Bench) -> None:

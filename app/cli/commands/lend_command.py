@@ -29,6 +29,7 @@ Words = Optional[str]  # noqa: UP045  typer reads it at run time
 Names = Optional[list[str]]  # noqa: UP045
 MAX_DRAIN_SECONDS = 600.0  # the node's own limit
 MAX_DIGITS = 6  # maximum digits of a rate in Mbit/s
+CARD_CELSIUS = range(50, 111)  # the node's own limits
 EXACT_BELOW_SECONDS = 600  # a pause shorter than this shows its end to the second
 UNCHANGED = object()  # a marker, because None is a valid value of some rules
 
@@ -111,6 +112,12 @@ HotOption = Annotated[
         help="The temperature in °C from which the processor is too hot.",
     ),
 ]
+CardHotOption = Annotated[
+    Words,
+    _option(
+        "--card-hot", "85", "Pause while a graphics card that computes is at this temperature in °C; `off` for never."
+    ),
+]
 ScreenOption = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
@@ -154,6 +161,7 @@ def lend(  # noqa: PLR0913  one for each option
     threads: ThreadsOption = None,
     heat: HeatOption = None,
     hot: HotOption = None,
+    card_hot: CardHotOption = None,
     full_screen: ScreenOption = None,
     metered: NetworkOption = None,
     link: LinkOption = None,
@@ -177,6 +185,7 @@ def lend(  # noqa: PLR0913  one for each option
         "threads": UNCHANGED if threads is None else threads,
         "hot": UNCHANGED if heat is None else heat,
         "hot_celsius": UNCHANGED if hot is None else hot,
+        "card_celsius": UNCHANGED if card_hot is None else _degrees(card_hot),
         "screen": UNCHANGED if full_screen is None else full_screen,
         "network": UNCHANGED if metered is None else metered,
         "link_mbit": UNCHANGED if link is None else _megabits(link),
@@ -221,6 +230,19 @@ def _megabits(typed: str) -> int:
     if not (number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS):
         raise typer.BadParameter(
             f"'{typed}' is not a whole number of Mbit/s below a million. Write it like 50, or off."
+        )
+    return int(number)
+
+
+def _degrees(typed: str) -> int:
+    """Parse a whole number, with or without its unit, or `off`, which is returned as 0."""
+    word = typed.strip().lower()
+    number = "0" if word == "off" else word.removesuffix("c").removesuffix("°").rstrip()
+    known = number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS
+    if not known or int(number) not in (0, *CARD_CELSIUS):
+        raise typer.BadParameter(
+            f"'{typed}' is not a whole number of degrees from {CARD_CELSIUS[0]} to {CARD_CELSIUS[-1]}. "
+            "Write it like 85, or off."
         )
     return int(number)
 
@@ -362,6 +384,9 @@ def _rows(shown: LendingState) -> list[tuple[str, str]]:
         busy = "unknown" if reads.gpu_percent is None else f"{reads.gpu_percent:.0f}%"
         card = f"pauses while another program keeps it busy (now: {busy})"
     rows += [("Graphics", card)]
+    if rules.card_celsius:
+        warm = "unknown" if reads.card_c is None else f"{reads.card_c:.0f} °C"
+        rows += [("Card heat", f"pauses while a card that computes is at {rules.card_celsius} °C (now: {warm})")]
     heat = "lends at any temperature"
     if rules.hot:
         warm = "unknown" if reads.hottest_c is None else f"{reads.hottest_c:.0f} °C"

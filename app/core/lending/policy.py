@@ -22,6 +22,7 @@ GPU_BUSY_PERCENT = 30  # load of other programs at which lending pauses; it resu
 HOT_CELSIUS = 95  # most processors throttle between 95 and 105 degrees
 HOT_LEAST, HOT_MOST = 50, 105  # the range an owner may choose from
 COOLER_CELSIUS = 15.0  # lending resumes at this much below the temperature at which it paused
+CARD_HOT_LEAST, CARD_HOT_MOST = 50, 110  # most cards throttle between 83 and 110 degrees
 MAX_THREADS = 1024
 MAX_PROGRAMS = 64
 # below the minimum, transfers to several machines at a time would be too slow
@@ -35,6 +36,8 @@ CALM_SECONDS = {
     "pause_gpu": 60.0,
     "pause_memory": 60.0,
     "pause_hot": 60.0,
+    "pause_card_hot": 60.0,
+    "pause_no_card": 15.0,
     "pause_screen": 15.0,
     "pause_vpn": 15.0,
     "pause_metered": 15.0,
@@ -57,7 +60,8 @@ class Rules:
     pause while a program fills the screen, such as a game, a movie or slides. network: pause while this computer is on
     a VPN or a metered network. link_mbit: the maximum rate in each direction that Poolhouse may use, in Mbit/s; 0 for
     no limit. limit_bytes: the maximum for all models on this machine, both the owner's and those of other machines; 0
-    for all free memory.
+    for all free memory. card_celsius: pause while a graphics card that computes is at least this hot; 0 for any
+    temperature.
     """
 
     on: bool = True
@@ -76,6 +80,7 @@ class Rules:
     network: bool = False
     link_mbit: int = 0
     limit_bytes: int = 0
+    card_celsius: int = 0
 
     def __post_init__(self) -> None:
         sound = (
@@ -86,6 +91,7 @@ class Rules:
             and 0 <= self.drain_s <= 600
             and 0 <= self.threads <= MAX_THREADS
             and HOT_LEAST <= self.hot_celsius <= HOT_MOST
+            and (not self.card_celsius or CARD_HOT_LEAST <= self.card_celsius <= CARD_HOT_MOST)
             and (not self.link_mbit or LINK_LEAST_MBIT <= self.link_mbit <= LINK_MOST_MBIT)
             and len(self.programs) <= MAX_PROGRAMS
             and all(0 < len(name) <= MAX_PROGRAM_CHARACTERS for name in self.programs)
@@ -113,7 +119,9 @@ class Readings:
     pressed a key or moved the pointer; also None if nobody is signed in. programs: programs named in the rules that are
     running. gpu_percent: load of the busiest graphics card from other programs. hottest_c: temperature of the hottest
     part of the processor. full_screen: whether a program fills the screen. network: the kind of network behind the
-    default route.
+    default route. card_c: temperature of the hottest graphics card that computes. lacks_card: whether the owner lends
+    only with a graphics card and none can be used. card_off: whether lent layers are on a card that the owner has
+    switched off.
     """
 
     now_s: float
@@ -127,6 +135,9 @@ class Readings:
     watts: float | None = None  # power consumption, which no rule uses
     full_screen: bool | None = None
     network: Network | None = None
+    card_c: float | None = None
+    lacks_card: bool = False
+    card_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +234,8 @@ def _objection(rules: Rules, readings: Readings, memory: LendableMemory, paused_
 
     paused_for: the code of the current pause.
     """
+    if readings.card_off:
+        return "pause_card_off"
     if not is_within(rules.hours, readings.weekday, readings.minute):
         return "pause_hours"
     if readings.idle_s is not None and readings.idle_s < rules.idle_s:
@@ -234,6 +247,10 @@ def _objection(rules: Rules, readings: Readings, memory: LendableMemory, paused_
     busy = GPU_BUSY_PERCENT / 2 if paused_for == "pause_gpu" else GPU_BUSY_PERCENT
     if rules.gpu and readings.gpu_percent is not None and readings.gpu_percent >= busy:
         return "pause_gpu"
+    if _card_hot(rules, readings, paused_for == "pause_card_hot"):
+        return "pause_card_hot"
+    if readings.lacks_card:
+        return "pause_no_card"
     if rules.screen and readings.full_screen:
         return "pause_screen"
     if rules.network and readings.network in ("metered", "vpn"):
@@ -254,6 +271,12 @@ def _battery_low(rules: Rules, battery: Battery | None, paused: bool) -> bool:
         return False
     level = rules.battery_percent + (BATTERY_GAP_PERCENT if paused else 0)
     return level >= 100 or battery.percent < level
+
+
+def _card_hot(rules: Rules, readings: Readings, paused: bool) -> bool:
+    if not rules.card_celsius or readings.card_c is None:
+        return False
+    return readings.card_c >= rules.card_celsius - (COOLER_CELSIUS if paused else 0)
 
 
 def _in_need(readings: Readings, memory: LendableMemory) -> bool:
@@ -285,4 +308,6 @@ def with_figures(why: Reason, readings: Readings) -> Reason:
             return Reason("pause_program_named", {"program": min(readings.programs)})
         case "pause_hot" if readings.hottest_c is not None:
             return Reason("pause_hot_at", {"degrees": round(readings.hottest_c)})
+        case "pause_card_hot" if readings.card_c is not None:
+            return Reason("pause_card_hot_at", {"degrees": round(readings.card_c)})
     return why

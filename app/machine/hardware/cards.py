@@ -21,6 +21,7 @@ class UnusedCard:
 
     label: str
     why: Reason
+    key: str = ""  # empty for a back end
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,10 @@ class ComputingCard(Protocol):
         """Record that a stage on a card was lost."""
         ...
 
+    def is_switched_off(self, device: str, library: str) -> bool:
+        """Return whether the owner has switched off the card that an engine's library calls `device`."""
+        ...
+
 
 class ProcessorOnly:
     """A computer without a graphics card."""
@@ -67,6 +72,9 @@ class ProcessorOnly:
 
     def lost(self, card: Card) -> None:
         """Do nothing."""
+
+    def is_switched_off(self, device: str, library: str) -> bool:
+        return False
 
 
 PROCESSOR_ONLY = ProcessorOnly()

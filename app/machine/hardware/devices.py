@@ -13,10 +13,15 @@ import psutil
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The main memory. `free_bytes` is the amount that programs can still use without swapping."""
+    """The main memory, or that of a graphics card.
+
+    free_bytes: what programs can still use without swapping. most_bytes: the most that all models together may use;
+    None for no limit.
+    """
 
     total_bytes: int
     free_bytes: int
+    most_bytes: int | None = None
 
 
 def memory() -> Memory:

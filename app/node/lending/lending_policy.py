@@ -40,6 +40,7 @@ from app.core.lending.lending import (
     step,
 )
 from app.core.lending.policy import (
+    CARD_HOT_LEAST,
     LINK_LEAST_MBIT,
     PROCESSOR,
     Allowed,
@@ -54,6 +55,7 @@ from app.core.lending.policy import (
 from app.core.reasons import sentence
 from app.machine import settings
 from app.machine.hardware import devices
+from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard
 from app.machine.sensors.owner_activity import OwnerSensors
 from app.machine.settings import SettingsStore
 from app.network.traffic_limits import LinkPace
@@ -111,10 +113,10 @@ class MemoryRules:
         """
         now = self._now()
         most = self._default_bytes if self.chosen_bytes is None else self.chosen_bytes
-        most = min(most, self.limit_bytes or most)
-        return LendableMemory(
-            most, now.total_bytes, now.free_bytes, used_bytes, unloaded_bytes, own_bytes, self.limit_bytes
-        )
+        limit = min(self.limit_bytes or now.total_bytes, now.most_bytes or now.total_bytes)
+        limit = 0 if limit == now.total_bytes else limit
+        most = min(most, limit or most)
+        return LendableMemory(most, now.total_bytes, now.free_bytes, used_bytes, unloaded_bytes, own_bytes, limit)
 
     def own_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
         """Return the total bytes that this machine's own models may use, including the bytes that they already use.
@@ -122,10 +124,11 @@ class MemoryRules:
         The arguments are those of `room`. Memory used by other hosts is subtracted from the limit. Without a limit,
         it is not subtracted, because the free memory already excludes it.
         """
+        now = self._memory()
+        most = now.total_bytes if now.most_bytes is None else now.most_bytes
         if self.limit_bytes:  # the owner set the limit, so it applies regardless of the free memory
-            limit = min(self.limit_bytes, self._memory().total_bytes)
-            return max(0, limit - used_bytes)
-        return self._without_limit(unloaded_bytes, own_bytes)
+            return max(0, min(self.limit_bytes, most) - used_bytes)
+        return max(0, min(self._without_limit(unloaded_bytes, own_bytes), most - used_bytes))
 
     def past_limit_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int | None:
         """Return by how much `own_bytes` would grow without the limit, or None if no limit below this machine's total
@@ -149,7 +152,7 @@ class MemoryRules:
 
     def _now(self) -> devices.Memory:
         now = self._memory()
-        return devices.Memory(now.total_bytes, now.free_bytes + self.reclaimable_bytes())
+        return devices.Memory(now.total_bytes, now.free_bytes + self.reclaimable_bytes(), now.most_bytes)
 
 
 def own_uses(model_manager: ModelManager, me: MachineId) -> tuple[int, int]:
@@ -165,6 +168,7 @@ class LentStages(Protocol):
     def borrowers(self) -> Set[MachineId]: ...
     def quiet_s(self) -> float: ...
     def is_answering(self) -> bool: ...
+    def is_on_card_switched_off(self) -> bool: ...
     async def stop_now(self, why: Reason) -> None: ...
 
 
@@ -185,8 +189,9 @@ class LendingPolicy:
         changed: Callable[[], None],
         sensors: OwnerSensors | None = None,
         memory: Callable[[], devices.Memory] = devices.memory,
+        graphics: ComputingCard = PROCESSOR_ONLY,
     ) -> None:
-        self._choices, self._uses, self._changed = choices, uses, changed
+        self._choices, self._uses, self._changed, self._graphics = choices, uses, changed, graphics
         self._household, self._pace = household, pace
         self._sensors = sensors or OwnerSensors()
         rules = choices.now.lending
@@ -279,6 +284,8 @@ class LendingPolicy:
             changes["hours"] = parse_hours(changes["hours"])
         if 0 < changes.get("link_mbit", 0) < LINK_LEAST_MBIT:
             raise BadInput("link_limit_low", least=LINK_LEAST_MBIT)
+        if 0 < changes.get("card_celsius", 0) < CARD_HOT_LEAST:
+            raise BadInput("card_limit_low", least=CARD_HOT_LEAST)
         if (threads := changes.get("threads", 0)) > (cores := devices.usable_cores()):
             raise BadInput("lend_threads_more", threads=threads, cores=cores)
         for name in ("memory_bytes", "limit_bytes"):
@@ -404,6 +411,7 @@ class LendingPolicy:
                 hottest_c=senses.hottest_c,
                 full_screen=senses.full_screen,
                 network=senses.network,
+                card_c=senses.card_c,
             ),
         )
 
@@ -449,6 +457,7 @@ class LendingPolicy:
         self._news.set()
 
     def _judge(self) -> None:
+        self._senses = replace(self._senses, card_off=self._borrowed.is_on_card_switched_off())
         self._verdict = verdict = self._verdict_now()
         now_s = time.monotonic()
         in_need = isinstance(verdict, Denied) and verdict.at_once
@@ -456,7 +465,11 @@ class LendingPolicy:
         self._step(PolicyApplied(verdict, now_s if in_need else now_s + drain_s))
 
     def _verdict_now(self) -> Verdict:
-        senses = replace(self._senses, now_s=time.monotonic())
+        senses = replace(
+            self._senses,
+            now_s=time.monotonic(),
+            lacks_card=self._choices.now.graphics.card_only and self._graphics.card is None,
+        )
         if self._leaves is not None:
             return Denied(self._leaves, senses.now_s)
         if not self._household.rights.may_lend():

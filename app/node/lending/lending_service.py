@@ -370,6 +370,14 @@ class LendingService:
         """Return whether a connected host reports that an answer in progress uses the layers here."""
         return not self._answering.isdisjoint(self.borrowers())
 
+    def is_on_card_switched_off(self) -> bool:
+        """Return whether layers here are on a graphics card that the owner has switched off since they were loaded."""
+        return any(
+            self._graphics.is_switched_off(run.config.device, run.config.library)
+            for run in self.stage_host.runs
+            if run.config.device
+        )
+
     async def stop_now(self, why: Reason) -> None:
         """Kill all workers and tell each host why. Return when the memory is free."""
         machine = self.stage_host.machine

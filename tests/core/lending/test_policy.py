@@ -72,6 +72,12 @@ CASES: list[tuple[Rules, Readings, str]] = [
     (Rules(), replace(NOW, hottest_c=94.9), "Allowed"),
     (Rules(hot=False), replace(NOW, hottest_c=110.0), "Allowed"),
     (Rules(hot_celsius=70), replace(NOW, hottest_c=70.0), "pause_hot"),
+    (Rules(), replace(NOW, card_c=109.0), "Allowed"),
+    (Rules(card_celsius=80), replace(NOW, card_c=79.9), "Allowed"),
+    (Rules(card_celsius=80), replace(NOW, card_c=80.0), "pause_card_hot"),
+    (Rules(card_celsius=80), replace(NOW, card_c=None), "Allowed"),
+    (Rules(), replace(NOW, lacks_card=True), "pause_no_card"),
+    (Rules(), replace(NOW, card_off=True), "pause_card_off"),
     (Rules(), replace(NOW, full_screen=True), "pause_screen"),
     (Rules(), replace(NOW, full_screen=False), "Allowed"),
     (Rules(screen=False), replace(NOW, full_screen=True), "Allowed"),
@@ -162,6 +168,20 @@ def test_an_owner_chooses_what_is_too_hot() -> None:
     for degrees in (49, 106):
         with pytest.raises(ValueError, match="cannot be"):
             Rules(hot_celsius=degrees)
+
+
+def test_a_graphics_card_must_have_cooled_down() -> None:
+    heat = [(0.0, 81.0), (10.0, 66.0), (20.0, 64.0), (69.0, 64.0), (70.0, 64.0)]
+    moments = [{"now_s": now, "card_c": degrees} for now, degrees in heat]
+    assert replayed(Rules(card_celsius=80), ROOM, moments) == [*["pause_card_hot"] * 4, "Allowed"]
+    for degrees in (49, 111):
+        with pytest.raises(ValueError, match="cannot be"):
+            Rules(card_celsius=degrees)
+
+
+def test_a_card_that_comes_and_goes_pauses_once() -> None:
+    moments = [{"now_s": now, "lacks_card": lacks} for now, lacks in ((0.0, True), (14.0, False), (15.0, False))]
+    assert replayed(Rules(), ROOM, moments) == ["pause_no_card", "pause_no_card", "Allowed"]
 
 
 def test_memory_that_returns_must_be_enough_and_stay() -> None:

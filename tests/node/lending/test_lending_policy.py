@@ -21,14 +21,17 @@ from app.api import requests
 from app.client import NodeClient
 from app.core.errors import AppError, BadInput, Reason, Refused
 from app.core.ids import MachineId
+from app.core.lending import policy
 from app.core.lending.lending import Working
 from app.core.lending.policy import Battery, Readings, Rules
 from app.core.reasons import said
+from app.machine.hardware.cards import Card, ProcessorOnly
+from app.machine.hardware.devices import Memory
 from app.machine.sensors.owner_activity import OwnerSensors
-from app.machine.settings import Settings, SettingsStore, load, save
+from app.machine.settings import GraphicsSettings, Settings, SettingsStore, load, save
 from app.network.traffic_limits import LinkPace
 from app.node.lending import lending_policy
-from app.node.lending.lending_policy import LendingPolicy
+from app.node.lending.lending_policy import LendingPolicy, MemoryRules
 from tests.node.pool import BUSY, TestNode, node, paired
 
 Json = dict[str, Any]
@@ -216,8 +219,8 @@ async def test_nonsense_is_refused_and_changes_nothing(attic: NodeClient) -> Non
     before = (await attic.get("/lending"))["rules"]
     for body in ({"hours": "noon"}, {"battery_percent": 101}, {"idle_s": -1}, {"unknown": 1},
                  {"memory_bytes": -1}, {"memory_bytes": 1}, {"memory_bytes": 1 << 50}, {"programs": [""]},
-                 {"devices": ["nope"]}, {"link_mbit": 1}, {"link_mbit": -1},
-                 {"link_mbit": 100_001}, {"threads": 1024}):  # fmt: skip
+                 {"devices": ["nope"]}, {"card_celsius": 49}, {"card_celsius": 111}, {"link_mbit": 1},
+                 {"link_mbit": -1}, {"link_mbit": 100_001}, {"threads": 1024}):  # fmt: skip
         with pytest.raises(BadInput):
             await attic.post("/lending", body)
     with pytest.raises(BadInput):
@@ -230,14 +233,15 @@ def test_the_command_shows_and_changes_and_a_pause_outlives_a_restart(tmp_path: 
     with node(tmp_path, "attic") as test_node:
         words = ("--idle", "5m", "--schedule", "mon-fri 18:00-08:00, sat", "--battery", "30",
                  "--not-with", "game.exe", "--memory", "512MiB", "--threads", "1", "--despite-heat",
-                 "--hot", "80", "--despite-full-screen", "--pause-on-metered", "--link", "50")  # fmt: skip
+                 "--hot", "80", "--card-hot", "85", "--despite-full-screen", "--pause-on-metered",
+                 "--link", "50")  # fmt: skip
         rules = json.loads(test_node.run("lend", *words, "--json").stdout)["rules"]
         assert rules == {
             "on": True, "memory_bytes": 512 << 20, "devices": [], "idle_s": 300.0,
             "hours": "mon-fri 18:00-08:00, sat", "battery_percent": 30, "programs": ["game.exe"],
             "gpu": True, "drain_s": 30.0, "threads": 1, "hot": False,
             "hot_celsius": 80, "screen": False, "network": True, "link_mbit": 50,
-            "limit_bytes": 1 << 30,  # told to this start by the tests' node
+            "card_celsius": 85, "limit_bytes": 1 << 30,  # the limit is told to this start by the tests' node
         }  # fmt: skip
         assert test_node.run("lend", "--schedule", "always", "--pause", "1h").returncode == 0
     with node(tmp_path, "attic", "2GiB") as test_node:
@@ -268,6 +272,10 @@ class Layers:
         self.hosts: set[MachineId] = set()
         self.quiet, self.is_asked, self.is_answering = 0.0, False, lambda: self.is_asked
         self.told: list[Reason] = []
+        self.card_off = False
+
+    def is_on_card_switched_off(self) -> bool:
+        return self.card_off and bool(self.hosts)
 
     def borrowers(self) -> Set[MachineId]:
         return self.hosts
@@ -280,11 +288,22 @@ class Layers:
         self.hosts = set()
 
 
+class OneCard(ProcessorOnly):
+    """The graphics card of a computer, while it can be used."""
+
+    is_there = False
+
+    @property
+    def card(self) -> Card | None:
+        return Card("Vulkan0", "A card", "Vulkan", Path(), Path(), "", False, 1, 1) if self.is_there else None
+
+
 class Bench:
     """The rules of one machine without a node."""
 
-    def __init__(self, path: Path, rules: Rules) -> None:
-        save(path, Settings("attic", rules))
+    def __init__(self, path: Path, rules: Rules, *, card_only: bool = False) -> None:
+        save(path, Settings("attic", rules, graphics=GraphicsSettings(card_only=card_only)))
+        self.graphics = OneCard()
         self.owner, self.layers = Owner(), Layers()
         self.may = True
         household: Any = SimpleNamespace(rights=SimpleNamespace(may_lend=lambda: self.may), name=str)
@@ -295,6 +314,7 @@ class Bench:
             LinkPace(),
             lambda: None,
             self.owner,
+            graphics=self.graphics,
         )
 
     def word(self) -> str:
@@ -308,8 +328,8 @@ async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerat
     async with asyncio.TaskGroup() as tasks:
         running: list[asyncio.Task[None]] = []
 
-        async def begin(rules: Rules | None = None) -> Bench:
-            made = Bench(tmp_path / "settings.json", rules or Rules(memory_bytes=1 << 30))
+        async def begin(rules: Rules | None = None, *, card_only: bool = False) -> Bench:
+            made = Bench(tmp_path / "settings.json", rules or Rules(memory_bytes=1 << 30), card_only=card_only)
             await made.rules.begin(made.layers)
             running.append(tasks.create_task(made.rules.run()))
             return made
@@ -395,6 +415,48 @@ async def test_a_machine_that_the_household_does_not_let_lend(bench: Any) -> Non
     item.may = True
     item.rules.apply_soon()
     await until(lambda: item.word() == "ready")
+
+
+async def test_layers_on_a_card_that_was_switched_off_are_taken_back_and_the_rest_goes_on(bench: Any) -> None:
+    item = await bench()
+    item.layers.hosts = {HOST}
+    await until(lambda: item.word() == "working")
+    item.layers.card_off, item.layers.quiet = True, 60.0
+    await until(lambda: item.layers.told)
+    assert item.layers.told == [Reason("pause_card_off")]
+    await until(lambda: item.word() == "ready")
+    item.rules.require()
+
+
+async def test_an_owner_who_lends_only_a_card_lends_nothing_without_it(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(policy.CALM_SECONDS, "pause_no_card", 0.1)
+    item = await bench(card_only=True)
+    assert item.rules.lent_bytes() == 0
+    with pytest.raises(Refused) as raised:
+        item.rules.require()
+    assert raised.value.reason.code == "pause_no_card"
+    item.graphics.is_there = True
+    await until(lambda: item.word() == "ready")
+    item.rules.require()
+    item.graphics.is_there = False
+    with pytest.raises(Refused):
+        item.rules.require()
+
+
+def test_the_most_of_a_card_limits_all_models_together() -> None:
+    rules = MemoryRules(None, lambda: Memory(1000, 800, most_bytes=500))
+    assert (rules.room(0, 0, 0).lent_bytes, rules.room(0, 0, 0).most_bytes) == (0, 400)  # less than one step is free
+    assert rules.own_bytes(0, 0, 0) == 500
+    assert rules.own_bytes(300, 0, 0) == 200
+    assert rules.room(450, 0, 100).lent_bytes == 400
+    rules.limit_bytes = 300
+    assert (rules.room(0, 0, 0).most_bytes, rules.own_bytes(100, 0, 0)) == (300, 200)
+    rules.limit_bytes = 900
+    assert rules.own_bytes(100, 0, 0) == 400
+    rules = MemoryRules(None, lambda: Memory(1000, 800))
+    assert (rules.own_bytes(300, 0, 0), rules.room(0, 0, 0).limit_bytes) == (640, 0)
 
 
 async def test_what_was_opened_in_the_moment_of_a_pause_is_given_back(bench: Any) -> None:

@@ -136,6 +136,9 @@ class Graphics:
     def lost(self, card: Card) -> None:
         self.losses.append(card)
 
+    def is_switched_off(self, device: str, library: str) -> bool:
+        return False
+
 
 @pytest.fixture
 async def place(tmp_path: Path) -> Place:
