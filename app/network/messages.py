@@ -148,6 +148,8 @@ class Status(_Message, frozen=True, tag="status"):
     watts: Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
     # The owner's bandwidth limit; 0 means none.
     link_mbit: Annotated[int, msgspec.Meta(ge=0, le=LINK_MOST_MBIT)] = 0
+    idle_card: Text = ""  # a graphics card that does not compute because no engine pack for it is installed
+    idle_card_pack: Text = ""  # the back end whose pack would use it
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):

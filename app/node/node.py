@@ -333,6 +333,7 @@ class Node:
             engine=hardware[1][0],
             device=hardware[0],
             past_limit_bytes=memory.past_limit_bytes(*uses),
+            idle_card=self.hardware.idle_card,
         )
         return host, [] if guest else connected_lenders(me, self.household.now, released)
 
@@ -376,7 +377,9 @@ class Node:
         return apply(household, facts.LayersHeld(held, replaced))
 
     def _status(self) -> messages.Status:
-        return status_of(self.description(), self.lending_service.used_bytes, self.lending_policy)
+        return status_of(
+            self.description(), self.lending_service.used_bytes, self.lending_policy, self.hardware.idle_card
+        )
 
     def _named(self, name: str) -> None:
         """Apply this machine's new name."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from app.core.errors import Reason
-from app.core.household.household import Described, SelfDescription
+from app.core.household.household import Described, IdleCard, SelfDescription
 from app.core.ids import MachineId, clean_name
 from app.core.reasons import said
 from app.network import messages
@@ -77,7 +77,9 @@ class StatusBroadcaster:
         self._links_in_use = in_use
 
 
-def status_of(offer: MachineDescription, used_bytes: int, rules: LendingPolicy) -> messages.Status:
+def status_of(
+    offer: MachineDescription, used_bytes: int, rules: LendingPolicy, idle_card: IdleCard | None
+) -> messages.Status:
     """Return the status that this machine sends to the others. Reasons are sent as codes, without their facts."""
     why = rules.reason()
     return messages.Status(
@@ -93,13 +95,16 @@ def status_of(offer: MachineDescription, used_bytes: int, rules: LendingPolicy) 
         engine=offer.engines[0][:200] if offer.engines else "",
         watts=rules.watts(),
         link_mbit=rules.rules.link_mbit,
+        idle_card=idle_card.name if idle_card else "",
+        idle_card_pack=idle_card.pack if idle_card else "",
     )
 
 
 def self_description(status: messages.Status) -> SelfDescription:
     """Return the part of a status that describes the machine itself rather than its memory, cleaned for display."""
     used_by = tuple(MachineId(machine) for machine in status.used_by)
-    return SelfDescription(used_by, clean_text(status.engine), status.watts, status.link_mbit)
+    card = IdleCard(clean_text(status.idle_card), clean_text(status.idle_card_pack)) if status.idle_card else None
+    return SelfDescription(used_by, clean_text(status.engine), status.watts, status.link_mbit, card)
 
 
 def description_from_hello(link: PeerLink) -> Described:

@@ -108,6 +108,8 @@ SOME: list[Message] = [
         used_by=["ab" * 32],
         engine="llamacpp 0.3.16",
         watts=46,
+        idle_card="NVIDIA GeForce RTX 3060",
+        idle_card_pack="CUDA 13",
     ),
     OPEN,
     Answering(now=True),

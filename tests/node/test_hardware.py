@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from app.core.errors import Reason
+from app.core.household.household import IdleCard
 from app.core.planner.speed_estimates import SpeedConditions
-from app.machine.hardware import devices, engines
+from app.machine.hardware import devices, engines, graphics
+from app.machine.hardware.cards import UnusedCard
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Device, Engine
 from app.node.planning.local_speed import MAX_DEVICE_TEXT, Hardware, Setup
@@ -52,3 +55,16 @@ async def test_the_line_is_not_longer_than_others_take_it(answers: Any) -> None:
     answers.append([Engine("llamacpp", devices=[Device("x" * 199, kind="gpu")])])
     await hardware.run()
     assert len(hardware.device) == MAX_DEVICE_TEXT
+
+
+async def test_a_card_without_a_pack_is_told_to_the_household(answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphics, "list_cards", lambda: ["AMD Radeon RX 7800 XT"])
+    answers.append([FOUND])
+    hardware = Hardware(Threads(1), lambda: None)
+    await hardware.run()
+    assert hardware.idle_card == IdleCard("AMD Radeon RX 7800 XT", "Vulkan")
+    refused = UnusedCard("Vulkan0", Reason("card_switched_off"))  # it has a pack, and a reason of its own
+    hardware = Hardware(Threads(1), lambda: None, SimpleNamespace(card=None, unused=(refused,)))
+    answers.append([FOUND])
+    await hardware.run()
+    assert hardware.idle_card is None

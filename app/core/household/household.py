@@ -21,6 +21,14 @@ MOST_STRANGERS = 64  # more machines than a home has
 
 
 @dataclass(frozen=True, slots=True)
+class IdleCard:
+    """A graphics card that does not compute because no engine pack for it is installed."""
+
+    name: str
+    pack: str  # the back end whose pack would use it, such as `CUDA 13`
+
+
+@dataclass(frozen=True, slots=True)
 class SelfDescription:
     """The facts that a machine reports about itself, apart from its memory."""
 
@@ -28,6 +36,7 @@ class SelfDescription:
     engine: str = ""  # name and version of the engine that computes layers
     watts: int | None = None  # None if its system does not report it
     link_mbit: int = 0  # the owner's rate limit for Poolhouse in each direction; 0 for no limit
+    idle_card: IdleCard | None = None
 
 
 @dataclass(frozen=True, slots=True)

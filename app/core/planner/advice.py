@@ -23,12 +23,15 @@ def advise(
 ) -> tuple[Reason, ...]:
     """Return the changes that would shorten requests by at least a tenth, best first, with the gain from each.
 
+    Idle graphics cards come first, because no cable gains as much.
+
     now: the plan for the same machines. A topology that a person chose is not changed. There is no advice if the split
     is forced or the plan is not based on measurements.
     """
     known = now.forecast
     if known is None or not now.alternatives:
         return ()
+    cards = _idle_cards(host, lenders, now)
     measured = [lender for lender in lenders if lender.speed and lender.link]
     limit_s = (1 - LEAST_GAIN) * known.request_s
     advice: list[tuple[float, Reason]] = []
@@ -40,7 +43,20 @@ def advise(
             reason = _of_link(machine, host, gain) if is_link else _of_memory(machine, gain)
             advice.append((then.forecast.request_s, reason))
     advice.sort(key=lambda ranked: ranked[0])
-    return tuple(reason for _, reason in advice[:MAX_SUGGESTIONS])
+    return tuple([*cards, *(reason for _, reason in advice)][:MAX_SUGGESTIONS])
+
+
+def _idle_cards(host: Candidate, lenders: Sequence[Candidate], now: Plan) -> list[Reason]:
+    """Return advice on the graphics cards of the plan's machines that only lack an engine pack.
+
+    How much faster a card is can be measured only with its pack, so the advice states no figure.
+    """
+    used = {stage.machine for stage in now.stages}
+    return [
+        Reason("advice_card", {"machine": machine.name, "card": machine.idle_card.name, "pack": machine.idle_card.pack})
+        for machine in (host, *lenders)
+        if machine.idle_card is not None and machine.id in used
+    ]
 
 
 def _changes(host: Candidate, lenders: Sequence[Candidate]) -> Iterator[tuple[Candidate, Candidate, bool]]:

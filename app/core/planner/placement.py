@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from app.core.errors import Reason
+from app.core.household.household import IdleCard
 from app.core.household.link import Link
 from app.core.ids import MachineId
 from app.core.planner.speed_estimates import Speed
@@ -38,7 +39,8 @@ class Candidate:
     processor and accelerators, as reported by the machine. doubted: its results were found to be wrong. factor,
     link_factor: the learned corrections that are already included in `speed` and `link` (`Corrections` in forecast.py).
     past_limit_bytes: for the host, how much more memory it would have without its owner's limit for all models; None if
-    memory is the only limit. is_lending: whether it would lend more if memory became free.
+    memory is the only limit. is_lending: whether it would lend more if memory became free. idle_card: its graphics card
+    that would compute with an engine pack.
     """
 
     id: MachineId
@@ -53,6 +55,7 @@ class Candidate:
     link_factor: float = 1.0
     past_limit_bytes: int | None = None
     is_lending: bool = True
+    idle_card: IdleCard | None = None
 
     @property
     def unproved(self) -> bool:

@@ -288,7 +288,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         FaultClass(Fault.NEWS, Retry.AGAIN),
         """
         template_none template_without_tools unforecast_ranks advice_link_rate advice_link_time
-        advice_memory_rate advice_memory_time advice_wifi_rate advice_wifi_time check_address_unknown
+        advice_card advice_memory_rate advice_memory_time advice_wifi_rate advice_wifi_time check_address_unknown
         check_alone check_both_ways check_called_all check_called_back check_came_in check_confined_full
         check_card card_other_used card_switched_off
         check_device check_discovery_off check_disk check_engine check_engine_with check_hears check_hears_one

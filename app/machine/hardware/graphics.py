@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -20,6 +21,9 @@ MAKERS = {NVIDIA: "NVIDIA", AMD: "AMD", INTEL: "Intel"}
 OWN_BYTES = 2 << 30  # integrated graphics reserve less memory than this
 CLASS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
 MAX_CARDS = 16
+NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
+NVIDIA_WORDS = ("nvidia", "geforce", "quadro", "tesla")
+CUDA_PACKS = ((580, "CUDA 13"), (525, "CUDA 12"))  # each with the oldest driver that runs it
 
 
 def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | None:
@@ -31,7 +35,7 @@ def unused_cards(engines: Sequence[Engine], names: Iterable[str]) -> Reason | No
     devices = [device for engine in engines for device in engine.devices]
     seen = {device.description or device.name for device in devices if device.kind == "gpu"}
     cards = sorted(seen or set(names))[:MAX_CARDS]
-    return Reason("graphics_unused", {"cards": ", ".join(cards)}) if cards else None
+    return Reason("graphics_unused", {"cards": ", ".join(cards), "pack": pack_for(cards[0])}) if cards else None
 
 
 def list_cards() -> list[str]:
@@ -43,6 +47,41 @@ def list_cards() -> list[str]:
             return _in_registry()
         return cards_on_bus(PCI)
     return []
+
+
+def pack_for(card: str) -> str:
+    """Return the back end whose engine pack is best for a card of this name. Reads files."""
+    words = card.casefold()
+    if "apple" in words:
+        return "Metal"
+    if not any(word in words for word in NVIDIA_WORDS):
+        return "Vulkan"  # decodes faster than ROCm on AMD's cards
+    version = _nvidia_driver()
+    return next((pack for least, pack in CUDA_PACKS if version >= least), "Vulkan")
+
+
+def _nvidia_driver() -> int:
+    """Return the major version of NVIDIA's driver, or 0 if there is none."""
+    with suppress(OSError):
+        if sys.platform == "win32":
+            return _nvidia_driver_in_registry()
+        return driver_version(_text(NVIDIA_DRIVER))
+    return 0
+
+
+def driver_version(text: str) -> int:
+    """Return the major version in the description of NVIDIA's driver for Linux, or 0 if there is none."""
+    match = re.search(r"Kernel Module.*?(\d+)\.\d+", text)
+    return int(match[1]) if match else 0
+
+
+def windows_driver_version(version: str) -> int:
+    """Return the major version of NVIDIA's driver from the version in the Windows registry.
+
+    Its last five digits are the driver's own: `32.0.15.8065` is 580.65.
+    """
+    digits = version.replace(".", "")[-5:]
+    return int(digits[:3]) if len(digits) == 5 and digits.isdecimal() else 0
 
 
 def cards_on_bus(bus: Path) -> list[str]:
@@ -103,6 +142,19 @@ if sys.platform == "win32":
         with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, CLASS) as adapters:
             names = [_adapter(adapters, f"{number:04}") for number in range(MAX_CARDS)]
         return [name for name in names if name]
+
+    def _nvidia_driver_in_registry() -> int:
+        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, CLASS) as adapters:
+            return max((_driver(adapters, f"{number:04}") for number in range(MAX_CARDS)), default=0)
+
+    def _driver(adapters: winreg.HKEYType, number: str) -> int:
+        try:
+            with winreg.OpenKey(adapters, number) as key:
+                if "nvidia" not in str(winreg.QueryValueEx(key, "DriverDesc")[0]).casefold():
+                    return 0
+                return windows_driver_version(str(winreg.QueryValueEx(key, "DriverVersion")[0]))
+        except OSError:
+            return 0
 
     def _adapter(adapters: winreg.HKEYType, number: str) -> str:
         try:

@@ -18,10 +18,11 @@ import msgspec
 from msgspec import Meta
 
 from app.core.errors import Busy
+from app.core.household.household import IdleCard
 from app.core.model import ModelShape
 from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.inference.worker.layer_benchmark import BenchmarkSettings, Report, measure, report_nothing
-from app.machine.hardware import devices, engines
+from app.machine.hardware import devices, engines, graphics
 from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, UnusedCard
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import other_programs_share
@@ -104,6 +105,7 @@ class Hardware:
         self.threads, self._changed, self._graphics = threads, changed, graphics
         self.processor = devices.processor_name()
         self._engines: list[Engine] = []
+        self._listed_card: IdleCard | None = None
         self._asking = asyncio.Lock()
 
     @property
@@ -123,6 +125,11 @@ class Hardware:
         return self._graphics.unused
 
     @property
+    def idle_card(self) -> IdleCard | None:
+        """The first graphics card that no engine pack in use is for, or None."""
+        return None if self.card or self.unused_cards else self._listed_card
+
+    @property
     def announced(self) -> tuple[str, tuple[str, ...]]:
         """The device and the engine that runs layers, as announced to other machines. Includes the engine's version
         once it has been probed."""
@@ -131,7 +138,9 @@ class Hardware:
         return self.device, (f"{LLAMACPP} {version}".strip(),)
 
     async def run(self) -> None:
-        """Probe the engines. A failure is logged, and the next call of `engines` probes again."""
+        """List the graphics cards and probe the engines. A failure is logged, and the next call of `engines` probes
+        again."""
+        self._listed_card = await asyncio.to_thread(_listed_card)
         for engine in await self.engines():
             if engine.missing:
                 log.warning("the engine %s cannot be used: %s", engine.name, engine.missing)
@@ -149,6 +158,11 @@ class Hardware:
         build = "".join(engine.build for engine in await self.engines() if engine.name == LLAMACPP)
         device = f"{self.card.label} {self.card.api} {self.card.library.parent.name}" if self.card else self.processor
         return Setup(build, device, self.threads.most, conditions.batch_rows, conditions.exact)
+
+
+def _listed_card() -> IdleCard | None:
+    names = graphics.list_cards()
+    return IdleCard(names[0][:MAX_DEVICE_TEXT], graphics.pack_for(names[0])) if names else None
 
 
 class SpeedCache:

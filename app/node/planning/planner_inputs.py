@@ -129,6 +129,7 @@ def connected_lenders(me: MachineId, household: Household, released: Released) -
             engine=machine.about.engine,
             device=machine.device,
             is_lending=machine.lends_bytes + machine.used_bytes > 0,
+            idle_card=machine.about.idle_card,
         )
         for key, machine in household.machines.items()
         if key != me and machine.online and "lender" in machine.roles

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import Reason
+from app.core.household.household import IdleCard
 from app.core.household.link import LinkKind
 from app.core.planner.advice import advise, by_cable
 from app.core.planner.placement import Candidate, Part, Topology, Workload
@@ -109,3 +110,14 @@ def test_a_cable_is_no_better_than_what_an_owner_allows() -> None:
     held = AIR.limited_to(1.25e6)
     assert by_cable(held).out_bytes_per_s == 1.25e6
     assert by_cable(AIR.limited_to(50e6)).out_bytes_per_s == 50e6
+
+
+def test_a_card_without_its_pack_is_named_before_any_cable() -> None:
+    card = IdleCard("NVIDIA GeForce RTX 3060", "CUDA 13")
+    host, study = machine("host", 1000, speed(0.002)), machine("Study PC", 1900, speed(0.002), AIR)
+    unused = machine("attic", 1, speed(0.1), link())
+    reasons = advice(host, [replace(study, idle_card=card), replace(unused, idle_card=card)])
+    others = [reason.code for reason in advice(host, [study, unused])]
+    assert [reason.code for reason in reasons] == ["advice_card", *others][:3]
+    assert said(reasons[0]).startswith("Study PC has a graphics card (NVIDIA GeForce RTX 3060) that does not compute.")
+    assert "the engine pack for CUDA 13" in said(reasons[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,37 @@ def test_a_system_that_tells_nothing_has_none(monkeypatch: pytest.MonkeyPatch, t
 def test_every_card_is_one_that_is_not_used(expected: list[Engine], listed: list[str], cards: str | None) -> None:
     why = graphics.unused_cards(expected, listed)
     assert (why and why.facts["cards"]) == cards
+
+
+LINUX_DRIVER = (
+    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}  Release Build  (root@host)\nGCC version:  gcc"
+)
+
+
+@pytest.mark.parametrize(
+    ("card", "driver", "pack"),
+    [
+        ("NVIDIA GeForce RTX 3060", LINUX_DRIVER.format("580.65.06"), "CUDA 13"),
+        ("NVIDIA GeForce RTX 3060", LINUX_DRIVER.format("535.183.01"), "CUDA 12"),
+        ("NVIDIA GeForce GTX 1080", LINUX_DRIVER.format("470.256.02"), "Vulkan"),
+        ("NVIDIA", "", "Vulkan"),  # Debian's own driver
+        ("AMD Radeon RX 7800 XT", LINUX_DRIVER.format("580.65.06"), "Vulkan"),
+        ("Intel Arc A770", "", "Vulkan"),
+        ("Apple GPU", "", "Metal"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="the driver's version is in the registry there")
+def test_a_card_needs_the_pack_that_its_driver_can_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, card: str, driver: str, pack: str
+) -> None:
+    monkeypatch.setattr(graphics, "NVIDIA_DRIVER", tmp_path / "version")
+    if driver:
+        (tmp_path / "version").write_text(driver)
+    assert graphics.pack_for(card) == pack
+
+
+@pytest.mark.parametrize(
+    ("version", "major"), [("32.0.15.8065", 580), ("31.0.15.3699", 536), ("30.0.14.7212", 472), ("1.2", 0), ("", 0)]
+)
+def test_windows_hides_the_drivers_own_version_in_another(version: str, major: int) -> None:
+    assert graphics.windows_driver_version(version) == major

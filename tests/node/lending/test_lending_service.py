@@ -15,7 +15,7 @@ import pytest
 
 from app.catalog.stages.cut import Cut
 from app.core.errors import DoesNotFit, Reason, Refused
-from app.core.household.household import SelfDescription
+from app.core.household.household import IdleCard, SelfDescription
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId
 from app.core.reasons import said
@@ -276,12 +276,14 @@ def test_what_others_call_themselves_is_fit_to_be_shown() -> None:
     status = messages.Status(
         name="den\u202e\x1b[31m", device="CPU\n\x07 2", total_bytes=1, lendable_bytes=1, used_bytes=0,
         state="ready", hottest_c=61, used_by=["ab" * 32], engine="llama\x1b cpp 1", watts=46,
-        link_mbit=50,
+        link_mbit=50, idle_card="RTX\x1b 3060", idle_card_pack="CUDA\u202e 13",
     )  # fmt: skip
     link = SimpleNamespace(peer=member().id, name="den", hello=SimpleNamespace(name="den"))
     described = status_broadcaster.description_from_status(link, status)  # type: ignore[arg-type]
     assert (described.name, described.device, described.hottest_c) == ("den[31m", "CPU 2", 61)
-    assert described.about == SelfDescription((MachineId("ab" * 32),), "llama cpp 1", 46, 50)
+    assert described.about == SelfDescription(
+        (MachineId("ab" * 32),), "llama cpp 1", 46, 50, IdleCard("RTX 3060", "CUDA 13")
+    )
 
 
 @pytest.mark.long
