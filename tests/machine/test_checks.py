@@ -27,7 +27,7 @@ PROVED = PROVED_ENGINES[0]
 GPU = Device("CUDA0", "NVIDIA RTX 3060", "gpu", "CUDA", 8 << 30, 12 << 30)
 UNUSED_CARD = (
     "This computer has a graphics card ({}), but no engine pack for it is installed. Models run on the "
-    "processor, which is slower."
+    "processor, which is slower. The card needs the pack for Vulkan."
 )
 UNUSED = "The engine llamacpp cannot be used:"
 
@@ -78,6 +78,7 @@ async def test_what_a_worker_says_of_its_engines(
     monkeypatch.setattr(checks, "probe_all", answer)
     monkeypatch.setattr(checks, "processor_name", lambda: "A CPU")
     monkeypatch.setattr(graphics, "list_cards", list)
+    monkeypatch.setattr(graphics, "_nvidia_driver", lambda: 0)
     assert [(check.ok, cause_of(check)) for check in await checks.engines()] == expected
 
 
@@ -87,6 +88,7 @@ async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: p
 
     monkeypatch.setattr(checks, "probe_all", answer)
     monkeypatch.setattr(graphics, "list_cards", lambda: ["NVIDIA GA106"])
+    monkeypatch.setattr(graphics, "_nvidia_driver", lambda: 0)
     card = (await checks.engines())[-1]
     assert (card.name, card.ok, cause_of(card)) == ("Device", None, UNUSED_CARD.format("NVIDIA GA106"))
     assert cure_of(card) == "Install an engine pack: open This computer, or run `poolhouse engine add FILE`."

@@ -117,7 +117,7 @@ def test_a_card_without_its_pack_is_named_before_any_cable() -> None:
     host, study = machine("host", 1000, speed(0.002)), machine("Study PC", 1900, speed(0.002), AIR)
     unused = machine("attic", 1, speed(0.1), link())
     reasons = advice(host, [replace(study, idle_card=card), replace(unused, idle_card=card)])
-    others = [reason.code for reason in advice(host, [study, unused])]
-    assert [reason.code for reason in reasons] == ["advice_card", *others][:3]
+    without_cards = [reason.code for reason in advice(host, [study, unused])]
+    assert [reason.code for reason in reasons] == ["advice_card", *without_cards][:3]
     assert said(reasons[0]).startswith("Study PC has a graphics card (NVIDIA GeForce RTX 3060) that does not compute.")
     assert "the engine pack for CUDA 13" in said(reasons[0])
