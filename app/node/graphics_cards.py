@@ -21,6 +21,8 @@ from app.machine.hardware.cards import Card, UnusedCard, ranked
 from app.machine.hardware.devices import Memory, memory
 from app.machine.hardware.engines import Device, last_words, run_child
 from app.machine.paths import Home
+from app.machine.sensors.card_sensors import CardSensors
+from app.machine.sensors.card_use import CardReading
 from app.machine.settings import GraphicsSettings
 from app.node.engine_packs import EnginePackService
 from backends.contract import CPU_VARIANT, EXACT, KnownAnswer
@@ -46,12 +48,16 @@ class GraphicsCards:
         packs: EnginePackService,
         settings: Callable[[], GraphicsSettings],
         changed: Callable[[], None],
+        sensors: CardSensors | None = None,
     ) -> None:
         self.code_cache = home.root / "graphics"
         self.packs, self._settings, self._changed = packs, settings, changed
         self._news = asyncio.Event()
         self._most_free: dict[str, int] = {}  # bytes, by card
         self._losses: dict[str, list[float]] = {}  # times at which stages on a card were lost
+        self._sensors = sensors or CardSensors()
+        self._used_bytes = 0  # by this node's stages, when last told
+        self._others_bytes: dict[str, int | None] = {}  # memory that other programs use, by card
         self.card: Card | None = None
         self.cards: tuple[Card, ...] = ()  # all that the back ends see
         self.unused: tuple[UnusedCard, ...] = ()
@@ -94,15 +100,18 @@ class GraphicsCards:
     def memory(self, used_bytes: int) -> Memory | None:
         """Return the memory of the card that computes, or None without one.
 
+        What other programs use is left out as far as the sensors tell it.
+
         used_bytes: the part that this node's own stages use, because few drivers report the free memory reliably.
         """
-        if self.card is None:
+        card, self._used_bytes = self.card, used_bytes
+        if card is None:
             return None
-        card = self.card
         reserve = max(RESERVE_BYTES, int(RESERVE_SHARE * card.total_bytes))
         percent = self._settings().memory_percent
         most_bytes = None if percent == 100 else card.total_bytes * percent // 100
-        own = Memory(card.total_bytes, max(0, card.free_bytes - reserve - used_bytes), most_bytes)
+        free_bytes = min(card.free_bytes, card.total_bytes - (self._others_bytes.get(card.key) or 0))
+        own = Memory(card.total_bytes, max(0, free_bytes - reserve - used_bytes), most_bytes)
         if not card.is_integrated:
             return own
         main = memory()
@@ -112,6 +121,23 @@ class GraphicsCards:
         """Return whether the owner has switched off the card that an engine's library calls `device`."""
         off = self._settings().off
         return any((c.name, str(c.library)) == (device, library) and c.key in off for c in self.cards)
+
+    def reading(self) -> CardReading:
+        """Return what the sensors tell of the card that computes. May block for seconds, so call this in a thread.
+
+        If none computes, or its place on the bus is unknown, this is the use of the busiest card with memory of its
+        own: a game needs the whole computer.
+        """
+        card = self.card
+        pci = card.pci.lower() if card else ""
+        readings = self._sensors.read(pci if self._used_bytes else "")
+        own = next((reading for reading in readings if pci and reading.pci == pci), None)
+        if card is not None:
+            self._others_bytes[card.key] = own.others_bytes if own else None
+        if own is not None:
+            return own
+        percents = [r.others_percent for r in readings if r.is_discrete and r.others_percent is not None]
+        return CardReading(others_percent=max(percents, default=None))
 
     def _given_up(self) -> frozenset[str]:
         return frozenset(key for key, times in self._losses.items() if len(times) >= LOSSES)

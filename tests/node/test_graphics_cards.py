@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,6 +19,8 @@ from app.machine.engine_packs.store import PackStore, Tested
 from app.machine.hardware.devices import Memory
 from app.machine.hardware.engines import Device
 from app.machine.paths import Home
+from app.machine.sensors.card_sensors import CardSensors
+from app.machine.sensors.card_use import CardReading, DriverReport
 from app.machine.settings import GraphicsSettings
 from app.node import graphics_cards
 from app.node.engine_packs import EnginePackService
@@ -40,6 +43,7 @@ class Bench:
     libraries: dict[str, Path]
     off: list[str]
     percents: list[int]  # of the memory, as the owner allows
+    reports: list[DriverReport]  # what the drivers tell
     tested: Tested
     answers: dict[str, tuple[int, str, str] | Exception | type[Exception]]
     asked: list[str] = field(default_factory=list)
@@ -77,8 +81,12 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     packs = EnginePackService(PackStore(tmp_path / "engines"))
     packs.libraries = libraries
     monkeypatch.setattr(packs, "run", nothing)
-    cards = GraphicsCards(Home.at(tmp_path), packs, lambda: GraphicsSettings(tuple(off), percents[0]), changed)
-    made = Bench(cards, libraries, off, percents, Tested([SMALL, BIG, TINY]), {})
+    reports: list[DriverReport] = []
+    clock = itertools.count(0, 1000)  # each reading is a new one
+    sensors = CardSensors([lambda: reports], lambda: next(clock))
+    settings = lambda: GraphicsSettings(tuple(off), percents[0])  # noqa: E731
+    cards = GraphicsCards(Home.at(tmp_path), packs, settings, changed, sensors)
+    made = Bench(cards, libraries, off, percents, reports, Tested([SMALL, BIG, TINY]), {})
     return made
 
 
@@ -197,6 +205,46 @@ async def test_the_owner_limits_how_much_of_its_memory_all_models_may_use(bench:
         limited = bench.cards.memory(0)
         assert limited is not None
         assert (limited.most_bytes, limited.free_bytes) == (4 * GIB, whole.free_bytes)
+
+
+OTHER = 4242  # another program's process
+
+
+def report(pci: str, percent: float, **more: Any) -> DriverReport:
+    return DriverReport(pci, True, 61.0, percent, 5 * GIB, frozenset({OTHER}), **more)
+
+
+async def test_the_card_that_computes_is_read_and_no_other(bench: Bench) -> None:
+    bench.reports += [report("0000:01:00.0", 12.0), report("0000:02:00.0", 99.0)]
+    assert bench.cards.reading() == CardReading(others_percent=99.0), "without a card that computes, any may be busy"
+    async with running(bench, lambda: bench.cards.card):
+        expected = CardReading("0000:01:00.0", True, 61.0, 12.0, 12.0, 5 * GIB)
+        assert await asyncio.to_thread(bench.cards.reading) == expected
+        bench.reports.pop(0)
+        assert bench.cards.reading() == CardReading(others_percent=99.0)
+
+
+async def test_while_our_layers_are_on_the_card_its_whole_use_says_nothing(bench: Bench) -> None:
+    bench.reports.append(report("0000:01:00.0", 99.0))  # which does not list our worker
+    async with running(bench, lambda: bench.cards.card):
+        bench.cards.memory(2 * GIB)
+        assert bench.cards.reading() == CardReading("0000:01:00.0", True, 61.0, 99.0)
+        bench.cards.memory(0)
+        assert bench.cards.reading().others_percent == 99.0
+
+
+async def test_memory_that_a_game_takes_is_not_free(bench: Bench) -> None:
+    async with running(bench, lambda: bench.cards.card):
+        before = bench.cards.memory(0)
+        assert before is not None
+        bench.reports.append(report("0000:01:00.0", 0.0))
+        bench.cards.reading()
+        now = bench.cards.memory(0)
+        assert now is not None
+        assert before.free_bytes - now.free_bytes == GIB, "12 of 16 GiB were free at first, and now others use 5"
+        bench.reports.clear()
+        bench.cards.reading()
+        assert bench.cards.memory(0) == before, "unknown again"
 
 
 async def test_memory_that_our_own_stages_use_is_subtracted_once(bench: Bench) -> None:

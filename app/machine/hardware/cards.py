@@ -9,6 +9,7 @@ from typing import Protocol
 
 from app.core.errors import AppError, Reason, StageLost
 from app.machine.hardware.engines import Device
+from app.machine.sensors.card_use import CardReading
 
 # For a card that several back ends offer, the first of these. Vulkan decodes faster than ROCm on AMD's cards.
 APIS = ("CUDA", "Metal", "MTL", "Vulkan", "ROCm")
@@ -60,6 +61,10 @@ class ComputingCard(Protocol):
         """Return whether the owner has switched off the card that an engine's library calls `device`."""
         ...
 
+    def reading(self) -> CardReading:
+        """Return what the sensors tell of it. May block for seconds, so call this in a thread."""
+        ...
+
 
 class ProcessorOnly:
     """A computer without a graphics card."""
@@ -75,6 +80,9 @@ class ProcessorOnly:
 
     def is_switched_off(self, device: str, library: str) -> bool:
         return False
+
+    def reading(self) -> CardReading:
+        return CardReading()
 
 
 PROCESSOR_ONLY = ProcessorOnly()

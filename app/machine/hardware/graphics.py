@@ -86,10 +86,22 @@ def windows_driver_version(version: str) -> int:
 
 def cards_on_bus(bus: Path) -> list[str]:
     """Return the names of the cards among the PCI devices that Linux lists."""
-    return [_name(device) for device in sorted(bus.iterdir()) if _is_card(device)]
+    return [_name(device) for device in sorted(bus.iterdir()) if is_discrete_card(device)]
 
 
-def _is_card(device: Path) -> bool:
+def cards_of(makers: Sequence[str], bus: Path = PCI) -> list[Path]:
+    """Return the graphics devices of these makers, integrated ones too, that Linux lists."""
+    devices = sorted(bus.iterdir()) if bus.is_dir() else []
+    return [d for d in devices if _line(d / "vendor") in makers and _line(d / "class").startswith(DISPLAY)]
+
+
+def is_asleep(device: Path) -> bool:
+    """Return whether Linux has powered down a device. Reading its sensors would wake it."""
+    return _line(device / "power" / "runtime_status") == "suspended"
+
+
+def is_discrete_card(device: Path) -> bool:
+    """Return whether a device on the PCI bus is a graphics card with memory of its own."""
     maker = _line(device / "vendor")
     if maker not in MAKERS or not _line(device / "class").startswith(DISPLAY):
         return False

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import psutil
@@ -19,6 +17,7 @@ from app.core.household.link import LinkKind
 from app.core.lending.policy import Battery, Network, Readings, Rules, executable
 from app.machine import interfaces
 from app.machine.sensors import wayland_idle
+from app.machine.sensors.card_use import CardReading
 from app.machine.sensors.desktop_activity import full_screen, idle_seconds
 from app.machine.sensors.power_draw import PowerMeter
 
@@ -85,39 +84,7 @@ def _default_route_kind() -> LinkKind | None:
     return carrying.kind if carrying else None
 
 
-TOOL = "nvidia-smi"
-FORM = "--format=csv,noheader,nounits"
-BUSY = (TOOL, "--query-gpu=utilization.gpu", FORM)
-APPS = (TOOL, "--query-compute-apps=pid", FORM)
-
-
-def gpu_percent_of_others(run: Run, own_pids: Collection[int]) -> float | None:
-    """Return the load of the busiest NVIDIA card, or None if it cannot be attributed to other programs.
-
-    It cannot if nvidia-smi is missing, or while one of our workers uses a card, because nvidia-smi reports only the
-    total load.
-    """
-    if shutil.which(TOOL) is None:
-        return None
-    percent = busiest_card_percent(run(BUSY) or "")
-    if percent and any(pid in own_pids for pid in process_ids(run(APPS) or "")):
-        return None
-    return percent
-
-
-def busiest_card_percent(text: str) -> float | None:
-    """Parse the highest load from nvidia-smi's output. Each line is the load of one card, such as `37`, or `[N/A]`."""
-    percents = [float(line) for line in map(str.strip, text.splitlines()) if line.isdecimal()]
-    return max(percents, default=None)
-
-
-def process_ids(text: str) -> tuple[int, ...]:
-    """Parse the process ids from nvidia-smi's output, one per line."""
-    return tuple(int(line) for line in map(str.strip, text.splitlines()) if line.isdecimal())
-
-
 PROGRAMS_SECONDS = 10.0  # listing all processes takes about 10 ms
-GPU_SECONDS = 30.0  # starting the driver's tool takes up to 100 ms
 IDLE_SECONDS = 5.0
 HEAT_SECONDS = 10.0
 SCREEN_SECONDS = 10.0
@@ -136,13 +103,19 @@ class OwnerSensors:
 
     Each sensor is read only if a rule needs it, and most readings are cached for a few seconds. `read` can block for
     some seconds if a system tool hangs, so call it in a thread.
+
+    card: returns the reading of the graphics card that computes.
     """
 
-    def __init__(self, run: Run | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._run, self._clock = run or tool_output, clock
+    def __init__(
+        self,
+        run: Run | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        card: Callable[[], CardReading] = CardReading,
+    ) -> None:
+        self._run, self._clock, self._card = run or tool_output, clock, card
         self._wayland = wayland_idle.WaylandIdleWatch()
         self._idle = _CachedReading(IDLE_SECONDS, lambda: idle_seconds(self._run, self._wayland))
-        self._gpu = _CachedReading(GPU_SECONDS, lambda: gpu_percent_of_others(self._run, own_pids()))
         self._power = PowerMeter(self._run, clock=clock)
         self._heat = _CachedReading(HEAT_SECONDS, hottest_celsius)
         self._screen = _CachedReading(SCREEN_SECONDS, lambda: full_screen(self._run))
@@ -157,6 +130,7 @@ class OwnerSensors:
         if programs != self._watched:
             self._watched = programs
             self._programs = _CachedReading(PROGRAMS_SECONDS, lambda: running_among(programs))
+        card = self._card()  # always read, since the owner also sees it
         return Readings(
             now_s=now_s,
             weekday=local.tm_wday,
@@ -164,11 +138,12 @@ class OwnerSensors:
             idle_s=self._idle.at(now_s) if rules.idle_s else None,
             battery=battery() if rules.battery_percent else None,
             programs=self._programs.at(now_s) if programs else frozenset(),
-            gpu_percent=self._gpu.at(now_s) if rules.gpu else None,
+            gpu_percent=card.others_percent if rules.gpu else None,
             hottest_c=self._heat.at(now_s),  # always read, since the household also displays it
             watts=self._power.watts(),
             full_screen=self._screen.at(now_s) if rules.screen else None,
             network=self._network.at(now_s) if rules.network else None,
+            card_c=card.celsius,
         )
 
 
@@ -224,15 +199,6 @@ def running_among(programs: frozenset[str]) -> frozenset[str]:
         elif sys.platform == "linux" and len(name) == 15:  # the kernel truncates names to 15 characters
             matches |= {program for program in programs if program.startswith(name)}
     return frozenset(matches)
-
-
-def own_pids() -> frozenset[int]:
-    """Return the process ids of this node and its workers."""
-    try:
-        children = psutil.Process().children(recursive=True)
-    except psutil.Error:
-        children = []
-    return frozenset((os.getpid(), *(child.pid for child in children)))
 
 
 def tool_output(command: Sequence[str]) -> str | None:

@@ -193,7 +193,7 @@ class LendingPolicy:
     ) -> None:
         self._choices, self._uses, self._changed, self._graphics = choices, uses, changed, graphics
         self._household, self._pace = household, pace
-        self._sensors = sensors or OwnerSensors()
+        self._sensors = sensors or OwnerSensors(card=graphics.reading)
         rules = choices.now.lending
         self.memory = MemoryRules(rules.memory_bytes, memory, rules.limit_bytes)
         self.spare_memory = SpareMemory(self._spare_bytes)

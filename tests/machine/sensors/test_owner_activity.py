@@ -18,6 +18,7 @@ import pytest
 from app.core.household.link import LinkKind
 from app.core.lending.policy import Battery, Rules
 from app.machine.sensors import desktop_activity, owner_activity, x11_probe
+from app.machine.sensors.card_use import CardReading
 from app.machine.sensors.owner_activity import OwnerSensors
 from tests.private_bus import Answer, needs_a_bus, private_bus, service
 
@@ -139,28 +140,6 @@ def test_without_a_display_the_x11_program_fails_and_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("busy", "apps", "percent"),
-    [
-        ("37\n5\n", "", 37.0),
-        ("37\n", "4242\n", 37.0),
-        ("37\n", "4242\n77\n", None),  # 77 is ours: whose share is whose is not told
-        ("0\n", "77\n", 0.0),
-        ("[N/A]\n", "", None),
-        ("", "", None),
-    ],
-)
-def test_nvidia_s_own_tool(monkeypatch: pytest.MonkeyPatch, busy: str, apps: str, percent: float | None) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: name)
-    printed: dict[tuple[str, ...], str] = {owner_activity.BUSY: busy, owner_activity.APPS: apps}
-    assert owner_activity.gpu_percent_of_others(lambda command: printed[tuple(command)], {77}) == percent
-
-
-def test_without_nvidia_s_tool_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert owner_activity.gpu_percent_of_others(lambda command: "99", ()) is None
-
-
-@pytest.mark.parametrize(
     ("reading", "battery"),
     [
         (None, None),
@@ -209,22 +188,22 @@ def test_slow_sources_are_asked_rarely_and_only_if_a_rule_needs_them(monkeypatch
 
     monkeypatch.setattr(owner_activity, "running_among", says("programs", frozenset({"game"})))
     monkeypatch.setattr(owner_activity, "idle_seconds", says("idle", 1.0))
-    monkeypatch.setattr(owner_activity, "gpu_percent_of_others", says("gpu", 5.0))
     monkeypatch.setattr(owner_activity, "full_screen", says("screen", False))
     monkeypatch.setattr(owner_activity, "network", says("network", "vpn"))
     now = [100.0]
-    senser = OwnerSensors(clock=lambda: now[0])
-    assert senser.read(Rules(gpu=False, screen=False)).gpu_percent is None
+    senser = OwnerSensors(clock=lambda: now[0], card=lambda: CardReading(others_percent=5.0, celsius=61.0))
+    seen = senser.read(Rules(gpu=False, screen=False))
+    assert (seen.gpu_percent, seen.card_c) == (None, 61.0)
     assert requests == []
     rules = Rules(idle_s=60, programs=("Game.exe",), network=True)
     for now[0] in (100.0, 101.0, 104.9):
         seen = senser.read(rules)
         assert (seen.idle_s, seen.programs, seen.gpu_percent) == (1.0, frozenset({"game"}), 5.0)
         assert (seen.full_screen, seen.network) == (False, "vpn")
-    assert sorted(requests) == ["gpu", "idle", "network", "programs", "screen"]
+    assert sorted(requests) == ["idle", "network", "programs", "screen"]
     for now[0] in (105.0, 110.0, 129.9):
         senser.read(rules)
-    assert (requests.count("idle"), requests.count("programs"), requests.count("gpu")) == (4, 3, 1)
+    assert (requests.count("idle"), requests.count("programs")) == (4, 3)
     senser.read(Rules(programs=("other",)))  # changed: asked at once
     assert requests.count("programs") == 4
 

@@ -27,6 +27,7 @@ from app.core.reasons import said
 from app.inference.stages.stage_client import FrameChannel
 from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, UnusedCard
 from app.machine.hardware.cores import Threads
+from app.machine.sensors.card_use import CardReading
 from app.network import messages
 from app.node.placement import lenders
 from app.node.placement.lenders import StageAnswers
@@ -138,6 +139,9 @@ class Graphics:
 
     def is_switched_off(self, device: str, library: str) -> bool:
         return False
+
+    def reading(self) -> CardReading:
+        return CardReading()
 
 
 @pytest.fixture

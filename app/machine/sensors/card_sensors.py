@@ -1,0 +1,92 @@
+"""The temperature of graphics cards, and how much other programs use them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import psutil
+
+from app.machine.sensors.card_use import CardReading, DriverReport, attributed
+from app.machine.sensors.linux_cards import LinuxCards
+from app.machine.sensors.nvidia_cards import NvidiaCards
+
+log = logging.getLogger(__name__)
+
+READ_SECONDS = 10.0  # between readings
+HANGS_SECONDS = 2.0  # a driver that takes longer hangs
+
+
+class CardSensors:
+    """The sensors of all cards. What cannot be read is unknown; a driver that hangs is not waited for.
+
+    NVIDIA's cards are read through the driver's library on Linux and Windows, and those of AMD and Intel through Linux'
+    files. Other cards are unknown: those of AMD and Intel on Windows, and Apple's.
+
+    sources: return what the drivers report.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Callable[[], Sequence[DriverReport]]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sources = _sources() if sources is None else sources
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._reading: threading.Thread | None = None
+        self._read_at_s = -READ_SECONDS
+        self._reports: tuple[DriverReport, ...] = ()
+
+    def read(self, computing: str = "") -> tuple[CardReading, ...]:
+        """Return the reading of each card. Blocks for up to two seconds, so call this in a thread.
+
+        computing: the place on the PCI bus of the card that has layers of this node.
+        """
+        with self._turn:
+            now_s = self._clock()
+            if now_s - self._read_at_s >= READ_SECONDS:
+                self._read_at_s = now_s
+                self._reports = self._in_time()
+            own = own_pids() if self._reports else frozenset()
+            return tuple(attributed(r, own, computes=bool(computing) and r.pci == computing) for r in self._reports)
+
+    def _in_time(self) -> tuple[DriverReport, ...]:
+        """Read all sources in a thread of their own, which may never return if a driver hangs."""
+        if self._reading is not None and self._reading.is_alive():
+            return ()
+        done: list[DriverReport] = []
+        self._reading = threading.Thread(target=self._read_all, args=(done,), name="read the graphics cards")
+        self._reading.daemon = True
+        self._reading.start()
+        self._reading.join(HANGS_SECONDS)
+        if self._reading.is_alive():
+            log.warning("a driver does not say how graphics cards are used; they count as unknown")
+            return ()
+        return tuple(done)
+
+    def _read_all(self, done: list[DriverReport]) -> None:
+        for source in self._sources:
+            try:
+                done.extend(source())
+            except Exception:  # whatever a driver answers, the owner's other rules still hold
+                log.debug("a source of the graphics cards failed", exc_info=True)
+
+
+def _sources() -> list[Callable[[], Sequence[DriverReport]]]:
+    if sys.platform == "darwin":
+        return []
+    return [NvidiaCards().read, *([LinuxCards().read] if sys.platform == "linux" else [])]
+
+
+def own_pids() -> frozenset[int]:
+    """Return the process ids of this node and its workers."""
+    try:
+        children = psutil.Process().children(recursive=True)
+    except psutil.Error:
+        children = []
+    return frozenset((os.getpid(), *(child.pid for child in children)))
