@@ -251,8 +251,26 @@ class StageConfig:
     # processor.
     device: str = ""
     library: str = ""
+    # Further devices of the same library, and how many layers each device computes, `device` first. The processor
+    # computes the layers before these. Without numbers, a single device computes all layers.
+    more_devices: tuple[str, ...] = ()
+    device_layers: tuple[int, ...] = ()
+    # So many layers, from the first one, leave their experts to the processor, because a token uses few of them.
+    processor_experts: int = 0
     exact: bool = False  # use the processor instructions that all common computers have (llamacpp/backend_libraries.py)
     any_engine: bool = False  # allow an unproved engine, for trials and for the proof itself
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Return all devices that compute layers; none if only the processor does."""
+        return (self.device, *self.more_devices) if self.device else ()
+
+    @property
+    def uses_processor(self) -> bool:
+        """Return whether the processor computes some of the layers or experts."""
+        if not self.device or self.processor_experts:
+            return True
+        return bool(self.device_layers) and sum(self.device_layers) < len(self.layers)
 
 
 def can_separate_slots(slots: int, kv_cells: int, context: int) -> bool:

@@ -11,6 +11,7 @@ import re
 import sys
 import types
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import util
 from pathlib import Path
@@ -130,8 +131,12 @@ def _log(level: int, text: bytes, _user_data: int | None) -> None:
     if b"buffer" in text and (match := _BUFFER.search(text)):
         name, mib = match[1].decode("utf-8", "replace"), float(match[2])
         _buffers[name] = _buffers.get(name, 0) + int(mib * (1 << 20))
+    elif b"assigned to device" in text and (match := _ASSIGNED.search(text)):
+        _layer_devices[int(match[1])] = match[2].decode("utf-8", "replace")
     elif _MOVED in text:
         _moved.append(text.decode("utf-8", "replace"))
+    elif b"overridden" in text and (match := _OVERRIDDEN.search(text)):
+        _overridden.append(match[1].decode("utf-8", "replace"))
     if _last_level in (_WARN, _ERROR):
         sys.stderr.write(text.decode("utf-8", "replace"))
         sys.stderr.flush()
@@ -151,8 +156,12 @@ said: list[bytes] = []
 # llama.cpp reports where it has placed things only in its log.
 _BUFFER = re.compile(rb":\s+(\S+)\s+(?:model|KV|RS|DSV4 \S+ state|compute|output) buffer size\s*=\s*([\d.]+) MiB")
 _MOVED = b"cannot be used with preferred buffer type"
+_OVERRIDDEN = re.compile(rb"tensor (\S+) .* buffer type overridden to")
+_ASSIGNED = re.compile(rb"layer\s+(\d+) assigned to device ([^,]+),")
 _buffers: dict[str, int] = {}
 _moved: list[str] = []
+_overridden: list[str] = []
+_layer_devices: dict[int, str] = {}
 
 
 def take_buffers() -> dict[str, int]:
@@ -160,6 +169,14 @@ def take_buffers() -> dict[str, int]:
     taken = dict(_buffers)
     _buffers.clear()
     return taken
+
+
+def layer_devices() -> tuple[str, ...]:
+    """Return the name of the device, or of the processor, that computes each layer of the model loaded last.
+
+    The output matrix is the last entry.
+    """
+    return tuple(device for _, device in sorted(_layer_devices.items()))
 
 
 def take_log() -> str:
@@ -199,34 +216,86 @@ def _ggml_libraries(llama: Any) -> tuple[ctypes.CDLL, ...]:
     return (llama._lib,)
 
 
-def load_model(path: str, device: int = 0, *, vocabulary_only: bool = False) -> Any:
-    """Open a GGUF file. Raises StageError with llama.cpp's message.
+@dataclass(frozen=True, slots=True)
+class LayerDevices:
+    """The devices that compute a model's layers: the processor the first ones, and then one device after another."""
 
-    device: the address of the device that computes all layers; 0 stands for the processor.
-    """
+    addresses: tuple[int, ...] = ()  # none: the processor computes all layers
+    counts: tuple[int, ...] = ()  # the layers on each device; none: all layers are on the only one
+    n_layers: int = 0  # of the model
+    processor_experts: int = 0  # the layers, from the first one, whose experts the processor computes
+    n_hidden: int = 0  # layers for speculation, which llama.cpp counts after the others
+
+    @property
+    def processor_layers(self) -> int:
+        return self.n_layers - sum(self.counts) if self.counts else 0
+
+    @property
+    def is_mixed(self) -> bool:
+        return bool(self.processor_layers or self.processor_experts)
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Return how many layers each device gets, where the output matrix counts as the last layer."""
+        return (*self.counts[:-1], self.counts[-1] + self.n_hidden + 1) if self.counts else ()
+
+
+PROCESSOR = LayerDevices()
+
+
+class _Override(ctypes.Structure):
+    """The C structure llama_model_tensor_buft_override."""
+
+    _fields_ = (("pattern", ctypes.c_char_p), ("buffer_type", ctypes.c_void_p))
+
+
+def _experts_in_main_memory(layers: range) -> Any:
+    """Return the array that keeps the experts of these layers in main memory."""
+    pattern = rf"^blk\.({'|'.join(map(str, layers))})\.ffn_(up|down|gate|gate_up)_(ch|)exps"
+    main_memory = ggml("ggml_backend_cpu_buffer_type", ctypes.c_void_p)()
+    return (_Override * 2)(_Override(pattern.encode(), main_memory), _Override(None, None))
+
+
+def load_model(path: str, on: LayerDevices = PROCESSOR, *, vocabulary_only: bool = False) -> Any:
+    """Open a GGUF file. Raises StageError with llama.cpp's message."""
     llama = load()
     params = llama.llama_model_default_params()
     params.vocab_only = vocabulary_only
     # An empty list stands for the processor. Without a list, llama.cpp uses every graphics card.
-    listed = (ctypes.c_void_p * 2)(device or None, None)
+    listed = (ctypes.c_void_p * (len(on.addresses) + 1))(*on.addresses, None)
     params.devices = ctypes.cast(listed, ctypes.c_void_p)
-    params.n_gpu_layers = -1 if device else 0
-    params.split_mode = llama.LLAMA_SPLIT_MODE_NONE if device else llama.LLAMA_SPLIT_MODE_LAYER
+    params.n_gpu_layers = (sum(on.parts) or -1) if on.addresses else 0
+    params.split_mode = llama.LLAMA_SPLIT_MODE_NONE if len(on.addresses) == 1 else llama.LLAMA_SPLIT_MODE_LAYER
+    if len(on.addresses) > 1:
+        params.tensor_split = (ctypes.c_float * llama.LLAMA_MAX_DEVICES)(*on.parts)
+    overrides = None  # kept alive until the model is loaded
+    if on.addresses and on.processor_experts > on.processor_layers:
+        overrides = _experts_in_main_memory(range(on.processor_layers, on.processor_experts))
+        params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p)
+    params.no_host = on.is_mixed  # pinned memory is scarce, and no step copies these weights to a device
     # Not mapped: our own memory can use huge pages (process.use_huge_pages) and is counted as ours, and no step waits
     # for the disk because the system evicted a page.
     params.load_mode = llama.LLAMA_LOAD_MODE_NONE
-    params.use_extra_bufts = not device and should_repack(llama.llama_print_system_info().decode("utf-8", "replace"))
+    params.use_extra_bufts = not on.addresses and should_repack(
+        llama.llama_print_system_info().decode("utf-8", "replace")
+    )
     take_log()
     take_buffers()
     _moved.clear()
+    _layer_devices.clear()
+    _overridden.clear()
     model = llama.llama_model_load_from_file(path.encode(), params)
     if not model:
         if words := why_not(take_log()):
             raise StageError(f"llama.cpp cannot load it: {words}", "llama_cannot_load", words=words)
         raise StageError("llama.cpp cannot load it: it gives no reason", "llama_silent")
-    if device and (tensor := _left_behind()):
+    if on.addresses and (tensor := _left_behind()):
         llama.llama_model_free(model)
         raise DeviceUnusable(f"the device cannot compute with {tensor}", "device_tensor", tensor=tensor)
+    n_hidden = len(_layer_devices) - 1 - on.n_layers
+    if on.counts and n_hidden > on.n_hidden:  # known only now
+        llama.llama_model_free(model)
+        return load_model(path, replace(on, n_hidden=n_hidden))
     return model
 
 
@@ -234,15 +303,16 @@ _MOVE = re.compile(r"tensor '([^']*)' .*\(and (\d+) others\)")
 
 
 def _left_behind() -> str:
-    """Return the name of a layer's tensor that llama.cpp has left in main memory, or "" if there is none.
+    """Return the name of a tensor that llama.cpp has left in main memory unasked, or "" if there is none.
 
     It does so silently with tensors that are too large for the device or of an unsupported type. The token embedding
-    always stays in main memory.
+    always stays in main memory. llama.cpp counts the experts that stay there on purpose, but names only the first.
     """
     for line in _moved:
-        match = _MOVE.search(line)
-        if match and (match[1] != "token_embd.weight" or match[2] != "0"):
-            return match[1]
+        if match := _MOVE.search(line):
+            left = 1 + int(match[2]) - (match[1] == "token_embd.weight")
+            if left != len(_overridden):
+                return match[1]
     return ""
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from backends.contract import (
     CheckpointRule,
+    DeviceUnusable,
     Hidden,
     KvType,
     Logits,
@@ -328,7 +329,9 @@ class LlamaStage:
             binding.require_proved()
         if config.role is Role.FIRST:
             self._embedding = TokenEmbedding(config.embedding_path, config.width)
-        self._model = binding.load_model(config.path, self._device_address())
+        self._model = binding.load_model(config.path, self._layer_devices())
+        self.layer_devices = binding.layer_devices()[: len(config.layers)]
+        self._check_devices(config)
         self._check_model(config)
         traits = config.traits
         self._boundary = None
@@ -346,13 +349,31 @@ class LlamaStage:
         if config.device:
             self._warm_up()
 
-    def _device_address(self) -> int:
-        """Return the address of the device that computes, or 0 for the processor. Raises StageError."""
-        if not self._config.device:
-            return 0
-        if self._config.library:
-            binding.load_backend(Path(self._config.library))
-        return devices.device(self._config.device).address
+    def _layer_devices(self) -> binding.LayerDevices:
+        """Return the devices that compute the layers. Raises StageError."""
+        config = self._config
+        if not config.device:
+            return binding.PROCESSOR
+        if config.library:
+            binding.load_backend(Path(config.library))
+        return binding.LayerDevices(
+            tuple(devices.device(name).address for name in config.devices),
+            config.device_layers,
+            len(config.layers),
+            config.processor_experts,
+        )
+
+    def _check_devices(self, config: StageConfig) -> None:
+        """Raise DeviceUnusable if another device, or the processor, computes a layer that was planned for a device."""
+        if not config.device:
+            return
+        counts = config.device_layers or (len(config.layers),)
+        planned = [name for name, count in zip(config.devices, counts, strict=True) for _ in range(count)]
+        first = len(config.layers) - len(planned)
+        for index, name in enumerate(planned, first):
+            if self.layer_devices[index] != name:
+                layer = f"layer {config.layers.first + index}"
+                raise DeviceUnusable(f"the device cannot compute with {layer}", "device_tensor", tensor=layer)
 
     def _warm_up(self) -> None:
         """Compute steps of all usual sizes and forget them.
@@ -378,8 +399,8 @@ class LlamaStage:
 
     @property
     def device_bytes(self) -> int:
-        """Return the memory that the stage takes on its device, or 0 if the processor computes."""
-        return self.buffers.get(self._config.device, 0)
+        """Return the memory that the stage takes on its devices, or 0 if the processor computes."""
+        return sum(self.buffers.get(device, 0) for device in self._config.devices)
 
     @property
     def n_vocab(self) -> int:
@@ -549,7 +570,9 @@ class LlamaStage:
         if config.kv is KvType.Q8_0:
             params.type_k = params.type_v = self._llama.GGML_TYPE_Q8_0
         params.flash_attn_type = int(config.flash_attention)
-        params.offload_kqv = params.op_offload = bool(config.device)
+        params.offload_kqv = bool(config.device)
+        # For long steps, it copies the processor's weights to the device, which takes memory there that nobody counts.
+        params.op_offload = not config.uses_processor
         if self._boundary is None:
             # A step has at most one due row per slot. The default reserves room for n_batch rows of logits.
             params.n_outputs_max = config.slots

@@ -91,6 +91,45 @@ def test_a_tensor_that_stays_in_main_memory_is_noticed(line: str, tensor: str, m
     assert binding._left_behind() == tensor
 
 
+EXPERTS = "tensor blk.0.ffn_up_exps.weight (3 MiB q4_K) buffer type overridden to CPU\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "tensor"),
+    [
+        (MOVED.format("blk.0.ffn_up_exps.weight", 0), ""),
+        (MOVED.format("token_embd.weight", 1), ""),
+        (MOVED.format("token_embd.weight", 2), "token_embd.weight"),
+        (MOVED.format("blk.0.attn_k.weight", 1), "blk.0.attn_k.weight"),
+    ],
+)
+def test_experts_that_stay_in_main_memory_on_purpose_hide_no_other_tensor(
+    line: str, tensor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_moved", "_overridden"):
+        monkeypatch.setattr(binding, name, [])
+    for said in (EXPERTS, line):
+        binding._log(1, said.encode(), None)
+    assert binding._left_behind() == tensor
+
+
+def test_layers_are_divided_among_devices_and_the_output_matrix_is_on_the_last() -> None:
+    assert binding.PROCESSOR.parts == ()
+    one = binding.LayerDevices((1,), n_layers=4)
+    assert (one.parts, one.is_mixed) == ((), False)
+    mixed = binding.LayerDevices((1, 2), (3, 2), 8)
+    assert (mixed.parts, mixed.processor_layers, mixed.is_mixed) == ((3, 3), 3, True)
+    assert binding.LayerDevices((1,), (2,), 4, n_hidden=1).parts == (4,)
+
+
+def test_the_device_of_each_layer_is_read_from_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binding, "_layer_devices", {})
+    for index, device in enumerate(("CPU", "Vulkan0")):
+        line = f"load_tensors: layer {index:3} assigned to device {device}, is_swa = 0\n"
+        binding._log(1, line.encode(), None)
+    assert binding.layer_devices() == ("CPU", "Vulkan0")
+
+
 def test_allocated_memory_is_read_from_the_log() -> None:
     binding.take_buffers()
     for line in (

@@ -10,14 +10,14 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 from app.catalog.shelf import Entry
-from backends.contract import Segment
+from backends.contract import Segment, StageConfig
 from tests.cards.device import ROWS, VULKAN0, VULKAN1, on_device
 from tests.families import proof
 from tests.families.fixtures import families
@@ -80,11 +80,22 @@ class Trial:
         self._ids = [[int(n) for n in chance.integers(0, vocabulary, count)] for count in PROMPTS]
         self.expected = self.scores((), [CPU], choose=True)
 
-    def scores(self, cuts: proof.Cuts, devices: Sequence[str], *, apart: bool = False, choose: bool = False) -> Said:
-        """Compute all steps in stages on these devices. choose: continue the answers with the likeliest tokens."""
+    def scores(
+        self,
+        cuts: proof.Cuts,
+        devices: Sequence[str],
+        *,
+        apart: bool = False,
+        choose: bool = False,
+        divided: Callable[[StageConfig], StageConfig] = lambda config: config,
+    ) -> Said:
+        """Compute all steps in stages on these devices.
+
+        choose: continue the answers with the likeliest tokens. divided: divides the layers of each stage.
+        """
         runs = proof.runs(self.entry.model.n_layers, cuts)
         configs = [
-            on_device(self.home.config(self.entry, *run, apart=apart), device)
+            divided(on_device(self.home.config(self.entry, *run, apart=apart), device))
             for run, device in zip(runs, devices, strict=True)
         ]
         said: Said = {}

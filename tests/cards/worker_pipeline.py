@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,9 +52,18 @@ class Placed:
 
 @asynccontextmanager
 async def placed(
-    home: Home, entry: Entry, cuts: proof.Cuts, devices: Sequence[str], *, slots: int = 1, context: int = 256
+    home: Home,
+    entry: Entry,
+    cuts: proof.Cuts,
+    devices: Sequence[str],
+    *,
+    slots: int = 1,
+    context: int = 256,
+    divided: Callable[[StageConfig], StageConfig] | None = None,
 ) -> AsyncIterator[Placed]:
     """Open a pipeline of the stages between the cuts, each on its device ("": the processor).
+
+    divided: divides the layers of each stage.
 
     As in a household, the first and the last stage are in the host's worker, and those between in another.
     """
@@ -70,6 +79,7 @@ async def placed(
                 workers[name] = await stack.enter_async_context(worker)
             config = on_device(home.config(entry, *run, apart=False), device)
             config = replace(config, slots=slots, kv_cells=form.kv_cells)
+            config = divided(config) if divided else config
             made, answered = await opened(workers[name], config, context)
             answers.append(answered)
             stages.append(own_stage(workers[name], made, f"{name} {config.layers}", name, deadlines=PATIENT))
