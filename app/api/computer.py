@@ -63,6 +63,33 @@ class Card(msgspec.Struct, frozen=True):
     api: str = ""
     is_integrated: bool = False  # uses main memory
     total_bytes: int = 0
+    celsius: float | None = None  # None if unknown, like the next
+    busy_percent: float | None = None  # by all programs
+
+
+class CardState(msgspec.Struct, frozen=True):
+    """A graphics card that a back end sees. What the driver does not tell is None."""
+
+    key: str = ""  # stays the same over restarts
+    label: str = ""
+    api: str = ""
+    is_integrated: bool = False
+    total_bytes: int = 0
+    on: bool = True  # the owner lets it compute
+    computes: bool = False
+    reason: str | None = None  # why it does not compute
+    reason_facts: Reason | None = None
+    celsius: float | None = None
+    busy_percent: float | None = None
+    others_percent: float | None = None  # by other programs
+
+
+class Cards(msgspec.Struct, frozen=True):
+    """The response of the `/cards` routes: the graphics cards, and the owner's limits for all of them."""
+
+    cards: list[CardState] = []
+    memory_percent: int = 100  # the most of a card's memory that all models together may use
+    card_only: bool = False  # the processor never computes for other machines
 
 
 class UnusedCard(msgspec.Struct, frozen=True):

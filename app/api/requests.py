@@ -15,6 +15,7 @@ Count = Annotated[int, Meta(ge=1, le=1 << 24)]
 Text = Annotated[str, Meta(max_length=4 << 20)]
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 AccessNames = Annotated[list[Annotated[str, Meta(min_length=1, max_length=300)]], Meta(max_length=64)]
+CardKey = Annotated[str, Meta(min_length=1, max_length=200)]
 LinkMbit = Annotated[int, Meta(ge=0, le=LINK_MOST_MBIT)]
 
 
@@ -54,6 +55,14 @@ class ChangeLending(Request, frozen=True):
     link_mbit: LinkMbit | msgspec.UnsetType = msgspec.UNSET
     limit_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] | msgspec.UnsetType = msgspec.UNSET
     card_celsius: Annotated[int, Meta(ge=0, le=CARD_HOT_MOST)] | msgspec.UnsetType = msgspec.UNSET  # 0, or at least 50
+
+
+class ChangeCards(Request, frozen=True):
+    """The limits for graphics cards to change. Omitted limits are unchanged."""
+
+    off: Annotated[list[CardKey], Meta(max_length=64)] | msgspec.UnsetType = msgspec.UNSET  # all that must not compute
+    memory_percent: Annotated[int, Meta(ge=10, le=100)] | msgspec.UnsetType = msgspec.UNSET
+    card_only: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class PauseLending(Request, frozen=True):

@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from app.cli.commands.api_commands import api_group
 from app.cli.commands.ask_command import ask
 from app.cli.commands.bench_command import bench
+from app.cli.commands.card_commands import card_group
 from app.cli.commands.chats_commands import chats_group
 from app.cli.commands.demo_command import demo
 from app.cli.commands.engine_commands import engine_group
@@ -118,7 +119,8 @@ def build() -> typer.Typer:
             program.command(name, rich_help_panel=panel, epilog=example)(command)
     for group in (api_group(), upstream_group(), chats_group()):
         program.add_typer(group, cls=_Group, rich_help_panel="Every day")
-    program.add_typer(engine_group(), cls=_Group, rich_help_panel="Checks and figures")
+    for group in (engine_group(), card_group()):
+        program.add_typer(group, cls=_Group, rich_help_panel="Checks and figures")
     _help_in_lines(program)
     return program
 

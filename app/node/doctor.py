@@ -304,7 +304,7 @@ class Doctor:
             *await network_checks(network, self._discovery, household),
             _household(network),
             _lending(self._lending),
-            *_cards(self._graphics),
+            *_cards(self._graphics, (await asyncio.to_thread(self._graphics.reading)).celsius),
         ]
         failed = network.link_manager.failed
         results += [
@@ -364,12 +364,15 @@ def _lending(lending: LendingPolicy) -> Check:
     return Check("Lending", None, cause, cure, "lends_nothing")
 
 
-def _cards(graphics: ComputingCard) -> list[Check]:
-    """Report the graphics card that computes, and why others do not."""
+def _cards(graphics: ComputingCard, celsius: float | None) -> list[Check]:
+    """Report the graphics card that computes, with its temperature if it is known, and why others do not."""
     checks = []
     if (card := graphics.card) is not None:
         facts: dict[str, Fact] = {"device": card.label, "api": card.api, "total_bytes": card.total_bytes}
-        checks.append(Check("Device", True, Reason("check_card", facts)))
+        cause = Reason("check_card", facts)
+        if celsius is not None:
+            cause = Reason("check_card_at", {**facts, "degrees": round(celsius)})
+        checks.append(Check("Device", True, cause))
     for other in graphics.unused:
         cause = Reason("check_card_unused", {"device": other.label, "why": other.why})
         checks.append(Check("Device", None, cause, Reason("cure_card_unused"), other.why.code))

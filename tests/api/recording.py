@@ -32,8 +32,8 @@ EVENTS_SECONDS = 60.0
 KEY_OF_MAP = re.compile(r"[0-9a-f]{16,64}")  # an id of a machine: the map has one form for all
 PLAIN_GETS = (
     "/status", "/machines", "/lending", "/models", "/models/guide", "/starter", "/machine", "/programs", "/autostart",
-    "/engines", "/settings", "/doctor", "/journal", "/catalog", "/downloads", "/folder", "/token", "/api", "/api/keys",
-    "/api/upstreams", "/api/certificate", "/answers", "/history/key", "/updates",
+    "/cards", "/engines", "/settings", "/doctor", "/journal", "/catalog", "/downloads", "/folder", "/token", "/api",
+    "/api/keys", "/api/upstreams", "/api/certificate", "/answers", "/history/key", "/updates",
 )  # fmt: skip
 SKETCH = {"key": "made", "file_bytes": 1 << 20, "architecture": "llama", "n_layers": 4}
 POSTS_AT_REST: tuple[tuple[str, Json], ...] = (
@@ -43,6 +43,7 @@ POSTS_AT_REST: tuple[tuple[str, Json], ...] = (
     ("/api/keys", {"name": "made"}),
     ("/measure", {}),
     ("/verdicts", {"sketches": [SKETCH], "place": True}),
+    ("/cards", {"memory_percent": 90, "card_only": False}),
     ("/settings", {"look_for_updates": False}),
 )
 STREAMS: tuple[tuple[str, Json], ...] = (

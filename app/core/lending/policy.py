@@ -121,7 +121,7 @@ class Readings:
     part of the processor. full_screen: whether a program fills the screen. network: the kind of network behind the
     default route. card_c: temperature of the hottest graphics card that computes. lacks_card: whether the owner lends
     only with a graphics card and none can be used. card_off: whether lent layers are on a card that the owner has
-    switched off.
+    switched off. on_processor: whether lent layers are on the processor although the owner lends only with a card.
     """
 
     now_s: float
@@ -138,6 +138,7 @@ class Readings:
     card_c: float | None = None
     lacks_card: bool = False
     card_off: bool = False
+    on_processor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,8 @@ def _objection(rules: Rules, readings: Readings, memory: LendableMemory, paused_
     """
     if readings.card_off:
         return "pause_card_off"
+    if readings.on_processor:
+        return "pause_card_only"
     if not is_within(rules.hours, readings.weekday, readings.minute):
         return "pause_hours"
     if readings.idle_s is not None and readings.idle_s < rules.idle_s:

@@ -103,9 +103,9 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         FaultClass(Fault.OWNER, Retry.ELSEWHERE),
         """
         lend_stopped lend_taken_back lend_off lend_no_role machine_lends_nothing pause_active pause_battery
-        pause_battery_at pause_card_hot pause_card_hot_at pause_card_off pause_gpu pause_hot pause_hot_at
-        pause_hours pause_less pause_memory pause_metered pause_no_card pause_owner pause_program pause_program_named
-        pause_quit pause_screen pause_shutdown pause_sleep pause_stopped pause_vpn
+        pause_battery_at pause_card_hot pause_card_hot_at pause_card_off pause_card_only pause_gpu
+        pause_hot pause_hot_at pause_hours pause_less pause_memory pause_metered pause_no_card pause_owner
+        pause_program pause_program_named pause_quit pause_screen pause_shutdown pause_sleep pause_stopped pause_vpn
         """,
     ),
     (
@@ -149,8 +149,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         api_content_unsupported api_count_elsewhere api_key_last api_key_name api_key_unknown api_keys_many
         api_model_not_loaded api_no_tools api_one_prompt api_part_without_text api_tool_missing
         api_tools_unknown api_unsupported attachment_large attachment_no_text attachment_unreadable
-        attachments_many bad_request bias_unknown card_limit_low catalog_ambiguous catalog_no_version catalog_unknown
-        catalog_unknown_near
+        attachments_many bad_request bias_unknown card_limit_low card_unknown card_unnamed catalog_ambiguous
+        catalog_no_version catalog_unknown catalog_unknown_near
         code_form code_wrong codes_wrong context_too_long context_too_short demo_too_many device_unknown
         download_unknown file_is_folder file_missing file_odd file_unreadable found_not_here host_not_left_out
         hours_odd hub_name_odd interface_not_own interface_unknown last_load_failed lend_more_than_there
@@ -290,7 +290,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         template_none template_without_tools unforecast_ranks advice_link_rate advice_link_time
         advice_card advice_memory_rate advice_memory_time advice_wifi_rate advice_wifi_time check_address_unknown
         check_alone check_both_ways check_called_all check_called_back check_came_in check_confined_full
-        check_card card_other_used card_switched_off
+        check_card check_card_at card_other_used card_switched_off card_testing
         check_device check_discovery_off check_disk check_engine check_engine_with check_hears check_hears_one
         check_node_runs check_rest_untested check_version
         check_home check_household check_ipv6 check_ipv6_off check_key check_key_in_file check_lending

@@ -23,6 +23,7 @@ from app.machine.hardware.engines import Engine
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.sensors import owner_activity, owner_programs
+from app.machine.sensors.card_use import CardReading
 from app.node.control import node_settings
 from app.node.control.json_bodies import answer, body
 from app.node.control.node_settings import OwnSettings
@@ -52,13 +53,17 @@ async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFol
         disk=Disk(str(models), disk.total, disk.free),
         engines=[_engine(engine) for engine in engines],
         unused_graphics=(UnusedGraphics(said(unused), unused, said(GRAPHICS_CURE), GRAPHICS_CURE) if unused else None),
-        card=_card(hardware.card),
+        card=_card(hardware.card, await asyncio.to_thread(hardware.card_reading)),
         unused_cards=[computer.UnusedCard(card.label, said(card.why), card.why) for card in hardware.unused_cards],
     )
 
 
-def _card(card: Card | None) -> computer.Card | None:
-    return computer.Card(card.key, card.label, card.api, card.is_integrated, card.total_bytes) if card else None
+def _card(card: Card | None, reading: CardReading) -> computer.Card | None:
+    if card is None:
+        return None
+    return computer.Card(
+        card.key, card.label, card.api, card.is_integrated, card.total_bytes, reading.celsius, reading.busy_percent
+    )
 
 
 def _engine(engine: Engine) -> computer.Engine:

@@ -21,6 +21,7 @@ from app.machine.secret_stores import ChatKey
 from app.network.peer.listener import GUEST_PATH, MODELS_PATH
 from app.node.control import api_routes, model_routes
 from app.node.control.answer_routes import AnswerRoutes
+from app.node.control.card_routes import CardRoutes
 from app.node.control.engine_routes import EngineRoutes
 from app.node.control.guard import MAX_BODY_BYTES, guard
 from app.node.control.household_routes import HouseholdRoutes
@@ -210,5 +211,6 @@ def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callab
         *answers.routes(),
         *machine.routes(),
         *EngineRoutes(node.graphics.packs).routes(),
+        *CardRoutes(node.graphics, node.choices, node.changed).routes(),
         *link_route_defs(node.links, household),
     ]

@@ -169,6 +169,7 @@ class LentStages(Protocol):
     def quiet_s(self) -> float: ...
     def is_answering(self) -> bool: ...
     def is_on_card_switched_off(self) -> bool: ...
+    def is_on_processor(self) -> bool: ...
     async def stop_now(self, why: Reason) -> None: ...
 
 
@@ -457,7 +458,12 @@ class LendingPolicy:
         self._news.set()
 
     def _judge(self) -> None:
-        self._senses = replace(self._senses, card_off=self._borrowed.is_on_card_switched_off())
+        card_only = self._choices.now.graphics.card_only
+        self._senses = replace(
+            self._senses,
+            card_off=self._borrowed.is_on_card_switched_off(),
+            on_processor=card_only and self._borrowed.is_on_processor(),
+        )
         self._verdict = verdict = self._verdict_now()
         now_s = time.monotonic()
         in_need = isinstance(verdict, Denied) and verdict.at_once

@@ -370,6 +370,10 @@ class LendingService:
         """Return whether a connected host reports that an answer in progress uses the layers here."""
         return not self._answering.isdisjoint(self.borrowers())
 
+    def is_on_processor(self) -> bool:
+        """Return whether the processor computes layers here."""
+        return any(not run.config.device for run in self.stage_host.runs)
+
     def is_on_card_switched_off(self) -> bool:
         """Return whether layers here are on a graphics card that the owner has switched off since they were loaded."""
         return any(

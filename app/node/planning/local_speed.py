@@ -29,6 +29,7 @@ from app.machine.hardware.devices import other_programs_share
 from app.machine.hardware.engines import Engine
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
+from app.machine.sensors.card_use import CardReading
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import LLAMACPP
 
@@ -118,6 +119,10 @@ class Hardware:
     def card(self) -> Card | None:
         """The graphics card that computes, or None if the processor does."""
         return self._graphics.card
+
+    def card_reading(self) -> CardReading:
+        """Return what the sensors tell of that card. May block for seconds, so call this in a thread."""
+        return self._graphics.reading()
 
     @property
     def unused_cards(self) -> tuple[UnusedCard, ...]:

@@ -39,7 +39,7 @@ def report(holders: tuple[int, ...], percents: dict[int, float] | None, *, busy:
         # layers of ours are on the card and the driver does not list them, as in a container
         (report((GAME,), {GAME: 60.0}), True, None, None),
     ],
-)  # fmt: skip
+)
 def test_whose_use_it_is(
     reported: DriverReport, computes: bool, percent: float | None, others_bytes: int | None
 ) -> None:

@@ -25,10 +25,17 @@ class Computer:
         self.bus, self.proc = root / "bus", root / "proc"
         self.proc.mkdir()
         self.now_ns = 0
-        device = self.device(AMD, "0x1002", {
-            "gpu_busy_percent": "97", "mem_info_vram_total": str(16 * GIB), "mem_info_vram_used": str(5 * GIB),
-            "hwmon/hwmon3/temp1_input": "64000", "hwmon/hwmon3/temp2_input": "81000",
-        })  # fmt: skip
+        device = self.device(
+            AMD,
+            "0x1002",
+            {
+                "gpu_busy_percent": "97",
+                "mem_info_vram_total": str(16 * GIB),
+                "mem_info_vram_used": str(5 * GIB),
+                "hwmon/hwmon3/temp1_input": "64000",
+                "hwmon/hwmon3/temp2_input": "81000",
+            },
+        )
         self.amd = device
         self.device(INTEL, "0x8086", {})
         self.device("0000:00:1f.0", "0x8086", {}, kind="0x060100")  # a bridge

@@ -106,10 +106,14 @@ def test_all_that_a_card_tells(nvml: FakeNvml, cards: NvidiaCards) -> None:
 
 def test_what_a_card_does_not_support_is_unknown(nvml: FakeNvml, cards: NvidiaCards) -> None:
     nvml.fails = dict.fromkeys(
-        ("nvmlDeviceGetTemperature", "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetProcessUtilization",
-         "nvmlDeviceGetGraphicsRunningProcesses"),
+        (
+            "nvmlDeviceGetTemperature",
+            "nvmlDeviceGetUtilizationRates",
+            "nvmlDeviceGetProcessUtilization",
+            "nvmlDeviceGetGraphicsRunningProcesses",
+        ),
         pynvml.NVML_ERROR_NOT_SUPPORTED,
-    )  # fmt: skip
+    )
     (reported,) = cards.read()
     assert (reported.celsius, reported.busy_percent, reported.percents, reported.holders) == (
         None,

@@ -272,7 +272,10 @@ class Layers:
         self.hosts: set[MachineId] = set()
         self.quiet, self.is_asked, self.is_answering = 0.0, False, lambda: self.is_asked
         self.told: list[Reason] = []
-        self.card_off = False
+        self.card_off = self.on_processor = False
+
+    def is_on_processor(self) -> bool:
+        return self.on_processor and bool(self.hosts)
 
     def is_on_card_switched_off(self) -> bool:
         return self.card_off and bool(self.hosts)
@@ -440,6 +443,10 @@ async def test_an_owner_who_lends_only_a_card_lends_nothing_without_it(
     item.graphics.is_there = True
     await until(lambda: item.word() == "ready")
     item.rules.require()
+    item.layers.hosts, item.layers.on_processor, item.layers.quiet = {HOST}, True, 60.0  # loaded before the choice
+    await until(lambda: item.layers.told)
+    assert item.layers.told == [Reason("pause_card_only")]
+    await until(lambda: item.word() == "ready")
     item.graphics.is_there = False
     with pytest.raises(Refused):
         item.rules.require()
