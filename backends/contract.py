@@ -213,6 +213,17 @@ class KnownAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceCheck:
+    """The result of comparing a stage's own layers on a device with the processor (llamacpp/device_check.py).
+
+    Differences are root mean squares relative to the spread of what the layers add to a row.
+    """
+
+    apart: float  # of the median row
+    most_apart: float  # of the worst row
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointRule:
     """The rule that decides which recurrent states of a slot are saved (see SlotCheckpoints).
 
@@ -257,6 +268,9 @@ class StageConfig:
     device_layers: tuple[int, ...] = ()
     # So many layers, from the first one, leave their experts to the processor, because a token uses few of them.
     processor_experts: int = 0
+    # Compare the first layers on the device with the processor before they are used. A stage that was compared is the
+    # same stage.
+    compared: bool = field(default=False, compare=False)
     exact: bool = False  # use the processor instructions that all common computers have (llamacpp/backend_libraries.py)
     any_engine: bool = False  # allow an unproved engine, for trials and for the proof itself
 
@@ -324,6 +338,10 @@ class OutOfMemory(StageError):
 
 class DeviceUnusable(StageError):
     """A graphics card that cannot compute a stage, because it or its library is missing, or is unfit or forbidden."""
+
+
+class FamilyUnfit(DeviceUnusable):
+    """A graphics card that lacks an operation of these layers or computes them wrongly. It may suit other models."""
 
 
 class NotFinite(StageError):

@@ -62,6 +62,7 @@ class FakeStage:
     """
 
     vocabulary = ""  # the fake engine has no vocabulary for grammars
+    check = None  # it computes on no device
 
     def __init__(self, config: StageConfig) -> None:
         self.options = options(config.path)

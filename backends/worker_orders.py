@@ -157,6 +157,7 @@ class StageOpened(Order, frozen=True, tag="opened"):
     memory_bytes: int  # resident memory of the worker after loading
     seconds: float
     device_bytes: int = 0  # memory on its device, if it has one
+    apart: float | None = None  # how far its device differs from the processor (DeviceCheck); None: not compared
 
 
 class ThreadsLimited(Order, frozen=True, tag="shared"):

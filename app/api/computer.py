@@ -100,6 +100,15 @@ class UnusedCard(msgspec.Struct, frozen=True):
     reason_facts: Reason | None = None
 
 
+class RefusedFamily(msgspec.Struct, frozen=True):
+    """A model family that the graphics card does not compute, so that the processor does."""
+
+    family: str = ""  # architecture and number format
+    device: str = ""
+    reason: str | None = None
+    reason_facts: Reason | None = None
+
+
 class Computer(msgspec.Struct, frozen=True):
     """The response to `GET /machine`."""
 
@@ -115,6 +124,7 @@ class Computer(msgspec.Struct, frozen=True):
     unused_graphics: UnusedGraphics | None = None  # cards for which no engine pack is installed
     card: Card | None = None
     unused_cards: list[UnusedCard] = []
+    refused_families: list[RefusedFamily] = []
 
 
 class Game(msgspec.Struct, frozen=True):

@@ -41,6 +41,7 @@ def _holds(group: Sequence[int], layers: Layers) -> bool:
     return place < len(group) and group[place] < layers.last
 
 
+MAX_FAMILY = 80  # characters in the name of a family
 PLACEHOLDER_ROWS = 32  # rows of the placeholder embedding in stages without a vocabulary, all zero
 PLACEHOLDER_BYTES = 2  # bytes per value of the placeholder, which is f16
 
@@ -103,6 +104,14 @@ class Model:
     @property
     def layers(self) -> Layers:
         return Layers(0, self.n_layers)
+
+    @property
+    def family(self) -> str:
+        """Return the architecture and the number format, such as `falcon-h1 Q4_K_M`.
+
+        A graphics card that computes one model of a family is taken to compute the others, too.
+        """
+        return f"{self.architecture} {self.quantization}".strip()[:MAX_FAMILY]
 
     def stage_bytes(self, layers: Layers, role: Role) -> int:
         """Return the size of a stage's weights: its layers, the shared tensors, and the tensors that its role adds."""

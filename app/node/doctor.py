@@ -373,6 +373,8 @@ def _cards(graphics: ComputingCard, celsius: float | None) -> list[Check]:
         if celsius is not None:
             cause = Reason("check_card_at", {**facts, "degrees": round(celsius)})
         checks.append(Check("Device", True, cause))
+    cure = Reason("cure_card_family")
+    checks += [Check("Device", None, refused.reason, cure, "card_family") for refused in graphics.refused]
     for other in graphics.unused:
         cause = Reason("check_card_unused", {"device": other.label, "why": other.why})
         checks.append(Check("Device", None, cause, Reason("cure_card_unused"), other.why.code))

@@ -12,18 +12,19 @@ from pathlib import Path
 import msgspec
 
 from app.core.errors import Reason
-from app.core.reasons import os_cause
+from app.core.reasons import os_cause, said
 from app.decoding import decode
 from app.inference.worker.worker import CODE_CACHES
 from app.machine import paths
 from app.machine.engine_packs.self_test import self_test
-from app.machine.hardware.cards import Card, UnusedCard, ranked
+from app.machine.hardware.cards import Card, RefusedFamily, UnusedCard, ranked
 from app.machine.hardware.devices import Memory, memory
 from app.machine.hardware.engines import Device, last_words, run_child
 from app.machine.paths import Home
 from app.machine.sensors.card_sensors import CardSensors
 from app.machine.sensors.card_use import CardReading
 from app.machine.settings import GraphicsSettings
+from app.node.card_verdicts import CardVerdicts, Verdict
 from app.node.engine_packs import EnginePackService
 from backends.contract import CPU_VARIANT, EXACT, KnownAnswer
 
@@ -40,6 +41,7 @@ class GraphicsCards:
 
     packs: know the back ends in use.
     settings: returns the owner's current limits for the cards.
+    note: adds an event to the journal.
     """
 
     def __init__(
@@ -49,15 +51,19 @@ class GraphicsCards:
         settings: Callable[[], GraphicsSettings],
         changed: Callable[[], None],
         sensors: CardSensors | None = None,
+        note: Callable[[Reason], None] = lambda _: None,
     ) -> None:
         self.code_cache = home.root / "graphics"
-        self.packs, self._settings, self._changed = packs, settings, changed
+        self.packs, self._settings, self._changed, self._note = packs, settings, changed, note
         self._news = asyncio.Event()
         self._most_free: dict[str, int] = {}  # bytes, by card
         self._losses: dict[str, list[float]] = {}  # times at which stages on a card were lost
         self._sensors = sensors or CardSensors()
         self._used_bytes = 0  # by this node's stages, when last told
         self._others_bytes: dict[str, int | None] = {}  # memory that other programs use, by card
+        self._n_doubts = 0  # sleeps and losses: either may have changed the driver, so the card is tested again
+        self._verdicts = CardVerdicts(home.root / "cards.json")
+        self._of_card: dict[str, Verdict] = {}  # the verdicts on the card that computes, by family
         self.card: Card | None = None
         self.cards: tuple[Card, ...] = ()  # all that the back ends see
         self.unused: tuple[UnusedCard, ...] = ()
@@ -79,7 +85,7 @@ class GraphicsCards:
         await self.packs.run()
         seen: object = None
         while True:
-            now = (dict(self.packs.libraries), self._settings().off, self._given_up())
+            now = (dict(self.packs.libraries), self._settings().off, self._given_up(), self._n_doubts)
             if now != seen:
                 seen = now
                 await self._choose()
@@ -87,11 +93,52 @@ class GraphicsCards:
             await self._news.wait()
             self._news.clear()
 
+    def woke(self) -> None:
+        """Test the card again, because this computer was asleep. What is known about families stays known."""
+        self._n_doubts += 1
+        self.changed()
+
+    @property
+    def refused(self) -> tuple[RefusedFamily, ...]:
+        """The families that the card does not compute."""
+        card = self.card
+        if card is None:
+            return ()
+        verdicts = self._of_card.items()
+        return tuple(RefusedFamily(card.label, family, verdict.why) for family, verdict in verdicts if verdict.code)
+
+    def card_for(self, family: str) -> Card | None:
+        """Return the card that computes a family, or None for the processor."""
+        verdict = self._of_card.get(family)
+        return None if verdict is not None and verdict.code else self.card
+
+    def is_proved(self, family: str) -> bool:
+        """Return whether the card was compared with the processor on this family."""
+        return family in self._of_card
+
+    def judge(self, card: Card, family: str, why: Reason | None) -> None:
+        """Record why a card does not compute a family, or that it does (None)."""
+        if self.card is None or self.card.key != card.key:
+            return
+        before = self._of_card.get(family)
+        if before is not None and before.code == (why.code if why else ""):
+            return
+        self._verdicts.keep(card, family, why)
+        self._of_card = self._verdicts.of(card)
+        if why is None:
+            log.info("the graphics card %s computes %s as the processor does", card.label, family)
+            return
+        reason = RefusedFamily(card.label, family, why).reason
+        log.warning("%s", said(reason))
+        self._note(Reason("log_card_family", reason.facts))
+        self._changed()
+
     def lost(self, card: Card) -> None:
         """Record that a stage on a card was lost. A card that is lost again and again is no longer used."""
         now = time.monotonic()
         recent = [at for at in self._losses.get(card.key, []) if now - at < WITHIN_SECONDS]
         self._losses[card.key] = [*recent, now]
+        self._n_doubts += 1
         if card.key in self._given_up() and self.card == card:
             self.card = None
             self._changed()
@@ -152,6 +199,7 @@ class GraphicsCards:
                 chosen = card
             else:
                 unused.append(UnusedCard(card.label, why, card.key))
+        self._of_card = await asyncio.to_thread(self._verdicts.of, chosen) if chosen else {}
         self.card, self.unused = chosen, tuple(unused)
         for other in unused:
             log.info("the graphics card %s is not used: %s", other.label, other.why)

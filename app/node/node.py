@@ -94,7 +94,9 @@ class Node:
         self.naming = Naming(choices, self._named)
         threads = Threads(options.threads) if options.threads else cores.worker_threads()
         packs = EnginePackService(PackStore(home.engines), self.changed)
-        self.graphics = GraphicsCards(home, packs, lambda: self.settings.graphics, self._card_changed)
+        self.graphics = GraphicsCards(
+            home, packs, lambda: self.settings.graphics, self._card_changed, note=self.journal.note
+        )
         self.changed.subscribe(self.graphics.changed)
         self.hardware = Hardware(threads, self.changed, self.graphics)
         self.lending_policy = LendingPolicy(

@@ -173,7 +173,7 @@ async def _serve(
             node.changed()
             identity_facts = {"id": node.network.id, "name": node.settings.name}
             ready(identity_facts | {"peer_port": node.network.port, "control_port": control.port})
-            hear = listen(partial(handle_power_event, node.lending_policy))
+            hear = listen(partial(handle_power_event, node.lending_policy, woke=node.graphics.woke))
             own.append(group.create_task(stay_awake(node.snapshot), name="stay awake"))
             own.append(group.create_task(hear, name="watch power events"))
             await stop.wait()

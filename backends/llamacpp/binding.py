@@ -17,7 +17,15 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
-from backends.contract import CPU_VARIANT, PROVED_ENGINES, DeviceUnusable, StageError, UnprovedEngine, is_proved
+from backends.contract import (
+    CPU_VARIANT,
+    PROVED_ENGINES,
+    DeviceUnusable,
+    FamilyUnfit,
+    StageError,
+    UnprovedEngine,
+    is_proved,
+)
 from backends.llamacpp import backend_libraries
 
 SWITCH_SECONDS = 1e-4  # with Python's default, a thread that waits for the GIL delays a step by 40 ms
@@ -256,8 +264,12 @@ def _experts_in_main_memory(layers: range) -> Any:
     return (_Override * 2)(_Override(pattern.encode(), main_memory), _Override(None, None))
 
 
-def load_model(path: str, on: LayerDevices = PROCESSOR, *, vocabulary_only: bool = False) -> Any:
-    """Open a GGUF file. Raises StageError with llama.cpp's message."""
+def load_model(path: str, on: LayerDevices = PROCESSOR, *, vocabulary_only: bool = False, mapped: bool = False) -> Any:
+    """Open a GGUF file. Raises StageError with llama.cpp's message.
+
+    mapped: read the weights in place from the file, which takes no memory of our own. This suits a model that computes
+    only once.
+    """
     llama = load()
     params = llama.llama_model_default_params()
     params.vocab_only = vocabulary_only
@@ -275,10 +287,9 @@ def load_model(path: str, on: LayerDevices = PROCESSOR, *, vocabulary_only: bool
     params.no_host = on.is_mixed  # pinned memory is scarce, and no step copies these weights to a device
     # Not mapped: our own memory can use huge pages (process.use_huge_pages) and is counted as ours, and no step waits
     # for the disk because the system evicted a page.
-    params.load_mode = llama.LLAMA_LOAD_MODE_NONE
-    params.use_extra_bufts = not on.addresses and should_repack(
-        llama.llama_print_system_info().decode("utf-8", "replace")
-    )
+    params.load_mode = llama.LLAMA_LOAD_MODE_MMAP if mapped else llama.LLAMA_LOAD_MODE_NONE
+    repacks = not (on.addresses or mapped)
+    params.use_extra_bufts = repacks and should_repack(llama.llama_print_system_info().decode("utf-8", "replace"))
     take_log()
     take_buffers()
     _moved.clear()
@@ -291,7 +302,7 @@ def load_model(path: str, on: LayerDevices = PROCESSOR, *, vocabulary_only: bool
         raise StageError("llama.cpp cannot load it: it gives no reason", "llama_silent")
     if on.addresses and (tensor := _left_behind()):
         llama.llama_model_free(model)
-        raise DeviceUnusable(f"the device cannot compute with {tensor}", "device_tensor", tensor=tensor)
+        raise FamilyUnfit(f"the device cannot compute with {tensor}", "device_tensor", tensor=tensor)
     n_hidden = len(_layer_devices) - 1 - on.n_layers
     if on.counts and n_hidden > on.n_hidden:  # known only now
         llama.llama_model_free(model)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from backends.contract import (
     CheckpointRule,
+    DeviceCheck,
     DeviceUnusable,
     Hidden,
     KvType,
@@ -306,6 +307,7 @@ class LlamaStage:
     def __init__(self, config: StageConfig) -> None:
         """Load the layers. Raises StageError with llama.cpp's message."""
         self._config = config
+        self.check: DeviceCheck | None = None  # how far the device differs from the processor (device_check.py)
         self._model: Any = None
         self._context: Any = None
         self._embedding: TokenEmbedding | None = None
@@ -396,6 +398,11 @@ class LlamaStage:
     @property
     def _is_tail(self) -> bool:
         return self._config.role in (Role.LAST, Role.WHOLE)
+
+    @property
+    def model(self) -> Any:
+        """Return llama.cpp's model, which is None once the stage is closed."""
+        return self._model
 
     @property
     def device_bytes(self) -> int:

@@ -21,6 +21,7 @@ from backends.contract import (
     BadSlots,
     ChatRejected,
     DeviceUnusable,
+    FamilyUnfit,
     NotFinite,
     OutOfMemory,
     StageError,
@@ -265,8 +266,13 @@ class Service:
             self._runs[pipeline] = _load(order, self._alone)
         seconds = time.monotonic() - started
         held = process_resources.resident_bytes()
+        run = self._runs[pipeline]
         return worker_orders.StageOpened(
-            request=order.request, memory_bytes=held, seconds=seconds, device_bytes=self._runs[pipeline].device_bytes
+            request=order.request,
+            memory_bytes=held,
+            seconds=seconds,
+            device_bytes=run.device_bytes,
+            apart=run.check.apart if run.check else None,
         )
 
     def _run(self, pipeline: str) -> StageRunner:
@@ -393,6 +399,8 @@ def _code(order: worker_orders.WorkerOrder, error: Exception) -> str:
     """Return the app's reason code for a failed order."""
     if isinstance(error, OutOfMemory):
         return "memory_short"
+    if isinstance(error, FamilyUnfit):
+        return "device_unfit"
     if isinstance(error, DeviceUnusable):
         return "device_unusable"
     if isinstance(error, NotFinite):

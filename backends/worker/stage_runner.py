@@ -14,6 +14,7 @@ from backends.contract import (
     GRAMMAR_TOO_HEAVY,
     MAX_TOP_LOGPROBS,
     BadSlots,
+    DeviceCheck,
     Hidden,
     Logits,
     NumberFormat,
@@ -176,6 +177,11 @@ class Engine(Stage, Protocol):
         ...
 
     @property
+    def check(self) -> DeviceCheck | None:
+        """Return how far its device differs from the processor, or None if they were not compared."""
+        ...
+
+    @property
     def vocabulary(self) -> str:
         """Return the path of the file with the vocabulary for grammars, or "" if it is unknown."""
         ...
@@ -185,9 +191,9 @@ def open_engine(config: StageConfig) -> Engine:
     """Load a stage with the engine that its configuration names. Raises StageError."""
     match config.engine:
         case "llamacpp":
-            from backends.llamacpp.stage import LlamaStage
+            from backends.llamacpp.device_check import open_stage
 
-            return LlamaStage(config)
+            return open_stage(config)
         case "fake":
             from backends.fake_engine import FakeStage
 
@@ -286,6 +292,10 @@ class StageRunner:
     @property
     def device_bytes(self) -> int:
         return self._engine.device_bytes
+
+    @property
+    def check(self) -> DeviceCheck | None:
+        return self._engine.check
 
     def share(self, most: int) -> int:
         return self._engine.share(most)

@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from app.core.errors import Reason
+from app.core.reasons import said
 from app.machine.engine_packs.store import PackStore, Tested
 from app.machine.hardware.devices import Memory
 from app.machine.hardware.engines import Device
@@ -47,7 +48,13 @@ class Bench:
     tested: Tested
     answers: dict[str, tuple[int, str, str] | Exception | type[Exception]]
     asked: list[str] = field(default_factory=list)
+    noted: list[Reason] = field(default_factory=list)
     changes: int = 0
+
+    def restarted(self, home: Path) -> Bench:
+        """Return the same computer after a restart of its node."""
+        cards = GraphicsCards(Home.at(home), self.cards.packs, GraphicsSettings, lambda: None, None, self.noted.append)
+        return replace(self, cards=cards)
 
     def reasons(self) -> dict[str, Reason]:
         return {card.label: card.why for card in self.cards.unused}
@@ -85,8 +92,9 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     clock = itertools.count(0, 1000)  # each reading is a new one
     sensors = CardSensors([lambda: reports], lambda: next(clock))
     settings = lambda: GraphicsSettings(tuple(off), percents[0])  # noqa: E731
-    cards = GraphicsCards(Home.at(tmp_path), packs, settings, changed, sensors)
-    made = Bench(cards, libraries, off, percents, reports, Tested([SMALL, BIG, TINY]), {})
+    noted: list[Reason] = []
+    cards = GraphicsCards(Home.at(tmp_path), packs, settings, changed, sensors, noted.append)
+    made = Bench(cards, libraries, off, percents, reports, Tested([SMALL, BIG, TINY]), {}, noted=noted)
     return made
 
 
@@ -174,6 +182,72 @@ async def test_a_card_is_tried_again_once_and_then_given_up(bench: Bench) -> Non
         await reached(lambda: chosen(bench))
         assert chosen(bench) == "Vulkan1"
         assert bench.reasons()["Big card"] == Reason("card_lost", {"count": 2})
+
+
+FALCON, LLAMA = "falcon-h1 F16", "llama Q4_K_M"
+LACKS = Reason("device_tensor", {"tensor": "blk.0.ssm_a"})
+
+
+async def test_a_refused_family_is_computed_by_the_processor_and_others_by_the_card(bench: Bench) -> None:
+    async with running(bench, lambda: bench.cards.card):
+        card = bench.cards.card
+        assert card is not None
+        changes = bench.changes
+        for _ in range(5):  # each attempt of each host
+            bench.cards.judge(card, FALCON, LACKS)
+        bench.cards.judge(card, LLAMA, None)
+        assert bench.changes == changes + 1
+        assert bench.cards.card_for(FALCON) is None
+        assert bench.cards.card_for(LLAMA) == card
+        assert bench.cards.card == card
+        assert [bench.cards.is_proved(family) for family in (FALCON, LLAMA, "gemma3 Q8_0")] == [True, True, False]
+        (refused,) = bench.cards.refused
+        assert said(refused.reason) == (
+            "Big card does not compute falcon-h1 F16: it lacks an operation that blk.0.ssm_a needs. The processor "
+            "computes such models here."
+        )
+        assert [reason.code for reason in bench.noted] == ["log_card_family"]
+
+
+async def test_verdicts_are_remembered_until_the_pack_changes(bench: Bench, tmp_path: Path) -> None:
+    library = bench.libraries["vulkan"]
+    library.write_bytes(b"one version")
+    async with running(bench, lambda: bench.cards.card):
+        assert bench.cards.card is not None
+        bench.cards.judge(bench.cards.card, FALCON, LACKS)
+        bench.cards.judge(bench.cards.card, LLAMA, None)
+    again = bench.restarted(tmp_path)
+    async with running(again, lambda: again.cards.card):
+        assert [refused.family for refused in again.cards.refused] == [FALCON]
+        assert again.cards.is_proved(LLAMA)
+    library.write_bytes(b"another version")
+    updated = bench.restarted(tmp_path)
+    async with running(updated, lambda: updated.cards.card):
+        assert updated.cards.refused == ()
+        assert not updated.cards.is_proved(LLAMA)
+
+
+async def test_a_wake_and_a_loss_repeat_the_test_and_keep_the_verdicts(bench: Bench) -> None:
+    async with running(bench, lambda: bench.cards.card):
+        card = bench.cards.card
+        assert card is not None
+        bench.cards.judge(card, FALCON, LACKS)
+        bench.cards.woke()
+        await reached(lambda: len(bench.asked) == 2)
+        bench.cards.lost(card)
+        await reached(lambda: len(bench.asked) == 3)
+        await asyncio.sleep(0.05)
+        assert len(bench.asked) == 3
+        assert bench.cards.card_for(FALCON) is None
+        assert bench.cards.card == card
+
+
+async def test_a_driver_that_computes_wrongly_after_a_sleep_is_noticed(bench: Bench) -> None:
+    async with running(bench, lambda: bench.cards.card):
+        bench.answers["Vulkan0"] = (0, WRONG, "")
+        bench.cards.woke()
+        await reached(lambda: chosen(bench) == "Vulkan1")
+        assert bench.cards.refused == ()
 
 
 async def test_the_memory_leaves_a_reserve_and_what_the_desktop_uses(bench: Bench) -> None:

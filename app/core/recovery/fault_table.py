@@ -61,7 +61,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         FaultClass(Fault.ENGINE),
         """
         stage_failed engine_gave_up engine_missing engine_unproved engine_pre_unknown check_engine_missing
-        device_unusable
+        device_unusable device_unfit
         """,
     ),
     (FaultClass(Fault.ENGINE, Retry.ONCE), "worker_crashed"),
@@ -91,7 +91,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         """,
     ),
     (FaultClass(Fault.LINK, Retry.ELSEWHERE), "stage_unreachable peer_address_unknown peer_floods peer_speaks_oddly"),
-    (FaultClass(Fault.MEMORY, Retry.AGAIN), "beside_no_room"),
+    (FaultClass(Fault.MEMORY, Retry.AGAIN), "beside_no_room card_family_no_room"),
     (
         FaultClass(Fault.LINK, Retry.AGAIN),
         """
@@ -248,7 +248,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.ENGINE),
         """
-        check_engine_unproved cure_engine_missing cure_engine_unproved cure_graphics_unused cure_card_unused
+        check_engine_unproved cure_engine_missing cure_engine_unproved cure_graphics_unused cure_card_family
+        cure_card_unused
         check_card_unused card_lost card_small card_test_crashed card_wrong
         card_untested card_not_finite card_unsteady engine_in_the_way
         graphics_unused
@@ -290,7 +291,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         template_none template_without_tools unforecast_ranks advice_link_rate advice_link_time
         advice_card advice_memory_rate advice_memory_time advice_wifi_rate advice_wifi_time check_address_unknown
         check_alone check_both_ways check_called_all check_called_back check_came_in check_confined_full
-        check_card check_card_at card_other_used card_switched_off card_testing
+        check_card check_card_at card_family card_other_used card_switched_off card_testing log_card_family
         check_device check_discovery_off check_disk check_engine check_engine_with check_hears check_hears_one
         check_node_runs check_rest_untested check_version
         check_home check_household check_ipv6 check_ipv6_off check_key check_key_in_file check_lending

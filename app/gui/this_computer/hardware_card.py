@@ -93,6 +93,7 @@ def _graphics(computer: Computer) -> str:
     for other in computer.unused_cards:
         why = said(other.reason_facts) if other.reason_facts else ""
         lines.append(_tr("{name}: {why}").format(name=other.label, why=why))
+    lines += [said(refused.reason_facts) for refused in computer.refused_families if refused.reason_facts]
     lines += filter(None, [unused_graphics(computer)])
     return "\n".join(lines) or _tr("No card in use; models run on the processor")
 

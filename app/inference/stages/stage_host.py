@@ -59,6 +59,7 @@ class RunOrder:
     kv_bytes: int
     work_bytes: int
     code_cache: Path | None = None  # of the driver of its device
+    family: str = ""  # of the model (app/core/model.py)
 
     @property
     def needed_bytes(self) -> int:

@@ -26,6 +26,20 @@ class UnusedCard:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedFamily:
+    """A model family that a card lacks an operation for or computes wrongly. The processor computes it instead."""
+
+    device: str  # the card's label
+    family: str  # app/core/model.py, Model.family
+    why: Reason  # a phrase
+
+    @property
+    def reason(self) -> Reason:
+        """Return the sentence that tells a person about it."""
+        return Reason("card_family", {"device": self.device, "family": self.family, "why": self.why})
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """A graphics card, and the back end through which it is used."""
 
@@ -53,6 +67,23 @@ class ComputingCard(Protocol):
     @property
     def card(self) -> Card | None: ...
 
+    @property
+    def refused(self) -> tuple[RefusedFamily, ...]:
+        """The families that the card does not compute."""
+        ...
+
+    def card_for(self, family: str) -> Card | None:
+        """Return the card that computes a family, or None for the processor."""
+        ...
+
+    def is_proved(self, family: str) -> bool:
+        """Return whether the card was compared with the processor on this family."""
+        ...
+
+    def judge(self, card: Card, family: str, why: Reason | None) -> None:
+        """Record why a card does not compute a family, or that it does (None)."""
+        ...
+
     def lost(self, card: Card) -> None:
         """Record that a stage on a card was lost."""
         ...
@@ -70,10 +101,20 @@ class ProcessorOnly:
     """A computer without a graphics card."""
 
     unused: tuple[UnusedCard, ...] = ()
+    refused: tuple[RefusedFamily, ...] = ()
 
     @property
     def card(self) -> Card | None:
         return None
+
+    def card_for(self, family: str) -> Card | None:
+        return None
+
+    def is_proved(self, family: str) -> bool:
+        return False
+
+    def judge(self, card: Card, family: str, why: Reason | None) -> None:
+        """Do nothing."""
 
     def lost(self, card: Card) -> None:
         """Do nothing."""
@@ -91,6 +132,14 @@ PROCESSOR_ONLY = ProcessorOnly()
 def is_card_failure(error: AppError) -> bool:
     """Return whether a stage on a card failed because of the card or its driver, and not for lack of memory."""
     return isinstance(error, StageLost) or error.reason.code == "device_unusable"
+
+
+def refusal_of(error: AppError) -> Reason | None:
+    """Return why a card does not compute the family of a stage, or None if the error has another cause."""
+    if error.reason.code != "device_unfit":
+        return None
+    cause = error.reason.facts.get("cause")
+    return cause if isinstance(cause, Reason) else Reason("reason_unknown")
 
 
 def ranked(devices: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Card]:

@@ -55,6 +55,10 @@ async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFol
         unused_graphics=(UnusedGraphics(said(unused), unused, said(GRAPHICS_CURE), GRAPHICS_CURE) if unused else None),
         card=_card(hardware.card, await asyncio.to_thread(hardware.card_reading)),
         unused_cards=[computer.UnusedCard(card.label, said(card.why), card.why) for card in hardware.unused_cards],
+        refused_families=[
+            computer.RefusedFamily(refused.family, refused.device, said(refused.reason), refused.reason)
+            for refused in hardware.refused_families
+        ],
     )
 
 

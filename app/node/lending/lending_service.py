@@ -26,7 +26,8 @@ from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.stage_memory import work_bytes
 from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_host import KEEP_S, RelayedWork, RunOrder, StageHost
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard
+from app.machine.hardware import devices
+from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard, refusal_of
 from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.lending.stage_uploads import BoundedExecutor, StageOffer, StageOffers, redact_paths, redacted_facts
@@ -59,10 +60,16 @@ Send = Callable[[messages.Message], Awaitable[None]]
 
 
 def stage_request(
-    order: messages.OpenStage, path: Path, manifest: Manifest, threads: Threads, card: Card | None = None
+    order: messages.OpenStage,
+    path: Path,
+    manifest: Manifest,
+    threads: Threads,
+    graphics: ComputingCard = PROCESSOR_ONLY,
 ) -> RunOrder:
     """Return the request that opens an offered stage on the stage host. Reads the stage file. Raises BadInput if the
-    host's message does not match its offer."""
+    host's message does not match its offer.
+
+    graphics: the card that computes the stage, if it computes its family."""
     header = read_header(path)
     model = model_of(header, order.model, manifest.model_id)
     if (why := unproved_stage(model.architecture)) is not None:
@@ -71,6 +78,9 @@ def stage_request(
     role = Role.WHOLE if len(layers) == order.n_layers else Role.MIDDLE  # WHOLE receives token IDs
     if model.width != order.width or model.n_layers != len(layers):
         raise BadInput("manifest_odd", what=Reason("shape_mismatched"))
+    card = graphics.card_for(model.family)
+    # the comparison reads the file in place
+    fits = manifest.total_bytes <= devices.memory().free_bytes
     config = StageConfig(
         engine=LLAMACPP,
         path=str(path),
@@ -89,6 +99,7 @@ def stage_request(
         keep=CheckpointRule(order.kept_states, order.kept_rows),
         device=card.name if card else "",
         library=str(card.library) if card else "",
+        compared=card is not None and fits and not graphics.is_proved(model.family),
         exact=order.exact,
     )
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
@@ -101,6 +112,7 @@ def stage_request(
         kv_bytes=model.kv_bytes(model.layers, order.kv_cells, order.slots, order.kv),
         work_bytes=work_bytes(order.width, order.batch_rows) + scores,
         code_cache=card.code_cache if card else None,
+        family=model.family,
     )
 
 
@@ -457,9 +469,19 @@ class LendingService:
         if path is None:
             raise StageLost("stage_gone")
         card = self._graphics.card
-        request = await self._executor.run(stage_request, order, path, offer.manifest, threads, card)
+        request = await self._executor.run(stage_request, order, path, offer.manifest, threads, self._graphics)
         self._terms.require()  # lending may have stopped while the file was read
-        opened = await self.stage_host.open(request, threads=threads)
+        try:
+            opened = await self.stage_host.open(request, threads=threads)
+        except AppError as error:
+            why = refusal_of(error)
+            if why is None or card is None:
+                raise
+            self._graphics.judge(card, request.family, why)  # from now on, the processor computes this family
+            request = await self._executor.run(stage_request, order, path, offer.manifest, threads, self._graphics)
+            opened = await self.stage_host.open(request, threads=threads)
+        if card is not None and opened.apart is not None:
+            self._graphics.judge(card, request.family, None)
         return messages.StageReady(
             pipeline=order.pipeline,
             epoch=order.epoch,

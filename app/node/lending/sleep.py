@@ -62,9 +62,10 @@ class PowerPolicy(Protocol):
     def stay(self) -> None: ...
 
 
-async def handle_power_event(policy: PowerPolicy, event: PowerEvent) -> None:
-    """Tell the policy about a power event of the operating system."""
+async def handle_power_event(policy: PowerPolicy, event: PowerEvent, woke: Callable[[], None] = lambda: None) -> None:
+    """Tell the policy about a power event of the operating system. `woke` is called after a sleep."""
     if event is PowerEvent.WAKE:
         policy.stay()
+        woke()
     else:
         await policy.leave(WHY[event])

@@ -15,14 +15,15 @@ from app.catalog.gguf.gguf_file import part_paths
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.cut import Cut
 from app.catalog.stages.stage_store import StageStore
-from app.core.errors import AppError, StageLost
+from app.core.errors import AppError, DoesNotFit, Reason, StageLost
 from app.core.ids import MachineId, PipelineId
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import ChannelLink, PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, is_card_failure
+from app.machine.hardware import devices
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, RefusedFamily, is_card_failure, refusal_of
 from app.node.cancellation import in_thread, run_until
 from app.node.control.json_bodies import Report
 from app.node.downloads.transfer_rate import TransferRate
@@ -312,7 +313,7 @@ class StageSet:
                 self._sources.graphics.lost(self._card)
             reads = [*part_paths(Path(self._entry.path)), self._sources.stages.folder]
             threads = self._sizes.threads
-            card = self._sources.graphics.card
+            card = self._sources.graphics.card_for(self._entry.model.family)
             if card is not None:
                 reads.append(card.library.parent)
             worker = await Worker.start(
@@ -371,16 +372,44 @@ class StageSet:
         if stage.role is not Role.WHOLE:
             path = await self._stage_file(stage, closing)
         self._tell(stage, "loading", 0, 1)
-        config = self._sizes.config(stage, self._entry, path, self._card)
-        try:
-            await open_run(worker, run, self._sizes.context, config)
-        except AppError as error:
-            if self._card is not None and is_card_failure(error):
-                self._sources.graphics.lost(self._card)
-            raise
+        await self._load_local(worker, stage, run, path)
         self._tell(stage, "loading", 1, 1)
         client = self._client(stage, run, PipeLink(worker, run.pipeline))
         return OpenRun(stage, run, path, client, closing)
+
+    async def _load_local(self, worker: Worker, stage: PlannedStage, run: Run, path: str) -> None:
+        """Load a stage on the card or, if the card does not compute this family, on the processor."""
+        card, graphics, family = self._card, self._sources.graphics, self._entry.model.family
+        config = self._sizes.config(stage, self._entry, path)
+        if card is not None:
+            fits = stage.weight_bytes <= devices.memory().free_bytes  # the comparison reads the file in place
+            compared = fits and not graphics.is_proved(family)
+            on_card = self._sizes.config(stage, self._entry, path, card, compared=compared)
+            try:
+                opened = await open_run(worker, run, self._sizes.context, on_card)
+            except AppError as error:
+                if is_card_failure(error):
+                    graphics.lost(card)
+                why = refusal_of(error)
+                if why is None:
+                    raise
+                graphics.judge(card, family, why)
+                self._own = worker, None
+                self._require_main_memory(stage, card, why)
+            else:
+                if opened.apart is not None:
+                    graphics.judge(card, family, None)
+                return
+        await open_run(worker, run, self._sizes.context, config)
+
+    def _require_main_memory(self, stage: PlannedStage, card: Card, why: Reason) -> None:
+        """Raise DoesNotFit if a stage that was planned for the card does not fit into main memory."""
+        free_bytes, needed_bytes = devices.memory().free_bytes, stage.total_bytes
+        if needed_bytes > free_bytes:
+            refused = RefusedFamily(card.label, self._entry.model.family, why)
+            raise DoesNotFit(
+                "card_family_no_room", card=refused.reason, needed_bytes=needed_bytes, free_bytes=free_bytes
+            )
 
     def _client(self, stage: PlannedStage, run: Run, link: PipeLink) -> StageClient:
         name = f"{stage.name} {stage.layers.first}-{stage.layers.last - 1}"

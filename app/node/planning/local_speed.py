@@ -23,7 +23,7 @@ from app.core.model import ModelShape
 from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.inference.worker.layer_benchmark import BenchmarkSettings, Report, measure, report_nothing
 from app.machine.hardware import devices, engines, graphics
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, UnusedCard
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, RefusedFamily, UnusedCard
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import other_programs_share
 from app.machine.hardware.engines import Engine
@@ -133,6 +133,11 @@ class Hardware:
     def idle_card(self) -> IdleCard | None:
         """The first graphics card that no engine pack in use is for, or None."""
         return None if self.card or self.unused_cards else self._listed_card
+
+    @property
+    def refused_families(self) -> tuple[RefusedFamily, ...]:
+        """The model families that the card does not compute."""
+        return self._graphics.refused
 
     @property
     def announced(self) -> tuple[str, tuple[str, ...]]:

@@ -57,8 +57,12 @@ class Sizes:
     keep: CheckpointRule = DEFAULT_CHECKPOINTS
     exact: bool = False
 
-    def config(self, stage: PlannedStage, entry: Entry, path: str, card: Card | None = None) -> StageConfig:
-        """Return the configuration of a stage that runs in this machine's own worker."""
+    def config(
+        self, stage: PlannedStage, entry: Entry, path: str, card: Card | None = None, *, compared: bool = False
+    ) -> StageConfig:
+        """Return the configuration of a stage that runs in this machine's own worker.
+
+        compared: compare the card with the processor first."""
         return StageConfig(
             engine=LLAMACPP,
             path=path,
@@ -77,6 +81,7 @@ class Sizes:
             keep=self.keep,
             device=card.name if card else "",
             library=str(card.library) if card else "",
+            compared=compared,
             exact=self.exact,
         )
 

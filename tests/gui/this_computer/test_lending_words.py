@@ -116,6 +116,18 @@ def test_the_card_that_computes_comes_before_those_that_do_not() -> None:
     )
 
 
+def test_a_family_that_the_card_does_not_compute_is_told() -> None:
+    why = {"code": "device_apart", "facts": {"percent": "61.2"}}
+    facts = {"device": "RTX 3060", "family": "falcon-h1 Q4_K_M", "why": why}
+    refused = {"family": "falcon-h1 Q4_K_M", "reason_facts": {"code": "card_family", "facts": facts}}
+    card = {"label": "RTX 3060", "api": "Vulkan", "total_bytes": 12 << 30}
+    entries = dict(hardware_lines(convert({**MACHINE, "card": card, "refused_families": [refused]}, Computer)))
+    assert entries["Graphics"] == (
+        "RTX 3060 (12.0 GiB, Vulkan) runs the models\nRTX 3060 does not compute falcon-h1 Q4_K_M: its results are off "
+        "by 61.2 %. The processor computes such models here."
+    )
+
+
 def test_a_card_that_is_not_used_is_told_with_what_helps() -> None:
     unused = {
         "reason_facts": {"code": "graphics_unused", "facts": {"cards": "RTX 4090"}},

@@ -19,21 +19,27 @@ from app.catalog.shelf import Shelf
 from app.catalog.stages import stage_store
 from app.catalog.stages.cut import read_pieces
 from app.catalog.stages.stage_store import StageStore
-from app.core.errors import BadInput, Reason, StageLost, Unreachable
+from app.core.errors import BadInput, DoesNotFit, Reason, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.planner.plan import plan
 from app.core.reasons import said
-from app.inference.stages.stage_client import FrameChannel
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, UnusedCard
+from app.inference.stages.stage_client import FrameChannel, Run
+from app.inference.stages.stage_links import open_run
+from app.inference.worker.worker import Worker
+from app.machine.hardware import devices
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, RefusedFamily, UnusedCard
 from app.machine.hardware.cores import Threads
+from app.machine.hardware.devices import Memory
 from app.machine.sensors.card_use import CardReading
 from app.network import messages
 from app.node.placement import lenders
+from app.node.placement import stages as placement_stages
 from app.node.placement.lenders import StageAnswers
 from app.node.placement.stages import PlacementServices, Reservation, StageSet
 from app.node.planning.planning import Sizes
-from backends.contract import NumberFormat
+from backends.contract import NumberFormat, StageConfig
+from backends.worker_orders import StageOpened
 from testbed import tiny
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
@@ -128,11 +134,22 @@ class Graphics:
     """A card whose library is not there."""
 
     unused: tuple[UnusedCard, ...] = ()
+    refused: tuple[RefusedFamily, ...] = ()
 
     def __init__(self, folder: Path) -> None:
         library = folder / "libggml-vulkan.so"
         self.card: Card | None = Card("Vulkan0", "A card", "Vulkan", library, folder, "", False, 1 << 40, 1 << 40)
         self.losses: list[Card] = []
+        self.verdicts: dict[str, Reason | None] = {}
+
+    def card_for(self, family: str) -> Card | None:
+        return None if family in self.verdicts else self.card
+
+    def is_proved(self, family: str) -> bool:
+        return False
+
+    def judge(self, card: Card, family: str, why: Reason | None) -> None:
+        self.verdicts[family] = why
 
     def lost(self, card: Card) -> None:
         self.losses.append(card)
@@ -177,6 +194,52 @@ async def test_the_own_worker_computes_on_the_card_and_reports_its_loss(place: P
         worker = await stages._own_worker()
         assert len(graphics.losses) == 2
         await stages._open_local(worker, whole, stack)
+
+
+LACKS = Reason("device_tensor", {"tensor": "blk.0.ssm_a"})
+
+
+@pytest.fixture
+def lacking_card(monkeypatch: pytest.MonkeyPatch) -> list[StageConfig]:
+    """The driver of each card lacks an operation. Returns the stages that were opened."""
+    opened: list[StageConfig] = []
+
+    async def open_or_refuse(worker: Worker, run: Run, context: int, config: StageConfig) -> StageOpened:
+        opened.append(config)
+        if config.device:
+            raise BadInput("device_unfit", worker="den", cause=LACKS)
+        return await open_run(worker, run, context, config)
+
+    monkeypatch.setattr(placement_stages, "open_run", open_or_refuse)
+    return opened
+
+
+async def test_a_family_that_the_card_lacks_an_operation_for_is_loaded_on_the_processor_at_once(
+    place: Place, tmp_path: Path, lacking_card: list[StageConfig]
+) -> None:
+    graphics = Graphics(tmp_path)
+    async with AsyncExitStack() as stack:
+        stages = place.stage_set(Lender(), stack, graphics)
+        await stages.open(place.plan(4))
+        assert [config.device for config in lacking_card] == ["Vulkan0", ""]
+        assert lacking_card[0].compared
+        assert graphics.verdicts == {place.entry.model.family: LACKS}
+        assert graphics.losses == []  # the card computes other families
+        await stages.open(place.plan(4))  # a new epoch of the same stage
+        assert [config.device for config in lacking_card] == ["Vulkan0", "", ""]
+
+
+async def test_a_family_for_the_processor_must_fit_into_main_memory(
+    place: Place, tmp_path: Path, lacking_card: list[StageConfig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "memory", lambda: Memory(1 << 30, 1000))
+    async with AsyncExitStack() as stack:
+        stages = place.stage_set(Lender(), stack, Graphics(tmp_path))
+        with pytest.raises(DoesNotFit) as refused:
+            await stages.open(place.plan(4))
+        assert "A card does not compute llama" in said(refused.value)
+        assert "only 1000 bytes is free" in said(refused.value)
+        assert [config.compared for config in lacking_card] == [False]  # the file does not fit, so it is not compared
 
 
 async def test_slots_are_kept_apart_where_there_are_cells_for_each(place: Place) -> None:

@@ -1,0 +1,109 @@
+"""Tests of the check of a device with a stage's own layers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from backends.contract import FamilyUnfit, StageConfig
+from backends.hidden_state_codec import Rows
+from backends.llamacpp import binding
+from backends.llamacpp.device_check import MOST_APART, check_device, judge
+from tests.families import proof
+from tests.families.fixtures import families
+
+RECURRENT = "lfm2"
+
+
+def rows(seed: int, n_rows: int = 22, width: int = 64) -> Rows:
+    return np.random.default_rng(seed).standard_normal((n_rows, width)).astype(np.float32)
+
+
+def test_rounding_is_no_fault() -> None:
+    expected = rows(1)
+    check = judge(expected, expected + 0.05 * rows(2))
+    assert check is not None
+    assert 0.03 < check.apart < 0.07
+
+
+def test_a_few_rows_with_another_expert_are_no_fault() -> None:
+    expected = rows(1)
+    ours = expected.copy()
+    ours[::5] = rows(3)[::5]
+    check = judge(expected, ours)
+    assert check is not None
+    assert check.apart == 0
+    assert check.most_apart > 1
+
+
+def test_a_device_that_is_wrong_in_most_rows_is_refused() -> None:
+    expected = rows(1)
+    ours = expected + 2 * MOST_APART * rows(2)
+    ours[:8] = expected[:8]  # the first step, before a state was lost
+    with pytest.raises(FamilyUnfit) as refused:
+        judge(expected, ours)
+    assert refused.value.cause == "device_apart"
+    assert 60 < float(str(refused.value.facts["percent"])) < 80
+
+
+def test_one_value_that_is_no_number_is_refused() -> None:
+    ours = rows(1)
+    ours[3, 5] = np.nan
+    with pytest.raises(FamilyUnfit) as refused:
+        judge(rows(1), ours)
+    assert refused.value.cause == "device_not_finite"
+
+
+def test_a_file_whose_values_are_no_numbers_says_nothing_about_the_device() -> None:
+    expected = rows(1)
+    expected[0, 0] = np.inf
+    assert judge(expected, rows(2)) is None
+
+
+def test_what_went_into_the_layers_is_not_their_merit() -> None:
+    """A residual stream hides the layers behind their input."""
+    inputs, added = rows(1), rows(2)
+    ours = 100 * inputs + 2 * MOST_APART * added
+    assert judge(100 * inputs, ours) is not None
+    with pytest.raises(FamilyUnfit):
+        judge(100 * inputs + added, 100 * inputs + added + 2 * MOST_APART * rows(3), 100 * inputs)
+
+
+def middle(folder: Path, family: str, **more: object) -> StageConfig:
+    """Return a stage of the later half of a model."""
+    home = proof.home(folder)
+    entry = home.shelf.import_file(families()[family].path)
+    boundaries = entry.model.cuts.boundaries
+    run = proof.runs(entry.model.n_layers, (boundaries[len(boundaries) // 2],))[0]
+    return replace(home.config(entry, *run, apart=False), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("batch_rows", [64, 3, 1])
+@pytest.mark.parametrize("family", ["llama", RECURRENT])
+def test_the_processor_agrees_with_itself_whatever_the_steps(tmp_path: Path, family: str, batch_rows: int) -> None:
+    config = middle(tmp_path, family, batch_rows=batch_rows)
+    model = binding.load_model(config.path)
+    check = check_device(model, config)
+    binding.load().llama_model_free(model)
+    assert check is not None
+    assert check.most_apart < 0.02  # the weights of the other copy are arranged otherwise
+
+
+def test_other_layers_are_refused(tmp_path: Path) -> None:
+    """The model that is taken for the device's has other weights than the file."""
+    config, other = middle(tmp_path / "a", "llama"), middle(tmp_path / "b", "llama-tied")
+    model = binding.load_model(other.path)
+    with pytest.raises(FamilyUnfit, match="off by"):
+        check_device(model, config)
+    binding.load().llama_model_free(model)
+
+
+def test_a_file_that_is_gone_and_a_node_that_is_missing_prove_nothing(tmp_path: Path) -> None:
+    config = middle(tmp_path, "llama")
+    model = binding.load_model(config.path)
+    assert check_device(model, replace(config, path=str(tmp_path / "none.gguf"))) is None
+    assert check_device(model, replace(config, traits=replace(config.traits, boundary="no_such_node"))) is None
+    binding.load().llama_model_free(model)

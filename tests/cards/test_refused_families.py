@@ -1,0 +1,87 @@
+"""A family that the device lacks an operation for: the processor computes it, and the device all others."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from tests.cards import device
+from tests.cards.test_nodes import SLOW_SECONDS, Json, card_of, load, pack, until
+from tests.families.fixtures import families
+from tests.node.pool import TestNode, paired
+
+pytestmark = [pytest.mark.cards, pytest.mark.timeout(900)]
+
+LACKING, FAMILY = "falcon-h1", "falcon-h1 F16"
+ASKED = ("--temperature", "0", "--max-tokens", "12", "--json")
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestNode, TestNode]]:
+    """A host without a card, and a lender with one. Both know a tiny falcon-h1."""
+    if pack() is None:
+        pytest.skip("no pack was built: make engine BACKEND=vulkan")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in device.environment().items():
+            if os.environ.get(name) != value:
+                patch.setenv(name, value)
+        with paired(tmp_path_factory.mktemp("refused"), "den", "attic") as (den, attic):
+            for node in (den, attic):
+                done = node.run("import", str(families()[LACKING].path), "--name", LACKING, within_s=120)
+                assert done.returncode == 0, done.stdout + done.stderr
+            installed = attic.run("engine", "add", str(pack()), within_s=120)
+            assert installed.returncode == 0, installed.stdout + installed.stderr
+            until(lambda: card_of(attic) is not None, "the card is not used")
+            yield den, attic
+
+
+def asked(host: TestNode, model: str) -> Json:
+    done = host.run("ask", "What is a pool?", "--model", model, *ASKED, within_s=SLOW_SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer: Json = json.loads(done.stdout)
+    return answer
+
+
+def refused_families(node: TestNode) -> list[str]:
+    return [refused["family"] for refused in node.control("GET", "/machine")["refused_families"]]
+
+
+def uses_driver(node: TestNode) -> bool:
+    """Return whether one of a node's workers has loaded the back end of the card."""
+    pids = [worker.pid for worker in node.workers()]
+    return any(device.NAME in each.path for pid in pids for each in psutil.Process(pid).memory_maps())
+
+
+def test_a_lender_computes_the_family_on_its_processor_within_the_same_load(nodes: tuple[TestNode, TestNode]) -> None:
+    den, attic = nodes
+    load(den, model=LACKING, shape="one")
+    expected = asked(den, LACKING)["token_ids"]
+    before = time.monotonic()
+    load(den, model=LACKING, split=[1, 2, 1])
+    print(f"loaded in {time.monotonic() - before:.1f} s")
+    answer = asked(den, LACKING)
+    assert [stage["machine"] for stage in answer["stages"]] == ["den", "attic", "den"]
+    assert answer["token_ids"] == expected
+    assert not uses_driver(attic)
+    assert refused_families(attic) == [FAMILY]
+    assert card_of(attic) is not None
+    doctor = attic.run("doctor", within_s=120)
+    assert f"does not compute {FAMILY}: it lacks an operation" in " ".join(doctor.stdout.split())
+
+
+def test_the_own_worker_does_the_same_and_the_card_computes_the_guide(nodes: tuple[TestNode, TestNode]) -> None:
+    _, attic = nodes
+    for _ in range(3):  # more often than a card may fail
+        load(attic, model=LACKING, shape="one")
+        assert asked(attic, LACKING)["token_ids"]
+        assert not uses_driver(attic)
+    assert card_of(attic) is not None
+    load(attic, model="guide", shape="one")
+    assert asked(attic, "guide")["token_ids"]
+    assert uses_driver(attic)
+    assert attic.control("GET", "/machine")["unused_cards"] == []
