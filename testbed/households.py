@@ -10,7 +10,7 @@ from random import Random
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.model import Cuts, Model, RunRules, Weights, reachable_boundaries
-from app.core.planner.forecast import forecast, whole_forecast
+from app.core.planner.forecast import forecast, scaled_speed, whole_forecast
 from app.core.planner.placement import Candidate, PlannedStage, Workload
 from app.core.planner.speed_estimates import Speed
 from app.core.planner.stage_memory import split_stages
@@ -76,6 +76,18 @@ def some_speed(chance: Random) -> Speed:
     )  # fmt: skip
 
 
+def with_card(chance: Random, machine: Candidate) -> Candidate:
+    """Return the machine with a graphics card that holds a part of its memory. Its processor is slower."""
+    if machine.speed is None or chance.random() < 0.4:
+        return machine
+    slower = scaled_speed(machine.speed, 10 ** chance.uniform(0, 1.5))
+    return replace(
+        machine,
+        speed=replace(machine.speed, processor=slower),
+        card_bytes=int(machine.lends_bytes * chance.uniform(0, 1.1)),
+    )
+
+
 def some_link(chance: Random) -> Link:
     kind = chance.choice([LinkKind.WIFI, LinkKind.ETHERNET])
     return link(10 ** chance.uniform(-4, -1.5), 10 ** chance.uniform(5.5, 8.5), kind)
@@ -102,11 +114,11 @@ def _with_kinds(chance: Random, made: Model) -> Model:
 
 
 def some_household(
-    chance: Random, most_machines: int = 4, most_layers: int = 8
+    chance: Random, most_machines: int = 4, most_layers: int = 8, *, cards: bool = False
 ) -> tuple[Candidate, list[Candidate], Model, Workload]:
     """Return a random host, lenders, a model and a workload. They are small enough to try all placements.
 
-    The amount of memory varies from scarce to ample.
+    The amount of memory varies from scarce to ample. cards: give some machines graphics cards.
     """
     made = some_model(chance, most_layers)
     n_machines = chance.randint(1, most_machines)
@@ -117,6 +129,8 @@ def some_household(
         for n in range(1, n_machines)
     ]
     host = machine("m0", 280 + each * chance.uniform(0.3, 1.7), some_speed(chance))
+    if cards:
+        host, *lenders = (with_card(chance, made_one) for made_one in (host, *lenders))
     work = Workload(
         context=chance.choice([64, 1024, 4096]),
         users=chance.choice([1, 1, 2, 3, 5, 9, 150]),

@@ -26,6 +26,7 @@ from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.placement import Bottleneck, Candidate, Forecast, Part, PlannedStage, Share, Workload, pipelines
 from app.core.planner.speed_estimates import Factor, Speed
+from app.core.planner.stage_memory import fixed_bytes, layer_bytes_to
 from backends.contract import Role
 
 # the maximum rows of a step that costs as much per row as a decode step; larger ones cost as much as prompts (measured
@@ -79,20 +80,27 @@ class Rounds:
         )
 
 
+MANY_LAYERS = 1 << 30  # more than any model has
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """The cost of a step on one machine, as a function of its number of layers.
 
-    It includes the transfer in both directions.
+    It includes the transfer in both directions. A graphics card computes at most `fast_layers` of them, and the
+    processor any further ones.
     """
 
     fixed_s: float
     layer_s: float
     transfer_s: float = 0.0  # the time of the transfer there and back; 0 on the host
     link_busy_s: float = 0.0  # how long this step keeps the link busy
+    fast_layers: int = MANY_LAYERS
+    slow_layer_s: float = 0.0  # at least `layer_s`, so that the cost is convex
 
     def compute_s(self, n_layers: int) -> float:
-        return self.fixed_s + n_layers * self.layer_s
+        slow = max(0, n_layers - self.fast_layers)
+        return self.fixed_s + (n_layers - slow) * self.layer_s + slow * self.slow_layer_s
 
     def latency_s(self, n_layers: int) -> float:
         """Return the time from the host to this machine and back, including the computation but no waiting."""
@@ -127,12 +135,28 @@ def cost(machine: Candidate, step: Step, model: Model, workload: Workload, role:
     if step.sampled and role is not Role.MIDDLE:
         fixed_s += speed.head_s + (step.sampled - 1) * speed.head_row_s
     layer_s = step_layer_s(speed, step, workload.batch_rows)
+    fast, slow_s = fast_layers(machine, model, workload, role), layer_s
+    if speed.processor is not None:
+        slow_s = max(layer_s, step_layer_s(speed.processor, step, workload.batch_rows))
     if role is not Role.MIDDLE:
         if not step.sampled:
             fixed_s -= LAST_LAYER_SAVING * layer_s
-        return Cost(fixed_s, layer_s)
+        return Cost(fixed_s, layer_s, fast_layers=fast, slow_layer_s=slow_s)
     assert link is not None
-    return Cost(fixed_s, layer_s, *transfer_times(link, step.rows * workload.number.row_bytes(model.width)))
+    times = transfer_times(link, step.rows * workload.number.row_bytes(model.width))
+    return Cost(fixed_s, layer_s, *times, fast, slow_s)
+
+
+def fast_layers(machine: Candidate, model: Model, workload: Workload, role: Role) -> int:
+    """Return how many average layers the graphics cards of a machine have room for, if it has any.
+
+    role: as in `cost`.
+    """
+    if machine.card_bytes is None:
+        return MANY_LAYERS
+    roles = (Role.FIRST, Role.LAST) if role is Role.LAST else (role,)
+    room = machine.fast_bytes - sum(fixed_bytes(each, model, workload) for each in roles)
+    return max(0, room * model.n_layers // max(1, layer_bytes_to(model, workload)[-1]))
 
 
 def transfer_times(link: Link, n_bytes: float) -> tuple[float, float]:
@@ -388,6 +412,7 @@ def scaled_speed(speed: Speed, factor: float) -> Speed:
         head_row_s=factor * speed.head_row_s,
         window_position_s=factor * speed.window_position_s,
         window_chunk_position_s=factor * speed.window_chunk_position_s,
+        processor=speed.processor and scaled_speed(speed.processor, factor),
     )
 
 

@@ -40,7 +40,9 @@ class Candidate:
     link_factor: the learned corrections that are already included in `speed` and `link` (`Corrections` in forecast.py).
     past_limit_bytes: for the host, how much more memory it would have without its owner's limit for all models; None if
     memory is the only limit. is_lending: whether it would lend more if memory became free. idle_card: its graphics card
-    that would compute with an engine pack.
+    that would compute with an engine pack. card_bytes: how many of `lends_bytes` are memory of graphics cards, which
+    `speed` is about; the rest is main memory, for layers that the cards have no room for and the processor computes.
+    None if all memory is alike.
     """
 
     id: MachineId
@@ -56,6 +58,17 @@ class Candidate:
     past_limit_bytes: int | None = None
     is_lending: bool = True
     idle_card: IdleCard | None = None
+    card_bytes: int | None = None
+
+    @property
+    def fast_bytes(self) -> int:
+        """Return the bytes that it lends of the memory that `speed` is about."""
+        return self.lends_bytes if self.card_bytes is None else min(self.card_bytes, self.lends_bytes)
+
+    @property
+    def without_overflow(self) -> Candidate:
+        """Return the machine without the main memory beside its graphics cards."""
+        return replace(self, lends_bytes=self.fast_bytes, card_bytes=None)
 
     @property
     def unproved(self) -> bool:

@@ -9,6 +9,7 @@ answer. The host's own replica may be a split. If machines were not measured, th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
@@ -25,6 +26,7 @@ from app.core.planner.placement import (
     Candidate,
     Part,
     Plan,
+    PlannedStage,
     Topology,
     Workload,
 )
@@ -66,7 +68,8 @@ def plan(
     if best is None:
         best = _by_memory(host, lenders, model, workload, topologies)
         best = replace(best, reasons=(*best.reasons, *_unmeasured(host, lenders, best)))
-    reasons = (*best.reasons, *([model.cuts.whole_reason] if model.cuts.whole_reason else []))
+    whole = [model.cuts.whole_reason] if model.cuts.whole_reason else []
+    reasons = (*best.reasons, *_overflows((host, *lenders), best.stages), *whole)
     return replace(best, reasons=reasons, machines=(host, *lenders))
 
 
@@ -112,7 +115,14 @@ def _may_gain(lenders: Sequence[Candidate], model: Model, usual: Workload, narro
 def _by_memory(
     host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload, topologies: frozenset[Topology]
 ) -> Plan:
-    """Return a plan based on memory alone. It contains replicas only if no other topology is allowed."""
+    """Return a plan based on memory alone, where possible in that of graphics cards. It contains replicas only if no
+    other topology is allowed."""
+    if any(machine.card_bytes is not None for machine in (host, *lenders)):
+        on_cards = [machine.without_overflow for machine in lenders]
+        with suppress(DoesNotFit):
+            return _by_memory(host.without_overflow, on_cards, model, workload, topologies)
+        cardless = [replace(machine, card_bytes=None) for machine in lenders]
+        return _by_memory(replace(host, card_bytes=None), cardless, model, workload, topologies)
     if not topologies & ONE_PIPELINE:
         return replicas_by_memory(host, lenders, model, workload)
     placed = plan_by_memory(host, lenders, model, workload, alone=Topology.ONE_MACHINE in topologies)
@@ -127,8 +137,8 @@ def _best(
     """Return the best option on measured machines, or None if the model does not fit on them."""
     if host.speed is None:
         return None
-    measured = [lender for lender in lenders if lender.speed and lender.link]
-    household = TopologySearch(host, measured, model, workload)
+    measured = [_as_measured(lender) for lender in lenders if lender.speed and lender.link]
+    household = TopologySearch(_as_measured(host), measured, model, workload)
     options = household.options()
     allowed = [option for option in options if option.topology in topologies]
     if not allowed:
@@ -141,13 +151,18 @@ def _best(
     return Plan(best.stages, workload, reasons, known, alternatives, allowed=topologies)
 
 
+def _as_measured(machine: Candidate) -> Candidate:
+    """Return the machine without the main memory beside its graphics cards, unless its processor was measured too."""
+    return machine if machine.speed and machine.speed.processor else machine.without_overflow
+
+
 def _bottleneck(best: TopologyOption, household: TopologySearch, topologies: frozenset[Topology]) -> Bottleneck:
     """Return the bottleneck. It is memory if unlimited memory would make requests much shorter."""
     known = best.forecast
     if best.topology is Topology.REPLICAS:
         return known.bottleneck
     machines = (household.host, *household.lenders)
-    freer = [replace(machine, lends_bytes=PLENTY_BYTES) for machine in machines]
+    freer = [replace(machine, lends_bytes=PLENTY_BYTES, card_bytes=None) for machine in machines]
     roomy = TopologySearch(freer[0], freer[1:], household.model, household.workload)
     better = roomy.below(MEMORY_MAX_RATIO * known.request_s, topologies)
     if better is None:
@@ -155,6 +170,17 @@ def _bottleneck(best: TopologyOption, household: TopologySearch, topologies: fro
     most = max(machines, key=lambda m: better.layers(m.id) - best.layers(m.id))
     saved = 1 - better.forecast.request_s / known.request_s
     return Bottleneck(Part.MEMORY, most.id, most.name, saved)
+
+
+def _overflows(machines: Sequence[Candidate], stages: Sequence[PlannedStage]) -> list[Reason]:
+    """Return a reason for each machine whose graphics cards have no room for all its layers."""
+    reasons = []
+    for machine in machines:
+        held_bytes = sum(stage.total_bytes for stage in stages if stage.machine == machine.id)
+        if machine.card_bytes is not None and held_bytes > machine.fast_bytes:
+            percent = round(100 * (1 - machine.fast_bytes / held_bytes))
+            reasons.append(Reason("plan_overflow", {"machine": machine.name, "percent": max(1, percent)}))
+    return reasons
 
 
 def _unmeasured(host: Candidate, lenders: Sequence[Candidate], placed: Plan) -> list[Reason]:

@@ -14,7 +14,7 @@ The estimate shows which of two models is faster, and roughly how fast. It ignor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,8 @@ class Speed:
     window_position_s: float = 0.0
     window_chunk_position_s: float = 0.0
     estimated: bool = False  # whether it is based on layers of another shape
+    # the same machine's processor, if a graphics card was measured: for the layers that the card has no room for
+    processor: Speed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ def estimate_speed(measured: MeasuredLayer, effort: Effort) -> Speed:
         window_position_s=effort.window_position * position_s,
         window_chunk_position_s=effort.window_position * chunk_position_s,
         estimated=True,
+        processor=speed.processor and estimate_speed(replace(measured, speed=speed.processor), effort),
     )
 
 

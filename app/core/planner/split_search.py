@@ -10,11 +10,12 @@ over sets of lenders and stores the edges that a set can reach as the bits of on
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
 from itertools import combinations
+from typing import NamedTuple
 
 from app.core.ids import MachineId
 from app.core.model import Model
@@ -40,6 +41,7 @@ class MachineCosts:
     chunk: list[float]
     pace: list[float]
     work: list[float]
+    breaks: tuple[int, ...] = ()  # numbers of blocks from which a further one costs more, ascending
 
     @property
     def least(self) -> int:
@@ -49,9 +51,29 @@ class MachineCosts:
     def most(self) -> int:
         return self.counts[-1]
 
-    @property
-    def slope(self) -> float:
-        return self.line[2] - self.line[1]
+
+class _Piece(NamedTuple):
+    """The blocks of one machine after `begin` up to `end`, each of which adds the same to a cost."""
+
+    slope: float
+    place: int
+    begin: int
+    end: int
+
+    def blocks(self, least: int, most: int) -> int:
+        """Return how many of these blocks are left between so few and so many blocks."""
+        return max(0, min(self.end, most) - max(self.begin, least))
+
+
+def _pieces(members: Mapping[int, MachineCosts], costs: Callable[[MachineCosts], list[float]]) -> list[_Piece]:
+    """Return the pieces of a convex cost of all machines, cheapest first."""
+    pieces = []
+    for place, member in members.items():
+        values, begin = costs(member), 1
+        for end in (*member.breaks, len(values) - 1):
+            pieces.append(_Piece(values[begin + 1] - values[begin], place, begin, end))
+            begin = end
+    return sorted(pieces, key=lambda piece: piece.slope)
 
 
 class LayerAllocation:
@@ -59,7 +81,8 @@ class LayerAllocation:
 
     The cost of a request on these machines (app/core/planner/forecast.py) is the larger of two values:
 
-        latency   line + more * pace. line: a sum over the machines, each linear in its count; pace: the longest of
+        latency   line + more * pace. line: a sum over the machines, each convex in its count and linear in pieces,
+                  because layers that a graphics card has no room for take longer; pace: the longest of
                   their periods, or a share of the sum of their times if that is longer; more: chunks after the first
         work      the most that one machine, or the link to it, has to do for a request, times the users
 
@@ -88,9 +111,9 @@ class LayerAllocation:
         self._fits, self._possible, self._spend = fits, possible, spend
         self._misses = 0  # counts that were tried and fit in no order
         self._hopeless = False  # whether no counts at all fit in any order
-        places = range(len(members))
-        self._cheapest = sorted(places, key=lambda place: members[place].slope)
-        self._quickest = sorted(places, key=lambda p: members[p].chunk[2] - members[p].chunk[1])
+        by_place = dict(enumerate(members))
+        self._cheapest = _pieces(by_place, lambda member: member.line)
+        self._quickest = _pieces(by_place, lambda member: member.chunk)
         self._limit = 0.0  # the latency to beat
         self._found: Blocks | None = None
         self.visited = 0  # how many counts were tried
@@ -175,19 +198,17 @@ class LayerAllocation:
     def _within(self, most: Sequence[int], pace: float) -> list[int]:
         return [bisect_right(member.pace, pace, 1, n + 1) - 1 for member, n in zip(self._members, most, strict=True)]
 
-    def _filled(self, most: Sequence[int], order: Sequence[int]) -> Blocks | None:
+    def _filled(self, most: Sequence[int], pieces: Sequence[_Piece]) -> Blocks | None:
         """Return counts that fill the machines in this order, or None if all machines together are too small."""
-        counts = [member.least for member in self._members]
-        left = self._n_blocks - sum(counts)
-        if left < 0:
+        least = [member.least for member in self._members]
+        left, counts = self._n_blocks - sum(least), list(least)
+        if left < 0 or any(n > limit for n, limit in zip(least, most, strict=True)):
             return None
-        for place in order:
-            more = most[place] - counts[place]
-            if more < 0:
-                return None
+        for piece in pieces:
+            more = piece.blocks(least[piece.place], most[piece.place])
             if more > left:
                 more = left
-            counts[place] += more
+            counts[piece.place] += more
             left -= more
         return tuple(counts) if left == 0 else None
 
@@ -255,7 +276,7 @@ class LayerAllocation:
 class _Rest:
     """The smallest possible `line` (see LayerAllocation) of the machines that have no run yet."""
 
-    def __init__(self, members: Sequence[MachineCosts], cheapest: Sequence[int], most: Sequence[int]) -> None:
+    def __init__(self, members: Sequence[MachineCosts], cheapest: Sequence[_Piece], most: Sequence[int]) -> None:
         self._members, self._cheapest, self._most = members, cheapest, most
         self._known: dict[tuple[int, int], float] = {}
 
@@ -268,18 +289,17 @@ class _Rest:
 
     def _line(self, held: int, left: int) -> float:
         line = 0.0
-        unassigned = [place for place in self._cheapest if not held >> place & 1]
-        for place in unassigned:
-            member = self._members[place]
-            line += member.line[member.least]
-            left -= member.least
+        for place, member in enumerate(self._members):
+            if not held >> place & 1:
+                line += member.line[member.least]
+                left -= member.least
         if left < 0:
             return float("inf")
-        for place in unassigned:
-            member = self._members[place]
-            more = min(self._most[place] - member.least, left)
-            line += more * member.slope
-            left -= more
+        for piece in self._cheapest:
+            if not held >> piece.place & 1:
+                more = min(left, piece.blocks(self._members[piece.place].least, self._most[piece.place]))
+                line += more * piece.slope
+                left -= more
         return line if left == 0 else float("inf")
 
 
@@ -433,7 +453,7 @@ class _Costs:
             if any(starts[number]):
                 self._add(number, machine, starts[number])
         self.paces = sorted({p for member in self.members.values() for p in member.pace[1:]})
-        self._cheapest = sorted(self.members, key=lambda number: self.members[number].slope)
+        self._cheapest = _pieces(self.members, lambda member: member.line)
 
     def bound(self, chosen: MachineSet) -> float:
         """Return a lower bound on the time of a request for all placements on these machines."""
@@ -442,11 +462,11 @@ class _Costs:
         if left < 0:
             return INFINITE
         line = sum(members[number].line[members[number].least] for number in chosen)
-        for number in self._cheapest:
-            if number in chosen:
-                member = members[number]
-                more = min(member.most - member.least, left)
-                line += more * member.slope
+        for piece in self._cheapest:
+            if piece.place in chosen:
+                member = members[piece.place]
+                more = min(left, piece.blocks(member.least, member.most))
+                line += more * piece.slope
                 left -= more
         if left:
             return INFINITE
@@ -479,6 +499,7 @@ class _Costs:
                 rounds.users * (head_s + rounds.chunks * pace + tokens * group.period_s(n) / rows)
                 for pace, n in zip(paces, layers, strict=True)
             ],
+            breaks=_breaks(chunk.fast_layers, unit, len(layers) - 1),
         )
         fixed_s = rounds.chunks * chunk.fixed_s + head_s + tokens * group.fixed_s / rows
         layer_s = rounds.chunks * chunk.layer_s + tokens * group.layer_s / rows
@@ -486,6 +507,16 @@ class _Costs:
             _LinearCost(chunk.fixed_s, unit * chunk.layer_s),
             _LinearCost(rounds.users * fixed_s, rounds.users * unit * layer_s),
         )
+
+
+def _breaks(fast_layers: int, unit: int, n_blocks: int) -> tuple[int, ...]:
+    """Return the numbers of blocks after which a further block costs more.
+
+    The graphics card may compute a part of one block.
+    """
+    whole = fast_layers // unit
+    ends = {whole, whole + 1} if fast_layers % unit else {whole}
+    return tuple(sorted(end for end in ends if 1 < end < n_blocks))
 
 
 @dataclass(frozen=True, slots=True)

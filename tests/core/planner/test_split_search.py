@@ -66,6 +66,26 @@ def test_what_is_found_costs_what_the_forecast_says() -> None:
             assert split.request_s == pytest.approx(known.request_s, rel=1e-9), f"seed {seed}"
 
 
+def test_with_graphics_cards_the_planner_is_never_worse_than_trying_everything() -> None:
+    """What a card has no room for is computed by the processor, so the cost of a further layer rises once."""
+    n_split = n_overflow = 0
+    for seed in range(250):
+        host, lenders, made, work = some_household(Random(seed), cards=True)
+        least = least_request_s(host, lenders, made, work)
+        try:
+            placed = plan(host, lenders, made, work, topologies=ONE_PIPELINE)
+        except DoesNotFit:
+            assert least is None, f"seed {seed}: {least} s is possible"
+            continue
+        assert least is not None
+        assert placed.forecast is not None
+        assert placed.forecast.request_s == pytest.approx(least, rel=1e-8), f"seed {seed}"
+        n_split += len(placed.stages) > 1
+        n_overflow += any(reason.code == "plan_overflow" for reason in placed.reasons)
+    assert n_split > 40
+    assert n_overflow > 40
+
+
 def test_only_asked_sets_are_searched() -> None:
     host, lenders = machine("m0", 5000, speed(0.01)), _lenders(Random(3), 3, 5000)
     made, work = model([100 * MIB] * 6), Workload(1024)

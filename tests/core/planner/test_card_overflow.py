@@ -1,0 +1,76 @@
+"""Plans for machines whose graphics cards have less memory than they lend in all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.core.errors import DoesNotFit
+from app.core.planner.forecast import Step, cost, fast_layers, forecast
+from app.core.planner.placement import Candidate, Topology, Workload
+from app.core.planner.plan import plan
+from app.core.planner.stage_memory import fixed_bytes
+from backends.contract import Role
+from testbed.households import MIB, link, machine, model, speed
+
+MADE, WORK = model([100 * MIB] * 10), Workload(64)
+FAST, SLOW = 0.001, 0.01
+FIXED = fixed_bytes(Role.WHOLE, MADE, WORK) / MIB
+
+
+def with_card(name: str, card_mib: float, main_mib: float, *, measured: bool = True, far: bool = False) -> Candidate:
+    made = machine(name, card_mib + main_mib, speed(FAST), link() if far else None)
+    made = replace(made, card_bytes=int(card_mib * MIB))
+    return replace(made, speed=replace(speed(FAST), processor=speed(SLOW))) if measured else made
+
+
+def test_the_layers_that_fit_cost_as_on_the_card_and_the_others_as_on_the_processor() -> None:
+    host = with_card("m0", FIXED + 405, 2000)
+    assert fast_layers(host, MADE, WORK, Role.WHOLE) == 4
+    made = cost(host, Step(1, 0, 1), MADE, WORK, Role.WHOLE)
+    assert made.compute_s(4) - made.compute_s(3) == pytest.approx(FAST)
+    assert made.compute_s(5) - made.compute_s(4) == pytest.approx(SLOW)
+    assert cost(replace(host, card_bytes=0), Step(1, 0, 1), MADE, WORK, Role.WHOLE).fast_layers == 0
+
+
+def test_a_slower_card_than_its_processor_gains_nothing_by_overflowing() -> None:
+    host = with_card("m0", FIXED + 405, 2000)
+    host = replace(host, speed=replace(speed(SLOW), processor=speed(FAST)))
+    made = cost(host, Step(1, 0, 1), MADE, WORK, Role.WHOLE)
+    assert made.compute_s(9) - made.compute_s(8) == pytest.approx(SLOW)
+
+
+def test_layers_go_to_another_card_before_they_go_to_the_processor() -> None:
+    placed = plan(with_card("m0", FIXED + 600, 2000), [with_card("m1", 900, 2000, far=True)], MADE, WORK)
+    assert placed.topology is Topology.SPLIT
+    assert "plan_overflow" not in [reason.code for reason in placed.reasons]
+
+
+def test_a_model_that_no_card_has_room_for_is_placed_and_told() -> None:
+    host = with_card("m0", FIXED + 505, 2000)
+    placed = plan(host, [], MADE, WORK)
+    (told,) = [reason for reason in placed.reasons if reason.code == "plan_overflow"]
+    assert told.facts["machine"] == "m0"
+    assert 40 <= int(told.facts["percent"]) <= 55  # type: ignore[arg-type]
+    whole = forecast(placed.stages, {host.id: replace(host, card_bytes=None)}, MADE, WORK)
+    assert placed.forecast is not None
+    assert whole is not None
+    assert placed.forecast.decode_tok_s < whole.decode_tok_s / 2
+
+
+def test_a_processor_that_was_not_measured_gives_no_forecast_but_a_place() -> None:
+    placed = plan(with_card("m0", FIXED + 505, 2000, measured=False), [], MADE, WORK)
+    assert placed.forecast is None
+    assert "plan_overflow" in [reason.code for reason in placed.reasons]
+
+
+def test_by_memory_alone_cards_are_preferred() -> None:
+    host = replace(with_card("m0", FIXED + 600, 2000), speed=None)
+    lender = replace(with_card("m1", 900, 0, far=True), speed=None)
+    placed = plan(host, [lender], MADE, WORK)
+    assert placed.topology is Topology.SPLIT
+    assert "plan_overflow" not in [reason.code for reason in placed.reasons]
+    assert plan(host, [], MADE, WORK).topology is Topology.ONE_MACHINE
+    with pytest.raises(DoesNotFit):
+        plan(replace(host, lends_bytes=host.card_bytes or 0), [], MADE, WORK)
