@@ -10,9 +10,10 @@ from app.core.errors import DoesNotFit
 from app.core.planner.forecast import Step, cost, fast_layers, forecast
 from app.core.planner.placement import Candidate, Topology, Workload
 from app.core.planner.plan import plan
+from app.core.planner.split_search import SplitSearch
 from app.core.planner.stage_memory import fixed_bytes
 from backends.contract import Role
-from testbed.households import MIB, link, machine, model, speed
+from testbed.households import MIB, every_split, link, machine, model, speed
 
 MADE, WORK = model([100 * MIB] * 10), Workload(64)
 FAST, SLOW = 0.001, 0.01
@@ -74,3 +75,20 @@ def test_by_memory_alone_cards_are_preferred() -> None:
     assert plan(host, [], MADE, WORK).topology is Topology.ONE_MACHINE
     with pytest.raises(DoesNotFit):
         plan(replace(host, lends_bytes=host.card_bytes or 0), [], MADE, WORK)
+
+
+@pytest.mark.parametrize("n_fast", [2, 3, 4])
+def test_layers_are_divided_by_what_a_further_one_costs_on_each_machine(n_fast: int) -> None:
+    """The machine with the fastest card has by far the slowest processor."""
+    made, work = model([100 * MIB] * 8), Workload(64, prompt_tokens=600, output_tokens=64)
+    machines = []
+    for number, (card, card_s, processor_s) in enumerate([(n_fast, 0.001, 0.05), (2, 0.002, 0.004), (2, 0.0015, 0.5)]):
+        one = with_card(f"m{number}", 250 + 100.5 * card, 5000, far=number > 0)
+        machines.append(replace(one, speed=replace(speed(card_s), processor=speed(processor_s))))
+    host, *lenders = machines
+    search = SplitSearch(host, lenders, made, work)
+    best = search.best(search.all_sets())
+    by_id = {one.id: one for one in machines}
+    forecasts = [forecast(stages, by_id, made, work) for stages in every_split(host, lenders, made, work)]
+    assert best is not None
+    assert best.request_s == pytest.approx(min(known.request_s for known in forecasts if known))
