@@ -13,6 +13,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
+from app.gui.this_computer.cards_card import CardsCard
 from app.gui.this_computer.engines_card import EnginesCard
 from app.gui.this_computer.hardware_card import HardwareCard
 from app.gui.this_computer.hours_card import HoursCard
@@ -57,6 +58,7 @@ class ComputerPage(Page):
             lambda: self._add(self.rules),
             lambda: self._add(self.hours),
             lambda: self._add(self.hardware),
+            lambda: self._add(self.graphics),
             lambda: self._add(self.engines),
             lambda: self._add(card(self.autostart)),
             self._begin,
@@ -81,6 +83,10 @@ class ComputerPage(Page):
     @cached_property
     def hardware(self) -> HardwareCard:
         return HardwareCard(self.services)
+
+    @cached_property
+    def graphics(self) -> CardsCard:
+        return CardsCard(self.services, self.lending)
 
     @cached_property
     def engines(self) -> EnginesCard:
@@ -114,12 +120,14 @@ class ComputerPage(Page):
         super().showEvent(event)
         self.lending.watch(True)
         self.hardware.refresh()
+        self.graphics.watch(True)
         self.engines.refresh()
         self.rules.programs.refresh()
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802  Qt's name
         super().hideEvent(event)
         self.lending.watch(False)
+        self.graphics.watch(False)
 
     def _show_known(self) -> None:
         """Show the limits and rules as soon as they are known."""

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 LOOK_MS = 3000  # the node takes readings every five seconds
 MOST_UNDOS = 30
-RULES = "/lending"
+RULES, CARDS = "/lending", "/cards"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class LendingStore(QObject):
     """The latest lending state, rules and sensor readings of this machine. `watch(True)` starts polling them."""
 
     changed = Signal()  # rules or readings have changed
+    cards_changed = Signal()  # the limits for graphics cards have been changed
     saved = Signal()  # a change has taken effect; see `can_undo`
     failed = Signal(object)  # AppError of a refused change
 
@@ -52,7 +53,7 @@ class LendingStore(QObject):
         self.state: Lending | None = None  # None until the node answers
         self._look: Call | None = None
         self._in_progress: list[_Change] = []
-        self._undos: list[Json] = []
+        self._undos: list[_Change] = []
         self._refused_change: _Change | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(LOOK_MS)
@@ -132,9 +133,14 @@ class LendingStore(QObject):
             self._send(_Change(RULES, rules, before))
 
     def undo(self) -> None:
-        """Undo the latest rule change that has not been undone."""
+        """Undo the latest change of a rule, or of a limit for graphics cards, that has not been undone."""
         if self._undos:
-            self._send(_Change(RULES, self._undos.pop()))
+            self._send(self._undos.pop())
+
+    def change_cards(self, limits: Json, before: Json) -> None:
+        """Change these limits for graphics cards. `undo` restores the values `before`."""
+        if limits != before:
+            self._send(_Change(CARDS, limits, before))
 
     def grant_lender_role(self) -> None:
         """Give this machine the lender role. This machine must be an admin."""
@@ -179,9 +185,11 @@ class LendingStore(QObject):
         if change in self._in_progress:
             self._in_progress.remove(change)
         if change.before is not None:
-            self._undos = [*self._undos, change.before][-MOST_UNDOS:]
+            self._undos = [*self._undos, _Change(change.path, change.before)][-MOST_UNDOS:]
         self.changed.emit()
-        if change.path == RULES:
+        if change.path == CARDS:
+            self.cards_changed.emit()
+        if change.path in (RULES, CARDS):
             self.saved.emit()
 
     def _refused(self, change: _Change, error: AppError) -> None:

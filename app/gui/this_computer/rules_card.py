@@ -155,7 +155,8 @@ MINUTE_S = 60
 USUAL_IDLE_S, MOST_IDLE_MINUTES = 5 * MINUTE_S, 24 * 60
 USUAL_BATTERY_PERCENT, BATTERY_GAP_PERCENT = 50, 10  # the gap is the same as in app/core/lending/policy.py
 MOST_DRAIN_S = 600
-HOT_BOUNDS = (50, 105)  # the same as in app/core/lending/policy.py
+HOT_BOUNDS, CARD_HOT_BOUNDS = (50, 105), (50, 110)  # the same as in app/core/lending/policy.py
+USUAL_CARD_CELSIUS = 85
 
 
 class RulesCard(QFrame):
@@ -168,7 +169,8 @@ class RulesCard(QFrame):
         rows: list[QWidget] = [
             label(self.tr("Pause lending"), "section"), self._idle_row(), line(),
             self._battery_row(), line(), self._screen_row(), line(), self._gpu_row(), line(),
-            self._hot_row(), line(), self._network_row(), line(), self._memory_row(), line(),
+            self._card_hot_row(), line(), self._hot_row(), line(), self._network_row(), line(),
+            self._memory_row(), line(),
         ]  # fmt: skip
         self.programs = ProgramsEditor(services, lending)
         rows += [self.programs, line(), self._drain_row()]
@@ -207,6 +209,18 @@ class RulesCard(QFrame):
         self.gpu = Switch(self._theme, title, lambda on: self._lending.change({"gpu": on}))
         self._gpu = RuleRow(title, self.gpu)
         return self._gpu
+
+    def _card_hot_row(self) -> QWidget:
+        title = self.tr("While the graphics card is too hot")
+        self.card_celsius = DebouncedNumber(
+            self.tr("Pause at this temperature of the graphics card"),
+            "°C",
+            CARD_HOT_BOUNDS,
+            lambda degrees: self._lending.change({"card_celsius": degrees}),
+        )
+        self.card_hot = Switch(self._theme, title, self._card_hot_switched)
+        self._card_hot = RuleRow(title, self.card_celsius, self.card_hot)
+        return self._card_hot
 
     def _screen_row(self) -> QWidget:
         title = self.tr("While a program is full screen")
@@ -250,12 +264,13 @@ class RulesCard(QFrame):
         """Show the current rules and readings."""
         lending = self._lending
         rules, readings = lending.rules, lending.readings
-        switches = (self.idle, self.battery, self.screen_rule, self.gpu, self.hot, self.network)
-        for control in (*switches, self.hot_celsius, self.drain):
+        switches = (self.idle, self.battery, self.screen_rule, self.gpu, self.card_hot, self.hot, self.network)
+        for control in (*switches, self.card_celsius, self.hot_celsius, self.drain):
             control.setEnabled(lending.is_known)
         self._show_idle(rules.idle_s, readings.idle_s)
         self._show_battery(rules.battery_percent, readings.battery)
         self._show_gpu(rules.gpu, readings.gpu_percent)
+        self._show_card_hot(rules.card_celsius, readings.card_c)
         self._show_screen(rules.screen, readings.full_screen)
         self._show_hot(rules, readings)
         self._show_network(rules.network, readings.network)
@@ -304,10 +319,22 @@ class RulesCard(QFrame):
         if not on:
             self._gpu.say(self.tr("Lends memory even while other programs are running."))
             return
-        words = self.tr("This system doesn't report the graphics card's activity.")
+        words = self.tr("The use of the graphics card by other programs isn't known now.")
         if busy_percent is not None:
-            words = self.tr("Now: {percent}% busy.").format(percent=round(busy_percent))
+            words = self.tr("Now: other programs use {percent}% of it.").format(percent=round(busy_percent))
         self._gpu.say(words)
+
+    def _show_card_hot(self, most_celsius: int, celsius: float | None) -> None:
+        self.card_hot.show_on(bool(most_celsius))
+        self.card_celsius.setVisible(bool(most_celsius))
+        self.card_celsius.show_value(most_celsius or USUAL_CARD_CELSIUS)
+        if not most_celsius:
+            words = self.tr("Lends at any temperature of the graphics card.")
+        elif celsius is None:
+            words = self.tr("The graphics card's temperature isn't known now.")
+        else:
+            words = self.tr("Now: the graphics card is at {degrees} °C.").format(degrees=round(celsius))
+        self._card_hot.say(words)
 
     def _show_screen(self, on: bool, filled: bool | None) -> None:
         self.screen_rule.show_on(on)
@@ -342,6 +369,9 @@ class RulesCard(QFrame):
 
     def _idle_switched(self, on: bool) -> None:
         self._lending.change({"idle_s": USUAL_IDLE_S if on else 0})
+
+    def _card_hot_switched(self, on: bool) -> None:
+        self._lending.change({"card_celsius": USUAL_CARD_CELSIUS if on else 0})
 
     def _battery_switched(self, on: bool) -> None:
         self._lending.change({"battery_percent": USUAL_BATTERY_PERCENT if on else 0})

@@ -743,6 +743,69 @@
     </message>
 </context>
 <context>
+    <name>Cards</name>
+    <message>
+        <source>A card that you switch off gives back the layers of other machines at once. Your own models stay on it until they are loaded again.</source>
+        <translation>Wird eine Karte ausgeschaltet, gibt sie die Schichten anderer Geräte sofort zurück. Eigene Modelle bleiben auf ihr, bis sie neu geladen werden.</translation>
+    </message>
+    <message>
+        <source>Doesn&apos;t run models ({memory}). {why}</source>
+        <translation>Rechnet nicht ({memory}). {why}</translation>
+    </message>
+    <message>
+        <source>Graphics cards</source>
+        <translation>Grafikkarten</translation>
+    </message>
+    <message>
+        <source>Lend only the graphics card</source>
+        <translation>Nur die Grafikkarte verleihen</translation>
+    </message>
+    <message>
+        <source>Maximum use of a card&apos;s memory</source>
+        <translation>Höchstens so viel vom Speicher einer Karte</translation>
+    </message>
+    <message>
+        <source>Now: {values}.</source>
+        <translation>Jetzt: {values}.</translation>
+    </message>
+    <message>
+        <source>Other machines can use the card and never the processor. Without a usable card, nothing is lent.</source>
+        <translation>Andere Geräte bekommen die Karte und nie den Prozessor. Ohne benutzbare Karte wird nichts verliehen.</translation>
+    </message>
+    <message>
+        <source>Other machines can use the processor while no card can be used.</source>
+        <translation>Ist keine Karte benutzbar, bekommen andere Geräte den Prozessor.</translation>
+    </message>
+    <message>
+        <source>Runs models through {api} ({memory}).</source>
+        <translation>Rechnet Modelle über {api} ({memory}).</translation>
+    </message>
+    <message>
+        <source>This limits all models on this computer together. Lower it to keep memory free for other programs.</source>
+        <translation>Das begrenzt alle Modelle auf diesem Gerät zusammen. Mit weniger bleibt mehr für andere Programme frei.</translation>
+    </message>
+    <message>
+        <source>This system doesn&apos;t report its temperature and use.</source>
+        <translation>Dieses System verrät ihre Temperatur und Auslastung nicht.</translation>
+    </message>
+    <message>
+        <source>Use {card}</source>
+        <translation>{card} benutzen</translation>
+    </message>
+    <message>
+        <source>{degrees} °C</source>
+        <translation>{degrees} °C</translation>
+    </message>
+    <message>
+        <source>{percent}% busy</source>
+        <translation>{percent} % ausgelastet</translation>
+    </message>
+    <message>
+        <source>{size} shared with the processor</source>
+        <translation>{size}, mit dem Prozessor geteilt</translation>
+    </message>
+</context>
+<context>
     <name>Chat</name>
     <message>
         <source>Screen readers announce each paragraph when it is finished, instead of the whole answer at the end.</source>
@@ -6497,10 +6560,6 @@
         <translation>Jetzt: Der Prozessor hat {degrees} °C.</translation>
     </message>
     <message>
-        <source>This system doesn&apos;t report the graphics card&apos;s activity.</source>
-        <translation>Jetzt: Dieses System verrät nicht, wie ausgelastet sie ist.</translation>
-    </message>
-    <message>
         <source>This system doesn&apos;t report the network type.</source>
         <translation>Jetzt: dieses System verrät es nicht.</translation>
     </message>
@@ -6511,10 +6570,6 @@
     <message>
         <source>This system doesn&apos;t report full-screen programs.</source>
         <translation>Jetzt: dieses System verrät nicht, was den Bildschirm füllt.</translation>
-    </message>
-    <message>
-        <source>Now: {percent}% busy.</source>
-        <translation>Jetzt: zu {percent} % ausgelastet.</translation>
     </message>
     <message>
         <source>Now: {percent}%, on battery.</source>
@@ -6557,6 +6612,30 @@
         <translation>Danach nimmt eine Pause den Arbeitsspeicher zurück. „Sofort stoppen“ wartet auf nichts.</translation>
     </message>
     <message>
+        <source>Lends at any temperature of the graphics card.</source>
+        <translation>Verleiht bei jeder Temperatur der Grafikkarte.</translation>
+    </message>
+    <message>
+        <source>Now: other programs use {percent}% of it.</source>
+        <translation>Jetzt: Andere Programme lasten sie zu {percent} % aus.</translation>
+    </message>
+    <message>
+        <source>Now: the graphics card is at {degrees} °C.</source>
+        <translation>Jetzt: Die Grafikkarte hat {degrees} °C.</translation>
+    </message>
+    <message>
+        <source>Pause at this temperature of the graphics card</source>
+        <translation>Ab dieser Temperatur der Grafikkarte pausieren</translation>
+    </message>
+    <message>
+        <source>The graphics card&apos;s temperature isn&apos;t known now.</source>
+        <translation>Die Temperatur der Grafikkarte ist gerade nicht bekannt.</translation>
+    </message>
+    <message>
+        <source>The use of the graphics card by other programs isn&apos;t known now.</source>
+        <translation>Wie sehr andere Programme die Grafikkarte auslasten, ist gerade nicht bekannt.</translation>
+    </message>
+    <message>
         <source>This system doesn&apos;t report user activity, so the computer counts as idle.</source>
         <translation>Dieses System verrät das nicht, deshalb gilt niemand als anwesend.</translation>
     </message>
@@ -6575,6 +6654,10 @@
     <message>
         <source>While another program is using the graphics card</source>
         <translation>Während ein anderes Programm die Grafikkarte auslastet</translation>
+    </message>
+    <message>
+        <source>While the graphics card is too hot</source>
+        <translation>Solange die Grafikkarte zu heiß ist</translation>
     </message>
     <message>
         <source>While this computer is too hot</source>
