@@ -23,6 +23,7 @@ class Stage(msgspec.Struct, frozen=True):
     weight_bytes: int = 0
     kv_bytes: int = 0
     work_bytes: int = 0
+    card: str = ""  # the graphics card on which it is loaded; empty for the processor and before it is loaded
 
     @property
     def key(self) -> str:

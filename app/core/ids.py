@@ -58,6 +58,11 @@ def clean_name(text: str) -> str:
     return NO_NAME if _UNSEEN.issuperset(name.replace(" ", "")) else name
 
 
+def clean_text(text: str) -> str:
+    """Clean another machine's words about itself, such as the name of its processor, for display."""
+    return clean_name(text) if text else ""
+
+
 def name_key(name: str) -> str:
     """Return a key that is equal for names that look the same.
 

@@ -38,7 +38,8 @@ MAX_INTERFACE_CHARACTERS = 32  # characters of a name; a message with 64 links s
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
-Text = Annotated[str, msgspec.Meta(max_length=200)]
+MAX_TEXT_CHARACTERS = 200
+Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT_CHARACTERS)]
 Code = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}$")]
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]  # the id of a machine, or the SHA-256 of a file
 Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
@@ -192,6 +193,7 @@ class StageReady(_Message, frozen=True, tag="stage_ready"):
     epoch: Count
     memory_bytes: Bytes
     fetched_bytes: Bytes
+    card: Text = ""  # the graphics card that computes the stage; empty for the processor
 
 
 class StageFailed(_Message, frozen=True, tag="stage_failed"):

@@ -98,7 +98,7 @@ def with_limits(described: P, host: Candidate, lenders: Iterable[Candidate] = ()
     return msgspec.structs.replace(described, machines=machines)
 
 
-def describe_stage(stage: PlannedStage) -> plans.Stage:
+def describe_stage(stage: PlannedStage, card: str = "") -> plans.Stage:
     return plans.Stage(
         stage.name,
         stage.machine,
@@ -108,6 +108,7 @@ def describe_stage(stage: PlannedStage) -> plans.Stage:
         stage.weight_bytes,
         stage.kv_bytes,
         stage.work_bytes,
+        card,
     )
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from app.core.errors import Reason
 from app.core.household.household import Described, IdleCard, SelfDescription
-from app.core.ids import MachineId, clean_name
+from app.core.ids import MachineId, clean_name, clean_text
 from app.core.reasons import said
 from app.network import messages
 from app.network.network import MachineDescription, Network
@@ -128,11 +128,6 @@ def description_from_status(link: PeerLink, status: messages.Status) -> Describe
         status.hottest_c,
         self_description(status),
     )
-
-
-def clean_text(device: str) -> str:
-    """Clean another machine's description of its hardware for display."""
-    return clean_name(device) if device else ""
 
 
 def _known_reason(code: str | None) -> Reason | None:

@@ -61,6 +61,17 @@ def card_of(node: TestNode) -> Json | None:
     return card
 
 
+def label(node: TestNode) -> str:
+    card = card_of(node)
+    assert card is not None
+    return str(card["label"])
+
+
+def cards_of(host: TestNode) -> list[str]:
+    """Return what the host knows of the cards that compute its stages."""
+    return [stage["card"] for stage in host.control("GET", "/status")["loaded"]["stages"]]
+
+
 def asked(host: TestNode) -> Json:
     done = host.run(*QUESTION, within_s=SLOW_SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -84,10 +95,11 @@ def test_the_card_is_told_everywhere(nodes: tuple[TestNode, TestNode]) -> None:
 
 
 def test_an_answer_over_the_card_is_that_of_the_processor(nodes: tuple[TestNode, TestNode]) -> None:
-    den, _ = nodes
+    den, attic = nodes
     load(den, shape="one")
     expected = asked(den)
     load(den, split=SPLIT)
+    assert cards_of(den) == ["", label(attic), ""]
     answer = asked(den)
     assert [stage["machine"] for stage in answer["stages"]] == ["den", "attic", "den"]
     assert answer["recoveries"] == 0
@@ -113,4 +125,5 @@ def test_a_worker_killed_on_its_card_is_a_lost_stage_and_nothing_more(nodes: tup
     unused = attic.control("GET", "/machine")["unused_cards"]
     assert [card["reason_facts"]["code"] for card in unused] == ["card_lost"]
     load(den, split=SPLIT)
+    assert cards_of(den) == ["", "", ""]  # the processor computes, and the host knows it
     assert asked(den)["token_ids"] == expected["token_ids"]

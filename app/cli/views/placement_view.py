@@ -105,6 +105,9 @@ def placement_view(plan: Plan, *, header: bool = False) -> Table:
     table.add_column()
     table.add_column("Layers", overflow="fold", justify="right")
     table.add_column("Needed / available", overflow="fold")
+    has_cards = any(stage.card for stage in plan.stages)
+    if has_cards:
+        table.add_column("Computed by", overflow="fold")
     n_layers = max((stage.last for stage in plan.stages), default=0)
     for row, (key, stages) in enumerate(by_machine(plan.stages).items()):
         color = COLORS[row % len(COLORS)]
@@ -114,8 +117,9 @@ def placement_view(plan: Plan, *, header: bool = False) -> Table:
         memory: RenderableType = size(takes) if takes else ""
         if need is not None and need.lends_bytes:
             memory = memory_bar(need.needs_bytes, need.lends_bytes, color)
+        by = [terminal_text.line(stages[0].card or "its processor")] if has_cards else []
         table.add_row(
-            terminal_text.name(stages[0].machine), LayerStrip(runs, n_layers, color), layer_numbers(runs), memory
+            terminal_text.name(stages[0].machine), LayerStrip(runs, n_layers, color), layer_numbers(runs), memory, *by
         )
     return table
 

@@ -235,6 +235,8 @@ def _machine_details(machine: MachineFacts) -> list[Fact]:
         details.append((_tr("Used by the model"), formats.size(memory.own)))
     details.append((_tr("Memory"), formats.size(memory.total) if memory.total else _tr("unknown")))
     details.append((_tr("Holds"), machine_words.held_models(machine) or _tr("no layers")))
+    if machine.held.card:
+        details.append((_tr("Computed by"), machine.held.card))
     if share := machine_words.compute_share(machine):
         details.append((_tr("Computes"), _tr("{percent} of the answer time").format(percent=share)))
     if machine.roles:

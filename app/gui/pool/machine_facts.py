@@ -109,6 +109,7 @@ class HeldModels:
     embedder: str  # the embedding model on it
     reranker: str  # the reranker on it
     has_own: bool  # whether it hosts its own model, whose layers are not known here
+    card: str  # the graphics card that computes the layers; empty for the processor, or if it is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,11 +448,16 @@ def _held(view: _View, key: str, machine: Machine) -> HeldModels:
         embedder=embeds.model if embeds and not embeds.ranks else "",
         reranker=embeds.model if embeds and embeds.ranks else "",
         has_own=not view.is_own and key in view.hosts and (key == view.center or not is_used),
+        card=_card_of(view.loaded, key),
     )
 
 
 def _layers_of(model: LoadedModel | None, key: str) -> list[LayerRange]:
     return [(stage.first, stage.last) for stage in (model.stages if model else ()) if stage.key == key]
+
+
+def _card_of(model: LoadedModel | None, key: str) -> str:
+    return next((stage.card for stage in (model.stages if model else ()) if stage.key == key and stage.card), "")
 
 
 def merged_ranges(ranges: Sequence[LayerRange]) -> tuple[LayerRange, ...]:

@@ -487,6 +487,7 @@ class LendingService:
             epoch=order.epoch,
             memory_bytes=opened.memory_bytes,
             fetched_bytes=offer.fetched_bytes,
+            card=card.label[: messages.MAX_TEXT_CHARACTERS] if card is not None and request.config.device else "",
         )
 
     def _failed(self, member: Member, order: messages.OpenStage, error: AppError) -> messages.StageFailed:

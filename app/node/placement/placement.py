@@ -270,7 +270,12 @@ class Placement:
         if len(present) < len(self.plan.stages):
             still = forecast_of(self.plan, present, self.entry.model)
             known = describe_forecast(still) if still else None
-        plan = structs.replace(self.state.described, forecast=known, number=self._sizes.number.name.lower())
+        plan = structs.replace(
+            self.state.described,
+            forecast=known,
+            number=self._sizes.number.name.lower(),
+            stages=[describe_stage(stage, self.claims.card_of(stage)) for stage in self.plan.stages],
+        )
         reason = recovery.reason if recovery else self._lost_because()
         tools, thinks = self._template_abilities()
         return plans.LoadedModel(

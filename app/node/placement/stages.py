@@ -16,7 +16,7 @@ from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.cut import Cut
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, DoesNotFit, Reason, StageLost
-from app.core.ids import MachineId, PipelineId
+from app.core.ids import MachineId, PipelineId, clean_text
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.stages.stage_client import Run, StageClient, Step
@@ -109,6 +109,7 @@ class OpenRun:
     source: str  # path of the file on this machine, or ID of the manifest on a lender
     client: StageClient
     closing: AsyncExitStack
+    card: str = ""  # the graphics card that computes; empty for the processor
 
 
 class StageSet:
@@ -188,6 +189,11 @@ class StageSet:
     def is_here(self, stage: PlannedStage) -> bool:
         """Return whether this machine holds or will hold the stage."""
         return stage.machine == self._host
+
+    def card_of(self, stage: PlannedStage) -> str:
+        """Return the graphics card on which a stage is loaded, or "" for the processor and for stages not loaded."""
+        held = self._held.get(_key(stage))
+        return held.card if held is not None else ""
 
     def held(self) -> list[PlannedStage]:
         """Return the loaded stages that are still usable."""
@@ -362,7 +368,7 @@ class StageSet:
             await open_run(worker, run, self._sizes.context, config)
             held.client = self._client(stage, run, PipeLink(worker, run.pipeline))
         else:
-            held.client = await self._open_on_lender(stage, run, held.source, held.closing)
+            held.client, _ = await self._open_on_lender(stage, run, held.source, held.closing)
         held.run = run
         return held.client
 
@@ -375,7 +381,7 @@ class StageSet:
         await self._load_local(worker, stage, run, path)
         self._tell(stage, "loading", 1, 1)
         client = self._client(stage, run, PipeLink(worker, run.pipeline))
-        return OpenRun(stage, run, path, client, closing)
+        return OpenRun(stage, run, path, client, closing, self._card.label if self._card else "")
 
     async def _load_local(self, worker: Worker, stage: PlannedStage, run: Run, path: str) -> None:
         """Load a stage on the card or, if the card does not compute this family, on the processor."""
@@ -439,24 +445,27 @@ class StageSet:
         # registered before the request is sent, because an interrupted message may still arrive
         closing.push_async_callback(self._sources.lenders.close_stage, stage.machine, pipeline)
         self._tell(stage, "loading", 0, 1)
-        client = await self._open_on_lender(stage, run, cut.manifest.id, closing)
+        client, card = await self._open_on_lender(stage, run, cut.manifest.id, closing)
         self._tell(stage, "loading", 1, 1)
-        return OpenRun(stage, run, cut.manifest.id, client, closing)
+        return OpenRun(stage, run, cut.manifest.id, client, closing, card)
 
     async def _open_on_lender(
         self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack
-    ) -> StageClient:
-        """Make the lender load the stage, or start a new epoch if it is already loaded. Then connect to it."""
+    ) -> tuple[StageClient, str]:
+        """Make the lender load the stage, or start a new epoch if it is already loaded. Then connect to it.
+
+        Return the client, and the name of the graphics card if the stage was loaded on one.
+        """
         pipeline = PipelineId(run.pipeline)
         link = self._sources.lenders.link(stage.machine)
         with self._sources.lenders.expect(stage.machine, pipeline) as ready:
             await link.send(self._sizes.open_message(stage, self._entry.model, run, manifest))
-            await ready()
+            loaded = await ready()
         channel = await link.open_data(pipeline)
         way_back = LenderReconnector(self._sources.lenders, stage.machine, pipeline)
         client = StageClient(run, ChannelLink(channel, way_back), stage.name, key=stage.machine)
         closing.push_async_callback(client.close)
-        return client
+        return client, clean_text(loaded.card)
 
     async def _send(self, stage: PlannedStage, pipeline: PipelineId) -> Cut:
         """Upload the layers to the lender's disk."""
@@ -532,6 +541,10 @@ class MemoryClaims:
         self._state = state
         self.stage_sets: list[StageSet] = []  # one for each pipeline that is open or opening
         self.is_loaded = False  # set once all pipelines have been open
+
+    def card_of(self, stage: PlannedStage) -> str:
+        """Return the graphics card on which a stage is loaded, or "" for the processor and for stages not loaded."""
+        return next(filter(None, (stage_set.card_of(stage) for stage_set in self.stage_sets)), "")
 
     def standby(self) -> list[PlannedStage]:
         """Return the stages that other machines hold in memory as standby."""

@@ -3343,6 +3343,10 @@
         <source>creates embeddings with {model}</source>
         <translation>Vektoren mit {model}</translation>
     </message>
+    <message>
+        <source>Computed by</source>
+        <translation>Rechnet mit</translation>
+    </message>
     <message numerus="yes">
         <source>whole model: %n answer(s)</source>
         <translation>

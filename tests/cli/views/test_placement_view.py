@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console, Group
 
 from app.api.plans import AnswerOutcome, Explanation, FirstToken, Forecast, LoadedModel, Notice, Plan, Stage
-from app.cli.views.placement_view import ROUGH, forecast_line, headline, plan_view
+from app.cli.views.placement_view import ROUGH, forecast_line, headline, placement_view, plan_view
 from app.cli.views.status_view import model_view, pool_sentence
 from app.core.errors import Reason
 from app.core.planner.speed_estimates import is_too_small
@@ -51,6 +51,20 @@ def test_no_forecast_is_said_of_a_model_too_small_for_one() -> None:
         Console(file=output, width=100).print(view)
         assert "tok/s" not in output.getvalue()
         assert "Forecast" not in output.getvalue()
+
+
+def test_what_computes_each_part_is_shown_as_soon_as_a_card_computes_one() -> None:
+    stages = [Stage("den", "d", "first", 0, 3), Stage("attic", "a", "middle", 3, 8, card="NVIDIA GeForce RTX 3060")]
+
+    def shown(*parts: Stage) -> str:
+        output = io.StringIO()
+        Console(file=output, width=140).print(placement_view(Plan(model="guide", stages=list(parts))))
+        return output.getvalue()
+
+    den, attic = shown(*stages).splitlines()
+    assert den.rstrip().endswith("its processor")
+    assert attic.rstrip().endswith("NVIDIA GeForce RTX 3060")
+    assert "its processor" not in shown(stages[0])
 
 
 @pytest.mark.parametrize(

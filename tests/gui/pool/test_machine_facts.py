@@ -37,6 +37,9 @@ def test_what_its_own_model_takes_counts_on_this_machine() -> None:
     assert machine_words.held_models(replace(shared, held=nothing)) == "layers for another machine"
     assert (machine_words.lent(other), machine_words.lent_memory(other)) == ("6.0 of 10.0 GiB", "6.0 of 10.0 GiB lent")
     assert "Used by the model" not in dict(inspector._machine_details(other))
+    assert "Computed by" not in dict(inspector._machine_details(other))
+    on_card = replace(other, held=replace(other.held, card="NVIDIA GeForce RTX 3060"))
+    assert dict(inspector._machine_details(on_card))["Computed by"] == "NVIDIA GeForce RTX 3060"
 
 
 def test_heat_is_told_where_a_system_tells_it() -> None:
