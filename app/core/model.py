@@ -111,7 +111,7 @@ class Model:
 
         A graphics card that computes one model of a family is taken to compute the others, too.
         """
-        return f"{self.architecture} {self.quantization}".strip()[:MAX_FAMILY]
+        return family_of(self.architecture, self.quantization)
 
     def stage_bytes(self, layers: Layers, role: Role) -> int:
         """Return the size of a stage's weights: its layers, the shared tensors, and the tensors that its role adds."""
@@ -141,6 +141,11 @@ class Model:
         joined = all(a.last == b.first for a, b in pairwise(runs))
         legal = len(runs) == 1 or all(self.cuts.rules.allow(run) for run in runs)
         return joined and legal and all(run.first in self.cuts.boundaries for run in runs[1:])
+
+
+def family_of(architecture: str, quantization: str) -> str:
+    """Return the name of a family (Model.family)."""
+    return f"{architecture} {quantization}".strip()[:MAX_FAMILY]
 
 
 def reachable_boundaries(boundaries: Iterable[int], n_layers: int, rules: RunRules) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from app.core.errors import Fact, Reason
 from app.core.household.link import LinkKind
 from app.core.household.operations import MAX_OPERATION_BYTES
 from app.core.lending.policy import LINK_MOST_MBIT
-from app.core.model import ModelShape
+from app.core.model import MAX_FAMILY, ModelShape
 from app.core.reasons import SENTENCES, has_sentence
 from backends.contract import MAX_CHECKPOINTS, KvType
 
@@ -33,6 +33,7 @@ MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # a longer log is split into several Log messages
 MAX_LISTED_MACHINES, MAX_LISTED_ADDRESSES = 64, 4
 MAX_SECONDS, MAX_STEP_SECONDS, MAX_RATE, MAX_BITS = 1e9, 1e3, 1e13, 1 << 50
+MAX_FAMILIES = 32  # a machine lists at most so many that its graphics card does not compute
 MAX_INTERFACE_CHARACTERS = 32  # characters of a name; a message with 64 links stays far below the size limit
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
@@ -40,6 +41,7 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 MAX_TEXT_CHARACTERS = 200
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT_CHARACTERS)]
+Family = Annotated[str, msgspec.Meta(max_length=MAX_FAMILY)]
 Code = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}$")]
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]  # the id of a machine, or the SHA-256 of a file
 Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
@@ -151,6 +153,9 @@ class Status(_Message, frozen=True, tag="status"):
     link_mbit: Annotated[int, msgspec.Meta(ge=0, le=LINK_MOST_MBIT)] = 0
     idle_card: Text = ""  # a graphics card that does not compute because no engine pack for it is installed
     idle_card_pack: Text = ""  # the back end whose pack would use it
+    # Model families that the graphics card does not compute, and the main memory that is lent for these.
+    refused_families: Annotated[list[Family], msgspec.Meta(max_length=MAX_FAMILIES)] = []
+    processor_bytes: Bytes = 0
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):
@@ -270,6 +275,7 @@ class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
     batch_rows: Annotated[int, msgspec.Meta(ge=1, le=512)]
     exact: bool = False  # with the processor instructions that all common computers have
     again: bool = False  # the previous measurement was far off
+    family: Family = ""  # of the model, because a graphics card may not compute it
 
 
 class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):

@@ -42,8 +42,9 @@ from app.node.events import ChangeNotifier, Events
 from app.node.graphics_cards import GraphicsCards
 from app.node.journal import Journal
 from app.node.known_household import KnownHousehold, LastSeen
-from app.node.lending.lending_policy import LendingPolicy, own_uses
+from app.node.lending.lending_policy import LendingPolicy
 from app.node.lending.lending_service import LendingService
+from app.node.lending.main_memory import MainMemory
 from app.node.links.discovery_service import DiscoveryService, choice_of, describe_stranger
 from app.node.links.link_registry import LinkLimits, LinkRegistry
 from app.node.models.guest_answers import GuestAnswers
@@ -117,6 +118,7 @@ class Node:
             home, choices, shelf, stages, self._models_in_use, self.events.changed, self.network, self.journal.note
         )
         stage_host = StageHost(self.lending_policy.lent_bytes, choices.now.name)
+        stage_host.lent_bytes_beside = lambda: self._main_memory().lent_bytes_beside()
         self.lending_service = LendingService(
             stage_host, shelf, stages, self.lending_policy, threads, group, self.changed, self.graphics
         )
@@ -219,7 +221,7 @@ class Node:
     # the `Local` interface: queries of the network
 
     def description(self) -> MachineDescription:
-        free = max(0, self.lending_policy.lent_bytes() - self.lending_service.used_bytes)
+        free = max(0, self.lending_policy.lent_bytes() - self._uses()[0])
         total = self._computing_memory().total_bytes
         return MachineDescription(self.settings.name, *self.hardware.announced, total, free)
 
@@ -246,7 +248,10 @@ class Node:
     async def message(self, link: PeerLink, message: messages.Message) -> None:
         match message:
             case messages.Status():
+                before = self.household.now.machines.get(link.peer)
                 self.household.apply(news := description_from_status(link, message))
+                if before is not None and before.about.refused_families != news.about.refused_families:
+                    self.speed_measurer.card_changed(link.peer)
                 self.model_manager.lender_changed(news)
             case messages.LinksMeasured():
                 self._broadcaster.gossip.receive(link.peer, message, self.network.members.keys())
@@ -327,7 +332,7 @@ class Node:
         that each machine is freeing now."""
         me, guest = self.network.id, self.household.rights.is_guest()
         memory, uses, hardware = self.lending_policy.memory, self._uses(), self.hardware.announced
-        gives = max(0, memory.own_bytes(*uses) - self.model_manager.loaded.kept_bytes(me, released))
+        gives = self._main_memory().own_bytes(released)
         host = Candidate(
             me,
             self.settings.name,
@@ -336,6 +341,8 @@ class Node:
             device=hardware[0],
             past_limit_bytes=memory.past_limit_bytes(*uses),
             idle_card=self.hardware.idle_card,
+            refused_families=tuple(refused.family for refused in self.graphics.refused),
+            processor_bytes=self._main_memory().own_bytes_beside(released),
         )
         return host, [] if guest else connected_lenders(me, self.household.now, released)
 
@@ -353,8 +360,10 @@ class Node:
     def _uses(self) -> tuple[int, int, int]:
         """Return how many bytes of this machine's memory are promised to other hosts, are reserved but not loaded yet,
         and are used by its own models."""
-        own, comes = own_uses(self.model_manager, self.network.id)
-        return self.lending_service.used_bytes, self.lending_service.unloaded_bytes + comes, own
+        return self._main_memory().uses()
+
+    def _main_memory(self) -> MainMemory:
+        return MainMemory(self.network.id, self.graphics, self.lending_policy, self.lending_service, self.model_manager)
 
     def _with_layers(self) -> Household:
         me = self.household.now.machines[self.network.id]
@@ -380,7 +389,12 @@ class Node:
 
     def _status(self) -> messages.Status:
         return status_of(
-            self.description(), self.lending_service.used_bytes, self.lending_policy, self.hardware.idle_card
+            self.description(),
+            self.lending_service.used_bytes,
+            self.lending_policy,
+            self.hardware.idle_card,
+            [refused.family for refused in self.graphics.refused],
+            self._main_memory().free_bytes_beside(),
         )
 
     def _named(self, name: str) -> None:

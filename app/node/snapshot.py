@@ -14,7 +14,7 @@ from app.core.household.household import Household, Machine
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import transfer_times
-from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage
+from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage, processor_reasons
 from app.core.planner.speed_estimates import is_too_small
 from app.core.reasons import said, sentence
 from app.inference.pipeline.replica_set import Replica
@@ -90,12 +90,19 @@ def _with_current_names(described: msgspec.Struct, household: Household) -> msgs
 
 def with_limits(described: P, host: Candidate, lenders: Iterable[Candidate] = ()) -> P:
     """Update the lent memory of each connected machine in a described plan."""
-    lends = {candidate.id: candidate.lends_bytes for candidate in (host, *lenders)}
+    candidates = (host, *lenders)
+    lends = {candidate.id: candidate.lends_bytes for candidate in candidates}
     machines = [
         msgspec.structs.replace(need, lends_bytes=lends.get(MachineId(need.id), need.lends_bytes))
         for need in described.machines
     ]
-    return msgspec.structs.replace(described, machines=machines)
+    described = msgspec.structs.replace(described, machines=machines)
+    if isinstance(described, plans.Plan):
+        used = {need.id for need in machines}
+        refused = [explain(reason) for reason in processor_reasons(candidates, used)]
+        why = [*described.why, *(reason for reason in refused if reason not in described.why)]
+        described = msgspec.structs.replace(described, why=why, reasons=[known.sentence for known in why])
+    return described
 
 
 def describe_stage(stage: PlannedStage, card: str = "") -> plans.Stage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from app.core.errors import Reason
@@ -78,9 +78,18 @@ class StatusBroadcaster:
 
 
 def status_of(
-    offer: MachineDescription, used_bytes: int, rules: LendingPolicy, idle_card: IdleCard | None
+    offer: MachineDescription,
+    used_bytes: int,
+    rules: LendingPolicy,
+    idle_card: IdleCard | None,
+    refused_families: Sequence[str] = (),
+    processor_bytes: int = 0,
 ) -> messages.Status:
-    """Return the status that this machine sends to the others. Reasons are sent as codes, without their facts."""
+    """Return the status that this machine sends to the others. Reasons are sent as codes, without their facts.
+
+    refused_families: those that the graphics card does not compute.
+    processor_bytes: the main memory that is lent for these now.
+    """
     why = rules.reason()
     return messages.Status(
         name=offer.name[:64],
@@ -97,6 +106,8 @@ def status_of(
         link_mbit=rules.rules.link_mbit,
         idle_card=idle_card.name if idle_card else "",
         idle_card_pack=idle_card.pack if idle_card else "",
+        refused_families=list(refused_families[: messages.MAX_FAMILIES]),
+        processor_bytes=processor_bytes,
     )
 
 
@@ -104,7 +115,15 @@ def self_description(status: messages.Status) -> SelfDescription:
     """Return the part of a status that describes the machine itself rather than its memory, cleaned for display."""
     used_by = tuple(MachineId(machine) for machine in status.used_by)
     card = IdleCard(clean_text(status.idle_card), clean_text(status.idle_card_pack)) if status.idle_card else None
-    return SelfDescription(used_by, clean_text(status.engine), status.watts, status.link_mbit, card)
+    return SelfDescription(
+        used_by,
+        clean_text(status.engine),
+        status.watts,
+        status.link_mbit,
+        card,
+        tuple(status.refused_families),
+        status.processor_bytes,
+    )
 
 
 def description_from_hello(link: PeerLink) -> Described:

@@ -37,6 +37,8 @@ class SelfDescription:
     watts: int | None = None  # None if its system does not report it
     link_mbit: int = 0  # the owner's rate limit for Poolhouse in each direction; 0 for no limit
     idle_card: IdleCard | None = None
+    refused_families: tuple[str, ...] = ()  # model families that its graphics card does not compute
+    processor_bytes: int = 0  # main memory that it lends for these now
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,14 @@ class Machine:
 
         The result never exceeds the machine's total lending, because its latest report may already include the release.
         """
-        return min(self.lends_bytes + released_bytes, self.lends_bytes + self.used_bytes)
+        return self._could_lend(self.lends_bytes, released_bytes)
+
+    def processor_could_lend(self, released_bytes: int) -> int:
+        """Return the same for the families that its graphics card does not compute."""
+        return self._could_lend(self.about.processor_bytes, released_bytes)
+
+    def _could_lend(self, free_bytes: int, released_bytes: int) -> int:
+        return free_bytes + min(released_bytes, self.used_bytes)
 
     @property
     def only_uses(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -42,7 +42,8 @@ class Candidate:
     memory is the only limit. is_lending: whether it would lend more if memory became free. idle_card: its graphics card
     that would compute with an engine pack. card_bytes: how many of `lends_bytes` are memory of graphics cards, which
     `speed` is about; the rest is main memory, for layers that the cards have no room for and the processor computes.
-    None if all memory is alike.
+    None if all memory is alike. refused_families: the families that its graphics card does not compute. processor_bytes:
+    the main memory that it lends for these. processor_family: the family in question, if it is one of these.
     """
 
     id: MachineId
@@ -59,6 +60,9 @@ class Candidate:
     is_lending: bool = True
     idle_card: IdleCard | None = None
     card_bytes: int | None = None
+    refused_families: tuple[str, ...] = ()
+    processor_bytes: int = 0
+    processor_family: str = ""
 
     @property
     def fast_bytes(self) -> int:
@@ -70,11 +74,26 @@ class Candidate:
         """Return the machine without the main memory beside its graphics cards."""
         return replace(self, lends_bytes=self.fast_bytes, card_bytes=None)
 
+    def for_family(self, family: str) -> Candidate:
+        """Return the machine with the memory that it lends for models of a family."""
+        if family not in self.refused_families:
+            return self
+        return replace(self, lends_bytes=self.processor_bytes, card_bytes=None, processor_family=family)
+
     @property
     def unproved(self) -> bool:
         """Return whether the machine reports an engine that is not known to compute parts of models correctly."""
         _, _, version = self.engine.partition(" ")
         return bool(version) and not is_proved(version)
+
+
+def processor_reasons(machines: Iterable[Candidate], used: Collection[str]) -> list[Reason]:
+    """Return a reason for each of the machines in use whose graphics card does not compute the model."""
+    return [
+        Reason("plan_on_processor", {"machine": machine.name, "family": machine.processor_family})
+        for machine in machines
+        if machine.id in used and machine.processor_family
+    ]
 
 
 @dataclass(frozen=True, slots=True)

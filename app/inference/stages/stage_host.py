@@ -139,6 +139,8 @@ class StageHost:
         self.machine = machine  # this machine's name, for messages to the host
         self._deadlines = deadlines or Deadlines()
         self.on_device_lost: Callable[[StageConfig], None] = lambda _: None  # called when a worker fails with a device
+        # returns the main memory lent beside a card for runs that the processor computes, or None without a card
+        self.lent_bytes_beside: Callable[[], int | None] = lambda: None
         self.on_ended: Callable[[bytes], None] = lambda _: None  # called when a run's memory has been released
         self.relayed_work = RelayedWork()
         self._n_answered = 0
@@ -163,6 +165,11 @@ class StageHost:
     def used_bytes(self) -> int:
         """Return the number of bytes reserved for runs that are open or being opened."""
         return sum(lent.order.needed_bytes for lent in self._open.values())
+
+    def reserved(self, *, on_device: bool) -> tuple[int, int]:
+        """Return `used_bytes` and `unloaded_bytes` of the runs that a device computes, or of those that none does."""
+        runs = [lent for lent in self._open.values() if bool(lent.order.config.device) == on_device]
+        return sum(lent.order.needed_bytes for lent in runs), sum(lent.unloaded_bytes() for lent in runs)
 
     @property
     def runs(self) -> tuple[RunOrder, ...]:
@@ -253,8 +260,12 @@ class StageHost:
         run = order.run
         if run.pipeline in self._open:
             raise Refused("lend_twice")
-        lent_bytes = self._lent_bytes()
-        free_bytes = max(0, lent_bytes - self.used_bytes)
+        lent_bytes, used_bytes = self._lent_bytes(), self.used_bytes
+        if (beside_bytes := self.lent_bytes_beside()) is not None:
+            on_device = bool(order.config.device)
+            lent_bytes = lent_bytes if on_device else beside_bytes
+            used_bytes, _ = self.reserved(on_device=on_device)
+        free_bytes = max(0, lent_bytes - used_bytes)
         if order.needed_bytes > free_bytes:
             raise DoesNotFit(
                 "lend_too_large", needed_bytes=order.needed_bytes, free_bytes=free_bytes, lent_bytes=lent_bytes

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Set
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -61,10 +61,6 @@ from app.machine.settings import SettingsStore
 from app.network.traffic_limits import LinkPace
 from app.node.known_household import KnownHousehold
 from app.node.verification.spare_memory import SpareMemory
-
-if TYPE_CHECKING:
-    from app.node.models.model_manager import ModelManager
-
 
 OWNERS_SHARE = 0.5  # share of the memory free at start that is reserved for the owner by default (SAFETY.md 8)
 OWN_MODELS_SHARE = 0.8  # share of the free memory that this machine's own models may use
@@ -155,13 +151,6 @@ class MemoryRules:
         return devices.Memory(now.total_bytes, now.free_bytes + self.reclaimable_bytes(), now.most_bytes)
 
 
-def own_uses(model_manager: ModelManager, me: MachineId) -> tuple[int, int]:
-    """Return how many bytes of this machine its own models use or will use, and how many of these are not loaded
-    yet."""
-    (own, comes), (vectors, vectors_come) = model_manager.loaded.uses(me), model_manager.embeddings.uses()
-    return own + vectors, comes + vectors_come
-
-
 class LentStages(Protocol):
     """The stages that other hosts run on this machine, implemented by app/node/lending/lending_service.py."""
 
@@ -197,6 +186,8 @@ class LendingPolicy:
         self._sensors = sensors or OwnerSensors(card=graphics.reading)
         rules = choices.now.lending
         self.memory = MemoryRules(rules.memory_bytes, memory, rules.limit_bytes)
+        # the same limits for the families that a card does not compute
+        self.main_memory = MemoryRules(rules.memory_bytes, limit_bytes=rules.limit_bytes)
         self.spare_memory = SpareMemory(self._spare_bytes)
         self.memory.reclaimable_bytes = self.spare_memory.reclaimable_bytes
         self.state: State = Off()
@@ -233,11 +224,17 @@ class LendingPolicy:
 
     def lent_bytes(self) -> int:
         """Return the total bytes that other hosts may currently use."""
+        allowed = self._allowed()
+        return allowed.bytes if allowed else 0
+
+    def lends_processor(self) -> bool:
+        """Return whether the processor may compute for other hosts although this machine has a graphics card."""
+        return self._allowed() is not None and not self._choices.now.graphics.card_only
+
+    def _allowed(self) -> Allowed | None:
         verdict = self._verdict_now()
         lends = isinstance(self.state, Ready | Working) and self._household.rights.may_lend()
-        if lends and isinstance(verdict, Allowed) and verdict.has(PROCESSOR):
-            return verdict.bytes
-        return 0
+        return verdict if lends and isinstance(verdict, Allowed) and verdict.has(PROCESSOR) else None
 
     def threads(self) -> int:
         """Return the number of processor threads that another host's layers may use. 0 means all threads."""
@@ -296,8 +293,8 @@ class LendingPolicy:
         if not changes:
             return self.full_state()
         await self._choices.change(lambda now: msgspec.structs.replace(now, lending=replace(now.lending, **changes)))
-        self.memory.chosen_bytes = self.rules.memory_bytes
-        self.memory.limit_bytes = self.rules.limit_bytes
+        for memory in (self.memory, self.main_memory):
+            memory.chosen_bytes, memory.limit_bytes = self.rules.memory_bytes, self.rules.limit_bytes
         self._pace.limit(self.rules.link_mbit)
         await self._afresh()
         self._changed()  # the lent bytes may differ even if the state does not

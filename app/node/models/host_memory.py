@@ -36,9 +36,17 @@ class HostMemory:
             for neighbor in neighbors:
                 await neighbor.claims.close_standby(machines)
         if neighbors and not running.order.anyway:
-            host, taken = self.here()
+            host, taken = self._of_family(running.entry.model.family)
             if taken > host.lends_bytes:
                 raise DoesNotFit("beside_no_room", model=running.entry.name)
+
+    def _of_family(self, family: str) -> tuple[Candidate, int]:
+        """Return the same for models whose layers are in the same memory as those of a family: on the graphics card or
+        in main memory."""
+        host, _ = self._planner_inputs.machines(released_bytes(self._loaded), {}, family)
+        refused, beside = host.refused_families, bool(host.processor_family)
+        same = [other for other in self._loaded if (other.entry.model.family in refused) == beside]
+        return host, released_bytes(same).get(host.id, 0)
 
     def here(self) -> tuple[Candidate, int]:
         """Return this machine with the memory for all its own models, and how many bytes of it the chat models use."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from app.api import requests
@@ -97,15 +97,20 @@ class LoadedModels:
         in_use = (placement for placement in self._held if placement.n_requests)
         return frozenset(stage.machine for placement in in_use for stage in placement.plan.stages)
 
-    def uses(self, me: MachineId) -> tuple[int, int]:
+    def uses(self, me: MachineId, counts: Callable[[str], bool] = lambda _: True) -> tuple[int, int]:
         """Return how many bytes of this machine the models use or will use, and how many of these are not allocated
-        yet."""
-        own = [placement.local_bytes(me) for placement in self._held]
+        yet. counts: returns whether models of a family count."""
+        own = [placement.local_bytes(me) for placement in self._held if counts(placement.entry.model.family)]
         return sum(n for n, _ in own), sum(comes for _, comes in own)
 
-    def kept_bytes(self, me: MachineId, released: Mapping[MachineId, int]) -> int:
-        """Return how many bytes of this machine the models still use after `released` is freed."""
-        return max(0, self.uses(me)[0] - released.get(me, 0))
+    def kept_bytes(
+        self, me: MachineId, released: Mapping[MachineId, int], counts: Callable[[str], bool] = lambda _: True
+    ) -> int:
+        """Return how many bytes of this machine the models still use after `released` is freed.
+
+        counts: as in `uses`.
+        """
+        return max(0, self.uses(me, counts)[0] - released.get(me, 0))
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
         """Return the layers of all models on each machine."""

@@ -297,10 +297,14 @@ class ModelManager:
     def describe_loaded(self) -> tuple[plans.LoadedModel | None, list[plans.LoadedModel]]:
         """Return descriptions of the first loaded model and of the others, with the memory that each machine currently
         lends."""
-        here = self.planner_inputs.machines(self.released(), {})
-        first = self.loaded.first
-        further = [with_limits(placement.describe(), *here) for placement in self.loaded.except_for(first)]
-        return with_limits(first.describe(), *here) if first else None, further
+        released, first = self.released(), self.loaded.first
+
+        def described(running: Placement) -> plans.LoadedModel:
+            here = self.planner_inputs.machines(released, {}, running.entry.model.family)
+            return with_limits(running.describe(), *here)
+
+        further = [described(placement) for placement in self.loaded.except_for(first)]
+        return described(first) if first else None, further
 
     def failed_load(self) -> FailedLoad | None:
         """Return why the last load failed, or None if a model is loaded."""

@@ -61,7 +61,7 @@ async def remeasure(running: Placement, planner_inputs: PlannerInputs) -> bool:
             continue
         speeds = await planner_inputs.speeds(running.entry, speed_conditions(running.order), lambda _: None)
         if all(speeds.get(machine) for machine in used):
-            host, lenders = planner_inputs.machines({}, speeds)
+            host, lenders = planner_inputs.machines({}, speeds, running.entry.model.family)
             refresh_forecast(running, (host, *lenders))
             log.info("the measurements behind the forecast of %s were repeated", running.entry.name)
             return True

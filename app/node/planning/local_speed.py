@@ -17,13 +17,13 @@ from typing import Annotated, Protocol
 import msgspec
 from msgspec import Meta
 
-from app.core.errors import Busy
+from app.core.errors import AppError, Busy
 from app.core.household.household import IdleCard
 from app.core.model import ModelShape
 from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.inference.worker.layer_benchmark import BenchmarkSettings, Report, measure, report_nothing
 from app.machine.hardware import devices, engines, graphics
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, RefusedFamily, UnusedCard
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, RefusedFamily, UnusedCard, refusal_of
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import other_programs_share
 from app.machine.hardware.engines import Engine
@@ -120,6 +120,18 @@ class Hardware:
         """The graphics card that computes, or None if the processor does."""
         return self._graphics.card
 
+    def card_for(self, family: str) -> Card | None:
+        """Return the graphics card that computes a family, or None if the processor does."""
+        return self._graphics.card_for(family)
+
+    def is_refusal(self, shape: ModelShape, family: str, error: AppError) -> bool:
+        """Return whether a measurement failed because the card does not compute a family, and remember that."""
+        card, why = self.card_for(family), refusal_of(error)
+        if card is None or why is None or family.partition(" ")[0] != shape.architecture:
+            return False  # a stand-in's failure says nothing about the family
+        self._graphics.judge(card, family, why)
+        return True
+
     def card_reading(self) -> CardReading:
         """Return what the sensors tell of that card. May block for seconds, so call this in a thread."""
         return self._graphics.reading()
@@ -166,7 +178,8 @@ class Hardware:
     async def setup(self, conditions: SpeedConditions) -> Setup:
         """Return the setup that a speed measured now applies to."""
         build = "".join(engine.build for engine in await self.engines() if engine.name == LLAMACPP)
-        device = f"{self.card.label} {self.card.api} {self.card.library.parent.name}" if self.card else self.processor
+        card = self.card_for(conditions.family)
+        device = f"{card.label} {card.api} {card.library.parent.name}" if card else self.processor
         return Setup(build, device, self.threads.most, conditions.batch_rows, conditions.exact)
 
 
@@ -315,6 +328,14 @@ class LocalSpeed:
 
         Raises the errors of `measure`, including Busy.
         """
+        try:
+            return await self._for_user(shape, conditions, report)
+        except AppError as error:
+            if not self._here.hardware.is_refusal(shape, conditions.family, error):
+                raise
+        return await self._for_user(shape, conditions, report)  # by the processor
+
+    async def _for_user(self, shape: ModelShape, conditions: SpeedConditions, report: Report) -> Speed:
         setup = await self._here.hardware.setup(conditions)
         key = measurement_key(setup, shape, head=True)
         if known := self._cache.get(key):
@@ -322,15 +343,15 @@ class LocalSpeed:
         async with self._turn:
             if known := self._cache.get(key):
                 return known
-            hardware = self._here.hardware
-            free = (hardware.card or devices.memory()).free_bytes
+            hardware, card = self._here.hardware, self._here.hardware.card_for(conditions.family)
+            free = (card or devices.memory()).free_bytes
             gauge = BenchmarkSettings(
                 hardware.threads,
                 conditions.batch_rows,
                 int(free * OWN_SHARE),
                 head=True,
                 low_priority=False,
-                card=hardware.card,
+                card=card,
                 exact=conditions.exact,
             )
             return await self._trial(key, shape, gauge, self._here.busy, report)
@@ -354,13 +375,11 @@ class LocalSpeed:
             raise Busy("speed_busy")
         async with self._turn:
             began = time.monotonic()
+            card, most_bytes = self._here.hardware.card_for(conditions.family), self._here.lent_bytes()
+            if card is None:  # the lent bytes may be those of a card that does not compute this family
+                most_bytes = min(most_bytes, int(devices.memory().free_bytes * OWN_SHARE))
             gauge = BenchmarkSettings(
-                threads,
-                conditions.batch_rows,
-                self._here.lent_bytes(),
-                head=False,
-                card=self._here.hardware.card,
-                exact=conditions.exact,
+                threads, conditions.batch_rows, most_bytes, head=False, card=card, exact=conditions.exact
             )
             try:
                 speed = await self._trial(key, shape, gauge, self._must_stop, report_nothing)

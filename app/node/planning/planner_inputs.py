@@ -88,10 +88,11 @@ class PlannerInputs:
         shared = any(_kind(self.links.link(lender.id)) is LinkKind.LOOPBACK for lender in lenders)
         return (host.id, host.name), {lender.id: lender.name for lender in lenders}, shared
 
-    def machines(self, released: Released, speeds: Speeds) -> tuple[Candidate, list[Candidate]]:
+    def machines(self, released: Released, speeds: Speeds, family: str = "") -> tuple[Candidate, list[Candidate]]:
         """Return the host and the lenders with all their measurements. `released` is the number of bytes that each
-        machine is freeing now."""
+        machine is freeing now, and `family` that of the model in question."""
         host, lenders = self.candidates(released)
+        host, lenders = host.for_family(family), [lender.for_family(family) for lender in lenders]
         seen = [
             self.forecasts.corrected(
                 replace(
@@ -130,6 +131,8 @@ def connected_lenders(me: MachineId, household: Household, released: Released) -
             device=machine.device,
             is_lending=machine.lends_bytes + machine.used_bytes > 0,
             idle_card=machine.about.idle_card,
+            refused_families=machine.about.refused_families,
+            processor_bytes=machine.processor_could_lend(released.get(key, 0)),
         )
         for key, machine in household.machines.items()
         if key != me and machine.online and "lender" in machine.roles

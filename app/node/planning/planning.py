@@ -11,7 +11,16 @@ from app.catalog.shelf import Entry
 from app.core.errors import AppError, BadInput, Reason
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.placement import ALL_TOPOLOGIES, LEAST_SLOTS, Forecast, Plan, PlannedStage, Topology, Workload
+from app.core.planner.placement import (
+    ALL_TOPOLOGIES,
+    LEAST_SLOTS,
+    Forecast,
+    Plan,
+    PlannedStage,
+    Topology,
+    Workload,
+    processor_reasons,
+)
 from app.core.planner.plan import eligible_machines, plan, plan_with_wire
 from app.core.planner.speed_estimates import SpeedConditions
 from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
@@ -175,7 +184,7 @@ class Planner:
         BadInput."""
         if not model.writes:
             raise BadInput("model_only_embeds", name=model.name)
-        host, lenders = self._planner_inputs.machines(released, speeds)
+        host, lenders = self._planner_inputs.machines(released, speeds, model.family)
         if host.id in order.without:
             raise BadInput("host_not_left_out", machine=host.name)
         if order.anyway:
@@ -213,8 +222,9 @@ class Planner:
             )
         except AppError as error:
             raise known.explain(error) from error
+        on_processor = processor_reasons(chosen.machines, {stage.machine for stage in chosen.stages})
         exactness = (Reason("plan_exact"),) if order.exact and len(chosen.machines) > 1 else ()
-        chosen = replace(chosen, reasons=(*chosen.reasons, *exactness, *known.reasons))
+        chosen = replace(chosen, reasons=(*chosen.reasons, *exactness, *on_processor, *known.reasons))
         if order.by_program:
             chosen = replace(chosen, reasons=tuple(map(_chosen_by_program, chosen.reasons)))
         chosen = with_forecast_basis(chosen, self._planner_inputs.why_not_forecast(model) if speeds else None)

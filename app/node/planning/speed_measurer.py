@@ -177,6 +177,7 @@ class SpeedMeasurer:
         A speed is None if the machine did not reply in time, is busy, or cannot measure this model. No error is
         raised in these cases.
         """
+        conditions = replace(conditions, family=entry.model.family)
         try:
             basis = await asyncio.to_thread(self._basis, entry)
         except AppError as error:
@@ -270,7 +271,7 @@ class SpeedMeasurer:
             return set()
         if basis.is_estimate:
             return set()  # the error comes from the stand-in layers, so measuring again would not help
-        shape = basis.shape
+        shape, conditions = basis.shape, replace(conditions, family=entry.model.family)
         own = {me} if await self._own.doubt(shape, conditions) else set()
         doubted = {key for key in self._valid if key[1] == shape and self._cooldown.is_over(key)}
         self._doubted |= doubted
@@ -307,6 +308,11 @@ class SpeedMeasurer:
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))
+        self._valid = {key for key in self._valid if key[0] != machine}
+
+    def card_changed(self, machine: MachineId) -> None:
+        """Forget the speeds of a machine whose graphics card computes other families than before."""
+        self._lender_speeds = {key: speed for key, speed in self._lender_speeds.items() if key[0] != machine}
         self._valid = {key for key in self._valid if key[0] != machine}
 
     async def _known(
@@ -388,6 +394,7 @@ class SpeedMeasurer:
                 batch_rows=question.conditions.batch_rows,
                 exact=question.conditions.exact,
                 again=again,
+                family=question.conditions.family,
             )
             await self._link(machine).send(order)
             return await future
@@ -400,7 +407,7 @@ class SpeedMeasurer:
     async def _answer(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
         answer: Answer
         try:
-            conditions = SpeedConditions(order.batch_rows, order.exact)
+            conditions = SpeedConditions(order.batch_rows, order.exact, order.family)
             speed = await self._own.for_member(order.shape, conditions, again=order.again)
             answer = _measured(order, speed)
         except AppError as error:

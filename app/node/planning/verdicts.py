@@ -17,7 +17,7 @@ from app.catalog.gguf import tensor_types
 from app.catalog.model_catalog import OfferedFile, OfferedModel, load_catalog
 from app.core.errors import DoesNotFit, Reason
 from app.core.ids import MachineId
-from app.core.model import Model
+from app.core.model import Model, family_of
 from app.core.planner.placement import Candidate, Workload
 from app.core.planner.plan import plan
 from app.core.planner.speed_estimates import SpeedConditions, estimated_effort, estimated_model
@@ -110,13 +110,14 @@ async def verdicts(
         )
         context = min(order.context or CONTEXT, model.context_length)
         work = Workload(context, order.users or USERS, BATCH_ROWS, kv=order.kv)
+        family = family_of(sketch.architecture, sketch.quantization)
         basis = _basis(sketch, model) if order.place else None
         speeds: Mapping[MachineId, Any] = {}
         if basis is not None:
             speeds = await planner_inputs.speeds_like(
-                basis, SpeedConditions(BATCH_ROWS), report, known_only=not order.measure
+                basis, SpeedConditions(BATCH_ROWS, family=family), report, known_only=not order.measure
             )
-        host, lenders = planner_inputs.machines(released, speeds)
+        host, lenders = planner_inputs.machines(released, speeds, family)
         there = [lender for lender in lenders if lender.id not in order.without]
         # each call takes some milliseconds and there may be many, so not on the event loop
         verdict = await asyncio.to_thread(judge, host, there, model, work)

@@ -45,7 +45,7 @@ async def test_a_window_that_begins_asks_for_all_of_it_together(tmp_path: Path) 
 class Around:
     """An outlook on three machines of which nothing is measured."""
 
-    def machines(self, released: object, speeds: object) -> tuple[Candidate, list[Candidate]]:
+    def machines(self, *_: object) -> tuple[Candidate, list[Candidate]]:
         return machine("den", 768, None), [machine(name, 512, None) for name in ("attic", "loft")]
 
     async def speeds_like(self, *_: object, **__: object) -> dict[MachineId, Speed]:

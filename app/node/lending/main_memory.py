@@ -1,0 +1,74 @@
+"""The main memory beside a graphics card, in which the processor computes the families that the card does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.core.ids import MachineId
+from app.machine.hardware.cards import ComputingCard
+from app.node.lending.lending_policy import LendingPolicy
+from app.node.lending.lending_service import LendingService
+from app.node.models.model_manager import ModelManager
+
+Uses = tuple[int, int, int]  # the arguments of MemoryRules.room
+
+
+@dataclass(frozen=True, slots=True)
+class MainMemory:
+    """The uses of this machine's memory, divided between its graphics card and its main memory.
+
+    Without a card that computes, there is only main memory, and nothing is beside a card.
+    """
+
+    me: MachineId
+    graphics: ComputingCard
+    policy: LendingPolicy
+    service: LendingService
+    models: ModelManager
+
+    def uses(self) -> Uses:
+        """Return the uses of the memory that computes: the card's, or main memory without a card."""
+        return self._uses(beside=False)
+
+    def own_bytes(self, released: Mapping[MachineId, int]) -> int:
+        """Return the memory that computes for a further model of this machine after `released` is freed."""
+        has_card = self.graphics.card is not None
+        kept_bytes = self.models.loaded.kept_bytes(
+            self.me, released, lambda family: not has_card or not self._is_refused(family)
+        )
+        return max(0, self.policy.memory.own_bytes(*self.uses()) - kept_bytes)
+
+    def own_bytes_beside(self, released: Mapping[MachineId, int]) -> int:
+        """Return the main memory for a further model of this machine after `released` is freed."""
+        if self.graphics.card is None:
+            return 0
+        kept_bytes = self.models.loaded.kept_bytes(self.me, released, self._is_refused)
+        return max(0, self.policy.main_memory.own_bytes(*self._uses(beside=True)) - kept_bytes)
+
+    def lent_bytes_beside(self) -> int | None:
+        """Return how much main memory other machines may use in total, or None without a card that computes."""
+        if self.graphics.card is None:
+            return None
+        if not self.policy.lends_processor():
+            return 0
+        return self.policy.main_memory.room(*self._uses(beside=True)).lent_bytes
+
+    def free_bytes_beside(self) -> int:
+        """Return how much more main memory other machines may use."""
+        return max(0, (self.lent_bytes_beside() or 0) - self.service.stage_host.reserved(on_device=False)[0])
+
+    def _uses(self, *, beside: bool) -> Uses:
+        vectors, vectors_come = self.models.embeddings.uses()  # always in main memory
+        if self.graphics.card is None:
+            own, comes = self.models.loaded.uses(self.me)
+            used, unloaded = self.service.used_bytes, self.service.unloaded_bytes
+            return used, unloaded + comes + vectors_come, own + vectors
+        own, comes = self.models.loaded.uses(self.me, lambda family: self._is_refused(family) == beside)
+        used, unloaded = self.service.stage_host.reserved(on_device=not beside)
+        if beside:
+            own, comes = own + vectors, comes + vectors_come
+        return used, unloaded + comes, own
+
+    def _is_refused(self, family: str) -> bool:
+        return self.graphics.card_for(family) is None
