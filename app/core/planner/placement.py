@@ -42,8 +42,9 @@ class Candidate:
     memory is the only limit. is_lending: whether it would lend more if memory became free. idle_card: its graphics card
     that would compute with an engine pack. card_bytes: how many of `lends_bytes` are memory of graphics cards, which
     `speed` is about; the rest is main memory, for layers that the cards have no room for and the processor computes.
-    None if all memory is alike. refused_families: the families that its graphics card does not compute. processor_bytes:
-    the main memory that it lends for these. processor_family: the family in question, if it is one of these.
+    None if all memory is alike. refused_families: the families that its graphics card does not compute.
+    processor_bytes: the main memory that it lends for these. processor_family: the family in question, if it is one of
+    these.
     """
 
     id: MachineId

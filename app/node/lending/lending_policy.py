@@ -190,6 +190,7 @@ class LendingPolicy:
         self.main_memory = MemoryRules(rules.memory_bytes, limit_bytes=rules.limit_bytes)
         self.spare_memory = SpareMemory(self._spare_bytes)
         self.memory.reclaimable_bytes = self.spare_memory.reclaimable_bytes
+        self.main_memory.reclaimable_bytes = self.spare_memory.reclaimable_bytes
         self.state: State = Off()
         self._senses = Readings(time.monotonic())
         self._verdict: Verdict | None = None

@@ -29,7 +29,8 @@ def running() -> Any:
     chosen = plan(DEN, [ATTIC], MODEL, Workload(context=1024), [1, 6, 1])
     return SimpleNamespace(
         plan=chosen, state=SimpleNamespace(described=plans.Plan(model="m")),
-        entry=SimpleNamespace(model=MODEL, name="m"), order=SimpleNamespace(exact=False), last_request_s=time.monotonic(),
+        entry=SimpleNamespace(model=MODEL, name="m"), order=SimpleNamespace(exact=False),
+        last_request_s=time.monotonic(),
     )  # fmt: skip
 
 
