@@ -106,6 +106,41 @@ def test_an_answer_over_the_card_is_that_of_the_processor(nodes: tuple[TestNode,
     assert answer["token_ids"] == expected["token_ids"]
 
 
+def test_a_card_that_its_owner_switches_off_in_the_middle_of_an_answer_gives_its_layers_back(
+    nodes: tuple[TestNode, TestNode],
+) -> None:
+    """The answer continues in the same words. The lender then computes with its processor, if its owner lends that."""
+    den, attic = nodes
+    load(den, split=SPLIT)
+    expected = asked(den)
+    load(den, split=SPLIT)
+    attic.control("POST", "/lending", {"drain_s": 0})
+    try:
+        with ThreadPoolExecutor(1) as apart:
+            answer = apart.submit(asked, den)
+            until(lambda: den.answers()["running"] == 1, "nothing is being answered")
+            (card,) = attic.control("GET", "/cards")["cards"]
+            attic.control("POST", "/cards", {"off": [card["key"]]})
+            assert answer.result()["token_ids"] == expected["token_ids"]
+            assert answer.result()["recoveries"] >= 1
+        until(lambda: not attic.workers(), "the layers were not taken back")
+        (card,) = attic.control("GET", "/cards")["cards"]
+        assert (card["on"], card["computes"], card["reason_facts"]["code"]) == (False, False, "card_switched_off")
+        load(den, split=SPLIT)
+        assert asked(den)["token_ids"] == expected["token_ids"]
+        listed = attic.run("card", "list", within_s=60)
+        assert "does not compute. It is switched off." in " ".join(listed.stdout.split())
+        only = attic.run("card", "only", "on", within_s=60)
+        assert only.returncode == 0, only.stderr
+        until(lambda: attic.control("GET", "/lending")["lending"]["code"] == "pause_no_card", "the processor is lent")
+        until(lambda: not attic.workers(), "the processor still computes for others")
+    finally:
+        attic.control("POST", "/cards", {"off": [], "card_only": False})
+        attic.control("POST", "/lending", {"drain_s": 30})
+        until(lambda: card_of(attic) is not None, "the card is not used again")
+        until(lambda: attic.control("GET", "/lending")["lending"]["state"] == "ready", "nothing is lent again")
+
+
 def test_a_worker_killed_on_its_card_is_a_lost_stage_and_nothing_more(nodes: tuple[TestNode, TestNode]) -> None:
     """The answer continues in the same words. After the second loss, the machine goes on with its processor."""
     den, attic = nodes
