@@ -123,8 +123,8 @@ class CardsCard(QFrame):
         return lambda on: self._switched(key, on)
 
     def _switched(self, key: str, on: bool) -> None:
-        others = {card.key for card in self._cards.cards if not card.on and card.key != key}
-        self._change({"off": sorted(others if on else {*others, key})})
+        off = {card.key for card in self._cards.cards if not card.on and card.key != key}
+        self._change({"off": sorted(off if on else {*off, key})})
 
     def _memory_chosen(self, percent: int) -> None:
         self._change({"memory_percent": percent})
