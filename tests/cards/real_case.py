@@ -1,20 +1,23 @@
-"""`python -m tests.cards.real_case guide` or `smollm2`: a real model in three stages, two of them on the device.
+"""`python -m tests.cards.real_case guide`, `smollm2` or `gemma3`: a real model in three stages, two on the device.
 
 The Guide runs in real, confined workers. It is asked its own questions, eight at once, and the answers are compared
-with those of the same pipeline on the processor. SmolLM2 runs in one process and reads eight texts token by token; the
-probabilities of the next tokens are compared by their Kullback–Leibler divergence.
+with those of the same pipeline on the processor. The others run in one process and read eight texts token by token; the
+probabilities of the next tokens are compared by their Kullback–Leibler divergence. With --float32, the weights are
+converted to float32 first, because the processor rounds hidden states only where it multiplies quantized weights.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import ctypes
 import json
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +26,10 @@ import numpy as np
 from app.catalog.shelf import Entry
 from app.inference.worker.tokenizer import TextWorker
 from backends.contract import Segment
-from scripts.real_models import SMOLLM2, folder
-from tests.cards.device import PROJECT, VULKAN0, environment, on_device
+from backends.llamacpp import binding
+from backends.llamacpp.stage import LlamaStage
+from scripts.real_models import GEMMA3, SMOLLM2, folder
+from tests.cards.device import PROJECT, VULKAN0, environment, library, on_device
 from tests.cards.worker_pipeline import placed
 from tests.families import proof
 from tests.families.home import Home
@@ -32,7 +37,7 @@ from tests.families.line import Line
 from tests.inference.pool import answer, request
 
 GUIDE, GUIDE_QUESTIONS = PROJECT / "resources" / "guide.gguf", PROJECT / "guide" / "prompts.txt"
-GUIDE_CUTS, SMOLLM2_CUTS = (2, 5), (10, 20)
+GUIDE_CUTS = (2, 5)
 CPU = ""
 PROCESSOR, DEVICE = (CPU, CPU, CPU), (CPU, VULKAN0, VULKAN0)
 ONE_OF_THREE = (CPU, VULKAN0, CPU)
@@ -74,9 +79,9 @@ async def guide(home: Home, n_questions: int, devices: Sequence[str] = DEVICE) -
     }
 
 
-def smollm2(home: Home, texts: Answers, devices: Sequence[str] = DEVICE) -> dict[str, Any]:
+def divergences(home: Home, file: Path, texts: Answers, devices: Sequence[str] = DEVICE) -> dict[str, Any]:
     """Return the mean and the largest divergence over N_POSITIONS of each text."""
-    entry = home.shelf.import_file(folder() / SMOLLM2.file)
+    entry = home.shelf.import_file(file)
     began = time.monotonic()
     expected, computed = (logits(home, entry, each, texts) for each in (PROCESSOR, devices))
     kl = [divergence(row, computed[key]) for key, row in expected.items()]
@@ -91,9 +96,8 @@ def smollm2(home: Home, texts: Answers, devices: Sequence[str] = DEVICE) -> dict
 
 def logits(home: Home, entry: Entry, devices: Sequence[str], texts: Answers) -> dict[tuple[int, int], Any]:
     """Return the logits after each position of the texts, by slot and position."""
-    from dataclasses import replace
-
-    runs = proof.runs(entry.model.n_layers, SMOLLM2_CUTS)
+    n_layers = entry.model.n_layers
+    runs = proof.runs(n_layers, (n_layers // 3, 2 * n_layers // 3))
     configs = [
         replace(on_device(home.config(entry, *run, apart=False), device), slots=len(texts), kv_cells=len(texts) * 64)
         for run, device in zip(runs, devices, strict=True)
@@ -115,30 +119,60 @@ def divergence(expected: Any, computed: Any) -> float:
     return float((np.exp(p) * (p - q)).sum())
 
 
-async def smollm2_texts() -> Answers:
+def in_float32(file: Path, copy: Path) -> Path:
+    """Write a copy of a model whose weights are the same numbers in float32, and return its path."""
+    llama = binding.load()
+    options = llama.llama_model_quantize_default_params()
+    options.ftype, options.allow_requantize = 0, True  # LLAMA_FTYPE_ALL_F32
+    assert llama.llama_model_quantize(str(file).encode(), str(copy).encode(), ctypes.byref(options)) == 0
+    return copy
+
+
+async def passages(file: Path) -> Answers:
     """Return AT_ONCE passages of N_POSITIONS tokens."""
     from tests.real.words import PASSAGE, STORY
 
-    async with await TextWorker.open(str(folder() / SMOLLM2.file)) as text:
+    async with await TextWorker.open(str(file)) as text:
         ids = [*await text.tokenize(PASSAGE), *await text.tokenize(STORY)]
     return [list(ids[at : at + N_POSITIONS]) for at in np.linspace(0, len(ids) - N_POSITIONS, AT_ONCE).astype(int)]
+
+
+def compile_shaders(home: Home, file: str) -> dict[str, Any]:
+    """Open a stage from the middle of a model on the device, with the steps that nodes use.
+
+    On the software device, this can take longer than a node waits for a stage.
+    """
+    entry = home.shelf.import_file(folder() / file)
+    _, middle, _ = proof.runs(entry.model.n_layers, (entry.model.n_layers // 3, 2 * entry.model.n_layers // 3))
+    began = time.monotonic()
+    config = home.config(entry, *middle, apart=False)
+    LlamaStage(replace(config, device=VULKAN0, library=str(library()))).close()
+    return {"seconds": round(time.monotonic() - began, 1)}
 
 
 def main() -> int:
     """Print the figures of a model as JSON."""
     parser = argparse.ArgumentParser(prog="python -m tests.cards.real_case", description=__doc__)
-    parser.add_argument("model", choices=("guide", "smollm2"))
+    parser.add_argument("model", choices=("guide", "smollm2", "gemma3", "shaders"))
+    parser.add_argument("file", nargs="?", help="of the real model whose shaders are compiled")
     parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--float32", action="store_true", help="convert the weights to float32 first")
     parser.add_argument("--one", action="store_true", help="only one of the three stages on the device")
     args = parser.parse_args()
     os.environ.update(environment())
     devices = ONE_OF_THREE if args.one else DEVICE
     with tempfile.TemporaryDirectory() as scratch:
         home = proof.home(Path(scratch))
-        if args.model == "guide":
+        if args.model == "shaders":
+            figures = compile_shaders(home, args.file)
+        elif args.model == "guide":
             figures = asyncio.run(guide(home, args.questions, devices))
         else:
-            figures = smollm2(home, asyncio.run(smollm2_texts()), devices)
+            file = folder() / (SMOLLM2 if args.model == "smollm2" else GEMMA3).file
+            texts = asyncio.run(passages(file))
+            figures = divergences(
+                home, in_float32(file, Path(scratch) / "float32.gguf") if args.float32 else file, texts, devices
+            )
     print(json.dumps(figures), flush=True)
     return 0
 

@@ -130,10 +130,10 @@ def test_a_family_that_the_card_does_not_compute_is_told() -> None:
 
 def test_a_card_that_is_not_used_is_told_with_what_helps() -> None:
     unused = {
-        "reason_facts": {"code": "graphics_unused", "facts": {"cards": "RTX 4090"}},
+        "reason_facts": {"code": "graphics_unused", "facts": {"cards": "RTX 4090", "pack": "CUDA 13"}},
         "cure_facts": {"code": "cure_graphics_unused", "facts": {}},
     }
-    reasons = (Reason("graphics_unused", {"cards": "RTX 4090"}), Reason("cure_graphics_unused"))
+    reasons = (Reason("graphics_unused", {"cards": "RTX 4090", "pack": "CUDA 13"}), Reason("cure_graphics_unused"))
     words = " ".join(map(said, reasons))
     entries = dict(hardware_lines(convert({**MACHINE, "engines": [], "unused_graphics": unused}, Computer)))
     assert entries["Graphics"] == words  # no engine sees it

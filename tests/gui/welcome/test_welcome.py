@@ -88,7 +88,7 @@ def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Des
 def test_a_card_that_is_not_used_is_told_where_the_computer_is(
     qtbot: QtBot, at_lone: Desk, window: QMainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reason, cure = Reason("graphics_unused", {"cards": "A"}), Reason("cure_graphics_unused")
+    reason, cure = Reason("graphics_unused", {"cards": "A", "pack": "Vulkan"}), Reason("cure_graphics_unused")
     unused = UnusedGraphics(reason_facts=reason, cure_facts=cure)
 
     def get(path: str, done: Callable[[Computer], None], _failed: object, **_: object) -> None:
