@@ -53,10 +53,10 @@ tests.cards.real_case guide`): 199 of 200 greedy answers are the processor's, to
 
 SmolLM2 135M (Q4_1) in three stages, two of them on the device, over 200 positions of English text (`python -m
 tests.cards.real_case smollm2`): the mean Kullback–Leibler divergence from the processor is 5.2e-03, and 184 likeliest
-tokens are the same. The processor's own rounding is larger: from the same weights in float32, the processor is 1.0e-02
-away and this pipeline 4.5e-03, because the processor rounds hidden states to 8 bits where it multiplies quantized
-weights. With float32 weights on both sides (`--float32`), the divergence is 1.7e-06 and all 200 likeliest tokens are the
-same.
+tokens are the same. The processor's own rounding is larger: from the same weights in float32, the processor is
+1.0e-02 away and this pipeline 4.5e-03, because the processor rounds hidden states to 8 bits where it multiplies
+quantized weights. With float32 weights on both sides (`--float32`), the divergence is 1.7e-06 and all 200 likeliest
+tokens are the same.
 
 Engine: llama-cpp-python {version}. {summary}
 
