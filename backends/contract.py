@@ -18,7 +18,12 @@ MAX_CHECKPOINTS = 2  # maximum number of recurrent states saved per slot, each a
 GRAMMAR_TOO_HEAVY = -1  # sampled in place of a token when a grammar becomes too heavy, which ends the answer
 MAX_BATCH_TOKENS = 512  # rows of one step over all its segments (SAFETY.md 5)
 MAX_TOP_LOGPROBS = 20  # alternatives reported with a sampled token: as many as common APIs offer
-OUT_OF_MEMORY_SIGNS = ("bad_alloc", "insufficient memory", "failed to allocate")  # in llama.cpp's messages
+OUT_OF_MEMORY_SIGNS = (
+    "bad_alloc",
+    "insufficient memory",
+    "failed to allocate",
+    "unable to allocate",
+)  # in llama.cpp's messages
 # Versions of llama-cpp-python with which every cut of every family was proved (docs/families.md)
 PROVED_ENGINES = ("0.3.36",)
 EXPONENT_BYTES = 2  # for each row in f16

@@ -123,6 +123,7 @@ class Computer(msgspec.Struct, frozen=True):
     engines: list[Engine] = []
     unused_graphics: UnusedGraphics | None = None  # cards for which no engine pack is installed
     card: Card | None = None
+    more_cards: list[Card] = []  # that compute together with it
     unused_cards: list[UnusedCard] = []
     refused_families: list[RefusedFamily] = []
 

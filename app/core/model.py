@@ -58,6 +58,7 @@ class Weights:
     # bytes that are never used, besides the placeholder: in each run before the last, and in the last run
     idle_bytes: int = 0
     last_idle_bytes: int = 0
+    expert_bytes: tuple[int, ...] = ()  # of each layer, the part that are experts; empty if unknown
 
 
 @dataclass(frozen=True, slots=True)

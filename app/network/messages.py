@@ -156,6 +156,7 @@ class Status(_Message, frozen=True, tag="status"):
     # Model families that the graphics card does not compute, and the main memory that is lent for these.
     refused_families: Annotated[list[Family], msgspec.Meta(max_length=MAX_FAMILIES)] = []
     processor_bytes: Bytes = 0
+    main_bytes: Bytes = 0  # the part of lendable_bytes that is main memory, if graphics cards compute; else 0
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):
@@ -278,6 +279,17 @@ class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
     family: Family = ""  # of the model, because a graphics card may not compute it
 
 
+class ProcessorSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The same times as in SpeedMeasured, of the processor beside a graphics card."""
+
+    layer_s: SomeSeconds
+    layer_row_s: StepSeconds
+    position_s: StepSeconds
+    chunk_s: SomeSeconds
+    step_s: StepSeconds
+    chunk_position_s: StepSeconds = 0.0
+
+
 class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
     """The answer to MeasureSpeed. The fields are those of app/core/planner/speed_estimates.py.
 
@@ -291,6 +303,9 @@ class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
     chunk_s: SomeSeconds
     step_s: StepSeconds
     chunk_position_s: StepSeconds = 0.0
+    processor: ProcessorSpeed | None = (
+        None  # if a graphics card computes and the processor takes what it has no room for
+    )
 
 
 class SpeedRefused(_Message, frozen=True, tag="speed_refused"):

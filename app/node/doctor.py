@@ -365,12 +365,12 @@ def _lending(lending: LendingPolicy) -> Check:
 
 
 def _cards(graphics: ComputingCard, celsius: float | None) -> list[Check]:
-    """Report the graphics card that computes, with its temperature if it is known, and why others do not."""
+    """Report the graphics cards that compute, and why others do not. celsius: the temperature of the hottest one."""
     checks = []
-    if (card := graphics.card) is not None:
+    for card in graphics.computing:
         facts: dict[str, Fact] = {"device": card.label, "api": card.api, "total_bytes": card.total_bytes}
         cause = Reason("check_card", facts)
-        if celsius is not None:
+        if celsius is not None and len(graphics.computing) == 1:
             cause = Reason("check_card_at", {**facts, "degrees": round(celsius)})
         checks.append(Check("Device", True, cause))
     cure = Reason("cure_card_family")

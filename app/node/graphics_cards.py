@@ -1,23 +1,24 @@
-"""The graphics card that computes for this node: found, tested with a known answer, and given up if it fails."""
+"""The graphics cards that compute for this node: found, tested with a known answer, and given up if they fail."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from app.core.errors import Reason
+from app.core.planner.card_division import CardDivision, StageParts, divide
 from app.core.reasons import os_cause, said
 from app.decoding import decode
 from app.inference.worker.worker import CODE_CACHES
 from app.machine import paths
 from app.machine.engine_packs.self_test import self_test
-from app.machine.hardware.cards import Card, RefusedFamily, UnusedCard, ranked
+from app.machine.hardware.cards import Card, CardClaim, RefusedFamily, UnusedCard, ranked
 from app.machine.hardware.devices import Memory, memory
 from app.machine.hardware.engines import Device, last_words, run_child
 from app.machine.paths import Home
@@ -33,11 +34,15 @@ log = logging.getLogger(__name__)
 TEST_SECONDS = 300.0  # a driver compiles code for its card first
 LEAST_BYTES = 256 << 20  # a smaller card would hold hardly a layer
 RESERVE_SHARE, RESERVE_BYTES = 0.1, 256 << 20  # of its memory, left to the desktop and the driver
+SHORT_SHARE = 0.7  # of the room that a card was thought to have, after it had less
 LOSSES, WITHIN_SECONDS = 2, 600.0  # a card that failed this often in this time is no longer used
 
 
 class GraphicsCards:
-    """Chooses the card that computes, again after each change of the engine packs or the owner's choice.
+    """Chooses the cards that compute, again after each change of the engine packs or the owner's choice.
+
+    These are all sound cards with memory of their own that one library offers, or otherwise one card that uses main
+    memory.
 
     packs: know the back ends in use.
     settings: returns the owner's current limits for the cards.
@@ -59,12 +64,12 @@ class GraphicsCards:
         self._most_free: dict[str, int] = {}  # bytes, by card
         self._losses: dict[str, list[float]] = {}  # times at which stages on a card were lost
         self._sensors = sensors or CardSensors()
-        self._used_bytes = 0  # by this node's stages, when last told
+        self._claims: dict[bytes, dict[str, int]] = {}  # bytes on each card, by stage
         self._others_bytes: dict[str, int | None] = {}  # memory that other programs use, by card
         self._n_doubts = 0  # sleeps and losses: either may have changed the driver, so the card is tested again
         self._verdicts = CardVerdicts(home.root / "cards.json")
         self._of_card: dict[str, Verdict] = {}  # the verdicts on the card that computes, by family
-        self.card: Card | None = None
+        self.computing: tuple[Card, ...] = ()
         self.cards: tuple[Card, ...] = ()  # all that the back ends see
         self.unused: tuple[UnusedCard, ...] = ()
 
@@ -73,12 +78,28 @@ class GraphicsCards:
 
         A card that was switched off computes nothing new from now on.
         """
-        card = self.card
-        if card is not None and card.key in self._settings().off:
-            self.card = None
-            self.unused = (*self.unused, UnusedCard(card.label, Reason("card_switched_off"), card.key))
-            self._changed()
+        off = [card for card in self.computing if card.key in self._settings().off]
+        if off:
+            why = Reason("card_switched_off")
+            self.unused = (*self.unused, *(UnusedCard(card.label, why, card.key) for card in off))
+            self._leave_out({card.key for card in off})
         self._news.set()
+
+    def _leave_out(self, keys: Container[str]) -> None:
+        self.computing = tuple(card for card in self.computing if card.key not in keys)
+        self._of_card = self._verdicts.of(self.card) if self.card else {}
+        self._changed()
+
+    @property
+    def card(self) -> Card | None:
+        """The best card that computes."""
+        return self.computing[0] if self.computing else None
+
+    @property
+    def overflows(self) -> bool:
+        """Return whether layers that the cards have no room for may stay in main memory."""
+        card = self.card
+        return card is not None and not card.is_integrated and not self._settings().card_only
 
     async def run(self) -> None:
         """Choose the card whenever something has changed, until canceled."""
@@ -139,30 +160,69 @@ class GraphicsCards:
         recent = [at for at in self._losses.get(card.key, []) if now - at < WITHIN_SECONDS]
         self._losses[card.key] = [*recent, now]
         self._n_doubts += 1
-        if card.key in self._given_up() and self.card == card:
-            self.card = None
-            self._changed()
+        if card.key in self._given_up() and card.key in {other.key for other in self.computing}:
+            self._leave_out({card.key})
         self.changed()
 
-    def memory(self, used_bytes: int) -> Memory | None:
-        """Return the memory of the card that computes, or None without one.
+    def memory(self) -> Memory | None:
+        """Return the memory of the cards that compute, or None without one.
 
-        What other programs use is left out as far as the sensors tell it.
-
-        used_bytes: the part that this node's own stages use, because few drivers report the free memory reliably.
+        What other programs use is left out as far as the sensors tell it. What this node's own stages use is known from
+        their claims, because few drivers report the free memory reliably.
         """
-        card, self._used_bytes = self.card, used_bytes
-        if card is None:
+        if not self.computing:
             return None
-        reserve = max(RESERVE_BYTES, int(RESERVE_SHARE * card.total_bytes))
+        total_bytes = sum(card.total_bytes for card in self.computing)
         percent = self._settings().memory_percent
-        most_bytes = None if percent == 100 else card.total_bytes * percent // 100
-        free_bytes = min(card.free_bytes, card.total_bytes - (self._others_bytes.get(card.key) or 0))
-        own = Memory(card.total_bytes, max(0, free_bytes - reserve - used_bytes), most_bytes)
-        if not card.is_integrated:
+        most_bytes = None if percent == 100 else total_bytes * percent // 100
+        own = Memory(total_bytes, sum(map(self._free_bytes, self.computing)), most_bytes)
+        if not self.computing[0].is_integrated:
             return own
         main = memory()
         return Memory(min(own.total_bytes, main.total_bytes), min(own.free_bytes, main.free_bytes), most_bytes)
+
+    def _free_bytes(self, card: Card) -> int:
+        reserve = max(RESERVE_BYTES, int(RESERVE_SHARE * card.total_bytes))
+        free_bytes = min(card.free_bytes, card.total_bytes - (self._others_bytes.get(card.key) or 0))
+        return max(0, free_bytes - reserve - self._claimed(card))
+
+    @property
+    def claimed_bytes(self) -> int:
+        """Return the memory that stages of this node have on all cards together."""
+        return sum(sum(claim.values()) for claim in self._claims.values())
+
+    def _claimed(self, card: Card) -> int:
+        return sum(claim.get(card.key, 0) for claim in self._claims.values())
+
+    def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
+        """Divide a stage among `card` and those that compute with it, and reserve its memory until it is released.
+
+        If main memory may not be used, what the cards have no room for is left to the driver.
+
+        short: the cards had less memory than was known, so use less of it.
+        """
+        self.release(key)
+        cards = self.computing if card.key in {other.key for other in self.computing} else (card,)
+        percent = self._settings().memory_percent
+        rooms = [
+            min(self._free_bytes(other), other.total_bytes * percent // 100 - self._claimed(other)) for other in cards
+        ]
+        if short:
+            rooms = [int(room * SHORT_SHARE) for room in rooms]
+        division = divide(parts, rooms, overflow=self.overflows)
+        if division is None:
+            count = 0 if self.overflows else len(parts.layer_bytes)
+            n_bytes = sum(parts.layer_bytes) + parts.head_bytes + parts.work_bytes if count else 0
+            rest = (0,) * (len(cards) - 1)
+            division = CardDivision((count, *rest), (n_bytes, *rest), len(parts.layer_bytes) - count)
+        self._claims[key] = {
+            other.key: n_bytes for other, n_bytes in zip(cards, division.card_bytes, strict=True) if n_bytes
+        }
+        return CardClaim(cards, division)
+
+    def release(self, key: bytes) -> None:
+        """Release the memory of a stage. Releasing it again is harmless."""
+        self._claims.pop(key, None)
 
     def is_switched_off(self, device: str, library: str) -> bool:
         """Return whether the owner has switched off the card that an engine's library calls `device`."""
@@ -175,14 +235,15 @@ class GraphicsCards:
         If none computes, or its place on the bus is unknown, this is the use of the busiest card with memory of its
         own: a game needs the whole computer.
         """
-        card = self.card
-        pci = card.pci.lower() if card else ""
-        readings = self._sensors.read(pci if self._used_bytes else "")
-        own = next((reading for reading in readings if pci and reading.pci == pci), None)
-        if card is not None:
-            self._others_bytes[card.key] = own.others_bytes if own else None
-        if own is not None:
-            return own
+        computing = self.computing
+        readings = self._sensors.read({card.pci.lower() for card in computing if card.pci and self._claimed(card)})
+        own = []
+        for card in computing:
+            reading = next((each for each in readings if card.pci and each.pci == card.pci.lower()), None)
+            self._others_bytes[card.key] = reading.others_bytes if reading else None
+            own += [reading] if reading else []
+        if own:
+            return _combined(own)
         percents = [r.others_percent for r in readings if r.is_discrete and r.others_percent is not None]
         return CardReading(others_percent=max(percents, default=None))
 
@@ -192,19 +253,19 @@ class GraphicsCards:
     async def _choose(self) -> None:
         cards, unused = await self._find()
         self.cards = tuple(cards)
-        chosen = None
+        chosen: list[Card] = []
         for card in cards:
-            why = await self._objection(card) if chosen is None else Reason("card_other_used")
+            why = self._unfit(card) or _not_beside(card, chosen) or await self._known_answer(card)
             if why is None:
-                chosen = card
+                chosen.append(card)
             else:
                 unused.append(UnusedCard(card.label, why, card.key))
-        self._of_card = await asyncio.to_thread(self._verdicts.of, chosen) if chosen else {}
-        self.card, self.unused = chosen, tuple(unused)
+        self._of_card = await asyncio.to_thread(self._verdicts.of, chosen[0]) if chosen else {}
+        self.computing, self.unused = tuple(chosen), tuple(unused)
         for other in unused:
             log.info("the graphics card %s is not used: %s", other.label, other.why)
-        if chosen is not None:
-            log.info("the graphics card %s computes through %s", chosen.label, chosen.api)
+        for card in chosen:
+            log.info("the graphics card %s computes through %s", card.label, card.api)
 
     async def _find(self) -> tuple[list[Card], list[UnusedCard]]:
         """Probe each library in a process of its own, because a broken driver may crash or hang."""
@@ -225,17 +286,18 @@ class GraphicsCards:
         self._most_free[card.key] = free_bytes
         return replace(card, free_bytes=free_bytes)
 
-    async def _objection(self, card: Card) -> Reason | None:
-        """Return why a card must not compute, or None. This runs a model on it and takes seconds."""
+    def _unfit(self, card: Card) -> Reason | None:
+        """Return why a card must not compute, as far as this is known without trying it."""
         if card.key in self._settings().off:
             return Reason("card_switched_off")
         if card.key in self._given_up():
             return Reason("card_lost", {"count": LOSSES})
         if card.total_bytes < LEAST_BYTES:
             return Reason("card_small", {"total_bytes": card.total_bytes, "least_bytes": LEAST_BYTES})
-        return await self._known_answer(card)
+        return None
 
     async def _known_answer(self, card: Card) -> Reason | None:
+        """Return why a card must not compute, or None. This runs a model on it and takes seconds."""
         guide = str(paths.guide_file())
         command = paths.python_command("-m", "backends", "check", guide, card.name, str(card.library))
         more = {CPU_VARIANT: EXACT, **dict.fromkeys(CODE_CACHES, str(self.code_cache))}
@@ -261,3 +323,31 @@ class GraphicsCards:
                 return Reason("card_unsteady")
             case _:
                 return Reason("card_wrong", {"percent": round(100 * result.apart, 1)})
+
+
+def _not_beside(card: Card, chosen: Sequence[Card]) -> Reason | None:
+    """Return why a card does not compute together with those that were chosen before it, or None."""
+    if not chosen:
+        return None
+    if card.is_integrated:
+        return Reason("card_other_used")
+    if card.library != chosen[0].library:
+        return Reason("card_other_library", {"api": chosen[0].api})
+    return None
+
+
+def _combined(readings: Sequence[CardReading]) -> CardReading:
+    """Return one reading for several cards that compute together: the highest temperature and use of any."""
+    first = readings[0]
+    if len(readings) == 1:
+        return first
+
+    def most(values: Sequence[float | None]) -> float | None:
+        return max((value for value in values if value is not None), default=None)
+
+    return replace(
+        first,
+        celsius=most([each.celsius for each in readings]),
+        busy_percent=most([each.busy_percent for each in readings]),
+        others_percent=most([each.others_percent for each in readings]),
+    )

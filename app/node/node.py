@@ -343,19 +343,34 @@ class Node:
             idle_card=self.hardware.idle_card,
             refused_families=tuple(refused.family for refused in self.graphics.refused),
             processor_bytes=self._main_memory().own_bytes_beside(released),
+            card_bytes=self._own_card_bytes(released.get(me, 0)),
         )
         return host, [] if guest else connected_lenders(me, self.household.now, released)
+
+    def _own_card_bytes(self, released_bytes: int) -> int | None:
+        """Return how much memory of the graphics cards a new model of this machine may use, or None if all memory is
+        alike. `released_bytes` is what its other models are freeing now."""
+        cards = self.graphics.memory()
+        if cards is None or not self.graphics.overflows:
+            return None
+        own = self.graphics.claimed_bytes - sum(run.card_bytes for run in self.lending_service.stage_host.runs)
+        return cards.free_bytes + min(released_bytes, max(0, own))
 
     def _card_changed(self) -> None:
         self.lending_policy.memory.set_default()
         self.changed()
 
     def _computing_memory(self) -> devices.Memory:
-        """Return the memory of the graphics card that computes, or main memory without one."""
-        if self.graphics.card is None:
-            return devices.memory()
-        lent, unloaded, own = self._uses()
-        return self.graphics.memory(lent + own - unloaded) or devices.memory()
+        """Return the memory of the graphics cards that compute, with main memory if that may be used beside them."""
+        cards, main = self.graphics.memory(), devices.memory()
+        if cards is None:
+            return main
+        if not self.graphics.overflows:
+            return cards
+        most_bytes = None if cards.most_bytes is None else cards.most_bytes + main.total_bytes
+        comes = self.lending_service.stage_host.reserved(on_device=False)[1]
+        main_bytes = max(0, main.free_bytes - comes)
+        return devices.Memory(cards.total_bytes + main.total_bytes, cards.free_bytes + main_bytes, most_bytes)
 
     def _uses(self) -> tuple[int, int, int]:
         """Return how many bytes of this machine's memory are promised to other hosts, are reserved but not loaded yet,
@@ -388,13 +403,17 @@ class Node:
         return apply(household, facts.LayersHeld(held, replaced))
 
     def _status(self) -> messages.Status:
+        offer, cards, main_bytes = self.description(), self.graphics.memory(), 0
+        if cards is not None and self.graphics.overflows:
+            main_bytes = max(0, offer.lendable_bytes - cards.free_bytes)
         return status_of(
-            self.description(),
+            offer,
             self.lending_service.used_bytes,
             self.lending_policy,
             self.hardware.idle_card,
             [refused.family for refused in self.graphics.refused],
             self._main_memory().free_bytes_beside(),
+            main_bytes,
         )
 
     def _named(self, name: str) -> None:

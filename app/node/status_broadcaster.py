@@ -84,6 +84,7 @@ def status_of(
     idle_card: IdleCard | None,
     refused_families: Sequence[str] = (),
     processor_bytes: int = 0,
+    main_bytes: int = 0,
 ) -> messages.Status:
     """Return the status that this machine sends to the others. Reasons are sent as codes, without their facts.
 
@@ -108,6 +109,7 @@ def status_of(
         idle_card_pack=idle_card.pack if idle_card else "",
         refused_families=list(refused_families[: messages.MAX_FAMILIES]),
         processor_bytes=processor_bytes,
+        main_bytes=main_bytes,
     )
 
 
@@ -123,6 +125,7 @@ def self_description(status: messages.Status) -> SelfDescription:
         card,
         tuple(status.refused_families),
         status.processor_bytes,
+        status.main_bytes,
     )
 
 

@@ -259,7 +259,7 @@ class _Override(ctypes.Structure):
 
 def _experts_in_main_memory(layers: range) -> Any:
     """Return the array that keeps the experts of these layers in main memory."""
-    pattern = rf"^blk\.({'|'.join(map(str, layers))})\.ffn_(up|down|gate|gate_up)_(ch|)exps"
+    pattern = rf"^blk\.({'|'.join(map(str, layers))})\.ffn_(up|down|gate|gate_up)_exps"
     main_memory = ggml("ggml_backend_cpu_buffer_type", ctypes.c_void_p)()
     return (_Override * 2)(_Override(pattern.encode(), main_memory), _Override(None, None))
 

@@ -40,6 +40,7 @@ from app.network.messages import (
     OpenStage,
     Ping,
     Pong,
+    ProcessorSpeed,
     Refuse,
     SpeedMeasured,
     SpeedRefused,
@@ -110,6 +111,7 @@ SOME: list[Message] = [
         watts=46,
         idle_card="NVIDIA GeForce RTX 3060",
         idle_card_pack="CUDA 13",
+        main_bytes=1,
     ),
     OPEN,
     Answering(now=True),
@@ -117,6 +119,15 @@ SOME: list[Message] = [
     MeasureSpeed(request=3, shape=SHAPE, batch_rows=64, exact=True, again=True),
     SpeedMeasured(
         request=3, layer_s=2e-3, layer_row_s=0.0, position_s=1e-6, chunk_s=0.05, chunk_position_s=1e-5, step_s=2e-4
+    ),
+    SpeedMeasured(
+        request=3,
+        layer_s=2e-3,
+        layer_row_s=0.0,
+        position_s=1e-6,
+        chunk_s=0.05,
+        step_s=2e-4,
+        processor=ProcessorSpeed(layer_s=2e-2, layer_row_s=1e-3, position_s=1e-6, chunk_s=0.5, step_s=2e-4),
     ),
     SpeedRefused(request=3, code="speed_busy"),
     Leaving(reason="shutting_down"),

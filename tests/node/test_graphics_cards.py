@@ -15,8 +15,10 @@ import msgspec
 import pytest
 
 from app.core.errors import Reason
+from app.core.planner.card_division import CardDivision, StageParts
 from app.core.reasons import said
 from app.machine.engine_packs.store import PackStore, Tested
+from app.machine.hardware.cards import CardClaim, lose_card
 from app.machine.hardware.devices import Memory
 from app.machine.hardware.engines import Device
 from app.machine.paths import Home
@@ -26,6 +28,7 @@ from app.machine.settings import GraphicsSettings
 from app.node import graphics_cards
 from app.node.engine_packs import EnginePackService
 from app.node.graphics_cards import GraphicsCards
+from backends.contract import Layers, Role, StageConfig
 
 GIB = 1 << 30
 BIG = Device("Vulkan0", "Big card", "gpu", "Vulkan", 12 * GIB, 16 * GIB, "0000:01:00.0")
@@ -44,9 +47,11 @@ class Bench:
     libraries: dict[str, Path]
     off: list[str]
     percents: list[int]  # of the memory, as the owner allows
+    only: list[bool]  # whether the owner wants only cards
     reports: list[DriverReport]  # what the drivers tell
     tested: Tested
     answers: dict[str, tuple[int, str, str] | Exception | type[Exception]]
+    by_backend: dict[str, Tested] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     noted: list[Reason] = field(default_factory=list)
     changes: int = 0
@@ -63,7 +68,7 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     async def self_test(backend: str, libraries: dict[str, Path]) -> Tested:
-        return made.tested
+        return made.by_backend.get(backend, made.tested)
 
     async def run_child(command: list[str], within_s: float, environment: dict[str, str]) -> tuple[int, str, str]:
         name = command[-2]
@@ -91,10 +96,11 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     reports: list[DriverReport] = []
     clock = itertools.count(0, 1000)  # each reading is a new one
     sensors = CardSensors([lambda: reports], lambda: next(clock))
-    settings = lambda: GraphicsSettings(tuple(off), percents[0])  # noqa: E731
+    only: list[bool] = []
+    settings = lambda: GraphicsSettings(tuple(off), percents[0], bool(only))  # noqa: E731
     noted: list[Reason] = []
     cards = GraphicsCards(Home.at(tmp_path), packs, settings, changed, sensors, noted.append)
-    made = Bench(cards, libraries, off, percents, reports, Tested([SMALL, BIG, TINY]), {}, noted=noted)
+    made = Bench(cards, libraries, off, percents, only, reports, Tested([SMALL, BIG, TINY]), {}, noted=noted)
     return made
 
 
@@ -113,16 +119,41 @@ async def reached(until: Callable[[], Any]) -> None:
             await asyncio.sleep(0.005)
 
 
+KEY = b"a stage"
+
+
+def use(bench: Bench, *layers: int) -> CardClaim:
+    """Load a stage with layers of these sizes."""
+    assert bench.cards.card is not None
+    return bench.cards.claim(KEY, bench.cards.card, StageParts(layers, (0,) * len(layers), 0, 0))
+
+
 def chosen(bench: Bench) -> str:
     return bench.cards.card.name if bench.cards.card else ""
 
 
-async def test_the_largest_card_computes_and_the_others_say_why_not(bench: Bench) -> None:
+async def test_all_sound_cards_compute_together_the_largest_first(bench: Bench) -> None:
     async with running(bench, lambda: bench.cards.card):
-        assert bench.cards.card is not None
-        assert bench.cards.card.name == "Vulkan0"
-        assert bench.reasons() == {"Small card": Reason("card_other_used"), "Tiny card": Reason("card_other_used")}
-        assert bench.asked == ["Vulkan0"]
+        assert [card.name for card in bench.cards.computing] == ["Vulkan0", "Vulkan1"]
+        assert {label: why.code for label, why in bench.reasons().items()} == {"Tiny card": "card_small"}
+        assert bench.asked == ["Vulkan0", "Vulkan1"]
+
+
+async def test_a_card_in_main_memory_computes_only_alone(bench: Bench) -> None:
+    shared = msgspec.structs.replace(BIG, kind="igpu", name="Vulkan3", description="Shared card", pci="")
+    bench.tested = Tested([SMALL, shared])
+    async with running(bench, lambda: bench.cards.card):
+        assert [card.name for card in bench.cards.computing] == ["Vulkan1"]
+        assert bench.reasons() == {"Shared card": Reason("card_other_used")}
+
+
+async def test_a_card_of_another_library_does_not_compute_beside_the_first(bench: Bench, tmp_path: Path) -> None:
+    both = {"vulkan": Tested([SMALL]), "cuda": Tested([msgspec.structs.replace(BIG, name="CUDA0", api="CUDA")])}
+    bench.libraries["cuda"] = tmp_path / "libggml-cuda.so"
+    bench.by_backend.update(both)
+    async with running(bench, lambda: bench.cards.card):
+        assert [card.name for card in bench.cards.computing] == ["CUDA0"]
+        assert bench.reasons() == {"Small card": Reason("card_other_library", {"api": "CUDA"})}
 
 
 @pytest.mark.parametrize(
@@ -151,9 +182,7 @@ async def test_a_card_that_the_owner_switches_off_makes_room_for_the_next(bench:
     async with running(bench, lambda: bench.cards.card):
         bench.off.append("0000:01:00.0")
         bench.cards.changed()
-        assert bench.cards.card is None, "it computes nothing more at once, before the next one is tested"
-        assert bench.reasons()["Big card"] == Reason("card_switched_off")
-        await reached(lambda: bench.cards.card and bench.cards.card.name == "Vulkan1")
+        assert chosen(bench) == "Vulkan1", "it computes nothing more at once, before the others are tested again"
         assert bench.reasons()["Big card"] == Reason("card_switched_off")
 
 
@@ -178,10 +207,10 @@ async def test_a_card_is_tried_again_once_and_then_given_up(bench: Bench) -> Non
         bench.cards.lost(card)
         assert bench.cards.card == card
         bench.cards.lost(card)
-        assert chosen(bench) == ""
-        await reached(lambda: chosen(bench))
-        assert chosen(bench) == "Vulkan1"
+        assert [other.name for other in bench.cards.computing] == ["Vulkan1"]
+        await reached(lambda: "Big card" in bench.reasons())
         assert bench.reasons()["Big card"] == Reason("card_lost", {"count": 2})
+        assert [other.name for other in bench.cards.computing] == ["Vulkan1"]
 
 
 FALCON, LLAMA = "falcon-h1 F16", "llama Q4_K_M"
@@ -228,6 +257,7 @@ async def test_verdicts_are_remembered_until_the_pack_changes(bench: Bench, tmp_
 
 
 async def test_a_wake_and_a_loss_repeat_the_test_and_keep_the_verdicts(bench: Bench) -> None:
+    bench.tested = Tested([BIG])
     async with running(bench, lambda: bench.cards.card):
         card = bench.cards.card
         assert card is not None
@@ -251,9 +281,11 @@ async def test_a_driver_that_computes_wrongly_after_a_sleep_is_noticed(bench: Be
 
 
 async def test_the_memory_leaves_a_reserve_and_what_the_desktop_uses(bench: Bench) -> None:
-    assert bench.cards.memory(0) is None
+    bench.tested = Tested([BIG])
+    assert bench.cards.memory() is None
     async with running(bench, lambda: bench.cards.card):
-        memory = bench.cards.memory(2 * GIB)
+        use(bench, 2 * GIB)
+        memory = bench.cards.memory()
         assert memory is not None
         assert memory.total_bytes == 16 * GIB
         assert memory.free_bytes == 12 * GIB - int(0.1 * 16 * GIB) - 2 * GIB
@@ -271,12 +303,13 @@ async def test_lent_layers_know_that_their_card_was_switched_off(bench: Bench) -
 
 
 async def test_the_owner_limits_how_much_of_its_memory_all_models_may_use(bench: Bench) -> None:
+    bench.tested = Tested([BIG])
     async with running(bench, lambda: bench.cards.card):
-        whole = bench.cards.memory(0)
+        whole = bench.cards.memory()
         assert whole is not None
         assert whole.most_bytes is None
         bench.percents[0] = 25
-        limited = bench.cards.memory(0)
+        limited = bench.cards.memory()
         assert limited is not None
         assert (limited.most_bytes, limited.free_bytes) == (4 * GIB, whole.free_bytes)
 
@@ -289,6 +322,7 @@ def report(pci: str, percent: float, **more: Any) -> DriverReport:
 
 
 async def test_the_card_that_computes_is_read_and_no_other(bench: Bench) -> None:
+    bench.tested = Tested([BIG])
     bench.reports += [report("0000:01:00.0", 12.0), report("0000:02:00.0", 99.0)]
     assert bench.cards.reading() == CardReading(others_percent=99.0), "without a card that computes, any may be busy"
     async with running(bench, lambda: bench.cards.card):
@@ -299,36 +333,39 @@ async def test_the_card_that_computes_is_read_and_no_other(bench: Bench) -> None
 
 
 async def test_while_our_layers_are_on_the_card_its_whole_use_says_nothing(bench: Bench) -> None:
+    bench.tested = Tested([BIG])
     bench.reports.append(report("0000:01:00.0", 99.0))  # which does not list our worker
     async with running(bench, lambda: bench.cards.card):
-        bench.cards.memory(2 * GIB)
+        use(bench, 2 * GIB)
         assert bench.cards.reading() == CardReading("0000:01:00.0", True, 61.0, 99.0)
-        bench.cards.memory(0)
+        bench.cards.release(KEY)
         assert bench.cards.reading().others_percent == 99.0
 
 
 async def test_memory_that_a_game_takes_is_not_free(bench: Bench) -> None:
+    bench.tested = Tested([BIG])
     async with running(bench, lambda: bench.cards.card):
-        before = bench.cards.memory(0)
+        before = bench.cards.memory()
         assert before is not None
         bench.reports.append(report("0000:01:00.0", 0.0))
         bench.cards.reading()
-        now = bench.cards.memory(0)
+        now = bench.cards.memory()
         assert now is not None
         assert before.free_bytes - now.free_bytes == GIB, "12 of 16 GiB were free at first, and now others use 5"
         bench.reports.clear()
         bench.cards.reading()
-        assert bench.cards.memory(0) == before, "unknown again"
+        assert bench.cards.memory() == before, "unknown again"
 
 
 async def test_memory_that_our_own_stages_use_is_subtracted_once(bench: Bench) -> None:
+    bench.tested = Tested([BIG])
     async with running(bench, lambda: bench.cards.card):
-        before = bench.cards.memory(0)
+        before = bench.cards.memory()
         bench.tested = Tested([msgspec.structs.replace(BIG, free_bytes=BIG.free_bytes - 2 * GIB)])
         bench.off.append("another card")  # which makes it look again
         bench.cards.changed()
         await reached(lambda: len(bench.asked) == 2 and not bench.cards.unused)
-        assert bench.cards.memory(0) == before
+        assert bench.cards.memory() == before
 
 
 async def test_a_card_without_memory_of_its_own_has_no_more_than_is_free_in_main_memory(
@@ -337,7 +374,7 @@ async def test_a_card_without_memory_of_its_own_has_no_more_than_is_free_in_main
     monkeypatch.setattr(graphics_cards, "memory", lambda: Memory(8 * GIB, 3 * GIB))
     bench.tested = Tested([msgspec.structs.replace(BIG, kind="igpu")])
     async with running(bench, lambda: bench.cards.card):
-        assert bench.cards.memory(0) == Memory(8 * GIB, 3 * GIB)
+        assert bench.cards.memory() == Memory(8 * GIB, 3 * GIB)
 
 
 async def test_without_packs_nothing_is_asked(bench: Bench) -> None:
@@ -346,3 +383,67 @@ async def test_without_packs_nothing_is_asked(bench: Bench) -> None:
         assert bench.cards.card is None
         assert bench.cards.unused == ()
         assert bench.asked == []
+
+
+def room(device: Device) -> int:
+    return device.free_bytes - max(GIB // 4, device.total_bytes // 10)
+
+
+async def test_a_stage_is_divided_among_the_cards_and_its_memory_is_used_once(bench: Bench) -> None:
+    both = room(BIG) + room(SMALL)
+    async with running(bench, lambda: bench.cards.card):
+        assert total_free(bench) == pytest.approx(both, abs=2)
+        small = use(bench, GIB, GIB)
+        assert small.division == CardDivision((2, 0), (2 * GIB, 0)), "as few cards as possible"
+        assert small.placed(CONFIG).devices == ("Vulkan0",)
+        assert small.placed(CONFIG).device_layers == ()
+        large = use(bench, *[GIB] * 13)
+        assert large.division.counts == (10, 3)
+        assert total_free(bench) == pytest.approx(both - 13 * GIB, abs=2), "the first claim has ended with the second"
+        placed = large.placed(CONFIG)
+        assert (placed.devices, placed.device_layers) == (("Vulkan0", "Vulkan1"), (10, 3))
+        assert not placed.uses_processor
+        bench.cards.release(KEY)
+        bench.cards.release(KEY)
+        assert total_free(bench) == pytest.approx(both, abs=2)
+
+
+def total_free(bench: Bench) -> int:
+    memory = bench.cards.memory()
+    assert memory is not None
+    return memory.free_bytes
+
+
+CONFIG = StageConfig("llamacpp", "", "", Role.WHOLE, Layers(0, 13), 64, 1, 256, 64, 1)
+
+
+async def test_what_the_cards_have_no_room_for_stays_in_main_memory_unless_the_owner_forbids_it(bench: Bench) -> None:
+    bench.tested = Tested([SMALL])
+    async with running(bench, lambda: bench.cards.card):
+        placed = use(bench, *[GIB] * 6).placed(replace(CONFIG, layers=Layers(0, 6)))
+        assert (placed.device, placed.device_layers, placed.uses_processor) == ("Vulkan1", (3,), True)
+        nothing = use(bench, 9 * GIB)
+        assert nothing.placed(CONFIG).device == "", "no card is promised where none computes"
+        bench.only.append(True)
+        left_to_the_driver = use(bench, *[GIB] * 6).placed(replace(CONFIG, layers=Layers(0, 6)))
+        assert not left_to_the_driver.uses_processor
+        assert left_to_the_driver.device == "Vulkan1"
+
+
+async def test_a_card_with_less_memory_than_was_known_is_given_less(bench: Bench) -> None:
+    bench.tested = Tested([BIG])
+    async with running(bench, lambda: bench.cards.card):
+        card = bench.cards.card
+        assert card is not None
+        parts = StageParts((GIB,) * 10, (0,) * 10, 0, 0)
+        assert bench.cards.claim(KEY, card, parts).division.processor_layers == 0
+        assert bench.cards.claim(KEY, card, parts, short=True).division.processor_layers == 3
+
+
+async def test_of_several_cards_the_last_is_blamed_for_a_loss_nobody_can_attribute(bench: Bench) -> None:
+    async with running(bench, lambda: bench.cards.card):
+        for _ in range(2):
+            lose_card(bench.cards, ("Vulkan0", "Vulkan1"))
+        assert [card.name for card in bench.cards.computing] == ["Vulkan0"]
+        lose_card(bench.cards, ("Vulkan1",))
+        assert [card.name for card in bench.cards.computing] == ["Vulkan0"], "it computes no longer"

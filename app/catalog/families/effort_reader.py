@@ -10,8 +10,8 @@ from app.catalog.families.family_table import FAMILIES, STATE_VALUE_BYTES, WINDO
 from app.catalog.families.layer_metadata import metadata_key, n_blocks, number
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_file import Header
-from app.catalog.gguf.model_reader import head_tensor, layer_of
-from app.catalog.gguf.model_shape_reader import EXPERTS, uniform_runs
+from app.catalog.gguf.model_reader import EXPERTS, head_tensor, layer_of
+from app.catalog.gguf.model_shape_reader import uniform_runs
 from app.catalog.stages.synthetic_stage import can_generate
 from app.core.errors import BadInput
 from app.core.model import LayerKind, Model, ModelShape, Setting, Tensor

@@ -25,6 +25,7 @@ KV_VALUE_BYTES = 2  # f16
 KV_BLOCK = 32  # values in a block of q8_0
 
 EMBEDDING, HEAD, HEAD_BIAS = "token_embd.weight", "output.weight", "output.bias"
+EXPERTS = "_exps."  # in the names of tensors with a matrix for each expert
 _ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _LAYER = re.compile(r"blk\.(\d{1,6})\.")
 
@@ -57,6 +58,7 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
             shared_bytes=parts.shared,
             idle_bytes=facts.idle_bytes,
             last_idle_bytes=facts.last_idle_bytes,
+            expert_bytes=parts.experts,
         ),
         cuts=Cuts(boundaries=where, whole_reason=why_whole, rules=runs, first=facts.first, later=facts.later),
         kv_bytes_per_token=_kv_bytes_per_token(header, architecture, n_layers, width),
@@ -102,10 +104,11 @@ def head_tensor(header: Header) -> Tensor:
 class _Parts:
     layers: tuple[int, ...]
     shared: int
+    experts: tuple[int, ...]
 
 
 def _parts(header: Header, n_layers: int) -> _Parts:
-    layers, shared = [0] * n_layers, 0
+    layers, experts, shared = [0] * n_layers, [0] * n_layers, 0
     n_blocks = layer_metadata.n_blocks(header)
     for name, tensor in header.tensors.items():
         layer = layer_of(name)
@@ -115,11 +118,12 @@ def _parts(header: Header, n_layers: int) -> _Parts:
             continue  # for multi-token prediction, which the engine does not load
         if layer is not None:
             layers[layer] += tensor.n_bytes
+            experts[layer] += tensor.n_bytes if EXPERTS in name else 0
         elif name not in (EMBEDDING, HEAD):
             shared += tensor.n_bytes
     if 0 in layers:
         raise BadInput("gguf_layer_missing", path=header.path, layer=layers.index(0))
-    return _Parts(tuple(layers), shared)
+    return _Parts(tuple(layers), shared, tuple(experts))
 
 
 def _vocabulary(header: Header, width: int) -> int:

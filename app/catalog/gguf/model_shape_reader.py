@@ -19,7 +19,7 @@ from app.catalog.families.layer_metadata import MAX_VALUE, WITHOUT_PREFIX, metad
 from app.catalog.gguf import tensor_types
 from app.catalog.gguf.gguf_file import Header, Scalar
 from app.catalog.gguf.gguf_file import Tensor as StoredTensor
-from app.catalog.gguf.model_reader import EMBEDDING, HEAD, head_tensor, layer_of
+from app.catalog.gguf.model_reader import EMBEDDING, EXPERTS, HEAD, head_tensor, layer_of
 from app.catalog.stages.cut import stage_header
 from app.core.errors import BadInput, Reason
 from app.core.model import (
@@ -42,7 +42,6 @@ LEAST_WEIGHTS_BYTES = 96 << 20
 LEAST_LAYERS = 3
 DEAR_BYTES = 4 << 30  # size of a run above which an exact mix of layer kinds is not worth the time to write it
 
-EXPERTS = "_exps."  # in the names of tensors with a matrix for each expert
 
 _CHANGED = ("block_count", "vocab_size")  # rewritten for each run
 

@@ -39,6 +39,7 @@ class SelfDescription:
     idle_card: IdleCard | None = None
     refused_families: tuple[str, ...] = ()  # model families that its graphics card does not compute
     processor_bytes: int = 0  # main memory that it lends for these now
+    main_bytes: int = 0  # the part of what it lends that is main memory beside graphics cards; 0 without these
 
 
 @dataclass(frozen=True, slots=True)

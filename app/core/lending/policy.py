@@ -157,11 +157,20 @@ class LendableMemory:
     unloaded_bytes: int = 0
     own_bytes: int = 0
     limit_bytes: int = 0
+    # Main memory, if the other figures are those of graphics cards or include them. What a card computes still needs
+    # some of it, and so does the owner.
+    main_total_bytes: int = 0
+    main_free_bytes: int = 0
 
     @property
     def reserve_bytes(self) -> int:
         """Return the bytes that are never lent."""
-        return min(RESERVE_BYTES, self.total_bytes // 10)
+        return _reserve(self.total_bytes)
+
+    def is_short(self, share: float) -> bool:
+        """Return whether less than this share of the reserve is free, of this memory or of main memory."""
+        main_is_short = self.main_free_bytes < share * _reserve(self.main_total_bytes)
+        return main_is_short or self.free_bytes < share * self.reserve_bytes
 
     @property
     def lent_bytes(self) -> int:
@@ -174,6 +183,10 @@ class LendableMemory:
         steps = free // STEP_BYTES * STEP_BYTES
         most = min(self.most_bytes, self.limit_bytes - self.own_bytes) if self.limit_bytes else self.most_bytes
         return max(0, min(most, self.promised_bytes + steps))
+
+
+def _reserve(total_bytes: int) -> int:
+    return min(RESERVE_BYTES, total_bytes // 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +275,7 @@ def _objection(rules: Rules, readings: Readings, memory: LendableMemory, paused_
     if rules.hot and readings.hottest_c is not None and readings.hottest_c >= most_c:
         return "pause_hot"
     share = 1.0 if paused_for == "pause_memory" else SHORT_SHARE
-    if memory.free_bytes < share * memory.reserve_bytes:
+    if memory.is_short(share):
         return "pause_memory"
     if memory.promised_bytes > memory.most_bytes:
         return "pause_less"
@@ -286,7 +299,7 @@ def _in_need(readings: Readings, memory: LendableMemory) -> bool:
     """Return whether memory or battery is almost exhausted (SAFETY.md 8)."""
     battery = readings.battery
     empty = battery and not battery.plugged and battery.percent <= BATTERY_CRITICAL_PERCENT
-    return bool(empty) or memory.free_bytes < CRITICAL_SHARE * memory.reserve_bytes
+    return bool(empty) or memory.is_short(CRITICAL_SHARE)
 
 
 def executable(name: str) -> str:

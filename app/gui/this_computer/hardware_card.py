@@ -84,10 +84,9 @@ def unused_graphics(computer: Computer) -> str:
 
 
 def _graphics(computer: Computer) -> str:
-    """Return the graphics card that runs models, and the other cards with the reasons why they do not."""
+    """Return the graphics cards that run models, and the other cards with the reasons why they do not."""
     lines = []
-    if computer.card is not None:
-        card = computer.card
+    for card in [*([computer.card] if computer.card else []), *computer.more_cards]:
         text = _tr("{name} ({size}, {api}) runs the models")
         lines.append(text.format(name=card.label, size=formats.size(card.total_bytes), api=card.api))
     for other in computer.unused_cards:

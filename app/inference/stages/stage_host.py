@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from app.core.errors import AppError, DoesNotFit, Fact, Reason, Refused, StageLost
+from app.core.planner.card_division import StageParts
 from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import CREDIT, FrameChannel, Run
@@ -58,6 +59,8 @@ class RunOrder:
     layer_bytes: int
     kv_bytes: int
     work_bytes: int
+    parts: StageParts | None = None  # how it could be divided among graphics cards
+    card_bytes: int = 0  # the part of the memory that is on graphics cards
     code_cache: Path | None = None  # of the driver of its device
     family: str = ""  # of the model (app/core/model.py)
 
@@ -123,9 +126,12 @@ class LentRun:
             self.worker.kill(self.why)
 
     def unloaded_bytes(self) -> int:
-        """Return how much of the reserved memory the worker has not allocated yet."""
+        """Return how much of the reserved main memory the worker has not allocated yet.
+
+        The memory of graphics cards counts as used from the beginning.
+        """
         taken = self.worker.resident_bytes() if self.worker is not None else 0
-        return max(0, self.order.needed_bytes - taken)
+        return max(0, self.order.needed_bytes - self.order.card_bytes - taken)
 
 
 class StageHost:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from app.core.errors import AppError, Reason, StageLost
+from app.core.planner.card_division import CardDivision, StageParts
 from app.machine.hardware.engines import Device
 from app.machine.sensors.card_use import CardReading
+from backends.contract import StageConfig
 
 # For a card that several back ends offer, the first of these. Vulkan decodes faster than ROCm on AMD's cards.
 APIS = ("CUDA", "Metal", "MTL", "Vulkan", "ROCm")
@@ -59,13 +61,60 @@ class Card:
         return self.pci or self.label
 
 
-class ComputingCard(Protocol):
-    """The card that computes at the moment, implemented by app/node/graphics_cards.py."""
+@dataclass(frozen=True, slots=True)
+class CardClaim:
+    """The memory of graphics cards that a stage has, and the division of its layers among them."""
 
-    unused: tuple[UnusedCard, ...]
+    cards: tuple[Card, ...]
+    division: CardDivision
 
     @property
-    def card(self) -> Card | None: ...
+    def n_bytes(self) -> int:
+        return sum(self.division.card_bytes)
+
+    def placed(self, config: StageConfig) -> StageConfig:
+        """Return the configuration of a stage with its layers on these cards."""
+        used = [(card.name, n) for card, n in zip(self.cards, self.division.counts, strict=True) if n]
+        if not used:
+            return replace(config, device="", library="", compared=False)
+        (first, *more), counts = zip(*used, strict=True)
+        is_whole = not more and not self.division.processor_layers
+        return replace(
+            config,
+            device=first,
+            library=str(self.cards[0].library),
+            more_devices=tuple(more),
+            device_layers=() if is_whole else counts,
+            processor_experts=self.division.processor_experts,
+        )
+
+
+class ComputingCard(Protocol):
+    """The cards that compute at the moment, implemented by app/node/graphics_cards.py."""
+
+    unused: tuple[UnusedCard, ...]
+    computing: tuple[Card, ...]  # the best one first; all have the same library
+
+    @property
+    def card(self) -> Card | None:
+        """The best card that computes."""
+        ...
+
+    @property
+    def overflows(self) -> bool:
+        """Return whether layers that the cards have no room for may stay in main memory."""
+        ...
+
+    def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
+        """Divide a stage among `card` and those that compute with it, and reserve its memory until it is released.
+
+        short: the cards had less memory than was known, so use less of it.
+        """
+        ...
+
+    def release(self, key: bytes) -> None:
+        """Release the memory of a stage. Releasing it again is harmless."""
+        ...
 
     @property
     def refused(self) -> tuple[RefusedFamily, ...]:
@@ -101,7 +150,15 @@ class ProcessorOnly:
     """A computer without a graphics card."""
 
     unused: tuple[UnusedCard, ...] = ()
+    computing: tuple[Card, ...] = ()
     refused: tuple[RefusedFamily, ...] = ()
+    overflows = False
+
+    def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
+        return CardClaim((), CardDivision((), ()))
+
+    def release(self, key: bytes) -> None:
+        """Do nothing."""
 
     @property
     def card(self) -> Card | None:
@@ -132,6 +189,23 @@ PROCESSOR_ONLY = ProcessorOnly()
 def is_card_failure(error: AppError) -> bool:
     """Return whether a stage on a card failed because of the card or its driver, and not for lack of memory."""
     return isinstance(error, StageLost) or error.reason.code == "device_unusable"
+
+
+def label_of(cards: Sequence[Card], config: StageConfig) -> str:
+    """Return the names of the cards that compute a stage, with `CPU` if the processor helps; "" if it does all."""
+    labels = [next((card.label for card in cards if card.name == device), device) for device in config.devices]
+    return " + ".join([*labels, *(["CPU"] if labels and config.uses_processor else [])])
+
+
+def lose_card(graphics: ComputingCard, devices: Sequence[str]) -> None:
+    """Record that a stage on these devices was lost.
+
+    The engine does not tell which of them failed. The last one is blamed, so that the best one is tried alone before it
+    is blamed too. All are tested again after a loss, which tells a dead one for certain.
+    """
+    blamed = [card for card in graphics.computing if card.name in devices]
+    if blamed:
+        graphics.lost(blamed[-1])
 
 
 def refusal_of(error: AppError) -> Reason | None:

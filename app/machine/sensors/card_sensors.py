@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 import psutil
 
@@ -42,10 +42,10 @@ class CardSensors:
         self._read_at_s = -READ_SECONDS
         self._reports: tuple[DriverReport, ...] = ()
 
-    def read(self, computing: str = "") -> tuple[CardReading, ...]:
+    def read(self, computing: Set[str] = frozenset()) -> tuple[CardReading, ...]:
         """Return the reading of each card. Blocks for up to two seconds, so call this in a thread.
 
-        computing: the place on the PCI bus of the card that has layers of this node.
+        computing: the places on the PCI bus of the cards that have layers of this node.
         """
         with self._turn:
             now_s = self._clock()
@@ -53,7 +53,7 @@ class CardSensors:
                 self._read_at_s = now_s
                 self._reports = self._in_time()
             own = own_pids() if self._reports else frozenset()
-            return tuple(attributed(r, own, computes=bool(computing) and r.pci == computing) for r in self._reports)
+            return tuple(attributed(r, own, computes=r.pci in computing) for r in self._reports)
 
     def _in_time(self) -> tuple[DriverReport, ...]:
         """Read all sources in a thread of their own, which may never return if a driver hangs."""

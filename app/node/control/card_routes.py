@@ -61,7 +61,7 @@ class CardRoutes:
 
     def _state(self, card: Card, reading: CardReading) -> CardState:
         on = card.key not in self._choices.now.graphics.off
-        computes = on and self._graphics.card is not None and self._graphics.card.key == card.key
+        computes = on and card.key in {other.key for other in self._graphics.computing}
         why = None if computes else self._why_not(card, on=on)
         known = reading if computes else CardReading()
         return CardState(

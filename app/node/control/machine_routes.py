@@ -53,7 +53,8 @@ async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFol
         disk=Disk(str(models), disk.total, disk.free),
         engines=[_engine(engine) for engine in engines],
         unused_graphics=(UnusedGraphics(said(unused), unused, said(GRAPHICS_CURE), GRAPHICS_CURE) if unused else None),
-        card=_card(hardware.card, await asyncio.to_thread(hardware.card_reading)),
+        card=_card(hardware.card, await asyncio.to_thread(hardware.card_reading)) if hardware.card else None,
+        more_cards=[_card(card, CardReading()) for card in hardware.more_cards],
         unused_cards=[computer.UnusedCard(card.label, said(card.why), card.why) for card in hardware.unused_cards],
         refused_families=[
             computer.RefusedFamily(refused.family, refused.device, said(refused.reason), refused.reason)
@@ -62,9 +63,7 @@ async def describe_computer(hardware: Hardware, home: Home, of_models: ModelsFol
     )
 
 
-def _card(card: Card | None, reading: CardReading) -> computer.Card | None:
-    if card is None:
-        return None
+def _card(card: Card, reading: CardReading) -> computer.Card:
     return computer.Card(
         card.key, card.label, card.api, card.is_integrated, card.total_bytes, reading.celsius, reading.busy_percent
     )

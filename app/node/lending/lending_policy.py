@@ -185,6 +185,7 @@ class LendingPolicy:
         self._household, self._pace = household, pace
         self._sensors = sensors or OwnerSensors(card=graphics.reading)
         rules = choices.now.lending
+        self._main_memory = devices.memory
         self.memory = MemoryRules(rules.memory_bytes, memory, rules.limit_bytes)
         # the same limits for the families that a card does not compute
         self.main_memory = MemoryRules(rules.memory_bytes, limit_bytes=rules.limit_bytes)
@@ -478,7 +479,11 @@ class LendingPolicy:
             return Denied(self._leaves, senses.now_s)
         if not self._household.rights.may_lend():
             return Denied(Reason("lend_no_role"), senses.now_s)
-        return may_lend(self.rules, senses, self.memory.room(*self._uses()), self._verdict)
+        room = self.memory.room(*self._uses())
+        if self._graphics.card is not None:
+            main = self._main_memory()
+            room = replace(room, main_total_bytes=main.total_bytes, main_free_bytes=main.free_bytes)
+        return may_lend(self.rules, senses, room, self._verdict)
 
     def _denial(self, verdict: Verdict) -> Reason | None:
         if isinstance(verdict, Denied):

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -23,11 +23,12 @@ from app.core.errors import AppError, BadInput, Busy, Reason, Refused, StageLost
 from app.core.household.membership import Member
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId, PipelineId, pipeline_id
+from app.core.planner.card_division import StageParts
 from app.core.planner.stage_memory import work_bytes
 from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_host import KEEP_S, RelayedWork, RunOrder, StageHost
 from app.machine.hardware import devices
-from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard, refusal_of
+from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard, label_of, lose_card, refusal_of
 from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.lending.stage_uploads import BoundedExecutor, StageOffer, StageOffers, redact_paths, redacted_facts
@@ -42,6 +43,7 @@ from backends.contract import (
     StageConfig,
     can_separate_slots,
 )
+from backends.worker_orders import StageOpened
 
 log = logging.getLogger(__name__)
 
@@ -103,14 +105,15 @@ def stage_request(
         exact=order.exact,
     )
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
-    scores = 4 * order.slots * model.n_vocab if role is Role.WHOLE else 0
+    work = work_bytes(order.width, order.batch_rows) + (4 * order.slots * model.n_vocab if role is Role.WHOLE else 0)
     return RunOrder(
         run,
         order.context,
         config,
         layer_bytes=manifest.total_bytes,
         kv_bytes=model.kv_bytes(model.layers, order.kv_cells, order.slots, order.kv),
-        work_bytes=work_bytes(order.width, order.batch_rows) + scores,
+        work_bytes=work,
+        parts=StageParts.of(model, model.layers, role, model.layer_kv(order.kv_cells, order.slots, order.kv), work),
         code_cache=card.code_cache if card else None,
         family=model.family,
     )
@@ -389,9 +392,9 @@ class LendingService:
     def is_on_card_switched_off(self) -> bool:
         """Return whether layers here are on a graphics card that the owner has switched off since they were loaded."""
         return any(
-            self._graphics.is_switched_off(run.config.device, run.config.library)
+            self._graphics.is_switched_off(device, run.config.library)
             for run in self.stage_host.runs
-            if run.config.device
+            for device in run.config.devices
         )
 
     async def stop_now(self, why: Reason) -> None:
@@ -459,9 +462,7 @@ class LendingService:
         await _answer(send, answer)
 
     def _device_lost(self, config: StageConfig) -> None:
-        card = self._graphics.card
-        if card is not None and card.name == config.device:
-            self._graphics.lost(card)
+        lose_card(self._graphics, config.devices)
 
     async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:
         offer, threads = run.offer, self._threads.at_most(self._terms.threads())
@@ -472,14 +473,14 @@ class LendingService:
         request = await self._executor.run(stage_request, order, path, offer.manifest, threads, self._graphics)
         self._terms.require()  # lending may have stopped while the file was read
         try:
-            opened = await self.stage_host.open(request, threads=threads)
+            request, opened = await self._open_divided(request, threads)
         except AppError as error:
             why = refusal_of(error)
             if why is None or card is None:
                 raise
             self._graphics.judge(card, request.family, why)  # from now on, the processor computes this family
             request = await self._executor.run(stage_request, order, path, offer.manifest, threads, self._graphics)
-            opened = await self.stage_host.open(request, threads=threads)
+            request, opened = await self._open_divided(request, threads)
         if card is not None and opened.apart is not None:
             self._graphics.judge(card, request.family, None)
         return messages.StageReady(
@@ -487,8 +488,29 @@ class LendingService:
             epoch=order.epoch,
             memory_bytes=opened.memory_bytes,
             fetched_bytes=offer.fetched_bytes,
-            card=card.label[: messages.MAX_TEXT_CHARACTERS] if card is not None and request.config.device else "",
+            card=label_of(self._graphics.computing, request.config)[: messages.MAX_TEXT_CHARACTERS],
         )
+
+    async def _open_divided(self, request: RunOrder, threads: Threads) -> tuple[RunOrder, StageOpened]:
+        """Open a run, divided among the graphics cards, and return how it was divided.
+
+        If the cards had less memory than was known, try once with less."""
+        claimed = self._divided(request)
+        try:
+            return claimed, await self.stage_host.open(claimed, threads=threads)
+        except AppError as error:
+            if error.reason.code != "memory_short" or not claimed.config.device or not self._graphics.overflows:
+                raise
+            log.warning("the graphics cards had less memory than was known, so more layers stay with the processor")
+            claimed = self._divided(request, short=True)
+            return claimed, await self.stage_host.open(claimed, threads=threads)
+
+    def _divided(self, request: RunOrder, *, short: bool = False) -> RunOrder:
+        card = self._graphics.card_for(request.family)
+        if card is None or card.name != request.config.device or request.parts is None:
+            return request
+        claim = self._graphics.claim(request.run.pipeline, card, request.parts, short=short)
+        return replace(request, config=claim.placed(request.config), card_bytes=claim.n_bytes)
 
     def _failed(self, member: Member, order: messages.OpenStage, error: AppError) -> messages.StageFailed:
         log.info("a stage for %s was refused: %s", member.name, error.reason)
@@ -531,9 +553,10 @@ class LendingService:
             self._drop(pipeline, run)
 
     def _ended(self, pipeline: bytes) -> None:
-        """Forget a run whose memory the stage host has freed, for whatever reason."""
+        """Forget a run whose memory the stage host has freed, for whatever reason. One that is still opening may be
+        tried again, and `_open` forgets it otherwise."""
         run = self._runs.get(PipelineId(pipeline))
-        if run is not None:
+        if run is not None and not run.is_opening:
             self._drop(PipelineId(pipeline), run)
 
     def _drop(self, pipeline: PipelineId, run: _Run) -> None:
@@ -541,6 +564,7 @@ class LendingService:
         if self._runs.get(pipeline) is run:
             del self._runs[pipeline]
             self._stages.release(run.offer.stage_id)
+            self._graphics.release(pipeline)
             self._changed()
 
 

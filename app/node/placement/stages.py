@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
@@ -17,13 +18,23 @@ from app.catalog.stages.cut import Cut
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, DoesNotFit, Reason, StageLost
 from app.core.ids import MachineId, PipelineId, clean_text
+from app.core.planner.card_division import StageParts
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import ChannelLink, PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
 from app.machine.hardware import devices
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, RefusedFamily, is_card_failure, refusal_of
+from app.machine.hardware.cards import (
+    PROCESSOR_ONLY,
+    Card,
+    ComputingCard,
+    RefusedFamily,
+    is_card_failure,
+    label_of,
+    lose_card,
+    refusal_of,
+)
 from app.node.cancellation import in_thread, run_until
 from app.node.control.json_bodies import Report
 from app.node.downloads.transfer_rate import TransferRate
@@ -31,7 +42,10 @@ from app.node.placement.lenders import LenderReconnector, Lenders, send_or_expla
 from app.node.placement.placement_state import PlacementState
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import Sizes
-from backends.contract import Layers, Role
+from backends.contract import Layers, Role, StageConfig
+from backends.worker_orders import StageOpened
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Key = tuple[MachineId, Role, Layers]
@@ -110,6 +124,7 @@ class OpenRun:
     client: StageClient
     closing: AsyncExitStack
     card: str = ""  # the graphics card that computes; empty for the processor
+    config: StageConfig | None = None  # of a run on this machine
 
 
 class StageSet:
@@ -125,7 +140,9 @@ class StageSet:
         self._entry, self._sources, self._sizes = entry, sources, sizes
         self._stack, self._report = stack, report
         self._epoch = 0
-        self._own: tuple[Worker, Card | None] | None = None  # the local worker, and the card on which it computes
+        # the local worker, and the best card on which it computes; with the names of all devices of its stages
+        self._own: tuple[Worker, Card | None] | None = None
+        self._devices: set[str] = set()
         self._host: MachineId | None = None  # this machine, according to the last plan
         self._held: dict[Key, OpenRun] = {}
         self._on_disk: set[Key] = set()  # layers that this placement has sent to lenders' disks
@@ -315,8 +332,8 @@ class StageSet:
     async def _own_worker(self) -> Worker:
         worker = self._worker
         if worker is None or worker.died is not None:
-            if self._card is not None:
-                self._sources.graphics.lost(self._card)
+            self._lose_card()
+            self._devices = set()
             reads = [*part_paths(Path(self._entry.path)), self._sources.stages.folder]
             threads = self._sizes.threads
             card = self._sources.graphics.card_for(self._entry.model.family)
@@ -364,8 +381,8 @@ class StageSet:
         """Start a new epoch on an open run. Its weights stay loaded, and its KV cache is cleared."""
         stage, run = held.stage, replace(held.run, epoch=self._epoch)
         if worker is not None:
-            config = self._sizes.config(stage, self._entry, held.source, self._card)
-            await open_run(worker, run, self._sizes.context, config)
+            assert held.config is not None
+            await open_run(worker, run, self._sizes.context, held.config)
             held.client = self._client(stage, run, PipeLink(worker, run.pipeline))
         else:
             held.client, _ = await self._open_on_lender(stage, run, held.source, held.closing)
@@ -378,13 +395,15 @@ class StageSet:
         if stage.role is not Role.WHOLE:
             path = await self._stage_file(stage, closing)
         self._tell(stage, "loading", 0, 1)
-        await self._load_local(worker, stage, run, path)
+        closing.callback(self._sources.graphics.release, run.pipeline)
+        config = await self._load_local(worker, stage, run, path)
         self._tell(stage, "loading", 1, 1)
         client = self._client(stage, run, PipeLink(worker, run.pipeline))
-        return OpenRun(stage, run, path, client, closing, self._card.label if self._card else "")
+        label = label_of(self._sources.graphics.computing, config)
+        return OpenRun(stage, run, path, client, closing, label, config)
 
-    async def _load_local(self, worker: Worker, stage: PlannedStage, run: Run, path: str) -> None:
-        """Load a stage on the card or, if the card does not compute this family, on the processor."""
+    async def _load_local(self, worker: Worker, stage: PlannedStage, run: Run, path: str) -> StageConfig:
+        """Load a stage on the cards or, if they do not compute this family, on the processor."""
         card, graphics, family = self._card, self._sources.graphics, self._entry.model.family
         config = self._sizes.config(stage, self._entry, path)
         if card is not None:
@@ -392,21 +411,52 @@ class StageSet:
             compared = fits and not graphics.is_proved(family)
             on_card = self._sizes.config(stage, self._entry, path, card, compared=compared)
             try:
-                opened = await open_run(worker, run, self._sizes.context, on_card)
+                on_card, opened = await self._open_divided(worker, stage, run, on_card)
             except AppError as error:
                 if is_card_failure(error):
-                    graphics.lost(card)
+                    self._lose_card()
                 why = refusal_of(error)
                 if why is None:
                     raise
                 graphics.judge(card, family, why)
+                graphics.release(run.pipeline)
                 self._own = worker, None
                 self._require_main_memory(stage, card, why)
             else:
                 if opened.apart is not None:
                     graphics.judge(card, family, None)
-                return
+                return on_card
         await open_run(worker, run, self._sizes.context, config)
+        return config
+
+    async def _open_divided(
+        self, worker: Worker, stage: PlannedStage, run: Run, config: StageConfig
+    ) -> tuple[StageConfig, StageOpened]:
+        """Open a stage, divided among the cards. If they had less memory than was known, try once with less."""
+        card, graphics = self._card, self._sources.graphics
+        assert card is not None
+        model, sizes = self._entry.model, self._sizes
+        kv_bytes = model.layer_kv(sizes.kv_cells, sizes.slots, sizes.kv)
+        parts = StageParts.of(model, stage.layers, stage.role, kv_bytes, stage.work_bytes)
+        placed = graphics.claim(run.pipeline, card, parts).placed(config)
+        self._devices |= set(placed.devices)
+        try:
+            return placed, await open_run(worker, run, sizes.context, placed)
+        except AppError as error:
+            if error.reason.code != "memory_short" or not placed.device or not graphics.overflows:
+                raise
+            log.warning("the graphics cards had less memory than was known, so more layers stay with the processor")
+            placed = graphics.claim(run.pipeline, card, parts, short=True).placed(config)
+            return placed, await open_run(worker, run, sizes.context, placed)
+
+    def _lose_card(self) -> None:
+        """Record that a stage of the own worker was lost on its cards."""
+        card, graphics = self._card, self._sources.graphics
+        if card is not None:
+            if self._devices:
+                lose_card(graphics, sorted(self._devices))
+            else:
+                graphics.lost(card)
 
     def _require_main_memory(self, stage: PlannedStage, card: Card, why: Reason) -> None:
         """Raise DoesNotFit if a stage that was planned for the card does not fit into main memory."""

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -112,12 +113,13 @@ class Hardware:
     @property
     def device(self) -> str:
         """The processor's name and, once the engines have been probed, their devices."""
-        parts = [self.card.label] if self.card else []
+        labels = Counter(card.label for card in self._graphics.computing)
+        parts = [label if n == 1 else f"{n} × {label}" for label, n in labels.items()]
         return " · ".join([*parts, engines.describe(self.processor, self._engines)])[:MAX_DEVICE_TEXT]
 
     @property
     def card(self) -> Card | None:
-        """The graphics card that computes, or None if the processor does."""
+        """The best graphics card that computes, or None if the processor does."""
         return self._graphics.card
 
     def card_for(self, family: str) -> Card | None:
@@ -131,6 +133,16 @@ class Hardware:
             return False  # a stand-in's failure says nothing about the family
         self._graphics.judge(card, family, why)
         return True
+
+    @property
+    def overflows(self) -> bool:
+        """Whether the processor computes layers that the graphics cards have no room for."""
+        return self._graphics.overflows
+
+    @property
+    def more_cards(self) -> tuple[Card, ...]:
+        """The graphics cards that compute together with it."""
+        return self._graphics.computing[1:]
 
     def card_reading(self) -> CardReading:
         """Return what the sensors tell of that card. May block for seconds, so call this in a thread."""
@@ -181,6 +193,10 @@ class Hardware:
         card = self.card_for(conditions.family)
         device = f"{card.label} {card.api} {card.library.parent.name}" if card else self.processor
         return Setup(build, device, self.threads.most, conditions.batch_rows, conditions.exact)
+
+    def processor_setup(self, setup: Setup) -> Setup:
+        """Return the setup that the speed of the processor beside a graphics card applies to."""
+        return replace(setup, device=self.processor)
 
 
 def _listed_card() -> IdleCard | None:
@@ -320,11 +336,17 @@ class LocalSpeed:
 
     async def known(self, shape: ModelShape, conditions: SpeedConditions) -> Speed | None:
         """Return the last measured speed, even if `for_user` would measure it again because of its age."""
-        setup = await self._here.hardware.setup(conditions)
-        return self._cache.last(measurement_key(setup, shape, head=True))
+        hardware = self._here.hardware
+        setup = await hardware.setup(conditions)
+        speed = self._cache.last(measurement_key(setup, shape, head=True))
+        if speed is None or hardware.card_for(conditions.family) is None or not hardware.overflows:
+            return speed
+        beside = hardware.processor_setup(setup)
+        return replace(speed, processor=self._cache.last(measurement_key(beside, shape, head=False)))
 
     async def for_user(self, shape: ModelShape, conditions: SpeedConditions, report: Report = report_nothing) -> Speed:
-        """Return the speed including the output matrix, for this machine's own user. Waits for a running trial.
+        """Return the speed including the output matrix, for this machine's own user. Waits for a running trial. If a
+        graphics card computes, the speed of the processor beside it is included where that could be measured.
 
         Raises the errors of `measure`, including Busy.
         """
@@ -336,24 +358,37 @@ class LocalSpeed:
         return await self._for_user(shape, conditions, report)  # by the processor
 
     async def _for_user(self, shape: ModelShape, conditions: SpeedConditions, report: Report) -> Speed:
-        setup = await self._here.hardware.setup(conditions)
+        hardware = self._here.hardware
+        setup, card = await hardware.setup(conditions), hardware.card_for(conditions.family)
         key = measurement_key(setup, shape, head=True)
+        free = (card or devices.memory()).free_bytes
+        gauge = BenchmarkSettings(
+            hardware.threads,
+            conditions.batch_rows,
+            int(free * OWN_SHARE),
+            head=True,
+            low_priority=False,
+            card=card,
+            exact=conditions.exact,
+        )
+        speed = await self._measured_once(key, shape, gauge, report)
+        if card is None or not hardware.overflows:
+            return speed
+        beside = measurement_key(hardware.processor_setup(setup), shape, head=False)
+        allowed = int(devices.memory().free_bytes * OWN_SHARE)
+        try:
+            gauge = replace(gauge, card=None, head=False, allowed_bytes=allowed)
+            return replace(speed, processor=await self._measured_once(beside, shape, gauge, report))
+        except AppError as error:
+            log.info("the processor beside the graphics card was not measured: %s", error.reason)
+            return speed
+
+    async def _measured_once(self, key: str, shape: ModelShape, gauge: BenchmarkSettings, report: Report) -> Speed:
         if known := self._cache.get(key):
             return known
         async with self._turn:
             if known := self._cache.get(key):
                 return known
-            hardware, card = self._here.hardware, self._here.hardware.card_for(conditions.family)
-            free = (card or devices.memory()).free_bytes
-            gauge = BenchmarkSettings(
-                hardware.threads,
-                conditions.batch_rows,
-                int(free * OWN_SHARE),
-                head=True,
-                low_priority=False,
-                card=card,
-                exact=conditions.exact,
-            )
             return await self._trial(key, shape, gauge, self._here.busy, report)
 
     async def for_member(self, shape: ModelShape, conditions: SpeedConditions, *, again: bool) -> Speed:
@@ -364,28 +399,41 @@ class LocalSpeed:
 
         Raises the errors of `measure`, and Busy during a trial and the pause after it.
         """
-        setup = await self._here.hardware.setup(conditions)
-        threads = self._here.lent_threads()
-        setup = replace(setup, threads=threads.most)
-        key = measurement_key(setup, shape, head=False)
-        known = self._cache.get(key)
-        if known and not (again and self._may_doubt(key)):
-            return known
+        hardware, threads = self._here.hardware, self._here.lent_threads()
+        setup = replace(await hardware.setup(conditions), threads=threads.most)
+        key, card, beside = measurement_key(setup, shape, head=False), hardware.card_for(conditions.family), ""
+        if card is not None and hardware.overflows:
+            beside = measurement_key(hardware.processor_setup(setup), shape, head=False)
+        known = None if again and self._may_doubt(key) else self._cache.get(key)
+        processor = self._cache.get(beside) if beside else None
+        if known and (processor or not beside):
+            return replace(known, processor=processor)
         if self._turn.locked() or time.monotonic() < self._rested_at:
+            if known:
+                return known
             raise Busy("speed_busy")
         async with self._turn:
             began = time.monotonic()
-            card, most_bytes = self._here.hardware.card_for(conditions.family), self._here.lent_bytes()
+            most_bytes = self._here.lent_bytes()
             if card is None:  # the lent bytes may be those of a card that does not compute this family
-                most_bytes = min(most_bytes, int(devices.memory().free_bytes * OWN_SHARE))
+                allowed = min(most_bytes, int(devices.memory().free_bytes * OWN_SHARE))
+            else:
+                allowed = min(most_bytes, card.free_bytes)
             gauge = BenchmarkSettings(
-                threads, conditions.batch_rows, most_bytes, head=False, card=card, exact=conditions.exact
+                threads, conditions.batch_rows, allowed, head=False, card=card, exact=conditions.exact
             )
             try:
-                speed = await self._trial(key, shape, gauge, self._must_stop, report_nothing)
-                if again:
+                speed = known or await self._trial(key, shape, gauge, self._must_stop, report_nothing)
+                if again and not known:
                     self._cooldown.start(key)
-                return speed
+                if beside and not processor:
+                    allowed = min(most_bytes, int(devices.memory().free_bytes * OWN_SHARE))
+                    gauge = replace(gauge, card=None, allowed_bytes=allowed)
+                    try:
+                        processor = await self._trial(beside, shape, gauge, self._must_stop, report_nothing)
+                    except AppError as error:
+                        log.info("the processor beside the graphics card was not measured: %s", error.reason)
+                return replace(speed, processor=processor)
             finally:
                 now = time.monotonic()
                 self._rested_at = now + (now - began)
@@ -393,12 +441,16 @@ class LocalSpeed:
     async def doubt(self, shape: ModelShape, conditions: SpeedConditions) -> bool:
         """Mark the known speed as outdated; the next request will measure it again. Return False if it was doubted
         recently."""
-        setup = await self._here.hardware.setup(conditions)
+        hardware = self._here.hardware
+        setup = await hardware.setup(conditions)
         key = measurement_key(setup, shape, head=True)
         if not self._may_doubt(key):
             return False
         self._cooldown.start(key)
         await asyncio.to_thread(self._cache.doubt, key)
+        if hardware.overflows:
+            beside = measurement_key(hardware.processor_setup(setup), shape, head=False)
+            await asyncio.to_thread(self._cache.doubt, beside)
         return True
 
     def _may_doubt(self, key: str) -> bool:

@@ -122,17 +122,19 @@ class PlannerInputs:
 def connected_lenders(me: MachineId, household: Household, released: Released) -> list[Candidate]:
     """Return the connected lenders as candidates for a plan. `released` is the number of bytes that each of them is
     freeing now."""
+    could_lend = {key: machine.could_lend(released.get(key, 0)) for key, machine in household.machines.items()}
     lenders = [
         Candidate(
             key,
             machine.name,
-            machine.could_lend(released.get(key, 0)),
+            could_lend[key],
             engine=machine.about.engine,
             device=machine.device,
             is_lending=machine.lends_bytes + machine.used_bytes > 0,
             idle_card=machine.about.idle_card,
             refused_families=machine.about.refused_families,
             processor_bytes=machine.processor_could_lend(released.get(key, 0)),
+            card_bytes=max(0, could_lend[key] - machine.about.main_bytes) if machine.about.main_bytes else None,
         )
         for key, machine in household.machines.items()
         if key != me and machine.online and "lender" in machine.roles

@@ -110,6 +110,7 @@ def with_windowed_cost(measured: Speed, effort: Effort) -> Speed:
     full, in_window = effort.position / looked, effort.window_position / looked
     return replace(
         measured,
+        processor=measured.processor and with_windowed_cost(measured.processor, effort),
         position_s=full * measured.position_s,
         chunk_position_s=full * measured.chunk_position_s,
         window=effort.window,
@@ -426,20 +427,22 @@ class SpeedMeasurer:
 
 
 def _measured(order: messages.MeasureSpeed, speed: Speed) -> messages.SpeedMeasured:
-    return messages.SpeedMeasured(
-        request=order.request,
-        layer_s=speed.layer_s,
-        layer_row_s=speed.layer_row_s,
-        position_s=speed.position_s,
-        chunk_s=speed.chunk_s,
-        chunk_position_s=speed.chunk_position_s,
-        step_s=speed.step_s,
-    )
+    processor = messages.ProcessorSpeed(**_times(speed.processor)) if speed.processor else None
+    return messages.SpeedMeasured(request=order.request, **_times(speed), processor=processor)
+
+
+def _times(speed: Speed) -> dict[str, float]:
+    return {name: getattr(speed, name) for name in messages.ProcessorSpeed.__struct_fields__}
 
 
 def _speed(answer: messages.SpeedMeasured) -> Speed:
     """Return the speed from the message. A false speed does little harm: the message type limits its values, and
     forecasts are compared with measured times."""
+    processor = _without_head(answer.processor) if answer.processor else None
+    return replace(_without_head(answer), processor=processor)
+
+
+def _without_head(answer: messages.SpeedMeasured | messages.ProcessorSpeed) -> Speed:
     return Speed(
         layer_s=answer.layer_s,
         layer_row_s=answer.layer_row_s,

@@ -113,6 +113,12 @@ def test_memory(free: float, promised: float, expected: str, at_once: bool) -> N
     assert getattr(verdict, "at_once", False) is at_once
 
 
+@pytest.mark.parametrize(("free", "expected"), [(0.51, "Allowed"), (0.49, "pause_memory")])
+def test_low_main_memory_pauses_although_a_graphics_card_has_plenty(free: float, expected: str) -> None:
+    room = replace(ROOM, main_total_bytes=ROOM.total_bytes, main_free_bytes=int(free * GIB))
+    assert code(may_lend(Rules(), NOW, room)) == expected
+
+
 def test_an_empty_battery_waits_for_no_answer() -> None:
     for percent, at_once in ((5.0, True), (6.0, False)):
         verdict = may_lend(Rules(), replace(NOW, battery=Battery(percent, False)), ROOM)

@@ -56,7 +56,7 @@ def test_memory_of_ours_that_the_driver_does_not_tell_makes_that_of_others_unkno
 def test_this_process_and_its_children_are_ours() -> None:
     assert os.getpid() in card_sensors.own_pids()
     reports = [report((os.getpid(), GAME), {os.getpid(): 97.0, GAME: 3.0})]
-    assert [reading.others_percent for reading in CardSensors([lambda: reports]).read(PLACE)] == [3.0]
+    assert [reading.others_percent for reading in CardSensors([lambda: reports]).read({PLACE})] == [3.0]
 
 
 def test_sources_are_read_rarely_and_one_that_fails_hides_no_other() -> None:
@@ -94,5 +94,5 @@ def test_a_driver_that_hangs_is_unknown_and_is_not_asked_twice(monkeypatch: pyte
 
 
 def test_without_sources_nothing_is_known() -> None:
-    assert CardSensors([]).read(PLACE) == ()
+    assert CardSensors([]).read({PLACE}) == ()
     assert CardReading().others_percent is None

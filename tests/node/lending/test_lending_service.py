@@ -19,15 +19,18 @@ from app.core.household.household import IdleCard, SelfDescription
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId
 from app.core.reasons import said
-from app.inference.stages.stage_host import StageHost
+from app.inference.stages.stage_host import RunOrder, StageHost
+from app.inference.worker.worker import ONE_THREAD
 from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.network.peer.frame_channel import MemoryChannel
 from app.node import status_broadcaster
 from app.node.lending import lending_service as lending_module
-from app.node.lending.lending_service import LendingService
+from app.node.lending.lending_service import LendingService, stage_request
 from app.node.node import Node
-from tests.node.lending_bench import OPEN, Bench, Terms, member, new
+from backends.worker_orders import StageOpened
+from tests.node.graphics_stub import Cards
+from tests.node.lending_bench import OPEN, Bench, StandIn, Terms, member, new
 from tests.node.pool import node, pair
 
 
@@ -100,6 +103,54 @@ async def test_a_run_is_opened_once_and_its_file_released_once(bench: Bench) -> 
     assert bench.is_kept()  # by the first
     await bench.lending.close(member().id, first)
     assert not bench.is_kept()
+
+
+class Fuller(StandIn):
+    """A lender whose graphics cards have less memory than is known."""
+
+    def __init__(self, *lacks: bool) -> None:
+        super().__init__()
+        self._lacks, self.orders = list(lacks), list[RunOrder]()
+        self.may_open.set()
+
+    async def open(self, expected: RunOrder, *, threads: Threads = ONE_THREAD) -> StageOpened:
+        self.orders.append(expected)
+        if self._lacks.pop(0):
+            self.on_ended(expected.run.pipeline)  # as the real one does
+            raise DoesNotFit("memory_short", cause="unable to allocate Vulkan1 buffer")
+        return await super().open(expected, threads=threads)
+
+
+@pytest.mark.parametrize("lacks", [(False,), (True, False), (True, True)])
+async def test_layers_are_divided_among_cards_and_more_stay_with_the_processor_if_these_lack_memory(
+    bench: Bench, tmp_path: Path, lacks: tuple[bool, ...]
+) -> None:
+    lender, home = Fuller(*lacks), bench.home
+    cards = Cards(tmp_path, 1 << 30, 1 << 30)
+    async with asyncio.TaskGroup() as group:
+        bench.lending = LendingService(
+            lender, home.shelf, home.stages, OPEN, Threads(1), group, bench.changed, graphics=cards
+        )
+        pipeline = new()
+        await bench.bring(pipeline)
+        path = home.stages.path(bench.cut.manifest.id)
+        assert path is not None
+        whole = stage_request(bench.order(pipeline), path, bench.cut.manifest, Threads(1), cards)
+        assert whole.parts is not None
+        work, layer = whole.parts.work_bytes, max(whole.parts.layer_bytes)
+        cards.rooms = (work + 3 * layer, work + layer)
+        await bench.open(pipeline)
+        await bench.answered(1)
+        first = lender.orders[0]
+        assert (first.config.devices, first.config.device_layers) == (("Vulkan0", "Vulkan1"), (3, 1))
+        assert first.card_bytes >= 4 * min(whole.parts.layer_bytes)
+        assert bench.codes() == ["memory_short" if all(lacks) else "ready"]
+        assert len(lender.orders) == len(lacks)
+        if len(lacks) > 1:
+            assert lender.orders[1].config.uses_processor
+        assert bench.is_kept() is bool(bench.lending.borrowers()) is bool(cards.claims) is not all(lacks)
+        await bench.lending.close(member().id, pipeline)
+        assert not cards.claims
 
 
 async def test_no_offer_under_the_name_of_an_open_run(bench: Bench) -> None:

@@ -21,6 +21,7 @@ from app.catalog.stages.cut import read_pieces
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import BadInput, DoesNotFit, Reason, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId
+from app.core.planner.card_division import CardDivision, StageParts
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.planner.plan import plan
 from app.core.reasons import said
@@ -28,7 +29,7 @@ from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_links import open_run
 from app.inference.worker.worker import Worker
 from app.machine.hardware import devices
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, RefusedFamily, UnusedCard
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, CardClaim, ComputingCard, RefusedFamily, UnusedCard
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import Memory
 from app.machine.sensors.card_use import CardReading
@@ -139,7 +140,9 @@ class Graphics:
     def __init__(self, folder: Path) -> None:
         library = folder / "libggml-vulkan.so"
         self.card: Card | None = Card("Vulkan0", "A card", "Vulkan", library, folder, "", False, 1 << 40, 1 << 40)
+        self.computing: tuple[Card, ...] = (self.card,)
         self.losses: list[Card] = []
+        self.claims: dict[bytes, int] = {}
         self.verdicts: dict[str, Reason | None] = {}
 
     def card_for(self, family: str) -> Card | None:
@@ -150,6 +153,15 @@ class Graphics:
 
     def judge(self, card: Card, family: str, why: Reason | None) -> None:
         self.verdicts[family] = why
+
+    overflows = False
+
+    def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
+        self.claims[key] = len(parts.layer_bytes)
+        return CardClaim((card,), CardDivision((len(parts.layer_bytes),), (1,)))
+
+    def release(self, key: bytes) -> None:
+        self.claims.pop(key, None)
 
     def lost(self, card: Card) -> None:
         self.losses.append(card)

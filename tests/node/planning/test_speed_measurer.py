@@ -25,6 +25,7 @@ from app.core.ids import MachineId
 from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.inference.worker import layer_benchmark
 from app.inference.worker.layer_benchmark import BenchmarkSettings
+from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Engine
 from app.network import messages
@@ -34,6 +35,7 @@ from app.node.planning.local_speed import Hardware, LocalSpeed, LocalWork
 from app.node.planning.speed_measurer import SpeedMeasurer
 from app.node.verification.spare_memory import SpareMemory
 from testbed import tiny
+from tests.node.graphics_stub import Cards
 from tests.node.pool import paired
 
 ME, LENDER = MachineId("a" * 64), MachineId("b" * 64)
@@ -122,11 +124,13 @@ def shelf_in(folder: Path) -> tuple[Shelf, Entry]:
 
 
 @asynccontextmanager
-async def side(folder: Path, link: Callable[[MachineId], Any] | None = None) -> AsyncIterator[Side]:
+async def side(
+    folder: Path, link: Callable[[MachineId], Any] | None = None, graphics: ComputingCard = PROCESSOR_ONLY
+) -> AsyncIterator[Side]:
     """A machine with one tiny model."""
     shelf, entry = shelf_in(folder)
     machine = Machine()
-    own = LocalSpeed(LocalWork(Known(Threads(1), lambda: None), machine, machine, machine), folder)
+    own = LocalSpeed(LocalWork(Known(Threads(1), lambda: None, graphics), machine, machine, machine), folder)
     async with asyncio.TaskGroup() as group:
         yield Side(SpeedMeasurer(own, shelf, link or nobody, group), machine, own, entry)
 
@@ -308,6 +312,38 @@ async def test_all_machines_are_measured_with_the_instructions_of_the_load(
                 assert {speed.layer_s for speed in speeds.values() if speed} == {0.002 if exact else 0.001}
             assert sorted(trials) == [False, False, True, True]
             assert list(dict.fromkeys(order.exact for order in link.asked)) == [False, True]
+
+
+@pytest.mark.parametrize("overflows", [True, False])
+async def test_beside_a_card_the_processor_is_measured_too_where_it_may_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overflows: bool
+) -> None:
+    trials: list[tuple[str, bool]] = []
+
+    async def measure(_shape: object, _folder: Path, gauge: BenchmarkSettings, **_: object) -> Speed:
+        trials.append((gauge.card.name if gauge.card else "", gauge.head))
+        return Speed(0.001 if gauge.card else 0.02, 0.0, 0.0, 0.03, 0.0, 0.0, 0.0, 0.0)
+
+    monkeypatch.setattr(local_speed, "measure", measure)
+    cards = Cards(tmp_path, GIB)
+    cards.overflows = overflows
+    async with side(tmp_path / "lender", graphics=cards) as lender:
+
+        async def answer(order: MeasureSpeed) -> None:
+            host.speed_measurer.receive(LENDER, await lender.answer(order))
+
+        async with side(tmp_path / "host", lambda _: Link(answer), graphics=cards) as host:
+            for known_only in (False, True):
+                speeds = await host.speed_measurer.speeds(
+                    host.entry, (ME, "den"), {LENDER: "attic"}, CONDITIONS, lambda _: None, known_only=known_only
+                )
+                for speed in speeds.values():
+                    assert speed is not None
+                    assert speed.layer_s == 0.001
+                    assert (speed.processor.layer_s if speed.processor else None) == (0.02 if overflows else None)
+    assert sorted(trials) == sorted(
+        [("Vulkan0", True), ("Vulkan0", False), *([("", False), ("", False)] if overflows else [])]
+    )
 
 
 @pytest.mark.long
