@@ -447,3 +447,14 @@ async def test_of_several_cards_the_last_is_blamed_for_a_loss_nobody_can_attribu
         assert [card.name for card in bench.cards.computing] == ["Vulkan0"]
         lose_card(bench.cards, ("Vulkan1",))
         assert [card.name for card in bench.cards.computing] == ["Vulkan0"], "it computes no longer"
+
+
+async def test_cards_of_the_same_product_without_a_known_place_are_told_apart(bench: Bench) -> None:
+    twins = [msgspec.structs.replace(BIG, name=name, pci="") for name in ("Vulkan0", "Vulkan1")]
+    bench.tested = Tested(twins)
+    async with running(bench, lambda: bench.cards.card):
+        assert [card.key for card in bench.cards.computing] == ["Big card", "Big card 2"]
+        use(bench, *[GIB] * 15)
+        bench.cards.lost(bench.cards.computing[1])
+        bench.cards.lost(bench.cards.computing[1])
+        assert [card.name for card in bench.cards.computing] == ["Vulkan0"]

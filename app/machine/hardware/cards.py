@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,11 +55,12 @@ class Card:
     is_integrated: bool  # uses main memory
     total_bytes: int
     free_bytes: int  # before any model was loaded
+    number: int = 1  # among cards of the same product whose places are unknown
 
     @property
     def key(self) -> str:
         """Return a name that stays the same over restarts."""
-        return self.pci or self.label
+        return self.pci or (self.label if self.number == 1 else f"{self.label} {self.number}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +242,16 @@ def ranked(devices: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Car
     for card in sorted(cards, key=_by_api):
         if not any(_is_same(card, other) for other in best):
             best.append(card)
-    return sorted(best, key=lambda card: (card.is_integrated, -card.total_bytes, card.name))
+    return _numbered(sorted(best, key=lambda card: (card.is_integrated, -card.total_bytes, card.name)))
+
+
+def _numbered(cards: Sequence[Card]) -> list[Card]:
+    """Return the cards with different keys."""
+    seen, numbered = Counter[str](), []
+    for card in cards:
+        seen[card.key] += 1
+        numbered.append(replace(card, number=seen[card.key]))
+    return numbered
 
 
 def _by_api(card: Card) -> int:
