@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from app.core.errors import Reason
+from app.core.errors import BadInput, Reason
 from app.core.household.household import IdleCard
 from app.core.planner.speed_estimates import SpeedConditions
 from app.machine.hardware import devices, engines, graphics
-from app.machine.hardware.cards import UnusedCard
+from app.machine.hardware.cards import Card, ProcessorOnly, UnusedCard
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Device, Engine
 from app.node.planning.local_speed import MAX_DEVICE_TEXT, Hardware, Setup
@@ -68,3 +69,42 @@ async def test_a_card_without_a_pack_is_told_to_the_household(answers: Any, monk
     answers.append([FOUND])
     await hardware.run()
     assert hardware.idle_card is None
+
+
+FALCON, LLAMA = "falcon-h1 Q4_K_M", "llama Q4_K_M"
+LACKS = Reason("device_tensor", {"tensor": "blk.0.ssm_a"})
+
+
+class OneCard(ProcessorOnly):
+    """A card that is told what it does not compute."""
+
+    def __init__(self, folder: Path) -> None:
+        self.card_ = Card(
+            "Vulkan0", "A card", "Vulkan", folder / "pack" / "lib.so", folder, "", False, 1 << 34, 1 << 33
+        )
+        self.verdicts: dict[str, Reason | None] = {}
+
+    @property
+    def card(self) -> Card | None:
+        return self.card_
+
+    def card_for(self, family: str) -> Card | None:
+        return None if self.verdicts.get(family) else self.card_
+
+    def judge(self, card: Card, family: str, why: Reason | None) -> None:
+        self.verdicts[family] = why
+
+
+async def test_a_speed_is_measured_on_what_computes_the_family(answers: Any, tmp_path: Path) -> None:
+    hardware = Hardware(Threads(4), lambda: None, OneCard(tmp_path))
+    answers.append([FOUND])
+    unfit = BadInput("device_unfit", worker="den", cause=LACKS)
+    falcon: Any = SimpleNamespace(architecture="falcon-h1")
+    stand_in: Any = SimpleNamespace(architecture="llama")
+    assert (await hardware.setup(SpeedConditions(64, family=FALCON))).device == "A card Vulkan pack"
+    assert not hardware.is_refusal(falcon, FALCON, BadInput("device_unusable", worker="den", cause=LACKS))
+    assert not hardware.is_refusal(stand_in, FALCON, unfit)  # whose layers are not the family's
+    assert hardware.is_refusal(falcon, FALCON, unfit)
+    assert (await hardware.setup(SpeedConditions(64, family=FALCON))).device == "Chip 9"
+    assert (await hardware.setup(SpeedConditions(64, family=LLAMA))).device == "A card Vulkan pack"
+    assert not hardware.is_refusal(falcon, FALCON, unfit)  # the processor is not tried twice

@@ -327,6 +327,27 @@ async def test_a_worker_that_dies_on_a_device_is_reported_once_and_one_that_is_c
         assert lost == ["Vulkan0"]
 
 
+async def test_beside_a_card_the_processor_has_its_own_memory(tmp_path: Path) -> None:
+    """The card's memory says nothing about a run that the processor computes, and the other way round."""
+    async with StageHost(lambda: 250 * MIB, "den-pc") as lender:
+        beside = [150 * MIB]
+        lender.lent_bytes_beside = lambda: beside[0]
+        on_card = replace(wanted(), code_cache=tmp_path)
+        on_card = replace(on_card, config=replace(on_card.config, device="Vulkan0"))
+        await lender.open(wanted())
+        await lender.open(on_card)
+        assert lender.reserved(on_device=True)[0] == lender.reserved(on_device=False)[0] == 100 * MIB
+        with pytest.raises(DoesNotFit) as refused:
+            await lender.open(wanted())
+        assert refused.value.reason.facts["free_bytes"] == 50 * MIB
+        run = replace(on_card.run, pipeline=bytes(16))
+        await lender.open(replace(on_card, run=run))  # 150 of the card's 250 MiB are left
+        beside[0] = 0  # the owner lends only the card
+        await lender.close(run.pipeline)
+        with pytest.raises(DoesNotFit):
+            await lender.open(wanted(needs_bytes=30 * MIB))
+
+
 async def test_a_lack_of_memory_is_no_failure_of_the_device(tmp_path: Path) -> None:
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         lost: list[str] = []
