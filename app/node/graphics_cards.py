@@ -187,6 +187,15 @@ class GraphicsCards:
         return max(0, free_bytes - reserve - self._claimed(card))
 
     @property
+    def room_bytes(self) -> int:
+        """Return how much more memory stages may use on all cards together."""
+        return sum(map(self._room_bytes, self.computing))
+
+    def _room_bytes(self, card: Card) -> int:
+        most_bytes = card.total_bytes * self._settings().memory_percent // 100
+        return max(0, min(self._free_bytes(card), most_bytes - self._claimed(card)))
+
+    @property
     def claimed_bytes(self) -> int:
         """Return the memory that stages of this node have on all cards together."""
         return sum(sum(claim.values()) for claim in self._claims.values())
@@ -203,10 +212,7 @@ class GraphicsCards:
         """
         self.release(key)
         cards = self.computing if card.key in {other.key for other in self.computing} else (card,)
-        percent = self._settings().memory_percent
-        rooms = [
-            min(self._free_bytes(other), other.total_bytes * percent // 100 - self._claimed(other)) for other in cards
-        ]
+        rooms = list(map(self._room_bytes, cards))
         if short:
             rooms = [int(room * SHORT_SHARE) for room in rooms]
         division = divide(parts, rooms, overflow=self.overflows)

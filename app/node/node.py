@@ -350,11 +350,10 @@ class Node:
     def _own_card_bytes(self, released_bytes: int) -> int | None:
         """Return how much memory of the graphics cards a new model of this machine may use, or None if all memory is
         alike. `released_bytes` is what its other models are freeing now."""
-        cards = self.graphics.memory()
-        if cards is None or not self.graphics.overflows:
+        if not self.graphics.overflows:
             return None
         own = self.graphics.claimed_bytes - sum(run.card_bytes for run in self.lending_service.stage_host.runs)
-        return cards.free_bytes + min(released_bytes, max(0, own))
+        return self.graphics.room_bytes + min(released_bytes, max(0, own))
 
     def _card_changed(self) -> None:
         self.lending_policy.memory.set_default()
@@ -403,9 +402,9 @@ class Node:
         return apply(household, facts.LayersHeld(held, replaced))
 
     def _status(self) -> messages.Status:
-        offer, cards, main_bytes = self.description(), self.graphics.memory(), 0
-        if cards is not None and self.graphics.overflows:
-            main_bytes = max(0, offer.lendable_bytes - cards.free_bytes)
+        offer, main_bytes = self.description(), 0
+        if self.graphics.overflows:
+            main_bytes = max(0, offer.lendable_bytes - self.graphics.room_bytes)
         return status_of(
             offer,
             self.lending_service.used_bytes,

@@ -309,6 +309,7 @@ async def test_the_owner_limits_how_much_of_its_memory_all_models_may_use(bench:
         assert whole is not None
         assert whole.most_bytes is None
         bench.percents[0] = 25
+        assert bench.cards.room_bytes == 4 * GIB
         limited = bench.cards.memory()
         assert limited is not None
         assert (limited.most_bytes, limited.free_bytes) == (4 * GIB, whole.free_bytes)
