@@ -115,8 +115,8 @@ def test_experts_that_stay_in_main_memory_on_purpose_hide_no_other_tensor(
 
 def test_layers_are_divided_among_devices_and_the_output_matrix_is_on_the_last() -> None:
     assert binding.PROCESSOR.parts == ()
-    one = binding.LayerDevices((1,), n_layers=4)
-    assert (one.parts, one.is_mixed) == ((), False)
+    single = binding.LayerDevices((1,), n_layers=4)
+    assert (single.parts, single.is_mixed) == ((), False)
     mixed = binding.LayerDevices((1, 2), (3, 2), 8)
     assert (mixed.parts, mixed.processor_layers, mixed.is_mixed) == ((3, 3), 3, True)
     assert binding.LayerDevices((1,), (2,), 4, n_hidden=1).parts == (4,)

@@ -104,8 +104,8 @@ def main(arguments: list[str]) -> int:
         home = proof.home(Path(folder))
         trial = Trial(home, home.shelf.import_file(families()[family].path))
         whole = trial.scores((), [VULKAN0])
-        ways = [(), cuts_of(trial.entry.model)]
-        results = [divided(trial, name, cuts, whole) for name in names for cuts in ways]
+        all_cuts = [(), cuts_of(trial.entry.model)]
+        results = [divided(trial, name, cuts, whole) for name in names for cuts in all_cuts]
     print(json.dumps({"results": [asdict(result) for result in results]}), flush=True)
     return 0
 

@@ -49,12 +49,12 @@ def test_what_one_card_has_no_room_for_is_on_the_next_and_otherwise_with_the_pro
     machine: Json = den.control("GET", "/machine")
     label, second = machine["card"]["label"], machine["more_cards"][0]["key"]
     den.control("POST", "/cards", {"memory_percent": 10})
-    expected, labels, told = asked(den)["token_ids"], [], []
+    expected, labels, overflows = asked(den)["token_ids"], [], []
     for off in ([], [second]):
         den.control("POST", "/cards", {"off": off})
         load(den, shape="one", users=64, context=1024)
         labels += cards_of(den)
-        told.append("plan_overflow" in json.dumps(den.control("GET", "/status")["loaded"]))
+        overflows.append("plan_overflow" in json.dumps(den.control("GET", "/status")["loaded"]))
         assert asked(den)["token_ids"] == expected
     assert labels == [f"{label} + {label}", f"{label} + CPU"]
-    assert told == [False, True]
+    assert overflows == [False, True]

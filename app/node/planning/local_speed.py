@@ -136,7 +136,7 @@ class Hardware:
 
     @property
     def overflows(self) -> bool:
-        """Whether the processor computes layers that the graphics cards have no room for."""
+        """True if the processor computes layers that the graphics cards have no room for."""
         return self._graphics.overflows
 
     @property

@@ -51,9 +51,9 @@ def test_layers_go_to_another_card_before_they_go_to_the_processor() -> None:
 def test_a_model_that_no_card_has_room_for_is_placed_and_told() -> None:
     host = with_card("m0", FIXED + 505, 2000)
     placed = plan(host, [], MADE, WORK)
-    (told,) = [reason for reason in placed.reasons if reason.code == "plan_overflow"]
-    assert told.facts["machine"] == "m0"
-    assert 40 <= int(told.facts["percent"]) <= 55  # type: ignore[arg-type]
+    (overflow,) = [reason for reason in placed.reasons if reason.code == "plan_overflow"]
+    assert overflow.facts["machine"] == "m0"
+    assert 40 <= int(overflow.facts["percent"]) <= 55  # type: ignore[arg-type]
     whole = forecast(placed.stages, {host.id: replace(host, card_bytes=None)}, MADE, WORK)
     assert placed.forecast is not None
     assert whole is not None
@@ -83,12 +83,12 @@ def test_layers_are_divided_by_what_a_further_one_costs_on_each_machine(n_fast: 
     made, work = model([100 * MIB] * 8), Workload(64, prompt_tokens=600, output_tokens=64)
     machines = []
     for number, (card, card_s, processor_s) in enumerate([(n_fast, 0.001, 0.05), (2, 0.002, 0.004), (2, 0.0015, 0.5)]):
-        one = with_card(f"m{number}", 250 + 100.5 * card, 5000, far=number > 0)
-        machines.append(replace(one, speed=replace(speed(card_s), processor=speed(processor_s))))
+        candidate = with_card(f"m{number}", 250 + 100.5 * card, 5000, far=number > 0)
+        machines.append(replace(candidate, speed=replace(speed(card_s), processor=speed(processor_s))))
     host, *lenders = machines
     search = SplitSearch(host, lenders, made, work)
     best = search.best(search.all_sets())
-    by_id = {one.id: one for one in machines}
+    by_id = {candidate.id: candidate for candidate in machines}
     forecasts = [forecast(stages, by_id, made, work) for stages in every_split(host, lenders, made, work)]
     assert best is not None
     assert best.request_s == pytest.approx(min(known.request_s for known in forecasts if known))

@@ -67,7 +67,7 @@ def test_what_is_found_costs_what_the_forecast_says() -> None:
 
 
 def test_with_graphics_cards_the_planner_is_never_worse_than_trying_everything() -> None:
-    """What a card has no room for is computed by the processor, so the cost of a further layer rises once."""
+    """The processor computes the layers that a card has no room for, so the cost of a further layer rises once."""
     n_split = n_overflow = 0
     for seed in range(250):
         host, lenders, made, work = some_household(Random(seed), cards=True)
