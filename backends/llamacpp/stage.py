@@ -115,6 +115,10 @@ class Boundary:
     llama.cpp calls it for each node of the graph, about 36 times per layer. Comparing a node's name takes 0.35 µs and
     comparing its address 0.13 µs. Because a graph is usually reused or rebuilt at the same address, the node is looked
     up by name only at first and by address afterwards. Its name is still verified each time its output is read.
+
+    llama.cpp has functions that would need no callback (llama_set_embeddings_layer_inp, llama_set_embeddings_nextn). A
+    cut stage cannot use them in the engine of 0.3.36: only two families offer the input of a layer after the last one,
+    and most of those that offer the last hidden state have normed it before.
     """
 
     def __init__(self, name: str, layer: int, *, by_name: bool = False) -> None:
