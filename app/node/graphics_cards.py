@@ -31,6 +31,7 @@ from backends.contract import CPU_VARIANT, EXACT, KnownAnswer
 
 log = logging.getLogger(__name__)
 
+PROCESSOR = "cpu"  # the beginning of the names of its back ends
 TEST_SECONDS = 300.0  # a driver compiles code for its card first
 LEAST_BYTES = 256 << 20  # a smaller card would hold hardly a layer
 RESERVE_SHARE, RESERVE_BYTES = 0.1, 256 << 20  # of its memory, left to the desktop and the driver
@@ -69,6 +70,7 @@ class GraphicsCards:
         self._n_doubts = 0  # sleeps and losses: either may have changed the driver, so the card is tested again
         self._verdicts = CardVerdicts(home.root / "cards.json")
         self._of_card: dict[str, Verdict] = {}  # the verdicts on the card that computes, by family
+        self._has_chosen = False
         self.computing: tuple[Card, ...] = ()
         self.cards: tuple[Card, ...] = ()  # all that the back ends see
         self.unused: tuple[UnusedCard, ...] = ()
@@ -96,6 +98,11 @@ class GraphicsCards:
         return self.computing[0] if self.computing else None
 
     @property
+    def is_starting(self) -> bool:
+        """Return whether cards are being tested for the first time since the start."""
+        return not self._has_chosen and any(not backend.startswith(PROCESSOR) for backend in self.packs.libraries)
+
+    @property
     def overflows(self) -> bool:
         """Return whether layers that the cards have no room for may stay in main memory."""
         card = self.card
@@ -110,6 +117,7 @@ class GraphicsCards:
             if now != seen:
                 seen = now
                 await self._choose()
+                self._has_chosen = True
                 self._changed()
             await self._news.wait()
             self._news.clear()
@@ -278,7 +286,7 @@ class GraphicsCards:
         devices: list[tuple[Path, Device]] = []
         unused: list[UnusedCard] = []
         for backend, library in self.packs.libraries.items():
-            if backend.startswith("cpu"):
+            if backend.startswith(PROCESSOR):
                 continue
             tested = await self_test(backend, {backend: library})
             if tested.failure is not None:

@@ -15,6 +15,7 @@ class Cards:
 
     unused: tuple[UnusedCard, ...] = ()
     refused: tuple[RefusedFamily, ...] = ()
+    is_starting = False
     overflows = True
 
     def __init__(self, folder: Path, *rooms: int) -> None:

@@ -132,6 +132,17 @@ def chosen(bench: Bench) -> str:
     return bench.cards.card.name if bench.cards.card else ""
 
 
+async def test_nothing_is_lent_before_the_cards_were_tested_once(bench: Bench) -> None:
+    states = [bench.cards.is_starting]
+    async with running(bench, lambda: bench.cards.card):
+        states.append(bench.cards.is_starting)
+        bench.cards.woke()  # they are tested again, while layers may be lent
+        states.append(bench.cards.is_starting)
+    assert states == [True, False, False]
+    del bench.libraries["vulkan"]
+    assert not bench.restarted(Path()).cards.is_starting
+
+
 async def test_all_sound_cards_compute_together_the_largest_first(bench: Bench) -> None:
     async with running(bench, lambda: bench.cards.card):
         assert [card.name for card in bench.cards.computing] == ["Vulkan0", "Vulkan1"]

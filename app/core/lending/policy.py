@@ -120,8 +120,10 @@ class Readings:
     running. gpu_percent: load of the busiest graphics card from other programs. hottest_c: temperature of the hottest
     part of the processor. full_screen: whether a program fills the screen. network: the kind of network behind the
     default route. card_c: temperature of the hottest graphics card that computes. lacks_card: whether the owner lends
-    only with a graphics card and none can be used. card_off: whether lent layers are on a card that the owner has
-    switched off. on_processor: whether lent layers are on the processor although the owner lends only with a card.
+    only with a graphics card and none can be used. tests_card: whether the cards are being tested for the first time
+    since the start; layers that came before would stay on the processor. card_off: whether lent layers are on a card
+    that the owner has switched off. on_processor: whether lent layers are on the processor although the owner lends
+    only with a card.
     """
 
     now_s: float
@@ -137,6 +139,7 @@ class Readings:
     network: Network | None = None
     card_c: float | None = None
     lacks_card: bool = False
+    tests_card: bool = False
     card_off: bool = False
     on_processor: bool = False
 
@@ -265,6 +268,8 @@ def _objection(rules: Rules, readings: Readings, memory: LendableMemory, paused_
         return "pause_gpu"
     if _card_hot(rules, readings, paused_for == "pause_card_hot"):
         return "pause_card_hot"
+    if readings.tests_card:
+        return "pause_card_test"
     if readings.lacks_card:
         return "pause_no_card"
     if rules.screen and readings.full_screen:

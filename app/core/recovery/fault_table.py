@@ -103,7 +103,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         FaultClass(Fault.OWNER, Retry.ELSEWHERE),
         """
         lend_stopped lend_taken_back lend_off lend_no_role machine_lends_nothing pause_active pause_battery
-        pause_battery_at pause_card_hot pause_card_hot_at pause_card_off pause_card_only pause_gpu
+        pause_battery_at pause_card_hot pause_card_hot_at pause_card_off pause_card_only pause_card_test pause_gpu
         pause_hot pause_hot_at pause_hours pause_less pause_memory pause_metered pause_no_card pause_owner
         pause_program pause_program_named pause_quit pause_screen pause_shutdown pause_sleep pause_stopped pause_vpn
         """,

@@ -24,7 +24,7 @@ from backends.frames import SEGMENT
 PROMPT_IDS = (2, 3, 5, 7, 11, 13, 17, 19)  # prime numbers, so no user's text is involved
 ANSWER_TOKENS = 3
 N_LIKELIEST = 20  # number of tokens whose probabilities are compared
-# In natural logs, between two answers of one placement, whatever else is in the batch and however the prompt was divided.
+# In natural logs, between two answers of one placement, whatever else is in the batch and however a prompt was divided.
 # 0.12 was seen in SmolLM2 with a stage on a device: where a processor rounds hidden states to 8 bits, a few very large
 # values turn a difference in the last digit into a step.
 REPEAT_TOLERANCE = 0.4

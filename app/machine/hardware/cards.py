@@ -103,6 +103,11 @@ class ComputingCard(Protocol):
         ...
 
     @property
+    def is_starting(self) -> bool:
+        """Return whether cards are being tested for the first time since the start."""
+        ...
+
+    @property
     def overflows(self) -> bool:
         """Return whether layers that the cards have no room for may stay in main memory."""
         ...
@@ -152,6 +157,7 @@ class ProcessorOnly:
     """A computer without a graphics card."""
 
     unused: tuple[UnusedCard, ...] = ()
+    is_starting = False
     computing: tuple[Card, ...] = ()
     refused: tuple[RefusedFamily, ...] = ()
     overflows = False

@@ -474,6 +474,7 @@ class LendingPolicy:
             self._senses,
             now_s=time.monotonic(),
             lacks_card=self._choices.now.graphics.card_only and self._graphics.card is None,
+            tests_card=self._graphics.is_starting,
         )
         if self._leaves is not None:
             return Denied(self._leaves, senses.now_s)

@@ -77,6 +77,7 @@ CASES: list[tuple[Rules, Readings, str]] = [
     (Rules(card_celsius=80), replace(NOW, card_c=80.0), "pause_card_hot"),
     (Rules(card_celsius=80), replace(NOW, card_c=None), "Allowed"),
     (Rules(), replace(NOW, lacks_card=True), "pause_no_card"),
+    (Rules(), replace(NOW, lacks_card=True, tests_card=True), "pause_card_test"),
     (Rules(), replace(NOW, card_off=True), "pause_card_off"),
     (Rules(), replace(NOW, on_processor=True), "pause_card_only"),
     (Rules(), replace(NOW, full_screen=True), "pause_screen"),

@@ -431,6 +431,18 @@ async def test_layers_on_a_card_that_was_switched_off_are_taken_back_and_the_res
     item.rules.require()
 
 
+async def test_nothing_is_lent_before_the_cards_are_tested(bench: Any) -> None:
+    """Layers that came before would stay on the processor."""
+    item = await bench()
+    item.graphics.is_starting = True
+    await until(lambda: item.word() == "paused")
+    with pytest.raises(Refused) as raised:
+        item.rules.require()
+    assert raised.value.reason.code == "pause_card_test"
+    item.graphics.is_starting = False
+    await until(lambda: item.word() == "ready")
+
+
 async def test_an_owner_who_lends_only_a_card_lends_nothing_without_it(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

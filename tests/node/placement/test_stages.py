@@ -136,6 +136,7 @@ class Graphics:
 
     unused: tuple[UnusedCard, ...] = ()
     refused: tuple[RefusedFamily, ...] = ()
+    is_starting = False
 
     def __init__(self, folder: Path) -> None:
         library = folder / "libggml-vulkan.so"
