@@ -159,7 +159,7 @@ class GraphicsCards:
             return
         reason = RefusedFamily(card.label, family, why).reason
         log.warning("%s", said(reason))
-        self._note(Reason("log_card_family", reason.facts))
+        self._note(Reason("log_node_card_family", reason.facts))
         self._changed()
 
     def lost(self, card: Card) -> None:

@@ -85,7 +85,7 @@ def test_the_own_worker_does_the_same_and_the_card_computes_the_guide(nodes: tup
         assert uses_driver(attic) == (attempt == 0)  # the first worker tried it
     assert OTHER_FAMILY in refused_families(attic)
     notes = json.dumps(attic.control("GET", "/journal?after=0"))
-    assert "log_card_family" in notes
+    assert "log_node_card_family" in notes
     assert card_of(attic) is not None
     load(attic, model="guide", shape="one")
     assert asked(attic, "guide")["token_ids"]

@@ -246,7 +246,7 @@ async def test_a_refused_family_is_computed_by_the_processor_and_others_by_the_c
             "Big card does not compute falcon-h1 F16: it lacks an operation that blk.0.ssm_a needs. The processor "
             "computes such models here."
         )
-        assert [reason.code for reason in bench.noted] == ["log_card_family"]
+        assert [reason.code for reason in bench.noted] == ["log_node_card_family"]
 
 
 async def test_verdicts_are_remembered_until_the_pack_changes(bench: Bench, tmp_path: Path) -> None:

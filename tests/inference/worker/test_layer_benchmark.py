@@ -74,7 +74,9 @@ async def test_each_quantization_is_measured(tmp_path: Path, quant: str) -> None
     folder = tmp_path / "trial"
     speed = await measure(made, folder, GAUGE, report=lambda done, total: phases.append((done, total)))
     assert not folder.exists()
-    assert all(math.isfinite(seconds) and seconds >= 0 for seconds in asdict(speed).values())
+    assert speed.processor is None  # only beside a graphics card
+    seconds_of_all = [value for name, value in asdict(speed).items() if name != "processor"]
+    assert all(math.isfinite(seconds) and seconds >= 0 for seconds in seconds_of_all)
     assert min(speed.layer_s, speed.chunk_s, speed.step_s) > 0
     assert speed.chunk_s >= speed.layer_s  # at least as long, where a busy computer blurs both
     assert phases == [(n, 7) for n in range(7)]
@@ -106,7 +108,9 @@ async def test_layers_that_need_their_place_are_measured(tmp_path: Path, name: s
     """Recurrent ones, dense ones before those with experts, windows, planes: also after a prompt, and forgotten."""
     made = shape_in(FAMILIES / f"{name}.gguf")
     speed = await measure(made, tmp_path / "trial", GAUGE)
-    assert all(math.isfinite(seconds) and seconds >= 0 for seconds in asdict(speed).values())
+    assert speed.processor is None  # only beside a graphics card
+    seconds_of_all = [value for name, value in asdict(speed).items() if name != "processor"]
+    assert all(math.isfinite(seconds) and seconds >= 0 for seconds in seconds_of_all)
     assert min(speed.layer_s, speed.chunk_s, speed.step_s) > 0
 
 

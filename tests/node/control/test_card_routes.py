@@ -31,6 +31,7 @@ class Place:
         self.graphics = SimpleNamespace(
             cards=(BIG, SMALL),
             card=BIG,
+            computing=(BIG,),
             unused=(UnusedCard("Small card", Reason("card_other_used"), SMALL.key),),
             reading=lambda: CardReading(BIG.key, True, 61.0, 35.0, 3.0, 1),
         )
@@ -78,7 +79,7 @@ async def test_changes_are_saved_and_told(client: Any, place: Place) -> None:
 
 
 async def test_a_card_that_is_switched_on_again_is_tested_first(client: Any, place: Place) -> None:
-    place.graphics.card = None
+    place.graphics.computing = ()
     place.graphics.unused = (UnusedCard("Big card", Reason("card_switched_off"), BIG.key),)
     big, _ = (await (await client.get("/cards")).json())["cards"]
     assert (big["computes"], big["reason_facts"]["code"]) == (False, "card_testing")
