@@ -361,6 +361,8 @@ def _lending(lending: LendingPolicy) -> Check:
     if why is not None and why.code == "lend_no_role":  # as for every guest; no rule of this machine changes that
         return Check("Lending", None, why, None, why.code)
     cause, cure = why or Reason("check_lends_nothing"), Reason("cure_lends_nothing")
+    if cause.code == "pause_no_card":
+        cure = Reason("cure_card_only")
     return Check("Lending", None, cause, cure, "lends_nothing")
 
 
@@ -377,8 +379,21 @@ def _cards(graphics: ComputingCard, celsius: float | None) -> list[Check]:
     checks += [Check("Device", None, refused.reason, cure, "card_family") for refused in graphics.refused]
     for other in graphics.unused:
         cause = Reason("check_card_unused", {"device": other.label, "why": other.why})
-        checks.append(Check("Device", None, cause, Reason("cure_card_unused"), other.why.code))
+        checks.append(Check("Device", None, cause, _card_cure(other.why.code), other.why.code))
+    if graphics.is_starting:
+        checks.append(Check("Device", None, Reason("check_card_testing")))
     return checks
+
+
+def _card_cure(code: str) -> Reason | None:
+    match code:
+        case "card_switched_off":
+            return Reason("cure_card_off")
+        case "card_lost":
+            return Reason("cure_card_lost")
+        case "card_other_used" | "card_other_library":
+            return None
+    return Reason("cure_card_unused")
 
 
 def _reached(machine: Machine, failed: Reason | None) -> Check:

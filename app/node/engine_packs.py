@@ -23,6 +23,7 @@ class EnginePackService:
 
     def __init__(self, store: PackStore, changed: Callable[[], None] = lambda: None) -> None:
         self._store, self._changed = store, changed
+        self.n_tests = 0  # how often the packs were tested at the user's request
         self._lock = asyncio.Lock()
         self.libraries: dict[str, Path] = {}  # of the packs in use, by back end
 
@@ -68,6 +69,7 @@ class EnginePackService:
 
     async def test(self, backend: str = "") -> api.EnginePacks:
         """Read all files of the packs in use again and test them, or of all packs of one back end. Raises Refused."""
+        self.n_tests += 1
         async with self._lock:
             packs = await asyncio.to_thread(self._store.packs)
             chosen = [pack for pack in packs if pack.backend == backend or (not backend and pack.is_current)]

@@ -71,6 +71,7 @@ class GraphicsCards:
         self._verdicts = CardVerdicts(home.root / "cards.json")
         self._of_card: dict[str, Verdict] = {}  # the verdicts on the card that computes, by family
         self._has_chosen = False
+        self._keys_off: frozenset[str] = frozenset(settings().off)  # when last told
         self.computing: tuple[Card, ...] = ()
         self.cards: tuple[Card, ...] = ()  # all that the back ends see
         self.unused: tuple[UnusedCard, ...] = ()
@@ -80,7 +81,11 @@ class GraphicsCards:
 
         A card that was switched off computes nothing new from now on.
         """
-        off = [card for card in self.computing if card.key in self._settings().off]
+        keys_off = frozenset(self._settings().off)
+        for key in self._keys_off - keys_off:  # who switches a card off and on wants another try
+            self._losses.pop(key, None)
+        self._keys_off = keys_off
+        off = [card for card in self.computing if card.key in keys_off]
         if off:
             why = Reason("card_switched_off")
             self.unused = (*self.unused, *(UnusedCard(card.label, why, card.key) for card in off))
@@ -112,8 +117,13 @@ class GraphicsCards:
         """Choose the card whenever something has changed, until canceled."""
         await self.packs.run()
         seen: object = None
+        packs_before: object = None
         while True:
-            now = (dict(self.packs.libraries), self._settings().off, self._given_up(), self._n_doubts)
+            packs_now = (dict(self.packs.libraries), self.packs.n_tests)
+            if packs_now != packs_before:  # who changes or tests a pack wants another try
+                packs_before = packs_now
+                self._losses.clear()
+            now = (packs_now, self._settings().off, self._given_up(), self._n_doubts)
             if now != seen:
                 seen = now
                 await self._choose()

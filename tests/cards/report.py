@@ -58,10 +58,10 @@ tokens are the same. The processor's own rounding is larger: from the same weigh
 quantized weights. With float32 weights on both sides (`--float32`), the divergence is 1.7e-06 and all 200 likeliest
 tokens are the same.
 
-Over three real nodes, one or two of which compute on the device, SmolLM2 and Gemma 3 270M answer with the tokens that the
-whole model prefers: at least 85 % are its likeliest, and the others are near ties. When the lender with the device is
-killed in mid-answer, its stage moves to a lender with only a processor, and back again when that one is killed
-(`tests/cards/test_real_nodes.py`).
+Over three real nodes, one or two of which compute on the device, SmolLM2 and Gemma 3 270M answer with the tokens that
+the whole model prefers: at least 85 % are its likeliest, and the others are near ties. When the lender with the device
+is killed in mid-answer, its stage moves to a lender with only a processor, and back again when that one is killed
+(tests/cards/test_real_nodes.py).
 
 Engine: llama-cpp-python {version}. {summary}
 

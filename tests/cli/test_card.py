@@ -62,7 +62,7 @@ def test_what_is_not_known_is_said(poolhouse: Any, answering: Any) -> None:
     assert "may use all of a card's memory" in out
     answering({("GET", "/cards"): {}, ("GET", "/lending"): {"rules": {"gpu": False}}})
     out = poolhouse("card", "list").out
-    assert "No graphics card can be used." in out
+    assert "No graphics card can be used: no engine pack sees one." in out
     assert "goes on while another program uses the card" in out
 
 

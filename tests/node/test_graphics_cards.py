@@ -222,6 +222,16 @@ async def test_a_card_is_tried_again_once_and_then_given_up(bench: Bench) -> Non
         await reached(lambda: "Big card" in bench.reasons())
         assert bench.reasons()["Big card"] == Reason("card_lost", {"count": 2})
         assert [other.name for other in bench.cards.computing] == ["Vulkan1"]
+        bench.cards.packs.n_tests += 1  # the owner tests the packs
+        bench.cards.changed()
+        await reached(lambda: bench.cards.card == card)
+        for _ in range(2):
+            bench.cards.lost(card)
+        await reached(lambda: "Big card" in bench.reasons())
+        for off in ([BIG.pci], []):  # and switches it off and on
+            bench.off[:] = off
+            bench.cards.changed()
+        await reached(lambda: bench.cards.card == card)
 
 
 FALCON, LLAMA = "falcon-h1 F16", "llama Q4_K_M"

@@ -72,7 +72,7 @@ def off(card: CardArgument = None, home: HomeOption = None, as_json: JsonOption 
 
 
 def limit(percent: LimitArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Limit how much of a card's memory all models together may use."""
+    """Limit how much of a card's memory models may use. What is loaded now stays until it is loaded again."""
     _show(_change(home, {"memory_percent": _percent(percent)}), as_json)
 
 
@@ -93,7 +93,11 @@ def _switch(name: str | None, home: Path | None, as_json: bool, *, is_on: bool) 
 
     cards, card = ask_node(home, work)
     label = terminal_text.name(card.label)
-    said = f"{label} may compute again." if is_on else f"{label} is switched off. {OWN_MODELS}"
+    said = (
+        f"{label} is switched on. It is tested before it computes."
+        if is_on
+        else f"{label} is switched off. {OWN_MODELS}"
+    )
     Output(as_json).result(cards, lambda: _view([said, *_lines(cards)]))
 
 
@@ -103,7 +107,7 @@ def named(name: str, cards: list[CardState]) -> CardState:
         card for card in cards if name.casefold() in card.label.casefold()
     ]
     if len(matches) != 1:
-        labels = ", ".join(f"{card.label} ({card.key})" for card in cards)
+        labels = ", ".join(card.label if card.key == card.label else f"{card.label} ({card.key})" for card in cards)
         if not name:
             raise BadInput("card_unnamed", cards=labels or Reason("none"))
         raise BadInput("card_unknown", name=name, cards=labels or Reason("none"))
@@ -138,7 +142,7 @@ def _view(lines: list[str]) -> RenderableType:
 
 
 def _lines(cards: Cards) -> list[str]:
-    none = "No graphics card can be used. `poolhouse engine list` shows the engine packs, which see the cards."
+    none = "No graphics card can be used: no engine pack sees one. `poolhouse engine list` shows the packs."
     return [_line(card) for card in cards.cards] or [none]
 
 

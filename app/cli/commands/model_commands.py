@@ -253,7 +253,7 @@ NOT_SHARED = "Other machines cannot copy models from here. `poolhouse share on` 
 
 EXACT = (
     "Models that you load here use the same processor instructions on all computers, so that an answer continues in "
-    "the same words if a computer is lost. `poolhouse load --no-exact` makes an exception."
+    "the same words if a computer is lost. `--no-exact` makes an exception for one load."
 )
 NOT_EXACT = "Each computer uses its own fastest processor instructions. `poolhouse exact on` makes them all the same."
 

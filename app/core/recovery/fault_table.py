@@ -127,7 +127,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.REQUEST),
         """
-        pack_ambiguous pack_no_manifest pack_no_previous pack_none_for pack_not_installed pack_unknown_backend
+        pack_ambiguous pack_no_manifest pack_no_previous pack_none_for pack_not_installed pack_order
+        pack_unknown_backend
         pack_unreadable
         """,
     ),
@@ -249,7 +250,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         FaultClass(Fault.ENGINE),
         """
         check_engine_unproved cure_engine_missing cure_engine_unproved cure_graphics_unused cure_card_family
-        cure_card_unused
+        cure_card_unused cure_card_off cure_card_lost cure_card_only check_card_testing
         check_card_unused card_lost card_small card_test_crashed card_wrong
         card_untested card_not_finite card_unsteady engine_in_the_way
         graphics_unused
@@ -311,7 +312,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         log_node_journal_lost log_node_pins_lost machine_replaced pace_link pace_machine pace_memory
         plan_alone_faster plan_beside plan_engine plan_estimated plan_fits_host plan_forced plan_kept
         plan_forced_by_program plan_measured plan_measured_links plan_replicas plan_replicas_chosen
-        plan_replicas_chosen_mixed plan_exact plan_on_processor plan_overflow
+        plan_replicas_chosen_mixed plan_exact plan_exact_cards plan_on_processor plan_overflow
         plan_replicas_mixed plan_sketched plan_split plan_split_chosen plan_split_faster plan_unmeasurable
         plan_unmeasured recovery_beside recovery_better recovery_continued recovery_handed_over recovery_joining
         recovery_leaving recovery_moved recovery_moving recovery_rebuilding recovery_reconnected

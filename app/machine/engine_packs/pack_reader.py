@@ -103,7 +103,9 @@ def _from_members(tar: tarfile.TarFile, source: Path, target: Path, check: Check
     """Copy the members. The manifest is the first, so that each later one can be compared with it at once."""
     where = shown_path(source.name)
     first = tar.next()
-    if first is None or first.name.count("/") != 1 or first.name.partition("/")[2] != MANIFEST or not _is_file(first):
+    if first is not None and first.name.count("/") == 1 and first.name.partition("/")[2] != MANIFEST:
+        raise BadInput("pack_order", pack=where)
+    if first is None or first.name.partition("/")[2] != MANIFEST or not _is_file(first):
         raise BadInput("pack_no_manifest", pack=where)
     if first.size > MAX_MANIFEST_BYTES:
         raise BadInput("pack_no_manifest", pack=where)

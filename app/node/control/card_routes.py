@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 from aiohttp import web
@@ -22,8 +22,15 @@ from app.node.graphics_cards import GraphicsCards
 class CardRoutes:
     """Routes that describe the cards and change their limits."""
 
-    def __init__(self, graphics: GraphicsCards, choices: SettingsStore, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        graphics: GraphicsCards,
+        choices: SettingsStore,
+        changed: Callable[[], None],
+        judge_lending: Callable[[], Awaitable[None]],
+    ) -> None:
         self._graphics, self._choices, self._changed = graphics, choices, changed
+        self._judge_lending = judge_lending
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/cards", self.describe), web.post("/cards", self.change)]
@@ -50,6 +57,7 @@ class CardRoutes:
             replace = msgspec.structs.replace
             await self._choices.change(lambda now: replace(now, graphics=replace(now.graphics, **changes)))
             self._changed()
+            await self._judge_lending()  # at once, without the usual time of calm
         return answer(await self._cards())
 
     async def _cards(self) -> Cards:

@@ -211,6 +211,6 @@ def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callab
         *answers.routes(),
         *machine.routes(),
         *EngineRoutes(node.graphics.packs).routes(),
-        *CardRoutes(node.graphics, node.choices, node.changed).routes(),
+        *CardRoutes(node.graphics, node.choices, node.changed, node.lending_policy.judge_afresh).routes(),
         *link_route_defs(node.links, household),
     ]

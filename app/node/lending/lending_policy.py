@@ -298,7 +298,7 @@ class LendingPolicy:
         for memory in (self.memory, self.main_memory):
             memory.chosen_bytes, memory.limit_bytes = self.rules.memory_bytes, self.rules.limit_bytes
         self._pace.limit(self.rules.link_mbit)
-        await self._afresh()
+        await self.judge_afresh()
         self._changed()  # the lent bytes may differ even if the state does not
         return self.full_state()
 
@@ -323,7 +323,7 @@ class LendingPolicy:
         """End a manual pause. From then on, the rules decide."""
         self._step(Resume())
         await self._keep_pause(None)
-        await self._afresh()
+        await self.judge_afresh()
         return self.full_state()
 
     async def leave(self, why: Reason = QUIT) -> None:
@@ -450,7 +450,7 @@ class LendingPolicy:
             if self.watts() != before:
                 self._changed()
 
-    async def _afresh(self) -> None:
+    async def judge_afresh(self) -> None:
         """Apply the rules without regard to the last verdict, because the owner has just changed something."""
         self._verdict = None
         await self._sense()

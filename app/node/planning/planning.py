@@ -223,8 +223,8 @@ class Planner:
         except AppError as error:
             raise known.explain(error) from error
         on_processor = processor_reasons(chosen.machines, {stage.machine for stage in chosen.stages})
-        exactness = (Reason("plan_exact"),) if order.exact and len(chosen.machines) > 1 else ()
-        chosen = replace(chosen, reasons=(*chosen.reasons, *exactness, *on_processor, *known.reasons))
+        exact_reasons = exactness(chosen) if order.exact else ()
+        chosen = replace(chosen, reasons=(*chosen.reasons, *exact_reasons, *on_processor, *known.reasons))
         if order.by_program:
             chosen = replace(chosen, reasons=tuple(map(_chosen_by_program, chosen.reasons)))
         chosen = with_forecast_basis(chosen, self._planner_inputs.why_not_forecast(model) if speeds else None)
@@ -245,6 +245,14 @@ class Planner:
             keep=self._states.keep(chosen, model),
             exact=work.exact,
         )
+
+
+def exactness(chosen: Plan) -> tuple[Reason, ...]:
+    """Return what equal processor instructions mean for a plan."""
+    used = {stage.machine for stage in chosen.stages}
+    if any(machine.card_bytes is not None for machine in chosen.machines if machine.id in used):
+        return (Reason("plan_exact_cards"),)
+    return (Reason("plan_exact"),) if len(used) > 1 else ()
 
 
 def _chosen_by_program(reason: Reason) -> Reason:

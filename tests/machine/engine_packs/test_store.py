@@ -177,7 +177,8 @@ class Broken(NamedTuple):
     "broken",
     [
         Broken([], "pack_no_manifest"),
-        Broken(WHOLE[1:], "pack_no_manifest"),
+        Broken(WHOLE[1:], "pack_order"),
+        Broken([*WHOLE[1:], WHOLE[0]], "pack_order"),
         Broken(WHOLE[:1], "pack_incomplete"),
         Broken(WHOLE[:2], "pack_incomplete"),
         Broken([*WHOLE, WHOLE[1]], "pack_unsafe"),  # twice

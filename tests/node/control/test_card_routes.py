@@ -40,8 +40,12 @@ class Place:
         def changed() -> None:
             self.changes += 1
 
+        self.n_judged = 0
         self.application = web.Application()
-        self.application.add_routes(CardRoutes(cast("Any", self.graphics), self.choices, changed).routes())
+        self.application.add_routes(CardRoutes(cast("Any", self.graphics), self.choices, changed, self.judge).routes())
+
+    async def judge(self) -> None:
+        self.n_judged += 1
 
 
 @pytest.fixture
@@ -75,7 +79,7 @@ async def test_changes_are_saved_and_told(client: Any, place: Place) -> None:
     expected = GraphicsSettings((BIG.key,), 80, card_only=True)
     assert load(place.path).graphics == place.choices.now.graphics == expected
     await client.post("/cards", json={})
-    assert place.changes == 2
+    assert place.changes == place.n_judged == 2  # lending follows at once
 
 
 async def test_a_card_that_is_switched_on_again_is_tested_first(client: Any, place: Place) -> None:
