@@ -316,7 +316,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         plan_replicas_mixed plan_sketched plan_split plan_split_chosen plan_split_faster plan_unmeasurable
         plan_unmeasured recovery_beside recovery_better recovery_continued recovery_handed_over recovery_joining
         recovery_leaving recovery_moved recovery_moving recovery_rebuilding recovery_reconnected
-        recovery_reconnecting recovery_reloading recovery_replaying recovery_slow states_by_cost states_kept
+        recovery_reconnecting recovery_reloading recovery_replaying recovery_slow recovery_taken_back states_by_cost
+        states_kept
         states_no_room unforecast_embeds unforecast_small unforecast_experts unforecast_family unforecast_indexer
         unforecast_unknown whole_family whole_one_layer whole_small whole_variant worker_log guide_answers
         name_means plan_narrow_wire

@@ -442,6 +442,8 @@ def _rebuilding(loss: Loss, planned: Planned) -> Notice:
     if planned.machines == (loss.name,):
         return Notice("rebuilding", loss.name, Reason("recovery_reloading", facts), seconds)
     facts["with"] = " and ".join(planned.machines)
+    if loss.why.code == "lend_taken_back":
+        return Notice("rebuilding", loss.name, Reason("recovery_taken_back", facts), seconds)
     return Notice("rebuilding", loss.name, Reason("recovery_rebuilding", facts), seconds)
 
 

@@ -87,6 +87,13 @@ def test_it_is_said_who_takes_over_and_how_long_it_takes(machines: tuple[str, ..
     assert spoken(commands) == [words]
 
 
+def test_an_owner_who_takes_memory_back_has_lost_nothing() -> None:
+    taken = Loss("a", "attic", Reason("lend_taken_back", {"machine": "attic", "why": Reason("pause_card_off")}), 100.0)
+    assert spoken(run(taken, Planned(("den",), 3))[1]) == [
+        "attic took its memory back. Rebuilding with den (about 3 s)."
+    ]
+
+
 def test_nobody_is_blamed_for_what_was_meant() -> None:
     leaving_notice = Loss("a", "attic", WHY, at_s=100.0, is_gone=True, leaves=True)
     handed_over = spoken(run(leaving_notice, Planned((), 1))[1])[0]
