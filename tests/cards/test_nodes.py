@@ -72,6 +72,12 @@ def cards_of(host: TestNode) -> list[str]:
     return [stage["card"] for stage in host.control("GET", "/status")["loaded"]["stages"]]
 
 
+def lends(host: TestNode, lender: TestNode) -> bool:
+    """Return whether the host knows that the lender lends memory now."""
+    machine = host.control("GET", "/status")["machines"][lender.ready["id"]]
+    return machine["state"] == "ready" and bool(machine["lent_bytes"])
+
+
 def asked(host: TestNode) -> Json:
     done = host.run(*QUESTION, within_s=SLOW_SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -126,6 +132,7 @@ def test_a_card_that_its_owner_switches_off_in_the_middle_of_an_answer_gives_its
         until(lambda: not attic.workers(), "the layers were not taken back")
         (card,) = attic.control("GET", "/cards")["cards"]
         assert (card["on"], card["computes"], card["reason_facts"]["code"]) == (False, False, "card_switched_off")
+        until(lambda: lends(den, attic), "the processor is not lent")
         load(den, split=SPLIT)
         assert asked(den)["token_ids"] == expected["token_ids"]
         listed = attic.run("card", "list", within_s=60)
