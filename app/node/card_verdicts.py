@@ -78,10 +78,7 @@ class CardVerdicts:
         return {family: verdict for (of, family), verdict in self._verdicts.items() if of == mark}
 
     def keep(self, card: Card, family: str, why: Reason | None) -> None:
-        """Save a verdict: why the card does not compute a family, or None if it does. The oldest ones make room.
-
-        A write error is ignored, because the comparison can be repeated.
-        """
+        """Add a verdict: why the card does not compute a family, or None if it does. The oldest ones make room."""
         mark = fingerprint_of(card)
         self._verdicts.pop((mark, family), None)
         facts = {name: fact for name, fact in (why.facts if why else {}).items() if not isinstance(fact, Reason)}
@@ -90,6 +87,9 @@ class CardVerdicts:
         refused = [key for key, verdict in self._verdicts.items() if key[0] == mark and verdict.code]
         for oldest in [*refused[:-MOST_REFUSED], *list(self._verdicts)[:-MOST_VERDICTS]]:
             self._verdicts.pop(oldest, None)
+
+    def save(self) -> None:
+        """Save the verdicts. Blocks. A write error is ignored, because the comparison can be repeated."""
         try:
             write_atomically(self._path, msgspec.json.encode(_File(FORMAT, list(self._verdicts.values()))))
         except OSError as error:

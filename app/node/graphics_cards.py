@@ -69,6 +69,7 @@ class GraphicsCards:
         self._others_bytes: dict[str, int | None] = {}  # memory that other programs use, by card
         self._n_doubts = 0  # sleeps and losses: either may have changed the driver, so the card is tested again
         self._verdicts = CardVerdicts(home.root / "cards.json")
+        self._is_unsaved = False  # whether there are verdicts that are not saved yet
         self._of_card: dict[str, Verdict] = {}  # the verdicts on the card that computes, by family
         self._has_chosen = False
         self._keys_off: frozenset[str] = frozenset(settings().off)  # when last told
@@ -114,7 +115,13 @@ class GraphicsCards:
         return card is not None and not card.is_integrated and not self._settings().card_only
 
     async def run(self) -> None:
-        """Choose the card whenever something has changed, until canceled."""
+        """Choose the cards whenever something has changed, until canceled."""
+        try:
+            await self._keep_choosing()
+        finally:
+            self._save()
+
+    async def _keep_choosing(self) -> None:
         await self.packs.run()
         seen: object = None
         packs_before: object = None
@@ -129,8 +136,14 @@ class GraphicsCards:
                 await self._choose()
                 self._has_chosen = True
                 self._changed()
+            await asyncio.to_thread(self._save)
             await self._news.wait()
             self._news.clear()
+
+    def _save(self) -> None:
+        if self._is_unsaved:
+            self._is_unsaved = False
+            self._verdicts.save()
 
     def woke(self) -> None:
         """Test the card again, because this computer was asleep. What is known about families stays known."""
@@ -164,6 +177,8 @@ class GraphicsCards:
             return
         self._verdicts.keep(card, family, why)
         self._of_card = self._verdicts.of(card)
+        self._is_unsaved = True
+        self._news.set()
         if why is None:
             log.info("the graphics card %s computes %s as the processor does", card.label, family)
             return
@@ -216,10 +231,11 @@ class GraphicsCards:
     @property
     def claimed_bytes(self) -> int:
         """Return the memory that stages of this node have on all cards together."""
-        return sum(sum(claim.values()) for claim in self._claims.values())
+        return sum(sum(claim.values()) for claim in tuple(self._claims.values()))
 
     def _claimed(self, card: Card) -> int:
-        return sum(claim.get(card.key, 0) for claim in self._claims.values())
+        """Return the memory of stages on a card. The sensors' thread asks, too, so the claims may change meanwhile."""
+        return sum(claim.get(card.key, 0) for claim in tuple(self._claims.values()))
 
     def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
         """Divide a stage among `card` and those that compute with it, and reserve its memory until it is released.
@@ -284,8 +300,11 @@ class GraphicsCards:
                 chosen.append(card)
             else:
                 unused.append(UnusedCard(card.label, why, card.key))
-        self._of_card = await asyncio.to_thread(self._verdicts.of, chosen[0]) if chosen else {}
-        self.computing, self.unused = tuple(chosen), tuple(unused)
+        # the owner may have switched a card off, or it may have failed, while others were tested
+        late = [UnusedCard(card.label, why, card.key) for card in chosen if (why := self._unfit(card)) is not None]
+        chosen = [card for card in chosen if self._unfit(card) is None]
+        self._of_card = self._verdicts.of(chosen[0]) if chosen else {}
+        self.computing, self.unused = tuple(chosen), (*unused, *late)
         for other in unused:
             log.info("the graphics card %s is not used: %s", other.label, other.why)
         for card in chosen:

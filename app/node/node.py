@@ -18,7 +18,7 @@ from app.catalog.stages.stage_store import StageStore, disk_limits
 from app.core.errors import Reason, StageLost
 from app.core.household import household as facts
 from app.core.household import pairing
-from app.core.household.household import Household, apply, with_unlinkable
+from app.core.household.household import Household, apply, computes_otherwise, with_unlinkable
 from app.core.household.link import LinkEnd
 from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId, pipeline_id, unless_taken
@@ -118,6 +118,9 @@ class Node:
             home, choices, shelf, stages, self._models_in_use, self.events.changed, self.network, self.journal.note
         )
         stage_host = StageHost(self.lending_policy.lent_bytes, choices.now.name)
+        policy = self.lending_policy
+        policy.memory.elsewhere = lambda: self._main_memory().elsewhere(beside=False)
+        policy.main_memory.elsewhere = lambda: self._main_memory().elsewhere(beside=True)
         stage_host.lent_bytes_beside = lambda: self._main_memory().lent_bytes_beside()
         self.lending_service = LendingService(
             stage_host, shelf, stages, self.lending_policy, threads, group, self.changed, self.graphics
@@ -250,7 +253,7 @@ class Node:
             case messages.Status():
                 before = self.household.now.machines.get(link.peer)
                 self.household.apply(news := description_from_status(link, message))
-                if before is not None and before.about.refused_families != news.about.refused_families:
+                if before is not None and computes_otherwise(before, news):
                     self.speed_measurer.card_changed(link.peer)
                 self.model_manager.lender_changed(news)
             case messages.LinksMeasured():
@@ -356,7 +359,8 @@ class Node:
         return self.graphics.room_bytes + min(released_bytes, max(0, own))
 
     def _card_changed(self) -> None:
-        self.lending_policy.memory.set_default()
+        used, unloaded, own = self._uses()
+        self.lending_policy.memory.set_default(max(0, used + own - unloaded))
         self.changed()
 
     def _computing_memory(self) -> devices.Memory:

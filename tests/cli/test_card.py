@@ -46,7 +46,7 @@ def test_the_list(poolhouse: Any, answering: Any) -> None:
         "All models together may use at most 80% of a card's memory.",
         "Other machines may use only the graphics card; without one, nothing is lent.",
         "Lending pauses while another program uses the card (now: 3%).",
-        "Lending pauses when the card is at 85 °C.",
+        "Lending pauses when the card reaches 85 °C.",
         "Paused: the graphics card is at 86 °C.",
     ]
 
@@ -63,7 +63,7 @@ def test_what_is_not_known_is_said(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/cards"): {}, ("GET", "/lending"): {"rules": {"gpu": False}}})
     out = poolhouse("card", "list").out
     assert "No graphics card can be used: no engine pack sees one." in out
-    assert "goes on while another program uses the card" in out
+    assert "continues while another program uses the card" in out
 
 
 @pytest.mark.parametrize(

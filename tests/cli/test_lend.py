@@ -60,7 +60,7 @@ Hours      mon-fri 18:00-08:00
 Battery    on battery, lends only above 50% (now: 48%, on battery)
 Programs   pauses while one of these runs: game.exe (running: game)
 Graphics   pauses while another program keeps it busy (now: 3%)
-Card heat  pauses while a card that computes is at 85 °C (now: 67 °C)
+Card heat  pauses from 85 °C of a card that computes (now: 67 °C)
 Heat       pauses while the processor is above 95 °C (now: 61 °C)
 Screen     pauses while a program is full screen (now: no)
 Network    pauses on a VPN or a metered network (now: VPN)

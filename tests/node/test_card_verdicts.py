@@ -36,6 +36,7 @@ def test_a_refusal_is_forgotten_after_some_days_and_a_proof_is_not(tmp_path: Pat
     verdicts = CardVerdicts(file, clock)
     verdicts.keep(card, "falcon-h1", LACKS)
     verdicts.keep(card, "llama", None)
+    verdicts.save()
     clock.now += OLD_AFTER_SECONDS - 1
     kept = CardVerdicts(file, clock).of(card)
     assert kept["falcon-h1"].why == LACKS
@@ -47,7 +48,10 @@ def test_a_refusal_is_forgotten_after_some_days_and_a_proof_is_not(tmp_path: Pat
 
 def test_a_clock_that_was_set_back_forgets_a_refusal_too(tmp_path: Path, card: Card) -> None:
     file, clock = tmp_path / "cards.json", Clock()
-    CardVerdicts(file, clock).keep(card, "falcon-h1", LACKS)
+    verdicts = CardVerdicts(file, clock)
+    verdicts.keep(card, "falcon-h1", LACKS)
+    verdicts.save()
+    assert CardVerdicts(file, clock).of(card)
     clock.now -= OLD_AFTER_SECONDS + 1
     assert CardVerdicts(file, clock).of(card) == {}
 
@@ -74,6 +78,7 @@ def test_the_file_stays_small_and_the_latest_verdicts_stay(tmp_path: Path, card:
     verdicts = CardVerdicts(file)
     for number in range(MOST_VERDICTS + 10):
         verdicts.keep(card, f"family {number}", LACKS if number % 2 else None)
+    verdicts.save()
     kept = CardVerdicts(file).of(card)
     assert len(kept) <= MOST_VERDICTS
     assert sum(bool(verdict.code) for verdict in kept.values()) == MOST_REFUSED
@@ -88,4 +93,5 @@ def test_a_damaged_file_and_an_unwritable_one_cost_only_the_verdicts(tmp_path: P
     verdicts = CardVerdicts(tmp_path / "none" / "cards.json")
     (tmp_path / "none").write_text("a file where a folder is needed")
     verdicts.keep(card, "falcon-h1", LACKS)
+    verdicts.save()
     assert set(verdicts.of(card)) == {"falcon-h1"}

@@ -159,19 +159,19 @@ def _line(card: CardState) -> str:
 def _limits(cards: Cards) -> list[str]:
     most = f"at most {cards.memory_percent}%" if cards.memory_percent < 100 else "all"
     only_cards = "Other machines may use only the graphics card; without one, nothing is lent."
-    both = "Other machines may use the processor when no graphics card computes."
+    both = "Other machines may also use the processor, for what no graphics card can hold or compute."
     return [f"All models together may use {most} of a card's memory.", only_cards if cards.card_only else both]
 
 
 def _rules(cards: Cards, lending: LendingState) -> list[str]:
     rules, reads = lending.rules, lending.readings
-    use = "Lending goes on while another program uses the card."
+    use = "Lending continues while another program uses the card."
     if rules.gpu:
         busy = "unknown" if reads.gpu_percent is None else f"{reads.gpu_percent:.0f}%"
         use = f"Lending pauses while another program uses the card (now: {busy})."
-    heat = "Lending goes on at any temperature of the card."
+    heat = "Lending continues at any temperature of the card."
     if rules.card_celsius:
-        heat = f"Lending pauses when the card is at {rules.card_celsius} °C."
+        heat = f"Lending pauses when the card reaches {rules.card_celsius} °C."
     state = lending.lending
     paused = [terminal_text.line(state.reason)] if state.reason and state.state in ("paused", "draining") else []
     return [*_limits(cards), use, heat, *paused]

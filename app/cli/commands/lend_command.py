@@ -115,7 +115,7 @@ HotOption = Annotated[
 CardHotOption = Annotated[
     Words,
     _option(
-        "--card-hot", "85", "Pause while a graphics card that computes is at this temperature in °C; `off` for never."
+        "--card-hot", "85", "Pause while a graphics card that computes is this hot or hotter, in °C; `off` for never."
     ),
 ]
 ScreenOption = Annotated[
@@ -386,7 +386,7 @@ def _rows(shown: LendingState) -> list[tuple[str, str]]:
     rows += [("Graphics", card)]
     if rules.card_celsius:
         warm = "unknown" if reads.card_c is None else f"{reads.card_c:.0f} °C"
-        rows += [("Card heat", f"pauses while a card that computes is at {rules.card_celsius} °C (now: {warm})")]
+        rows += [("Card heat", f"pauses from {rules.card_celsius} °C of a card that computes (now: {warm})")]
     heat = "lends at any temperature"
     if rules.hot:
         warm = "unknown" if reads.hottest_c is None else f"{reads.hottest_c:.0f} °C"

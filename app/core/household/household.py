@@ -138,6 +138,11 @@ class Described:
     about: SelfDescription = SelfDescription()
 
 
+def computes_otherwise(before: Machine, news: Described) -> bool:
+    """Return whether the speeds measured on a machine no longer hold, because other devices compute now."""
+    return (before.device, before.about.refused_families) != (news.device, news.about.refused_families)
+
+
 @dataclass(frozen=True, slots=True)
 class SilenceNoted:
     """An event reporting that a machine has become silent (`reason` says why) or responds again (`reason` is None)."""

@@ -235,7 +235,7 @@ def may_lend(rules: Rules, readings: Readings, memory: LendableMemory, before: V
     """
     elsewhere = rules.devices and PROCESSOR not in rules.devices
     if not rules.on or rules.memory_bytes == 0 or elsewhere:
-        return NothingLent()  # engines only compute in main memory so far, so nothing else can be lent
+        return NothingLent()  # to lend only cards is another setting: `card_only` of GraphicsSettings
     denied = before if isinstance(before, Denied) else None
     paused_for = denied.why.code if denied else ""
     code = _objection(rules, readings, memory, paused_for)

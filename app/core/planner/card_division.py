@@ -81,7 +81,7 @@ def _filled(parts: StageParts, rooms: Sequence[int], n_first: int, n_experts: in
         if sum(sizes[place:]) + parts.head_bytes <= left:  # all that is left, with the output matrix
             counts[card] = len(sizes) - place
             used[card] = parts.work_bytes + sum(sizes[place:]) + parts.head_bytes
-            return CardDivision(tuple(counts), tuple(used), n_first, n_experts if n_experts > n_first else 0)
+            return CardDivision(tuple(counts), tuple(used), n_first, n_experts)
         while place < len(sizes) - 1 and sizes[place] <= left:  # the last layer is where the output matrix is
             left -= sizes[place]
             counts[card] += 1

@@ -35,6 +35,7 @@ class CardsCard(QFrame):
         self._client, self._pool, self._theme, self._lending = services.client, services.pool, services.theme, lending
         self._look: Call | None = None
         self._cards = Cards()
+        self._chosen_off: frozenset[str] | None = None
         self.switches: dict[str, Switch] = {}  # by the key of the card
         self._rows: dict[str, RuleRow] = {}
         self._list: QVBoxLayout = column(gap=sizes.M)
@@ -53,7 +54,7 @@ class CardsCard(QFrame):
         self._timer.setInterval(LOOK_MS)
         self._timer.timeout.connect(self.refresh)
         lending.cards_changed.connect(self.refresh)
-        lending.failed.connect(self._show)  # the switches show the actual state again
+        lending.failed.connect(self._refused)
         self._show()
 
     def _memory_row(self) -> QWidget:
@@ -84,8 +85,20 @@ class CardsCard(QFrame):
         if self._look is None and self._pool.is_there:
             self._look = self._client.get(CARDS, self._looked, self._not_looked, answer=Cards)
 
+    @property
+    def _keys_off(self) -> frozenset[str]:
+        """The cards that are switched off, or will be once the node has answered."""
+        if self._chosen_off is not None:
+            return self._chosen_off
+        return frozenset(card.key for card in self._cards.cards if not card.on)
+
     def _looked(self, cards: Cards) -> None:
-        self._look, self._cards = None, cards
+        self._look, self._cards, self._chosen_off = None, cards, None
+        self._show()
+
+    def _refused(self, _: AppError) -> None:
+        """Show the actual state again."""
+        self._chosen_off = None
         self._show()
 
     def _not_looked(self, _: AppError) -> None:
@@ -97,12 +110,12 @@ class CardsCard(QFrame):
         if list(self._rows) != [card.key for card in cards.cards]:
             self._lay_out(cards.cards)
         for card in cards.cards:
-            self.switches[card.key].show_on(card.on)
+            self.switches[card.key].show_on(card.key not in self._keys_off)
             self._rows[card.key].say(card_words(card))
         self.memory.show_value(cards.memory_percent)
         self.card_only.show_on(cards.card_only)
         only = _tr("Other machines can use the card and never the processor. Without a usable card, nothing is lent.")
-        both = _tr("Other machines can use the processor while no card can be used.")
+        both = _tr("Other machines can also use the processor, for what the card can't hold or compute.")
         self._only.say(only if cards.card_only else both)
         show_if(self, bool(cards.cards) or cards.card_only or cards.memory_percent < 100)
 
@@ -123,15 +136,22 @@ class CardsCard(QFrame):
         return lambda on: self._switched(key, on)
 
     def _switched(self, key: str, on: bool) -> None:
-        off = {card.key for card in self._cards.cards if not card.on and card.key != key}
-        self._change({"off": sorted(off if on else {*off, key})})
+        off = self._keys_off - {key} if on else self._keys_off | {key}
+        self._change({"off": sorted(off)})
+        self._chosen_off = off
 
     def _memory_chosen(self, percent: int) -> None:
         self._change({"memory_percent": percent})
 
     def _change(self, limits: Json) -> None:
-        off = sorted(card.key for card in self._cards.cards if not card.on)
-        now: Json = {"off": off, "memory_percent": self._cards.memory_percent, "card_only": self._cards.card_only}
+        now: Json = {
+            "off": sorted(self._keys_off),
+            "memory_percent": self._cards.memory_percent,
+            "card_only": self._cards.card_only,
+        }
+        if self._look is not None:  # its answer would be older than this change
+            self._look.cancel()
+            self._look = None
         self._lending.change_cards(limits, {name: now[name] for name in limits})
 
 

@@ -24,8 +24,8 @@ HANGS_SECONDS = 2.0  # a driver that takes longer hangs
 class CardSensors:
     """The sensors of all cards. What cannot be read is unknown; a driver that hangs is not waited for.
 
-    NVIDIA's cards are read through the driver's library on Linux and Windows, and those of AMD and Intel through Linux'
-    files. Other cards are unknown: those of AMD and Intel on Windows, and Apple's.
+    NVIDIA's cards are read through the driver's library on Linux and Windows, and those of AMD and Intel through
+    Linux's files. Other cards are unknown: those of AMD and Intel on Windows, and Apple's.
 
     sources: return what the drivers report.
     """
@@ -41,6 +41,11 @@ class CardSensors:
         self._reading: threading.Thread | None = None
         self._read_at_s = -READ_SECONDS
         self._reports: tuple[DriverReport, ...] = ()
+        # Our processes at the last report and the one before: a report tells of the time since the earlier one, and a
+        # worker that has ended since is still in it.
+        self._latest_pids: frozenset[int] = frozenset()
+        self._reported_pids: frozenset[int] = frozenset()
+        self._failed: set[int] = set()  # the sources whose failure was logged
 
     def read(self, computing: Set[str] = frozenset()) -> tuple[CardReading, ...]:
         """Return the reading of each card. Blocks for up to two seconds, so call this in a thread.
@@ -50,9 +55,11 @@ class CardSensors:
         with self._turn:
             now_s = self._clock()
             if now_s - self._read_at_s >= READ_SECONDS:
-                self._read_at_s = now_s
+                self._read_at_s, earlier = now_s, self._latest_pids
+                self._latest_pids = own_pids()
+                self._reported_pids = self._latest_pids | earlier
                 self._reports = self._in_time()
-            own = own_pids() if self._reports else frozenset()
+            own = self._reported_pids | own_pids() if self._reports else frozenset()
             return tuple(attributed(r, own, computes=r.pci in computing) for r in self._reports)
 
     def _in_time(self) -> tuple[DriverReport, ...]:
@@ -70,11 +77,13 @@ class CardSensors:
         return tuple(done)
 
     def _read_all(self, done: list[DriverReport]) -> None:
-        for source in self._sources:
+        for number, source in enumerate(self._sources):
             try:
                 done.extend(source())
             except Exception:  # whatever a driver answers, the owner's other rules still hold
-                log.debug("a source of the graphics cards failed", exc_info=True)
+                if number not in self._failed:  # it is asked every ten seconds
+                    log.warning("graphics cards could not be read; their use is unknown", exc_info=True)
+                self._failed.add(number)
 
 
 def _sources() -> list[Callable[[], Sequence[DriverReport]]]:

@@ -21,8 +21,10 @@ def _nvml() -> Any:
 
 
 class NvidiaCards:
-    """A reader of all of NVIDIA's cards. It opens the driver's library for each reading only, and not at all while all
-    cards sleep, because an open library keeps a laptop's card awake.
+    """A reader of all of NVIDIA's cards.
+
+    It opens the driver's library for each reading only, and on Linux not at all while all cards sleep, because an open
+    library keeps a laptop's card awake.
 
     load: returns the module `pynvml`.
     """

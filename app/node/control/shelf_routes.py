@@ -209,7 +209,7 @@ class ShelfRoutes:
         async def work(report: Report) -> Speeds:
             household = self._household
             return await self._speed_measurer.table(
-                order, SpeedConditions(BATCH_ROWS), household.now, household.me, report
+                order, SpeedConditions(BATCH_ROWS, self._model_manager.exact()), household.now, household.me, report
             )
 
         return await stream(request, with_progress(work))
@@ -219,7 +219,7 @@ class ShelfRoutes:
         planner_inputs, released = self._model_manager.planner_inputs, self._model_manager.released()
 
         async def work(report: Report) -> api.Verdicts:
-            return await verdicts(order, planner_inputs, released, report)
+            return await verdicts(order, planner_inputs, released, report, exact=self._model_manager.exact())
 
         if order.measure:
             return await stream(request, with_progress(work))
@@ -227,7 +227,8 @@ class ShelfRoutes:
 
     async def starter(self, request: web.Request) -> web.Response:
         model_manager = self._model_manager
-        return answer(api.StarterResponse(await starter(model_manager.planner_inputs, model_manager.released())))
+        offer = await starter(model_manager.planner_inputs, model_manager.released(), exact=model_manager.exact())
+        return answer(api.StarterResponse(offer))
 
     async def load(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.LoadModel)

@@ -85,12 +85,17 @@ class MemoryRules:
     ) -> None:
         self._memory = memory
         self.reclaimable_bytes: Callable[[], int] = lambda: 0  # bytes in use that are freed as soon as they are needed
+        # what other hosts, and all models, use of this machine's other memory; it counts towards the owner's limits
+        self.elsewhere: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.set_default()
         self.chosen_bytes, self.limit_bytes = chosen_bytes, limit_bytes
 
-    def set_default(self) -> None:
-        """Lend half of the memory that is free now, unless the owner has chosen an amount."""
-        self._default_bytes = int(self._memory().free_bytes * OWNERS_SHARE)
+    def set_default(self, taken_bytes: int = 0) -> None:
+        """Lend half of the memory that would be free without models, unless the owner has chosen an amount.
+
+        taken_bytes: what models occupy now.
+        """
+        self._default_bytes = int((self._memory().free_bytes + taken_bytes) * OWNERS_SHARE)
 
     def check(self, chosen_bytes: int) -> None:
         """Raise BadInput for a value that exceeds this machine's memory or is too small to be useful."""
@@ -108,8 +113,9 @@ class MemoryRules:
         own_bytes: used by this machine's own models.
         """
         now = self._now()
-        most = self._default_bytes if self.chosen_bytes is None else self.chosen_bytes
-        limit = min(self.limit_bytes or now.total_bytes, now.most_bytes or now.total_bytes)
+        lent_bytes, _ = self.elsewhere()
+        most = self._default_bytes if self.chosen_bytes is None else max(0, self.chosen_bytes - lent_bytes)
+        limit = min(self._limit_here() or now.total_bytes, now.most_bytes or now.total_bytes)
         limit = 0 if limit == now.total_bytes else limit
         most = min(most, limit or most)
         return LendableMemory(most, now.total_bytes, now.free_bytes, used_bytes, unloaded_bytes, own_bytes, limit)
@@ -123,8 +129,13 @@ class MemoryRules:
         now = self._memory()
         most = now.total_bytes if now.most_bytes is None else now.most_bytes
         if self.limit_bytes:  # the owner set the limit, so it applies regardless of the free memory
-            return max(0, min(self.limit_bytes, most) - used_bytes)
+            return max(0, min(self._limit_here(), most) - used_bytes)
         return max(0, min(self._without_limit(unloaded_bytes, own_bytes), most - used_bytes))
+
+    def _limit_here(self) -> int:
+        """Return what the owner's limit leaves of this memory, or 0 without a limit."""
+        _, every_bytes = self.elsewhere()
+        return max(1, self.limit_bytes - every_bytes) if self.limit_bytes else 0
 
     def past_limit_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int | None:
         """Return by how much `own_bytes` would grow without the limit, or None if no limit below this machine's total

@@ -459,6 +459,9 @@ class LendingService:
         except Exception:  # an unexpected error must not end the node
             log.exception("a new epoch could not be started")
             answer = messages.StageFailed(pipeline=order.pipeline, code="bug")
+        pipeline = pipeline_id(order.pipeline)
+        if all(each.run.pipeline != pipeline for each in self.stage_host.runs):  # it ended during the renewal
+            self._drop(pipeline, run)
         await _answer(send, answer)
 
     def _device_lost(self, config: StageConfig) -> None:

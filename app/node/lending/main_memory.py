@@ -33,17 +33,14 @@ class MainMemory:
 
     def own_bytes(self, released: Mapping[MachineId, int]) -> int:
         """Return the memory that computes for a further model of this machine after `released` is freed."""
-        has_card = self.graphics.card is not None
-        kept_bytes = self.models.loaded.kept_bytes(
-            self.me, released, lambda family: not has_card or not self._is_refused(family)
-        )
+        kept_bytes = self._kept_bytes(released, beside=False)
         return max(0, self.policy.memory.own_bytes(*self.uses()) - kept_bytes)
 
     def own_bytes_beside(self, released: Mapping[MachineId, int]) -> int:
         """Return the main memory for a further model of this machine after `released` is freed."""
         if self.graphics.card is None:
             return 0
-        kept_bytes = self.models.loaded.kept_bytes(self.me, released, self._is_refused)
+        kept_bytes = self._kept_bytes(released, beside=True)
         return max(0, self.policy.main_memory.own_bytes(*self._uses(beside=True)) - kept_bytes)
 
     def lent_bytes_beside(self) -> int | None:
@@ -57,6 +54,25 @@ class MainMemory:
     def free_bytes_beside(self) -> int:
         """Return how much more main memory other machines may use."""
         return max(0, (self.lent_bytes_beside() or 0) - self.service.stage_host.reserved(on_device=False)[0])
+
+    def elsewhere(self, *, beside: bool) -> tuple[int, int]:
+        """Return what other hosts, and all models, use of the memory that is not meant by `beside`."""
+        if self.graphics.card is None:
+            return 0, 0
+        used, _, own = self._uses(beside=not beside)
+        return used, used + own
+
+    def _kept_bytes(self, released: Mapping[MachineId, int], *, beside: bool) -> int:
+        """Return how much of one memory own models still use after `released` is freed.
+
+        It is not known which memory is freed, so what may be of the other one is not counted.
+        """
+        loaded = self.models.loaded
+        if self.graphics.card is None:
+            return loaded.kept_bytes(self.me, released)
+        here, _ = loaded.uses(self.me, lambda family: self._is_refused(family) == beside)
+        there, _ = loaded.uses(self.me, lambda family: self._is_refused(family) != beside)
+        return max(0, here - max(0, released.get(self.me, 0) - there))
 
     def _uses(self, *, beside: bool) -> Uses:
         vectors, vectors_come = self.models.embeddings.uses()  # always in main memory

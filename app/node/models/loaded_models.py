@@ -103,14 +103,9 @@ class LoadedModels:
         own = [placement.local_bytes(me) for placement in self._held if counts(placement.entry.model.family)]
         return sum(n for n, _ in own), sum(comes for _, comes in own)
 
-    def kept_bytes(
-        self, me: MachineId, released: Mapping[MachineId, int], counts: Callable[[str], bool] = lambda _: True
-    ) -> int:
-        """Return how many bytes of this machine the models still use after `released` is freed.
-
-        counts: as in `uses`.
-        """
-        return max(0, self.uses(me, counts)[0] - released.get(me, 0))
+    def kept_bytes(self, me: MachineId, released: Mapping[MachineId, int]) -> int:
+        """Return how many bytes of this machine the models still use after `released` is freed."""
+        return max(0, self.uses(me)[0] - released.get(me, 0))
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:
         """Return the layers of all models on each machine."""

@@ -143,6 +143,8 @@ class StageSet:
         # the local worker, and the best card on which it computes; with the names of all devices of its stages
         self._own: tuple[Worker, Card | None] | None = None
         self._devices: set[str] = set()
+        # the failure that was recorded last: of a worker, which has died or failed in this epoch
+        self._blamed: tuple[Worker | None, int | None] = (None, None)
         self._host: MachineId | None = None  # this machine, according to the last plan
         self._held: dict[Key, OpenRun] = {}
         self._on_disk: set[Key] = set()  # layers that this placement has sent to lenders' disks
@@ -450,13 +452,15 @@ class StageSet:
             return placed, await open_run(worker, run, sizes.context, placed)
 
     def _lose_card(self) -> None:
-        """Record that a stage of the own worker was lost on its cards."""
-        card, graphics = self._card, self._sources.graphics
-        if card is not None:
-            if self._devices:
-                lose_card(graphics, sorted(self._devices))
-            else:
-                graphics.lost(card)
+        """Record that a stage of the own worker was lost on its cards.
+
+        A loss counts once, however many stages notice it, now or at the next opening.
+        """
+        worker = self._worker
+        failure = (worker, self._epoch if worker is not None and worker.died is None else None)
+        if failure != self._blamed:
+            self._blamed = failure
+            lose_card(self._sources.graphics, sorted(self._devices))
 
     def _require_main_memory(self, stage: PlannedStage, card: Card, why: Reason) -> None:
         """Raise DoesNotFit if a stage that was planned for the card does not fit into main memory."""

@@ -32,7 +32,9 @@ from app.node.snapshot import describe_plan
 MOST_CONTEXT = 1 << 24  # if the catalog states no context length
 
 
-async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, int]) -> Starter | None:
+async def starter(
+    planner_inputs: PlannerInputs, released: Mapping[MachineId, int], *, exact: bool = False
+) -> Starter | None:
     """Return the catalog's recommended first model, or None if none fits with memory to spare. Nothing is measured."""
     known = await asyncio.to_thread(load_catalog)
     host, lenders = planner_inputs.machines(released, {})
@@ -46,7 +48,7 @@ async def starter(planner_inputs: PlannerInputs, released: Mapping[MachineId, in
     options: list[StarterOption] = []
     for offer, version in versions.values():
         order = requests.JudgeModels([_sketch(offer, version)], place=True)
-        known_verdicts |= (await verdicts(order, planner_inputs, released, lambda _: None)).verdicts
+        known_verdicts |= (await verdicts(order, planner_inputs, released, lambda _: None, exact=exact)).verdicts
         options.append(_option(offer, version, known_verdicts[offer.id]))
         if options[-1].suits:  # the best offers come first, so the rest need no verdict
             break
@@ -93,10 +95,15 @@ def _option(offer: OfferedModel, file: OfferedFile, verdict: Verdict) -> Starter
 
 
 async def verdicts(
-    order: requests.JudgeModels, planner_inputs: PlannerInputs, released: Mapping[MachineId, int], report: Report
+    order: requests.JudgeModels,
+    planner_inputs: PlannerInputs,
+    released: Mapping[MachineId, int],
+    report: Report,
+    *,
+    exact: bool = False,
 ) -> Verdicts:
     """Return the verdict on each sketched model, by key. If `order.place` is set, each verdict includes a plan and its
-    estimated speed."""
+    estimated speed. `exact`: the owner's choice for loads."""
     by_key = {}
     for sketch in order.sketches:
         model = estimated_model(
@@ -115,7 +122,7 @@ async def verdicts(
         speeds: Mapping[MachineId, Any] = {}
         if basis is not None:
             speeds = await planner_inputs.speeds_like(
-                basis, SpeedConditions(BATCH_ROWS, family=family), report, known_only=not order.measure
+                basis, SpeedConditions(BATCH_ROWS, exact, family), report, known_only=not order.measure
             )
         host, lenders = planner_inputs.machines(released, speeds, family)
         there = [lender for lender in lenders if lender.id not in order.without]

@@ -769,12 +769,12 @@
         <translation>Jetzt: {values}.</translation>
     </message>
     <message>
-        <source>Other machines can use the card and never the processor. Without a usable card, nothing is lent.</source>
-        <translation>Andere Geräte bekommen die Karte und nie den Prozessor. Ohne benutzbare Karte wird nichts verliehen.</translation>
+        <source>Other machines can also use the processor, for what the card can&apos;t hold or compute.</source>
+        <translation>Andere Geräte dürfen auch den Prozessor nutzen, für das, was die Karte nicht fasst oder nicht rechnet.</translation>
     </message>
     <message>
-        <source>Other machines can use the processor while no card can be used.</source>
-        <translation>Ist keine Karte benutzbar, bekommen andere Geräte den Prozessor.</translation>
+        <source>Other machines can use the card and never the processor. Without a usable card, nothing is lent.</source>
+        <translation>Andere Geräte bekommen die Karte und nie den Prozessor. Ohne benutzbare Karte wird nichts verliehen.</translation>
     </message>
     <message>
         <source>Runs models through {api} ({memory}).</source>
