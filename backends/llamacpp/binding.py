@@ -257,9 +257,14 @@ class _Override(ctypes.Structure):
     _fields_ = (("pattern", ctypes.c_char_p), ("buffer_type", ctypes.c_void_p))
 
 
+def expert_pattern(layers: range) -> str:
+    """Return the regular expression for the names of the experts' tensors in these layers."""
+    return rf"^blk\.({'|'.join(map(str, layers))})\.ffn_(up|down|gate|gate_up)_exps"
+
+
 def _experts_in_main_memory(layers: range) -> Any:
     """Return the array that keeps the experts of these layers in main memory."""
-    pattern = rf"^blk\.({'|'.join(map(str, layers))})\.ffn_(up|down|gate|gate_up)_exps"
+    pattern = expert_pattern(layers)
     main_memory = ggml("ggml_backend_cpu_buffer_type", ctypes.c_void_p)()
     return (_Override * 2)(_Override(pattern.encode(), main_memory), _Override(None, None))
 

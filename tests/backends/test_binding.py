@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -141,3 +142,18 @@ def test_allocated_memory_is_read_from_the_log() -> None:
         binding._log(2, line.encode(), None)
     assert binding.take_buffers() == {"Vulkan0": 7 << 20, "CPU": 1 << 20}
     assert binding.take_buffers() == {}
+
+
+@pytest.mark.parametrize(
+    ("tensor", "is_expert"),
+    [
+        ("blk.1.ffn_up_exps.weight", True),
+        ("blk.2.ffn_gate_up_exps.weight", True),
+        ("blk.12.ffn_up_exps.weight", False),
+        ("blk.0.ffn_up_exps.weight", False),
+        ("blk.1.ffn_up.weight", False),
+        ("blk.1.ffn_up_shexp.weight", False),
+    ],
+)
+def test_only_the_experts_of_the_first_layers_on_a_card_stay_in_main_memory(tensor: str, is_expert: bool) -> None:
+    assert bool(re.search(binding.expert_pattern(range(1, 3)), tensor)) is is_expert

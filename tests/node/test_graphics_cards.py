@@ -234,6 +234,21 @@ async def test_a_card_is_tried_again_once_and_then_given_up(bench: Bench) -> Non
         await reached(lambda: bench.cards.card == card)
 
 
+async def test_a_card_that_is_switched_off_while_others_are_tested_stays_off(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow(command: list[str], within_s: float, environment: dict[str, str]) -> tuple[int, str, str]:
+        if command[-2] == "Vulkan1":
+            bench.off.append(BIG.pci)
+            bench.cards.changed()
+        return 0, PASSED, ""
+
+    monkeypatch.setattr(graphics_cards, "run_child", slow)
+    async with running(bench, lambda: bench.cards.card):
+        assert [card.name for card in bench.cards.computing] == ["Vulkan1"]
+        assert bench.reasons()["Big card"] == Reason("card_switched_off")
+
+
 FALCON, LLAMA = "falcon-h1 F16", "llama Q4_K_M"
 LACKS = Reason("device_tensor", {"tensor": "blk.0.ssm_a"})
 

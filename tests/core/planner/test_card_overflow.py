@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from app.catalog.families.effort_reader import stand_in_effort, stand_in_shape
 from app.core.errors import DoesNotFit
-from app.core.planner.forecast import Step, cost, fast_layers, forecast
+from app.core.planner.forecast import Step, cost, fast_layers, forecast, scaled_speed
 from app.core.planner.placement import Candidate, Topology, Workload
 from app.core.planner.plan import plan
-from app.core.planner.split_search import SplitSearch
+from app.core.planner.speed_estimates import MeasuredLayer, estimate_speed
+from app.core.planner.split_search import SplitSearch, _breaks
 from app.core.planner.stage_memory import fixed_bytes
 from backends.contract import Role
 from testbed.households import MIB, every_split, link, machine, model, speed
@@ -33,6 +35,23 @@ def test_the_layers_that_fit_cost_as_on_the_card_and_the_others_as_on_the_proces
     assert made.compute_s(4) - made.compute_s(3) == pytest.approx(FAST)
     assert made.compute_s(5) - made.compute_s(4) == pytest.approx(SLOW)
     assert cost(replace(host, card_bytes=0), Step(1, 0, 1), MADE, WORK, Role.WHOLE).fast_layers == 0
+
+
+def test_a_corrected_or_estimated_speed_keeps_that_of_the_processor() -> None:
+    both = replace(speed(FAST), processor=speed(SLOW))
+    assert scaled_speed(both, 2).processor == scaled_speed(speed(SLOW), 2)
+    effort = stand_in_effort(stand_in_shape("Q4_K"))
+    estimated = estimate_speed(MeasuredLayer(both, effort, 64), effort)
+    assert estimated.processor == estimate_speed(MeasuredLayer(speed(SLOW), effort, 64), effort)
+
+
+@pytest.mark.parametrize(
+    ("fast_layers", "unit", "ends"), [(5, 2, (2, 3)), (4, 2, (2,)), (2, 2, ()), (5, 1, (5,)), (20, 2, ())]
+)
+def test_a_block_that_a_card_holds_in_part_ends_the_fast_ones(
+    fast_layers: int, unit: int, ends: tuple[int, ...]
+) -> None:
+    assert _breaks(fast_layers, unit, 9) == ends
 
 
 def test_a_slower_card_than_its_processor_gains_nothing_by_overflowing() -> None:

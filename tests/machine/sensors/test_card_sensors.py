@@ -59,6 +59,27 @@ def test_this_process_and_its_children_are_ours() -> None:
     assert [reading.others_percent for reading in CardSensors([lambda: reports]).read({PLACE})] == [3.0]
 
 
+def test_a_worker_that_has_just_ended_is_not_taken_for_a_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drivers report about the time since the last report, and their report is used for ten seconds."""
+    now, running, listed = [100.0], {OWN}, [(OWN,)]
+    monkeypatch.setattr(card_sensors, "own_pids", lambda: frozenset(running))
+    sensors = CardSensors([lambda: [report(listed[0], dict.fromkeys(listed[0], 97.0))]], lambda: now[0])
+
+    def others_percent() -> float | None:
+        (reading,) = sensors.read()
+        return reading.others_percent
+
+    assert others_percent() == 0.0
+    running.clear()
+    now[0] = 103.0
+    assert others_percent() == 0.0
+    now[0] = 111.0  # a new report, of the time in which it still computed
+    assert others_percent() == 0.0
+    listed[0] = (GAME,)
+    now[0] = 122.0
+    assert others_percent() == 98.0
+
+
 def test_sources_are_read_rarely_and_one_that_fails_hides_no_other() -> None:
     reads, now = [0], [100.0]
 

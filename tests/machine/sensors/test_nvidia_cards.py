@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -159,11 +160,10 @@ def test_cards_that_sleep_are_not_woken(nvml: FakeNvml, tmp_path: Path) -> None:
     (device / "class").write_text("0x030000\n")
     status = device / "power" / "runtime_status"
     status.write_text("suspended\n")
-    nvml.fails = {"nvmlInit": pynvml.NVML_ERROR_UNKNOWN}  # must not be called
     cards = NvidiaCards(lambda: pytest.fail("the library was loaded"), tmp_path)
     assert cards.read() == []
-    status.write_text("active\n")
-    nvml.fails = {}
+    shutil.copytree(device, tmp_path / "0000:0b:00.0")
+    status.write_text("active\n")  # of one of the two
     assert len(NvidiaCards(lambda: nvml, tmp_path).read()) == 1
 
 

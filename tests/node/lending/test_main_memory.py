@@ -91,6 +91,31 @@ def test_lent_main_memory_obeys_the_owner(bench: Bench) -> None:
     assert bench.memory.lent_bytes_beside() is None
 
 
+def test_the_owners_limits_hold_over_both_memories_together(bench: Bench) -> None:
+    policy = bench.memory.policy
+    policy.memory.elsewhere = lambda: bench.memory.elsewhere(beside=False)
+    policy.main_memory.elsewhere = lambda: bench.memory.elsewhere(beside=True)
+    for rules in (policy.memory, policy.main_memory):
+        rules.chosen_bytes = 4 * GIB
+    assert bench.memory.lent_bytes_beside() == 4 * GIB - ON_CARD[0]
+    assert policy.memory.room(*bench.memory.uses()).most_bytes == 4 * GIB - ON_PROCESSOR[0]
+    bench.load(FALCON, 1 * GIB)
+    for rules in (policy.memory, policy.main_memory):
+        rules.limit_bytes = 8 * GIB  # of which 2 GiB and the embeddings and falcon-h1 are in main memory
+    taken = ON_PROCESSOR[0] + GIB + GIB // 2
+    assert policy.memory.own_bytes(*bench.memory.uses()) == 8 * GIB - taken - ON_CARD[0]
+    bench.graphics.card = None
+    assert bench.memory.elsewhere(beside=False) == (0, 0)
+
+
+def test_what_is_freed_may_be_of_either_memory(bench: Bench) -> None:
+    bench.load(LLAMA, 10 * GIB)
+    bench.load(FALCON, 3 * GIB)
+    kept = bench.memory.own_bytes_beside({})
+    assert bench.memory.own_bytes_beside({ME: 10 * GIB}) == kept  # the model on the card
+    assert bench.memory.own_bytes_beside({ME: 13 * GIB}) == kept + 3 * GIB
+
+
 def test_a_plan_counts_on_the_memory_of_what_computes_the_family() -> None:
     about = SelfDescription(refused_families=(FALCON,), processor_bytes=2 * GIB)
     household = Household({OTHER: Machine(OTHER, "attic", online=True, roles=("lender",))})

@@ -204,6 +204,7 @@ async def test_the_own_worker_computes_on_the_card_and_reports_its_loss(place: P
         worker.kill(Reason("worker_hung", {"worker": "den", "seconds": 1}))
         await worker.wait_dead()
         graphics.card = None
+        stages._lose_card()  # another stage of the same worker notices its death, too
         worker = await stages._own_worker()
         assert len(graphics.losses) == 2
         await stages._open_local(worker, whole, stack)
