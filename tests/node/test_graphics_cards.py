@@ -243,9 +243,12 @@ async def test_a_card_that_is_switched_off_while_others_are_tested_stays_off(
             bench.cards.changed()
         return 0, PASSED, ""
 
+    seen: list[list[str]] = []
     monkeypatch.setattr(graphics_cards, "run_child", slow)
+    monkeypatch.setattr(bench.cards, "_changed", lambda: seen.append([card.name for card in bench.cards.computing]))
     async with running(bench, lambda: bench.cards.card):
         assert [card.name for card in bench.cards.computing] == ["Vulkan1"]
+        assert all("Vulkan0" not in names for names in seen)  # not even for a moment
         assert bench.reasons()["Big card"] == Reason("card_switched_off")
 
 
