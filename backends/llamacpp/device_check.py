@@ -108,7 +108,7 @@ class _Probe:
     def __init__(self, model: Any, config: StageConfig, *, on_device: bool) -> None:
         """Create the context. Raises StageError."""
         llama = self._llama = binding.load()
-        self._config, self._context, self._is_device = config, None, on_device
+        self._config, self._context = config, None
         self._step_rows = min(STEP_ROWS, config.batch_rows)
         n_on_devices = sum(config.device_layers) or len(config.layers)  # the processor computes those before
         last = len(config.layers) - n_on_devices + min(MOST_LAYERS, n_on_devices) - 1

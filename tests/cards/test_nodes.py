@@ -3,73 +3,36 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-from tests.cards import device
+from tests.cards.card_nodes import SLOW_SECONDS, Json, card_of, cards_of, device_environment, install_pack, load, until
 from tests.node.pool import TestNode, paired
 
 pytestmark = [pytest.mark.cards, pytest.mark.timeout(900)]
 
 QUESTION = ("ask", "How do I pair two computers?", "--temperature", "0", "--max-tokens", "24", "--json")
-SLOW_SECONDS = 400.0  # the first test of a device compiles its code
 MID_ANSWER_SECONDS = 1.0
 SPLIT = [1, 6, 1]
-Json = dict[str, Any]
-
-
-def pack() -> Path | None:
-    """Return the pack's folder, if the library is in one."""
-    library = device.library()
-    folder = next((parent for parent in library.parents if (parent / "pack.json").exists()), None) if library else None
-    return folder
 
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestNode, TestNode]]:
     """A host without a card, and a lender with one."""
-    if pack() is None:
-        pytest.skip("no pack was built: make engine BACKEND=vulkan")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in device.environment().items():
-            if os.environ.get(name) != value:
-                patch.setenv(name, value)
-        with paired(tmp_path_factory.mktemp("cards"), "den", "attic") as (den, attic):
-            installed = attic.run("engine", "add", str(pack()), within_s=120)
-            assert installed.returncode == 0, installed.stdout + installed.stderr
-            until(lambda: card_of(attic) is not None, "the card is not used")
-            yield den, attic
-
-
-def until(met: Callable[[], bool], what: str) -> None:
-    late = time.monotonic() + SLOW_SECONDS
-    while not met():
-        assert time.monotonic() < late, what
-        time.sleep(0.5)
-
-
-def card_of(node: TestNode) -> Json | None:
-    card: Json | None = node.control("GET", "/machine")["card"]
-    return card
+    with device_environment(), paired(tmp_path_factory.mktemp("cards"), "den", "attic") as (den, attic):
+        install_pack(attic)
+        yield den, attic
 
 
 def label(node: TestNode) -> str:
     card = card_of(node)
     assert card is not None
     return str(card["label"])
-
-
-def cards_of(host: TestNode) -> list[str]:
-    """Return what the host knows of the cards that compute its stages."""
-    return [stage["card"] for stage in host.control("GET", "/status")["loaded"]["stages"]]
 
 
 def lends(host: TestNode, lender: TestNode) -> bool:
@@ -83,10 +46,6 @@ def asked(host: TestNode) -> Json:
     assert done.returncode == 0, done.stdout + done.stderr
     answer: Json = json.loads(done.stdout)
     return answer
-
-
-def load(host: TestNode, **more: Any) -> Json:
-    return host.work("/load", {"model": "guide", "measure": False, "exact": True, **more})
 
 
 def test_the_card_is_told_everywhere(nodes: tuple[TestNode, TestNode]) -> None:

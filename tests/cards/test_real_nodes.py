@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import psutil
 import pytest
 
 from scripts.real_models import GEMMA3, MODELS, SMOLLM2, folder, missing
 from tests.cards import device
-from tests.cards.test_nodes import card_of, pack, until
+from tests.cards.card_nodes import card_of, device_environment, install_pack, until, uses_card
 from tests.node.pool import TestNode, node, pair
 from tests.real.asking import SPLITS, Json, ask, begun, load, opinions_of
 from tests.real.words import BEGUN
@@ -43,19 +41,9 @@ def keep_shaders(root: Path) -> None:
     shutil.copytree(root / "graphics", device.kept_shaders(), dirs_exist_ok=True)
 
 
-def install_pack(lender: TestNode) -> None:
-    installed = lender.run("engine", "add", str(pack()), within_s=120)
-    assert installed.returncode == 0, installed.stdout + installed.stderr
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    if pack() is None:
-        pytest.skip("no pack was built: make engine BACKEND=vulkan")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in device.environment().items():
-            if os.environ.get(name) != value:
-                patch.setenv(name, value)
+    with device_environment():
         for file in FILES:
             device.in_a_process("tests.cards.real_case", ["shaders", file], within_s=COMPILE_SECONDS)
         yield tmp_path_factory.mktemp("real-cards")
@@ -71,16 +59,11 @@ def nodes(home: Path) -> Iterator[list[TestNode]]:
         for lender in made[1:]:
             pair(made[0], lender)
             install_pack(lender)
-            until(lambda lender=lender: card_of(lender) is not None, "the card is not used")  # type: ignore[misc]
         for model in MODELS:
             done = made[0].run("import", str(FOLDER / model.file), "--name", model.file)
             assert done.returncode == 0, done.stdout + done.stderr
         yield made
         keep_shaders(home / "attic")
-
-
-def uses_the_card(worker: psutil.Process) -> bool:
-    return any("libggml-vulkan" in mapped.path for mapped in worker.memory_maps())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +80,7 @@ async def test_a_real_model_over_devices_says_what_the_whole_would(
         answers = [await ask(host, prompt_ids=ids, max_tokens=N_TOKENS) for ids in prompts]
     used = [worker for lender in nodes[1:] for worker in lender.workers()]
     assert len(used) == n_cards
-    assert all(map(uses_the_card, used))
+    assert all(map(uses_card, used))
     assert [answer["notices"] for answer in answers] == [[]] * len(answers)
     pairs = [(ids, answer["token_ids"]) for ids, answer in zip(prompts, answers, strict=True)]
     opinions = await opinions_of(tmp_path, FOLDER / file, pairs)
@@ -118,11 +101,10 @@ async def test_a_stage_moves_from_the_device_to_a_processor_and_back(home: Path,
         with node(home / "loft", "loft") as loft:
             pair(den, loft)
             install_pack(loft)
-            until(lambda: card_of(loft) is not None, "the card is not used")
             assert study.run("lend", "--pause", "1h").returncode == 0
             async with den.client() as host:
                 await load(host, file, split=LENDERS_SPLIT, exact=True)
-            assert uses_the_card(await loft.one_worker())
+            assert uses_card(await loft.one_worker())
             assert study.run("lend", "--resume").returncode == 0
             to_processor = await struck(den, prompts[0], loft)
             assert to_processor["placement"][1]["machine"] == "study"
@@ -130,7 +112,7 @@ async def test_a_stage_moves_from_the_device_to_a_processor_and_back(home: Path,
             until(lambda: card_of(loft) is not None, "the card is not used again")
             back = await struck(den, prompts[0], study)
             assert back["placement"][1]["machine"] == "loft"
-            assert uses_the_card(await loft.one_worker())
+            assert uses_card(await loft.one_worker())
     answers = [(prompts[0], answer["token_ids"]) for answer in (to_processor, back)]
     opinions = await opinions_of(tmp_path, FOLDER / file, answers)
     assert all(opinion.mean_gap < MEAN_GAP and opinion.agreement >= AGREEMENT for opinion in opinions), opinions

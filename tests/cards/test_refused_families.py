@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 
-import psutil
 import pytest
 
-from tests.cards import device
-from tests.cards.test_nodes import SLOW_SECONDS, Json, card_of, load, pack, until
+from tests.cards.card_nodes import SLOW_SECONDS, Json, card_of, device_environment, install_pack, load, until, uses_card
 from tests.families.fixtures import families
 from tests.node.pool import TestNode, paired
 
@@ -25,21 +22,13 @@ ASKED = ("--temperature", "0", "--max-tokens", "12", "--json")
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestNode, TestNode]]:
     """A host without a card, and a lender with one. Both have two tiny models that the card cannot compute."""
-    if pack() is None:
-        pytest.skip("no pack was built: make engine BACKEND=vulkan")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in device.environment().items():
-            if os.environ.get(name) != value:
-                patch.setenv(name, value)
-        with paired(tmp_path_factory.mktemp("refused"), "den", "attic") as (den, attic):
-            for node in (den, attic):
-                for name in (LACKING, OTHER):
-                    done = node.run("import", str(families()[name].path), "--name", name, within_s=120)
-                    assert done.returncode == 0, done.stdout + done.stderr
-            installed = attic.run("engine", "add", str(pack()), within_s=120)
-            assert installed.returncode == 0, installed.stdout + installed.stderr
-            until(lambda: card_of(attic) is not None, "the card is not used")
-            yield den, attic
+    with device_environment(), paired(tmp_path_factory.mktemp("refused"), "den", "attic") as (den, attic):
+        for node in (den, attic):
+            for name in (LACKING, OTHER):
+                done = node.run("import", str(families()[name].path), "--name", name, within_s=120)
+                assert done.returncode == 0, done.stdout + done.stderr
+        install_pack(attic)
+        yield den, attic
 
 
 def asked(host: TestNode, model: str) -> Json:
@@ -53,12 +42,6 @@ def refused_families(node: TestNode) -> list[str]:
     return [refused["family"] for refused in node.control("GET", "/machine")["refused_families"]]
 
 
-def uses_driver(node: TestNode) -> bool:
-    """Return whether one of a node's workers has loaded the back end of the card."""
-    pids = [worker.pid for worker in node.workers()]
-    return any(device.NAME in each.path for pid in pids for each in psutil.Process(pid).memory_maps())
-
-
 def test_a_lender_computes_the_family_on_its_processor_within_the_same_load(nodes: tuple[TestNode, TestNode]) -> None:
     den, attic = nodes
     load(den, model=LACKING, shape="one")
@@ -69,7 +52,7 @@ def test_a_lender_computes_the_family_on_its_processor_within_the_same_load(node
     answer = asked(den, LACKING)
     assert [stage["machine"] for stage in answer["stages"]] == ["den", "attic", "den"]
     assert answer["token_ids"] == expected
-    assert not uses_driver(attic)
+    assert not any(map(uses_card, attic.workers()))
     assert refused_families(attic) == [FAMILY]
     assert card_of(attic) is not None
     until(lambda: "plan_on_processor" in json.dumps(den.control("GET", "/status")["loaded"]["why"]), "nothing is told")
@@ -82,12 +65,12 @@ def test_the_own_worker_does_the_same_and_the_card_computes_the_guide(nodes: tup
     for attempt in range(3):  # more often than a card may fail
         load(attic, model=OTHER, shape="one")
         assert asked(attic, OTHER)["token_ids"]
-        assert uses_driver(attic) == (attempt == 0)  # the first worker tried it
+        assert any(map(uses_card, attic.workers())) == (attempt == 0)  # the first worker tried it
     assert OTHER_FAMILY in refused_families(attic)
     notes = json.dumps(attic.control("GET", "/journal?after=0"))
     assert "log_node_card_family" in notes
     assert card_of(attic) is not None
     load(attic, model="guide", shape="one")
     assert asked(attic, "guide")["token_ids"]
-    assert uses_driver(attic)
+    assert any(map(uses_card, attic.workers()))
     assert attic.control("GET", "/machine")["unused_cards"] == []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 
 import pytest
 
-from tests.cards import device
-from tests.cards.test_nodes import Json, asked, cards_of, load, pack, until
+from tests.cards.card_nodes import Json, cards_of, device_environment, install_pack, load, until
+from tests.cards.test_nodes import asked
 from tests.node.pool import TestNode, node
 
 pytestmark = [pytest.mark.cards, pytest.mark.timeout(900)]
@@ -18,21 +17,14 @@ pytestmark = [pytest.mark.cards, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def den(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
     """One machine whose driver lists its device twice."""
-    if pack() is None:
-        pytest.skip("no pack was built: make engine BACKEND=vulkan")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in device.environment("0,0").items():
-            if os.environ.get(name) != value:
-                patch.setenv(name, value)
-        with node(tmp_path_factory.mktemp("cards"), "den") as den:
-            yield den
+    with device_environment("0,0"), node(tmp_path_factory.mktemp("cards"), "den") as den:
+        yield den
 
 
 def test_both_cards_are_told_and_a_stage_that_fits_one_is_on_one(den: TestNode) -> None:
     load(den, shape="one")
     expected = asked(den)
-    installed = den.run("engine", "add", str(pack()), within_s=120)
-    assert installed.returncode == 0, installed.stdout + installed.stderr
+    install_pack(den)
     until(lambda: bool(den.control("GET", "/machine")["more_cards"]), "the second card is not used")
     machine: Json = den.control("GET", "/machine")
     first, (second,) = machine["card"], machine["more_cards"]

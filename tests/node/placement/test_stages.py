@@ -21,7 +21,6 @@ from app.catalog.stages.cut import read_pieces
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import BadInput, DoesNotFit, Reason, StageLost, Unreachable
 from app.core.ids import MachineId, PipelineId
-from app.core.planner.card_division import CardDivision, StageParts
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.planner.plan import plan
 from app.core.reasons import said
@@ -29,10 +28,9 @@ from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_links import open_run
 from app.inference.worker.worker import Worker
 from app.machine.hardware import devices
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, CardClaim, ComputingCard, RefusedFamily, UnusedCard
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import Memory
-from app.machine.sensors.card_use import CardReading
 from app.network import messages
 from app.node.placement import lenders
 from app.node.placement import stages as placement_stages
@@ -42,6 +40,7 @@ from app.node.planning.planning import Sizes
 from backends.contract import NumberFormat, StageConfig
 from backends.worker_orders import StageOpened
 from testbed import tiny
+from tests.node.graphics_stub import Cards
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
 SIZES = Sizes(NumberFormat.F16, 4, 512, 512, 64, Threads(1))
@@ -131,19 +130,13 @@ class Place:
         await self.stage_set(lender, stack)._open_remote(self.plan(1, 2, 1).stages[1], stack)
 
 
-class Graphics:
+class Graphics(Cards):
     """A card whose library is not there."""
 
-    unused: tuple[UnusedCard, ...] = ()
-    refused: tuple[RefusedFamily, ...] = ()
-    is_starting = False
+    overflows = False
 
     def __init__(self, folder: Path) -> None:
-        library = folder / "libggml-vulkan.so"
-        self.card: Card | None = Card("Vulkan0", "A card", "Vulkan", library, folder, "", False, 1 << 40, 1 << 40)
-        self.computing: tuple[Card, ...] = (self.card,)
-        self.losses: list[Card] = []
-        self.claims: dict[bytes, int] = {}
+        super().__init__(folder, 1 << 40)
         self.verdicts: dict[str, Reason | None] = {}
 
     def card_for(self, family: str) -> Card | None:
@@ -154,24 +147,6 @@ class Graphics:
 
     def judge(self, card: Card, family: str, why: Reason | None) -> None:
         self.verdicts[family] = why
-
-    overflows = False
-
-    def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
-        self.claims[key] = len(parts.layer_bytes)
-        return CardClaim((card,), CardDivision((len(parts.layer_bytes),), (1,)))
-
-    def release(self, key: bytes) -> None:
-        self.claims.pop(key, None)
-
-    def lost(self, card: Card) -> None:
-        self.losses.append(card)
-
-    def is_switched_off(self, device: str, library: str) -> bool:
-        return False
-
-    def reading(self) -> CardReading:
-        return CardReading()
 
 
 @pytest.fixture
@@ -203,10 +178,11 @@ async def test_the_own_worker_computes_on_the_card_and_reports_its_loss(place: P
         assert graphics.losses == [graphics.card]
         worker.kill(Reason("worker_hung", {"worker": "den", "seconds": 1}))
         await worker.wait_dead()
-        graphics.card = None
-        stages._lose_card()  # another stage of the same worker notices its death, too
-        worker = await stages._own_worker()
+        for _ in range(2):  # two stages of the same worker notice its death
+            stages._lose_card()
         assert len(graphics.losses) == 2
+        graphics.computing = ()
+        worker = await stages._own_worker()
         await stages._open_local(worker, whole, stack)
 
 
