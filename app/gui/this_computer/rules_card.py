@@ -319,7 +319,7 @@ class RulesCard(QFrame):
         if not on:
             self._gpu.say(self.tr("Lends memory even while other programs are running."))
             return
-        words = self.tr("The use of the graphics card by other programs isn't known now.")
+        words = self.tr("Use by other programs: unknown.")
         if busy_percent is not None:
             words = self.tr("Now: other programs use {percent}% of it.").format(percent=round(busy_percent))
         self._gpu.say(words)
@@ -331,7 +331,7 @@ class RulesCard(QFrame):
         if not most_celsius:
             words = self.tr("Lends at any temperature of the graphics card.")
         elif celsius is None:
-            words = self.tr("The graphics card's temperature isn't known now.")
+            words = self.tr("Temperature of the graphics card: unknown.")
         else:
             words = self.tr("Now: the graphics card is at {degrees} °C.").format(degrees=round(celsius))
         self._card_hot.say(words)

@@ -397,8 +397,17 @@ class LocalSpeed:
 
         again: the host doubts the known speed, so measure it again unless this was done recently.
 
-        Raises the errors of `measure`, and Busy during a trial and the pause after it.
+        Raises the errors of `measure`, and Busy during a trial and the pause after it. A family that the graphics card
+        turns out not to compute is measured on the processor when the host asks again.
         """
+        try:
+            return await self._for_member(shape, conditions, again=again)
+        except AppError as error:
+            if not self._here.hardware.is_refusal(shape, conditions.family, error):
+                raise
+        raise Busy("speed_busy")
+
+    async def _for_member(self, shape: ModelShape, conditions: SpeedConditions, *, again: bool) -> Speed:
         hardware, threads = self._here.hardware, self._here.lent_threads()
         setup = replace(await hardware.setup(conditions), threads=threads.most)
         key, card, beside = measurement_key(setup, shape, head=False), hardware.card_for(conditions.family), ""

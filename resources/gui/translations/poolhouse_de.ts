@@ -6564,6 +6564,10 @@
         <translation>Jetzt: Der Prozessor hat {degrees} °C.</translation>
     </message>
     <message>
+        <source>Temperature of the graphics card: unknown.</source>
+        <translation>Temperatur der Grafikkarte: unbekannt.</translation>
+    </message>
+    <message>
         <source>This system doesn&apos;t report the network type.</source>
         <translation>Jetzt: dieses System verrät es nicht.</translation>
     </message>
@@ -6632,16 +6636,12 @@
         <translation>Ab dieser Temperatur der Grafikkarte pausieren</translation>
     </message>
     <message>
-        <source>The graphics card&apos;s temperature isn&apos;t known now.</source>
-        <translation>Die Temperatur der Grafikkarte ist gerade nicht bekannt.</translation>
-    </message>
-    <message>
-        <source>The use of the graphics card by other programs isn&apos;t known now.</source>
-        <translation>Wie sehr andere Programme die Grafikkarte auslasten, ist gerade nicht bekannt.</translation>
-    </message>
-    <message>
         <source>This system doesn&apos;t report user activity, so the computer counts as idle.</source>
         <translation>Dieses System verrät das nicht, deshalb gilt niemand als anwesend.</translation>
+    </message>
+    <message>
+        <source>Use by other programs: unknown.</source>
+        <translation>Nutzung durch andere Programme: unbekannt.</translation>
     </message>
     <message>
         <source>When my programs need the memory</source>

@@ -114,7 +114,7 @@ def test_the_temperature_of_the_card_is_a_rule(qtbot: QtBot, page: ComputerPage)
     rules.card_hot.click()
     qtbot.waitUntil(lambda: page.lending.rules.card_celsius == 85, timeout=WITHIN_MS)
     assert rules.card_celsius.isVisible()
-    assert rules._card_hot.reading.text() == "The graphics card's temperature isn't known now."
+    assert rules._card_hot.reading.text() == "Temperature of the graphics card: unknown."
     rules.card_celsius.setValue(80)
     qtbot.waitUntil(lambda: page.lending.rules.card_celsius == 80, timeout=WITHIN_MS)
     rules._show_card_hot(80, 61.4)

@@ -17,7 +17,7 @@ import pytest
 from app.api.requests import MeasureModel
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.stage_store import StageStore
-from app.core.errors import Reason, Refused, Unreachable
+from app.core.errors import BadInput, Reason, Refused, Unreachable
 from app.core.household import household
 from app.core.household.membership import Member
 from app.core.household.operations import Role
@@ -25,7 +25,7 @@ from app.core.ids import MachineId
 from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.inference.worker import layer_benchmark
 from app.inference.worker.layer_benchmark import BenchmarkSettings
-from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, ProcessorOnly
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.engines import Engine
 from app.network import messages
@@ -344,6 +344,47 @@ async def test_beside_a_card_the_processor_is_measured_too_where_it_may_help(
     assert sorted(trials) == sorted(
         [("Vulkan0", True), ("Vulkan0", False), *([("", False), ("", False)] if overflows else [])]
     )
+
+
+class Lacking(ProcessorOnly):
+    """A card that lacks an operation of every family."""
+
+    def __init__(self, folder: Path) -> None:
+        library = folder / "pack" / "lib.so"
+        self.computing = (Card("Vulkan0", "A card", "Vulkan", library, folder, "", False, GIB, GIB),)
+        self.verdicts: set[str] = set()
+
+    @property
+    def card(self) -> Card | None:
+        return self.computing[0]
+
+    def card_for(self, family: str) -> Card | None:
+        return None if family in self.verdicts else self.card
+
+    def judge(self, card: Card, family: str, why: Reason | None) -> None:
+        self.verdicts.add(family)
+
+
+async def test_the_processor_is_measured_for_a_family_that_the_card_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def measure(_shape: object, _folder: Path, gauge: BenchmarkSettings, **_: object) -> Speed:
+        if gauge.card is not None:
+            raise BadInput("device_unfit", worker="den", cause=Reason("device_tensor", {"tensor": "blk.0.ssm_a"}))
+        return Speed(0.002, 0.0, 0.0, 0.002, 0.0, 0.0, 0.0, 0.0)
+
+    monkeypatch.setattr(local_speed, "measure", measure)
+    cards = Lacking(tmp_path), Lacking(tmp_path)
+    async with side(tmp_path / "lender", graphics=cards[0]) as lender:
+
+        async def answer(order: MeasureSpeed) -> None:
+            host.speed_measurer.receive(LENDER, await lender.answer(order))
+
+        async with side(tmp_path / "host", lambda _: Link(answer), cards[1]) as host:
+            speeds = await measured(host)
+            assert [speed.layer_s for speed in speeds.values() if speed] == [0.002, 0.002]
+            family = host.entry.model.family
+            assert [each.verdicts for each in cards] == [{family}, {family}]
 
 
 @pytest.mark.long
