@@ -29,6 +29,7 @@ WORDS = {
     "copying": "Copying",
     "downloading": "Downloading",
     "moving": "Moving models",
+    "testing_card": "Testing the graphics card",
     "planning": "Planning",
     "cutting": "Cutting layers",
     "measuring": "Measuring",

@@ -72,6 +72,7 @@ class GraphicsCards:
         self._is_unsaved = False  # whether there are verdicts that are not saved yet
         self._of_card: dict[str, Verdict] = {}  # the verdicts on the card that computes, by family
         self._has_chosen = False
+        self._tested = asyncio.Event()  # unless cards are being tested and none computes meanwhile
         self._keys_off: frozenset[str] = frozenset(settings().off)  # when last told
         self.computing: tuple[Card, ...] = ()
         self.cards: tuple[Card, ...] = ()  # all that the back ends see
@@ -106,7 +107,20 @@ class GraphicsCards:
     @property
     def is_starting(self) -> bool:
         """Return whether cards are being tested for the first time since the start."""
-        return not self._has_chosen and any(not backend.startswith(PROCESSOR) for backend in self.packs.libraries)
+        return not self._has_chosen and self._has_libraries
+
+    @property
+    def is_testing(self) -> bool:
+        """Return whether it is not known yet if a card computes."""
+        return not self._tested.is_set() and self._has_libraries
+
+    @property
+    def _has_libraries(self) -> bool:
+        return any(not backend.startswith(PROCESSOR) for backend in self.packs.libraries)
+
+    async def tested(self) -> None:
+        """Wait until it is known whether a card computes."""
+        await self._tested.wait()
 
     @property
     def overflows(self) -> bool:
@@ -133,8 +147,11 @@ class GraphicsCards:
             now = (packs_now, self._settings().off, self._given_up(), self._n_doubts)
             if now != seen:
                 seen = now
+                if not self.computing:
+                    self._tested.clear()
                 await self._choose()
                 self._has_chosen = True
+                self._tested.set()
                 self._changed()
             await asyncio.to_thread(self._save)
             await self._news.wait()

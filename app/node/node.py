@@ -145,6 +145,7 @@ class Node:
             ForecastHistory(home.household / "forecasts.json"),
             Quarantine(home.household / "doubts.json", self.journal.note, self.changed),
             self.lending_policy.spare_memory,
+            self.graphics,
         )
         sources = partial(PlacementServices, shelf, stages, self._lenders, planner_inputs, graphics=self.graphics)
         self.model_manager = ModelManager(

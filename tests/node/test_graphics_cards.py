@@ -143,6 +143,33 @@ async def test_nothing_is_lent_before_the_cards_were_tested_once(bench: Bench) -
     assert not bench.restarted(Path()).cards.is_starting
 
 
+async def test_who_waits_for_the_test_goes_on_once_it_is_known_whether_a_card_computes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end, begun = asyncio.Event(), asyncio.Event()
+
+    async def slow(command: list[str], within_s: float, environment: dict[str, str]) -> tuple[int, str, str]:
+        begun.set()
+        await may_end.wait()
+        return 0, PASSED, ""
+
+    monkeypatch.setattr(graphics_cards, "run_child", slow)
+    async with running(bench, begun.is_set):
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(bench.cards.tested(), name="wait")
+            await asyncio.sleep(0.02)
+            assert (bench.cards.is_testing, waiting.done()) == (True, False)
+            may_end.set()
+        assert (bench.cards.is_testing, chosen(bench)) == (False, "Vulkan0")
+        begun.clear()
+        may_end.clear()
+        bench.cards.woke()  # the card is tested again, and computes meanwhile
+        await begun.wait()
+        await bench.cards.tested()
+        assert not bench.cards.is_testing
+        may_end.set()
+
+
 async def test_all_sound_cards_compute_together_the_largest_first(bench: Bench) -> None:
     async with running(bench, lambda: bench.cards.card):
         assert [card.name for card in bench.cards.computing] == ["Vulkan0", "Vulkan1"]

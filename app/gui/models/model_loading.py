@@ -188,6 +188,7 @@ def step_words(step: Progress) -> str:
         return translate("Models", "Loaded")
     words = {
         "hashing": translate("Models", "Checking the file"),
+        "testing_card": translate("Models", "Testing the graphics card"),
         "measuring": translate("Models", "Measuring"),
         "cutting": translate("Models", "Preparing its layers"),
         "sending": translate("Models", "Copying its layers"),

@@ -108,6 +108,15 @@ class ComputingCard(Protocol):
         ...
 
     @property
+    def is_testing(self) -> bool:
+        """Return whether it is not known yet if a card computes."""
+        ...
+
+    async def tested(self) -> None:
+        """Wait until it is known whether a card computes."""
+        ...
+
+    @property
     def overflows(self) -> bool:
         """Return whether layers that the cards have no room for may stay in main memory."""
         ...
@@ -158,9 +167,13 @@ class ProcessorOnly:
 
     unused: tuple[UnusedCard, ...] = ()
     is_starting = False
+    is_testing = False
     computing: tuple[Card, ...] = ()
     refused: tuple[RefusedFamily, ...] = ()
     overflows = False
+
+    async def tested(self) -> None:
+        """Return at once."""
 
     def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
         return CardClaim((), CardDivision((), ()))
@@ -214,6 +227,24 @@ def lose_card(graphics: ComputingCard, devices: Sequence[str]) -> None:
     blamed = [card for card in graphics.computing if card.name in devices]
     if blamed:
         graphics.lost(blamed[-1])
+
+
+def why_no_card(graphics: ComputingCard, machine: str) -> Reason | None:
+    """Return the sentence that tells why the processor of this computer computes although it has a graphics card.
+
+    Return None if a card computes, or if the owner cannot expect that of any.
+    """
+    if graphics.card is not None:
+        return None
+    if graphics.is_testing:
+        return Reason("plan_card_testing", {"machine": machine})
+    for card in graphics.unused:
+        if card.key and card.why.code not in _BY_CHOICE:
+            return Reason("plan_card_unused", {"machine": machine, "device": card.label, "why": card.why})
+    return None
+
+
+_BY_CHOICE = ("card_switched_off", "card_small")
 
 
 def refusal_of(error: AppError) -> Reason | None:

@@ -29,6 +29,7 @@ from app.node.cancellation import in_thread
 from app.node.control.answer_conversion import AnswerPart, for_every_model, generation_request, substitution_notice
 from app.node.control.json_bodies import Report, hashing_progress, with_progress
 from app.node.journal import Journal
+from app.node.models.card_wait import wait_for_cards
 from app.node.models.embeddings import Embeddings
 from app.node.models.host_memory import HostMemory, released_bytes
 from app.node.models.load_queue import Load, LoadQueue, LoadRetries
@@ -459,6 +460,7 @@ class ModelManager:
         entry = await in_thread(
             partial(self._shelf.verify, entry), lambda done, total: report(hashing_progress(done, total))
         )
+        await wait_for_cards(self.planner_inputs.graphics, report)
         # raises before anything is measured and before the loaded models are given up
         await self._planner.plan(entry.model, order, self.released(stays), {})
         speeds = await self._speeds(entry, order, report, measure=order.split is None)

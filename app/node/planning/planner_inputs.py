@@ -15,6 +15,7 @@ from app.core.model import Model
 from app.core.planner.placement import Candidate
 from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.core.recovery.recovery import RecentFailures
+from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard
 from app.node.control.json_bodies import Report
 from app.node.links.link_registry import LinkRegistry
 from app.node.planning.forecast_history import ForecastHistory
@@ -36,6 +37,7 @@ class PlannerInputs:
     forecasts: ForecastHistory
     quarantine: Quarantine
     spare_memory: SpareMemory  # for checks of samples
+    graphics: ComputingCard = PROCESSOR_ONLY  # the cards of this machine
     failures: RecentFailures = field(default_factory=lambda: RecentFailures(time.monotonic))
 
     async def speeds(

@@ -26,7 +26,7 @@ from app.core.planner.speed_estimates import SpeedConditions
 from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
 from app.inference.stages.stage_client import Run
 from app.machine.hardware import devices
-from app.machine.hardware.cards import Card
+from app.machine.hardware.cards import Card, why_no_card
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import memory_copy_s_per_byte
 from app.network import messages
@@ -222,7 +222,10 @@ class Planner:
             )
         except AppError as error:
             raise known.explain(error) from error
-        on_processor = processor_reasons(chosen.machines, {stage.machine for stage in chosen.stages})
+        used = {stage.machine for stage in chosen.stages}
+        on_processor = processor_reasons(chosen.machines, used)
+        if host.id in used and (why := why_no_card(self._planner_inputs.graphics, host.name)) is not None:
+            on_processor.append(why)
         exact_reasons = exactness(chosen) if order.exact else ()
         chosen = replace(chosen, reasons=(*chosen.reasons, *exact_reasons, *on_processor, *known.reasons))
         if order.by_program:

@@ -428,6 +428,10 @@
         <translation>{machine} ging verloren; die Antwort ging mit {others} nach {time} weiter</translation>
     </message>
     <message>
+        <source>Testing the graphics card</source>
+        <translation>Die Grafikkarte wird geprüft</translation>
+    </message>
+    <message>
         <source>{nth} in line</source>
         <translation>{nth} in der Reihe</translation>
     </message>
@@ -5114,6 +5118,10 @@
     <message>
         <source>Stop moving</source>
         <translation>Verschieben beenden</translation>
+    </message>
+    <message>
+        <source>Testing the graphics card</source>
+        <translation>Die Grafikkarte wird geprüft</translation>
     </message>
     <message>
         <source>There is not enough space there for your existing models. They stay where they are and can still be used.</source>

@@ -27,6 +27,7 @@ from app.core.recovery import fault_table
 from app.core.recovery.placement_lifecycle import Closed, Opened, PipelinesLost
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
 from app.inference.pipeline.completion import Delta, GenerationRequest
+from app.machine.hardware.cards import ProcessorOnly, UnusedCard
 from app.machine.hardware.cores import Threads
 from app.node.control import answer_conversion
 from app.node.journal import Journal
@@ -48,6 +49,19 @@ MIB = 1 << 20
 Json = dict[str, Any]
 
 
+class TestedCards(ProcessorOnly):
+    """A graphics card that does not compute, and whose test is over if the event is set."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+        self.over.set()
+
+    async def tested(self) -> None:
+        await self.over.wait()
+
+
 class Scene:
     """The behavior of the placements of one test, and the placements so far."""
 
@@ -62,6 +76,7 @@ class Scene:
         self.den = Candidate(DEN, "den", 1 << 40)
         self.attic = Candidate(ATTIC, "attic", 1 << 40)
         self.released: list[Mapping[MachineId, int]] = []
+        self.cards = TestedCards()
 
     def candidates(self, released: Mapping[MachineId, int]) -> tuple[Candidate, list[Candidate]]:
         self.released.append(dict(released))
@@ -177,7 +192,7 @@ async def hosting(shelf: Shelf, scene: Scene, tmp_path: Path) -> AsyncGenerator[
         planner_inputs = PlannerInputs(
             lambda *released: scene.candidates(*released),  # noqa: PLW0108  a test may change it
             speeds, links, ForecastHistory(tmp_path / "lessons.json"),
-            Quarantine(tmp_path / "d.json"), SpareMemory(lambda: 0),
+            Quarantine(tmp_path / "d.json"), SpareMemory(lambda: 0), scene.cards,
         )  # fmt: skip
         journal = Journal(tmp_path / "journal.json", Snapshot)
         sources = partial(PlacementServices, shelf, nothing, nothing, planner_inputs)
@@ -272,6 +287,28 @@ async def test_the_failed_load_of_a_model_that_is_removed_stands_in_nobody_s_way
     hosting.forget_failed_load("one")
     assert hosting.failed_load() is None
     assert await ask(hosting) == "model_builtin_missing"
+
+
+async def test_a_load_waits_until_the_graphics_card_was_tested_and_can_be_stopped_meanwhile(
+    hosting: ModelManager, scene: Scene
+) -> None:
+    cards = scene.cards
+    cards.over.clear()
+    steps: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        order = requests.LoadModel(model="one")
+        group.create_task(hosting.load(order, lambda line: steps.append(line.step)), name="load")
+        await until(lambda: "testing_card" in steps)
+        assert not scene.placed
+        cards.unused = (UnusedCard("A card", Reason("card_wrong", {"percent": 40}), "1"),)
+        cards.over.set()
+    assert "plan_card_unused" in [reason.code for reason in scene.placed[-1].plan.reasons]
+    cards.over.clear()
+    async with asyncio.TaskGroup() as group:
+        loading = group.create_task(load(hosting, "two"), name="load")
+        await asyncio.sleep(0.1)
+        await hosting.unload()
+    assert (loading.result(), scene.names) == ("load_stopped", ["one"])
 
 
 async def test_a_load_that_somebody_stopped_has_not_failed(hosting: ModelManager, scene: Scene) -> None:

@@ -25,6 +25,7 @@ STEPS = {
     "checking": QT_TRANSLATE_NOOP("Answer", "Checking the file"),
     "hashing": QT_TRANSLATE_NOOP("Answer", "Checking the file"),
     "copying": QT_TRANSLATE_NOOP("Answer", "Copying"),
+    "testing_card": QT_TRANSLATE_NOOP("Answer", "Testing the graphics card"),
     "planning": QT_TRANSLATE_NOOP("Answer", "Planning"),
     "cutting": QT_TRANSLATE_NOOP("Answer", "Cutting layers"),
     "measuring": QT_TRANSLATE_NOOP("Answer", "Measuring the machines"),
