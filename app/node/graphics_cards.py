@@ -1,4 +1,7 @@
-"""The graphics cards that compute for this node: found, tested with a known answer, and given up if they fail."""
+"""The graphics cards that compute for this node: found, tested with a known answer, and given up if they fail.
+
+What stages use of their memory is in app/node/card_memory.py.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,19 @@ from pathlib import Path
 import msgspec
 
 from app.core.errors import Reason
-from app.core.planner.card_division import CardDivision, StageParts, divide
+from app.core.planner.card_division import StageParts
 from app.core.reasons import os_cause, said
 from app.decoding import decode
 from app.inference.worker.worker import CODE_CACHES
 from app.machine import paths
 from app.machine.engine_packs.self_test import self_test
 from app.machine.hardware.cards import Card, CardClaim, RefusedFamily, UnusedCard, ranked
-from app.machine.hardware.devices import Memory, memory
 from app.machine.hardware.engines import Device, last_words, run_child
 from app.machine.paths import Home
 from app.machine.sensors.card_sensors import CardSensors
 from app.machine.sensors.card_use import CardReading
 from app.machine.settings import GraphicsSettings
+from app.node.card_memory import CardMemory
 from app.node.card_verdicts import CardVerdicts, Verdict
 from app.node.engine_packs import EnginePackService
 from backends.contract import CPU_VARIANT, EXACT, KnownAnswer
@@ -34,8 +37,6 @@ log = logging.getLogger(__name__)
 PROCESSOR = "cpu"  # the beginning of the names of its back ends
 TEST_SECONDS = 300.0  # a driver compiles code for its card first
 LEAST_BYTES = 256 << 20  # a smaller card would hold hardly a layer
-RESERVE_SHARE, RESERVE_BYTES = 0.1, 256 << 20  # of its memory, left to the desktop and the driver
-SHORT_SHARE = 0.7  # of the room that a card was thought to have, after it had less
 LOSSES, WITHIN_SECONDS = 2, 600.0  # a card that failed this often in this time is no longer used
 
 
@@ -62,11 +63,9 @@ class GraphicsCards:
         self.code_cache = home.root / "graphics"
         self.packs, self._settings, self._changed, self._note = packs, settings, changed, note
         self._news = asyncio.Event()
-        self._most_free: dict[str, int] = {}  # bytes, by card
         self._losses: dict[str, list[float]] = {}  # times at which stages on a card were lost
         self._sensors = sensors or CardSensors()
-        self._claims: dict[bytes, dict[str, int]] = {}  # bytes on each card, by stage
-        self._others_bytes: dict[str, int | None] = {}  # memory that other programs use, by card
+        self.card_memory = CardMemory(lambda: self.computing, settings)
         self._n_doubts = 0  # sleeps and losses: either may have changed the driver, so the card is tested again
         self._verdicts = CardVerdicts(home.root / "cards.json")
         self._is_unsaved = False  # whether there are verdicts that are not saved yet
@@ -125,8 +124,7 @@ class GraphicsCards:
     @property
     def overflows(self) -> bool:
         """Return whether layers that the cards have no room for may stay in main memory."""
-        card = self.card
-        return card is not None and not card.is_integrated and not self._settings().card_only
+        return self.card_memory.overflows
 
     async def run(self) -> None:
         """Choose the cards whenever something has changed, until canceled."""
@@ -214,72 +212,16 @@ class GraphicsCards:
             self._leave_out({card.key})
         self.changed()
 
-    def memory(self) -> Memory | None:
-        """Return the memory of the cards that compute, or None without one.
-
-        What other programs use is left out as far as the sensors tell it. What this node's own stages use is known from
-        their claims, because few drivers report the free memory reliably.
-        """
-        if not self.computing:
-            return None
-        total_bytes = sum(card.total_bytes for card in self.computing)
-        percent = self._settings().memory_percent
-        most_bytes = None if percent == 100 else total_bytes * percent // 100
-        own = Memory(total_bytes, sum(map(self._free_bytes, self.computing)), most_bytes)
-        if not self.computing[0].is_integrated:
-            return own
-        main = memory()
-        return Memory(min(own.total_bytes, main.total_bytes), min(own.free_bytes, main.free_bytes), most_bytes)
-
-    def _free_bytes(self, card: Card) -> int:
-        reserve = max(RESERVE_BYTES, int(RESERVE_SHARE * card.total_bytes))
-        free_bytes = min(card.free_bytes, card.total_bytes - (self._others_bytes.get(card.key) or 0))
-        return max(0, free_bytes - reserve - self._claimed(card))
-
-    @property
-    def room_bytes(self) -> int:
-        """Return how much more memory stages may use on all cards together."""
-        return sum(map(self._room_bytes, self.computing))
-
-    def _room_bytes(self, card: Card) -> int:
-        most_bytes = card.total_bytes * self._settings().memory_percent // 100
-        return max(0, min(self._free_bytes(card), most_bytes - self._claimed(card)))
-
-    @property
-    def claimed_bytes(self) -> int:
-        """Return the memory that stages of this node have on all cards together."""
-        return sum(sum(claim.values()) for claim in tuple(self._claims.values()))
-
-    def _claimed(self, card: Card) -> int:
-        """Return the memory of stages on a card. The sensors' thread asks, too, so the claims may change meanwhile."""
-        return sum(claim.get(card.key, 0) for claim in tuple(self._claims.values()))
-
     def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
         """Divide a stage among `card` and those that compute with it, and reserve its memory until it is released.
 
-        If main memory may not be used, what the cards have no room for is left to the driver.
-
         short: the cards had less memory than was known, so use less of it.
         """
-        self.release(key)
-        cards = self.computing if card.key in {other.key for other in self.computing} else (card,)
-        rooms = list(map(self._room_bytes, cards))
-        if short:
-            rooms = [int(room * SHORT_SHARE) for room in rooms]
-        division = divide(parts, rooms, overflow=self.overflows)
-        if division is None:
-            count = 0 if self.overflows else len(parts.layer_bytes)
-            n_bytes = sum(parts.layer_bytes) + parts.head_bytes + parts.work_bytes if count else 0
-            rest = (0,) * (len(cards) - 1)
-            division = CardDivision((count, *rest), (n_bytes, *rest), len(parts.layer_bytes) - count)
-        self._claims[key] = {
-            other.key: n_bytes for other, n_bytes in zip(cards, division.card_bytes, strict=True) if n_bytes
-        }
-        return CardClaim(cards, division)
+        return self.card_memory.claim(key, card, parts, short=short)
 
     def release(self, key: bytes) -> None:
         """Release the memory of a stage. Releasing it again is harmless."""
-        self._claims.pop(key, None)
+        self.card_memory.release(key)
 
     def is_switched_off(self, device: str, library: str) -> bool:
         """Return whether the owner has switched off the card that an engine's library calls `device`."""
@@ -293,11 +235,13 @@ class GraphicsCards:
         own: a game needs the whole computer.
         """
         computing = self.computing
-        readings = self._sensors.read({card.pci.lower() for card in computing if card.pci and self._claimed(card)})
+        readings = self._sensors.read(
+            {card.pci.lower() for card in computing if card.pci and self.card_memory.is_claimed(card)}
+        )
         own = []
         for card in computing:
             reading = next((each for each in readings if card.pci and each.pci == card.pci.lower()), None)
-            self._others_bytes[card.key] = reading.others_bytes if reading else None
+            self.card_memory.note_others(card, reading.others_bytes if reading else None)
             own += [reading] if reading else []
         if own:
             return _combined(own)
@@ -338,13 +282,7 @@ class GraphicsCards:
             if tested.failure is not None:
                 unused.append(UnusedCard(backend, tested.failure))
             devices += [(library, device) for device in tested.devices]
-        return [self._with_free_memory(card) for card in ranked(devices, self.code_cache)], unused
-
-    def _with_free_memory(self, card: Card) -> Card:
-        """Return the card with the most memory that was ever free on it: later, our own stages occupy a part."""
-        free_bytes = max(card.free_bytes, self._most_free.get(card.key, 0))
-        self._most_free[card.key] = free_bytes
-        return replace(card, free_bytes=free_bytes)
+        return [self.card_memory.with_most_free(card) for card in ranked(devices, self.code_cache)], unused
 
     def _unfit(self, card: Card) -> Reason | None:
         """Return why a card must not compute, as far as this is known without trying it."""

@@ -356,8 +356,10 @@ class Node:
         alike. `released_bytes` is what its other models are freeing now."""
         if not self.graphics.overflows:
             return None
-        own = self.graphics.claimed_bytes - sum(run.card_bytes for run in self.lending_service.stage_host.runs)
-        return self.graphics.room_bytes + min(released_bytes, max(0, own))
+        own = self.graphics.card_memory.claimed_bytes - sum(
+            run.card_bytes for run in self.lending_service.stage_host.runs
+        )
+        return self.graphics.card_memory.room_bytes + min(released_bytes, max(0, own))
 
     def _card_changed(self) -> None:
         used, unloaded, own = self._uses()
@@ -366,7 +368,7 @@ class Node:
 
     def _computing_memory(self) -> devices.Memory:
         """Return the memory of the graphics cards that compute, with main memory if that may be used beside them."""
-        cards, main = self.graphics.memory(), devices.memory()
+        cards, main = self.graphics.card_memory.now(), devices.memory()
         if cards is None:
             return main
         if not self.graphics.overflows:
@@ -409,7 +411,7 @@ class Node:
     def _status(self) -> messages.Status:
         offer, main_bytes = self.description(), 0
         if self.graphics.overflows:
-            main_bytes = max(0, offer.lendable_bytes - self.graphics.room_bytes)
+            main_bytes = max(0, offer.lendable_bytes - self.graphics.card_memory.room_bytes)
         return status_of(
             offer,
             self.lending_service.used_bytes,

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from app.core.errors import Reason
-from app.core.planner.card_division import CardDivision, StageParts
+from app.core.planner.card_division import StageParts
 from app.core.reasons import said
 from app.machine.engine_packs.store import PackStore, Tested
 from app.machine.hardware.cards import CardClaim, lose_card
@@ -25,10 +25,9 @@ from app.machine.paths import Home
 from app.machine.sensors.card_sensors import CardSensors
 from app.machine.sensors.card_use import CardReading, DriverReport
 from app.machine.settings import GraphicsSettings
-from app.node import graphics_cards
+from app.node import card_memory, graphics_cards
 from app.node.engine_packs import EnginePackService
 from app.node.graphics_cards import GraphicsCards
-from backends.contract import Layers, Role, StageConfig
 
 GIB = 1 << 30
 BIG = Device("Vulkan0", "Big card", "gpu", "Vulkan", 12 * GIB, 16 * GIB, "0000:01:00.0")
@@ -348,10 +347,10 @@ async def test_a_driver_that_computes_wrongly_after_a_sleep_is_noticed(bench: Be
 
 async def test_the_memory_leaves_a_reserve_and_what_the_desktop_uses(bench: Bench) -> None:
     bench.tested = Tested([BIG])
-    assert bench.cards.memory() is None
+    assert bench.cards.card_memory.now() is None
     async with running(bench, lambda: bench.cards.card):
         use(bench, 2 * GIB)
-        memory = bench.cards.memory()
+        memory = bench.cards.card_memory.now()
         assert memory is not None
         assert memory.total_bytes == 16 * GIB
         assert memory.free_bytes == 12 * GIB - int(0.1 * 16 * GIB) - 2 * GIB
@@ -371,12 +370,12 @@ async def test_lent_layers_know_that_their_card_was_switched_off(bench: Bench) -
 async def test_the_owner_limits_how_much_of_its_memory_all_models_may_use(bench: Bench) -> None:
     bench.tested = Tested([BIG])
     async with running(bench, lambda: bench.cards.card):
-        whole = bench.cards.memory()
+        whole = bench.cards.card_memory.now()
         assert whole is not None
         assert whole.most_bytes is None
         bench.percents[0] = 25
-        assert bench.cards.room_bytes == 4 * GIB
-        limited = bench.cards.memory()
+        assert bench.cards.card_memory.room_bytes == 4 * GIB
+        limited = bench.cards.card_memory.now()
         assert limited is not None
         assert (limited.most_bytes, limited.free_bytes) == (4 * GIB, whole.free_bytes)
 
@@ -412,36 +411,36 @@ async def test_while_our_layers_are_on_the_card_its_whole_use_says_nothing(bench
 async def test_memory_that_a_game_takes_is_not_free(bench: Bench) -> None:
     bench.tested = Tested([BIG])
     async with running(bench, lambda: bench.cards.card):
-        before = bench.cards.memory()
+        before = bench.cards.card_memory.now()
         assert before is not None
         bench.reports.append(report("0000:01:00.0", 0.0))
         bench.cards.reading()
-        now = bench.cards.memory()
+        now = bench.cards.card_memory.now()
         assert now is not None
         assert before.free_bytes - now.free_bytes == GIB, "12 of 16 GiB were free at first, and now others use 5"
         bench.reports.clear()
         bench.cards.reading()
-        assert bench.cards.memory() == before, "unknown again"
+        assert bench.cards.card_memory.now() == before, "unknown again"
 
 
 async def test_memory_that_our_own_stages_use_is_subtracted_once(bench: Bench) -> None:
     bench.tested = Tested([BIG])
     async with running(bench, lambda: bench.cards.card):
-        before = bench.cards.memory()
+        before = bench.cards.card_memory.now()
         bench.tested = Tested([msgspec.structs.replace(BIG, free_bytes=BIG.free_bytes - 2 * GIB)])
         bench.off.append("another card")  # which makes it look again
         bench.cards.changed()
         await reached(lambda: len(bench.asked) == 2 and not bench.cards.unused)
-        assert bench.cards.memory() == before
+        assert bench.cards.card_memory.now() == before
 
 
 async def test_a_card_without_memory_of_its_own_has_no_more_than_is_free_in_main_memory(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(graphics_cards, "memory", lambda: Memory(8 * GIB, 3 * GIB))
+    monkeypatch.setattr(card_memory, "memory", lambda: Memory(8 * GIB, 3 * GIB))
     bench.tested = Tested([msgspec.structs.replace(BIG, kind="igpu")])
     async with running(bench, lambda: bench.cards.card):
-        assert bench.cards.memory() == Memory(8 * GIB, 3 * GIB)
+        assert bench.cards.card_memory.now() == Memory(8 * GIB, 3 * GIB)
 
 
 async def test_without_packs_nothing_is_asked(bench: Bench) -> None:
@@ -450,61 +449,6 @@ async def test_without_packs_nothing_is_asked(bench: Bench) -> None:
         assert bench.cards.card is None
         assert bench.cards.unused == ()
         assert bench.asked == []
-
-
-def room(device: Device) -> int:
-    return device.free_bytes - max(GIB // 4, device.total_bytes // 10)
-
-
-async def test_a_stage_is_divided_among_the_cards_and_its_memory_is_used_once(bench: Bench) -> None:
-    both = room(BIG) + room(SMALL)
-    async with running(bench, lambda: bench.cards.card):
-        assert total_free(bench) == pytest.approx(both, abs=2)
-        small = use(bench, GIB, GIB)
-        assert small.division == CardDivision((2, 0), (2 * GIB, 0)), "as few cards as possible"
-        assert small.placed(CONFIG).devices == ("Vulkan0",)
-        assert small.placed(CONFIG).device_layers == ()
-        large = use(bench, *[GIB] * 13)
-        assert large.division.counts == (10, 3)
-        assert total_free(bench) == pytest.approx(both - 13 * GIB, abs=2), "the first claim has ended with the second"
-        placed = large.placed(CONFIG)
-        assert (placed.devices, placed.device_layers) == (("Vulkan0", "Vulkan1"), (10, 3))
-        assert not placed.uses_processor
-        bench.cards.release(KEY)
-        bench.cards.release(KEY)
-        assert total_free(bench) == pytest.approx(both, abs=2)
-
-
-def total_free(bench: Bench) -> int:
-    memory = bench.cards.memory()
-    assert memory is not None
-    return memory.free_bytes
-
-
-CONFIG = StageConfig("llamacpp", "", "", Role.WHOLE, Layers(0, 13), 64, 1, 256, 64, 1)
-
-
-async def test_what_the_cards_have_no_room_for_stays_in_main_memory_unless_the_owner_forbids_it(bench: Bench) -> None:
-    bench.tested = Tested([SMALL])
-    async with running(bench, lambda: bench.cards.card):
-        placed = use(bench, *[GIB] * 6).placed(replace(CONFIG, layers=Layers(0, 6)))
-        assert (placed.device, placed.device_layers, placed.uses_processor) == ("Vulkan1", (3,), True)
-        nothing = use(bench, 9 * GIB)
-        assert nothing.placed(CONFIG).device == "", "no card is promised where none computes"
-        bench.only.append(True)
-        left_to_the_driver = use(bench, *[GIB] * 6).placed(replace(CONFIG, layers=Layers(0, 6)))
-        assert not left_to_the_driver.uses_processor
-        assert left_to_the_driver.device == "Vulkan1"
-
-
-async def test_a_card_with_less_memory_than_was_known_is_given_less(bench: Bench) -> None:
-    bench.tested = Tested([BIG])
-    async with running(bench, lambda: bench.cards.card):
-        card = bench.cards.card
-        assert card is not None
-        parts = StageParts((GIB,) * 10, (0,) * 10, 0, 0)
-        assert bench.cards.claim(KEY, card, parts).division.processor_layers == 0
-        assert bench.cards.claim(KEY, card, parts, short=True).division.processor_layers == 3
 
 
 async def test_of_several_cards_the_last_is_blamed_for_a_loss_nobody_can_attribute(bench: Bench) -> None:

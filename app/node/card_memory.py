@@ -1,0 +1,116 @@
+"""The memory of the graphics cards that compute: what is free, and what this node's own stages and lent ones claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from app.core.planner.card_division import CardDivision, StageParts, divide
+from app.machine.hardware.cards import Card, CardClaim
+from app.machine.hardware.devices import Memory, memory
+from app.machine.settings import GraphicsSettings
+
+RESERVE_SHARE, RESERVE_BYTES = 0.1, 256 << 20  # of a card's memory, left to the desktop and the driver
+SHORT_SHARE = 0.7  # of the room that a card was thought to have, after it had less
+
+
+class CardMemory:
+    """Divides stages among the cards and reserves their memory.
+
+    What this node's own stages use is known from their claims, because few drivers report the free memory reliably.
+
+    cards: returns the cards that compute, the best one first.
+    settings: returns the owner's current limits for them.
+    """
+
+    def __init__(self, cards: Callable[[], tuple[Card, ...]], settings: Callable[[], GraphicsSettings]) -> None:
+        self._cards, self._settings = cards, settings
+        self._most_free: dict[str, int] = {}  # bytes, by card
+        self._others_bytes: dict[str, int | None] = {}  # memory that other programs use, by card
+        self._claims: dict[bytes, dict[str, int]] = {}  # bytes on each card, by stage
+
+    @property
+    def overflows(self) -> bool:
+        """Return whether layers that the cards have no room for may stay in main memory."""
+        cards = self._cards()
+        return bool(cards) and not cards[0].is_integrated and not self._settings().card_only
+
+    def now(self) -> Memory | None:
+        """Return the memory of all cards together, or None without one. The driver of a card may take main memory."""
+        cards = self._cards()
+        if not cards:
+            return None
+        total_bytes = sum(card.total_bytes for card in cards)
+        percent = self._settings().memory_percent
+        most_bytes = None if percent == 100 else total_bytes * percent // 100
+        own = Memory(total_bytes, sum(map(self._free_bytes, cards)), most_bytes)
+        if not cards[0].is_integrated:
+            return own
+        main = memory()
+        return Memory(min(own.total_bytes, main.total_bytes), min(own.free_bytes, main.free_bytes), most_bytes)
+
+    @property
+    def room_bytes(self) -> int:
+        """Return how much more memory stages may use on all cards together."""
+        return sum(map(self._room_bytes, self._cards()))
+
+    @property
+    def claimed_bytes(self) -> int:
+        """Return the memory that stages of this node have on all cards together."""
+        return sum(sum(claim.values()) for claim in tuple(self._claims.values()))
+
+    def is_claimed(self, card: Card) -> bool:
+        """Return whether stages of this node are on a card."""
+        return self._claimed(card) > 0
+
+    def with_most_free(self, card: Card) -> Card:
+        """Return a probed card with the most memory that was ever free on it: later, our own stages occupy a part."""
+        free_bytes = max(card.free_bytes, self._most_free.get(card.key, 0))
+        self._most_free[card.key] = free_bytes
+        return replace(card, free_bytes=free_bytes)
+
+    def note_others(self, card: Card, used_bytes: int | None) -> None:
+        """Note how much memory of a card other programs use; None if the sensors do not tell it."""
+        self._others_bytes[card.key] = used_bytes
+
+    def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
+        """Divide a stage among `card` and those that compute with it, and reserve its memory until it is released.
+
+        If main memory may not be used, what the cards have no room for is left to the driver.
+
+        short: the cards had less memory than was known, so use less of it.
+        """
+        self.release(key)
+        cards = self._cards()
+        if card.key not in {other.key for other in cards}:
+            cards = (card,)
+        rooms = list(map(self._room_bytes, cards))
+        if short:
+            rooms = [int(room * SHORT_SHARE) for room in rooms]
+        division = divide(parts, rooms, overflow=self.overflows)
+        if division is None:
+            count = 0 if self.overflows else len(parts.layer_bytes)
+            n_bytes = sum(parts.layer_bytes) + parts.head_bytes + parts.work_bytes if count else 0
+            rest = (0,) * (len(cards) - 1)
+            division = CardDivision((count, *rest), (n_bytes, *rest), len(parts.layer_bytes) - count)
+        self._claims[key] = {
+            other.key: n_bytes for other, n_bytes in zip(cards, division.card_bytes, strict=True) if n_bytes
+        }
+        return CardClaim(cards, division)
+
+    def release(self, key: bytes) -> None:
+        """Release the memory of a stage. Releasing it again is harmless."""
+        self._claims.pop(key, None)
+
+    def _free_bytes(self, card: Card) -> int:
+        reserve = max(RESERVE_BYTES, int(RESERVE_SHARE * card.total_bytes))
+        free_bytes = min(card.free_bytes, card.total_bytes - (self._others_bytes.get(card.key) or 0))
+        return max(0, free_bytes - reserve - self._claimed(card))
+
+    def _room_bytes(self, card: Card) -> int:
+        most_bytes = card.total_bytes * self._settings().memory_percent // 100
+        return max(0, min(self._free_bytes(card), most_bytes - self._claimed(card)))
+
+    def _claimed(self, card: Card) -> int:
+        """Return the memory of stages on a card. The sensors' thread asks, too, so the claims may change meanwhile."""
+        return sum(claim.get(card.key, 0) for claim in tuple(self._claims.values()))
