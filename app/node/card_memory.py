@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from app.core.planner.card_division import CardDivision, StageParts, divide
@@ -73,17 +73,18 @@ class CardMemory:
         """Note how much memory of a card other programs use; None if the sensors do not tell it."""
         self._others_bytes[card.key] = used_bytes
 
-    def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
-        """Divide a stage among `card` and those that compute with it, and reserve its memory until it is released.
+    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts, *, short: bool = False) -> CardClaim:
+        """Divide a stage among those of these cards that compute, and reserve its memory until it is released.
+
+        If none computes any more, the stage is on the first one.
 
         If main memory may not be used, what the cards have no room for is left to the driver.
 
         short: the cards had less memory than was known, so use less of it.
         """
         self.release(key)
-        cards = self._cards()
-        if card.key not in {other.key for other in cards}:
-            cards = (card,)
+        computing = {card.key for card in self._cards()}
+        cards = tuple(card for card in cards if card.key in computing) or tuple(cards[:1])
         rooms = list(map(self._room_bytes, cards))
         if short:
             rooms = [int(room * SHORT_SHARE) for room in rooms]

@@ -40,6 +40,7 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     family: Annotated[str, Meta(max_length=MAX_FAMILY)]
     at: float  # seconds since 1970
     code: Annotated[str, Meta(max_length=64)] = ""
+    with_head: bool = False  # whether the output matrix was compared too
     facts: dict[str, PlainFact] = {}
 
     @property
@@ -77,16 +78,27 @@ class CardVerdicts:
         mark = fingerprint_of(card)
         return {family: verdict for (of, family), verdict in self._verdicts.items() if of == mark}
 
-    def keep(self, card: Card, family: str, why: Reason | None) -> None:
-        """Add a verdict: why the card does not compute a family, or None if it does. The oldest ones make room."""
+    def keep(self, card: Card, family: str, why: Reason | None, *, with_head: bool = False) -> None:
+        """Add a verdict: why the card does not compute a family, or None if it does. The oldest ones make room.
+
+        with_head: whether the output matrix was compared too.
+        """
         mark = fingerprint_of(card)
         self._verdicts.pop((mark, family), None)
         facts = {name: fact for name, fact in (why.facts if why else {}).items() if not isinstance(fact, Reason)}
-        verdict = Verdict(mark, family, self._now(), why.code if why else "", facts)
+        verdict = Verdict(mark, family, self._now(), why.code if why else "", with_head, facts)
         self._verdicts[mark, family] = verdict
         refused = [key for key, verdict in self._verdicts.items() if key[0] == mark and verdict.code]
         for oldest in [*refused[:-MOST_REFUSED], *list(self._verdicts)[:-MOST_VERDICTS]]:
             self._verdicts.pop(oldest, None)
+
+    def forget(self, card: Card, code: str) -> bool:
+        """Drop the refusals of a card with this code. Return whether there were any."""
+        mark = fingerprint_of(card)
+        dropped = [key for key, verdict in self._verdicts.items() if key[0] == mark and verdict.code == code]
+        for key in dropped:
+            del self._verdicts[key]
+        return bool(dropped)
 
     def save(self) -> None:
         """Save the verdicts. Blocks. A write error is ignored, because the comparison can be repeated."""

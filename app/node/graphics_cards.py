@@ -37,6 +37,14 @@ log = logging.getLogger(__name__)
 PROCESSOR = "cpu"  # the beginning of the names of its back ends
 TEST_SECONDS = 300.0  # a driver compiles code for its card first
 LEAST_BYTES = 256 << 20  # a smaller card would hold hardly a layer
+FAILED_TESTS = (
+    "answer_not_understood",
+    "card_not_finite",
+    "card_test_crashed",
+    "card_unsteady",
+    "card_wrong",
+    "no_answer_within",
+)
 LOSSES, WITHIN_SECONDS = 2, 600.0  # a card that failed this often in this time is no longer used
 
 
@@ -63,13 +71,14 @@ class GraphicsCards:
         self.code_cache = home.root / "graphics"
         self.packs, self._settings, self._changed, self._note = packs, settings, changed, note
         self._news = asyncio.Event()
-        self._losses: dict[str, list[float]] = {}  # times at which stages on a card were lost
+        # times at which stages on a card were lost, each with the family that crashed while it was opened, or ""
+        self._losses: dict[str, list[tuple[float, str]]] = {}
         self._sensors = sensors or CardSensors()
         self.card_memory = CardMemory(lambda: self.computing, settings)
         self._n_doubts = 0  # sleeps and losses: either may have changed the driver, so the card is tested again
         self._verdicts = CardVerdicts(home.root / "cards.json")
         self._is_unsaved = False  # whether there are verdicts that are not saved yet
-        self._of_card: dict[str, Verdict] = {}  # the verdicts on the card that computes, by family
+        self._of_cards: dict[str, dict[str, Verdict]] = {}  # the verdicts on each card that computes, by family
         self._has_chosen = False
         self._tested = asyncio.Event()  # unless cards are being tested and none computes meanwhile
         self._keys_off: frozenset[str] = frozenset(settings().off)  # when last told
@@ -95,8 +104,11 @@ class GraphicsCards:
 
     def _leave_out(self, keys: Container[str]) -> None:
         self.computing = tuple(card for card in self.computing if card.key not in keys)
-        self._of_card = self._verdicts.of(self.card) if self.card else {}
+        self._read_verdicts()
         self._changed()
+
+    def _read_verdicts(self) -> None:
+        self._of_cards = {card.key: self._verdicts.of(card) for card in self.computing}
 
     @property
     def card(self) -> Card | None:
@@ -167,57 +179,92 @@ class GraphicsCards:
 
     @property
     def refused(self) -> tuple[RefusedFamily, ...]:
-        """The families that the card does not compute."""
-        card = self.card
-        if card is None:
-            return ()
-        verdicts = self._of_card.items()
-        return tuple(RefusedFamily(card.label, family, verdict.why) for family, verdict in verdicts if verdict.code)
+        """The families that a card does not compute. Another one may."""
+        return tuple(
+            RefusedFamily(card.label, family, verdict.why, bool(self.cards_for(family)))
+            for card in self.computing
+            for family, verdict in self._of_cards.get(card.key, {}).items()
+            if verdict.code
+        )
+
+    def cards_for(self, family: str) -> tuple[Card, ...]:
+        """Return the cards that compute a family, the best one first; none for the processor."""
+        return tuple(
+            card for card in self.computing if (known := self._verdict(card, family)) is None or not known.code
+        )
 
     def card_for(self, family: str) -> Card | None:
-        """Return the card that computes a family, or None for the processor."""
-        verdict = self._of_card.get(family)
-        return None if verdict is not None and verdict.code else self.card
+        """Return the best card that computes a family, or None for the processor."""
+        return next(iter(self.cards_for(family)), None)
 
-    def is_proved(self, family: str) -> bool:
-        """Return whether the card was compared with the processor on this family."""
-        return family in self._of_card
+    def _verdict(self, card: Card, family: str) -> Verdict | None:
+        return self._of_cards.get(card.key, {}).get(family)
 
-    def judge(self, card: Card, family: str, why: Reason | None) -> None:
-        """Record why a card does not compute a family, or that it does (None)."""
-        if self.card is None or self.card.key != card.key:
+    def is_proved(self, family: str, devices: Sequence[str], *, with_head: bool) -> bool:
+        """Return whether each of these devices was seen to compute this family as the processor does.
+
+        with_head: whether that must include the output matrix, which is on the last one.
+        """
+        sound = {
+            card.name: known for card in self.computing if (known := self._verdict(card, family)) and not known.code
+        }
+        if not devices or any(device not in sound for device in devices):
+            return False
+        return not with_head or sound[devices[-1]].with_head
+
+    def judge(self, card: Card, family: str, why: Reason | None, *, with_head: bool = False) -> None:
+        """Record why a card does not compute a family, or that it does (None).
+
+        with_head: whether the output matrix was compared too.
+        """
+        if all(card.key != other.key for other in self.computing):
             return
-        before = self._of_card.get(family)
-        if before is not None and before.code == (why.code if why else ""):
+        before = self._verdict(card, family)
+        with_head = with_head or (before is not None and before.with_head)
+        if before is not None and (before.code, before.with_head) == (why.code if why else "", with_head):
             return
-        self._verdicts.keep(card, family, why)
-        self._of_card = self._verdicts.of(card)
+        self._verdicts.keep(card, family, why, with_head=with_head)
+        self._read_verdicts()
         self._is_unsaved = True
         self._news.set()
         if why is None:
             log.info("the graphics card %s computes %s as the processor does", card.label, family)
             return
-        reason = RefusedFamily(card.label, family, why).reason
-        log.warning("%s", said(reason))
-        self._note(Reason("log_node_card_family", reason.facts))
+        refused = RefusedFamily(card.label, family, why, bool(self.cards_for(family)))
+        log.warning("%s", said(refused.reason))
+        code = "log_node_card_family_other" if refused.by_another_card else "log_node_card_family"
+        self._note(Reason(code, refused.reason.facts))
         self._changed()
 
     def lost(self, card: Card) -> None:
         """Record that a stage on a card was lost. A card that is lost again and again is no longer used."""
+        self._lose(card, "")
+
+    def crashed(self, card: Card, family: str) -> None:
+        """Record that a process crashed while it opened a family that was not proved on this card.
+
+        The card has passed its own test, and is tested again. If it passes, only this family is refused. One that
+        crashes with one family after another is no longer used.
+        """
+        self.judge(card, family, Reason("device_crashed"))
+        self._lose(card, family)
+
+    def _lose(self, card: Card, family: str) -> None:
         now = time.monotonic()
-        recent = [at for at in self._losses.get(card.key, []) if now - at < WITHIN_SECONDS]
-        self._losses[card.key] = [*recent, now]
+        recent = [(at, of) for at, of in self._losses.get(card.key, []) if now - at < WITHIN_SECONDS]
+        again = bool(family) and any(of == family for _, of in recent)
+        self._losses[card.key] = recent if again else [*recent, (now, family)]
         self._n_doubts += 1
         if card.key in self._given_up() and card.key in {other.key for other in self.computing}:
             self._leave_out({card.key})
         self.changed()
 
-    def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
-        """Divide a stage among `card` and those that compute with it, and reserve its memory until it is released.
+    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts, *, short: bool = False) -> CardClaim:
+        """Divide a stage among those of these cards that compute, and reserve its memory until it is released.
 
         short: the cards had less memory than was known, so use less of it.
         """
-        return self.card_memory.claim(key, card, parts, short=short)
+        return self.card_memory.claim(key, cards, parts, short=short)
 
     def release(self, key: bytes) -> None:
         """Release the memory of a stage. Releasing it again is harmless."""
@@ -260,12 +307,14 @@ class GraphicsCards:
             if why is None:
                 chosen.append(card)
             else:
+                if why.code in FAILED_TESTS and self._verdicts.forget(card, "device_crashed"):
+                    self._is_unsaved = True  # it was the card's fault
                 unused.append(UnusedCard(card.label, why, card.key))
         # the owner may have switched a card off, or it may have failed, while others were tested
         late = [UnusedCard(card.label, why, card.key) for card in chosen if (why := self._unfit(card)) is not None]
         chosen = [card for card in chosen if self._unfit(card) is None]
-        self._of_card = self._verdicts.of(chosen[0]) if chosen else {}
         self.computing, self.unused = tuple(chosen), (*unused, *late)
+        self._read_verdicts()
         for other in unused:
             log.info("the graphics card %s is not used: %s", other.label, other.why)
         for card in chosen:

@@ -28,6 +28,7 @@ from app.inference.stages.stage_host import StageHost
 from app.machine import paths
 from app.machine.engine_packs.store import PackStore
 from app.machine.hardware import cores, devices
+from app.machine.hardware.cards import families_without_card
 from app.machine.hardware.cores import Threads
 from app.machine.settings import NodeOptions, Settings, SettingsStore
 from app.network import identity, messages
@@ -345,7 +346,7 @@ class Node:
             device=hardware[0],
             past_limit_bytes=memory.past_limit_bytes(*uses),
             idle_card=self.hardware.idle_card,
-            refused_families=tuple(refused.family for refused in self.graphics.refused),
+            refused_families=families_without_card(self.graphics),
             processor_bytes=self._main_memory().own_bytes_beside(released),
             card_bytes=self._own_card_bytes(released.get(me, 0)),
         )
@@ -417,7 +418,7 @@ class Node:
             self.lending_service.used_bytes,
             self.lending_policy,
             self.hardware.idle_card,
-            [refused.family for refused in self.graphics.refused],
+            families_without_card(self.graphics),
             self._main_memory().free_bytes_beside(),
             main_bytes,
         )

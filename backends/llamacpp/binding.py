@@ -233,6 +233,7 @@ class LayerDevices:
     n_layers: int = 0  # of the model
     processor_experts: int = 0  # the layers, from the first one, whose experts the processor computes
     n_hidden: int = 0  # layers for speculation, which llama.cpp counts after the others
+    n_first: int = 0  # if set, only the weights of so many first layers are on the device, for a check of these alone
 
     @property
     def processor_layers(self) -> int:
@@ -262,11 +263,24 @@ def expert_pattern(layers: range) -> str:
     return rf"^blk\.({'|'.join(map(str, layers))})\.ffn_(up|down|gate|gate_up)_exps"
 
 
-def _experts_in_main_memory(layers: range) -> Any:
-    """Return the array that keeps the experts of these layers in main memory."""
-    pattern = expert_pattern(layers)
+def later_pattern(n_layers: int, n_first: int) -> str:
+    """Return the regular expression for the names of all tensors that do not belong to the first layers."""
+    later = "|".join(map(str, range(n_first, n_layers)))
+    return rf"^(blk\.({later})\.|output)" if later else "^output"
+
+
+def _in_main_memory(on: LayerDevices) -> Any:
+    """Return the array that keeps tensors in main memory which are not for the devices, or None if there are none."""
+    patterns = []
+    if on.processor_experts > on.processor_layers:
+        patterns.append(expert_pattern(range(on.processor_layers, on.processor_experts)))
+    if on.n_first:
+        patterns.append(later_pattern(on.n_layers, on.n_first))
+    if not patterns:
+        return None
     main_memory = ggml("ggml_backend_cpu_buffer_type", ctypes.c_void_p)()
-    return (_Override * 2)(_Override(pattern.encode(), main_memory), _Override(None, None))
+    listed = [_Override(pattern.encode(), main_memory) for pattern in patterns]
+    return (_Override * (len(listed) + 1))(*listed, _Override(None, None))
 
 
 def load_model(path: str, on: LayerDevices = PROCESSOR, *, vocabulary_only: bool = False, mapped: bool = False) -> Any:
@@ -285,9 +299,8 @@ def load_model(path: str, on: LayerDevices = PROCESSOR, *, vocabulary_only: bool
     params.split_mode = llama.LLAMA_SPLIT_MODE_NONE if len(on.addresses) == 1 else llama.LLAMA_SPLIT_MODE_LAYER
     if len(on.addresses) > 1:
         params.tensor_split = (ctypes.c_float * llama.LLAMA_MAX_DEVICES)(*on.parts)
-    overrides = None  # kept alive until the model is loaded
-    if on.addresses and on.processor_experts > on.processor_layers:
-        overrides = _experts_in_main_memory(range(on.processor_layers, on.processor_experts))
+    overrides = _in_main_memory(on) if on.addresses else None  # kept alive until the model is loaded
+    if overrides is not None:
         params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p)
     params.no_host = on.is_mixed  # pinned memory is scarce, and no step copies these weights to a device
     # Not mapped: our own memory can use huge pages (process.use_huge_pages) and is counted as ours, and no step waits
@@ -305,9 +318,9 @@ def load_model(path: str, on: LayerDevices = PROCESSOR, *, vocabulary_only: bool
         if words := why_not(take_log()):
             raise StageError(f"llama.cpp cannot load it: {words}", "llama_cannot_load", words=words)
         raise StageError("llama.cpp cannot load it: it gives no reason", "llama_silent")
-    if on.addresses and (tensor := _left_behind()):
+    if on.addresses and not on.n_first and (left := _left_behind()):
         llama.llama_model_free(model)
-        raise FamilyUnfit(f"the device cannot compute with {tensor}", "device_tensor", tensor=tensor)
+        raise FamilyUnfit(f"the device cannot compute with {left.tensor}", "device_tensor", **left.facts)
     n_hidden = len(_layer_devices) - 1 - on.n_layers
     if on.counts and n_hidden > on.n_hidden:  # known only now
         llama.llama_model_free(model)
@@ -315,11 +328,23 @@ def load_model(path: str, on: LayerDevices = PROCESSOR, *, vocabulary_only: bool
     return model
 
 
-_MOVE = re.compile(r"tensor '([^']*)' .*\(and (\d+) others\)")
+_MOVE = re.compile(r"tensor '([^']*)' .*\(and (\d+) others\) cannot be used with preferred buffer type ([^,\s]+)")
 
 
-def _left_behind() -> str:
-    """Return the name of a tensor that llama.cpp has left in main memory unasked, or "" if there is none.
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """A tensor that llama.cpp has left in main memory, and the buffer type of the device that it was meant for."""
+
+    tensor: str
+    buffer_type: str
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return {"tensor": self.tensor, "device": self.buffer_type}
+
+
+def _left_behind() -> LeftBehind | None:
+    """Return a tensor that llama.cpp has left in main memory unasked, or None.
 
     It does so silently with tensors that are too large for the device or of an unsupported type. The token embedding
     always stays in main memory. llama.cpp counts the experts that stay there on purpose, but names only the first.
@@ -328,8 +353,8 @@ def _left_behind() -> str:
         if match := _MOVE.search(line):
             left = 1 + int(match[2]) - (match[1] == "token_embd.weight")
             if left != len(_overridden):
-                return match[1]
-    return ""
+                return LeftBehind(match[1], match[3])
+    return None
 
 
 def should_repack(engine: str) -> bool:

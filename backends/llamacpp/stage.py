@@ -16,6 +16,7 @@ from backends.contract import (
     CheckpointRule,
     DeviceCheck,
     DeviceUnusable,
+    FamilyUnfit,
     Hidden,
     KvType,
     Logits,
@@ -335,13 +336,18 @@ class LlamaStage:
             binding.require_proved()
         if config.role is Role.FIRST:
             self._embedding = TokenEmbedding(config.embedding_path, config.width)
-        self._model = binding.load_model(config.path, self._layer_devices())
+        try:
+            self._model = binding.load_model(config.path, self._layer_devices())
+        except FamilyUnfit as error:
+            if error.facts.get("device") not in config.devices:  # llama.cpp names the place of only one tensor
+                error.facts["device"] = config.device
+            raise
         self.layer_devices = binding.layer_devices()[: len(config.layers)]
         self._check_devices(config)
         self._check_model(config)
         traits = config.traits
         self._boundary = None
-        if not self._is_tail:
+        if not self.is_tail:
             last = len(config.layers) - 1
             self._boundary = Boundary(traits.boundary, last, by_name=traits.recurrent)
         self._context = self._new_context(config)
@@ -400,7 +406,7 @@ class LlamaStage:
         self._ends, self._furthest, self._most_cells = {}, 0, 0
 
     @property
-    def _is_tail(self) -> bool:
+    def is_tail(self) -> bool:
         return self._config.role in (Role.LAST, Role.WHOLE)
 
     @property

@@ -74,7 +74,10 @@ def test_a_function_that_is_not_there_is_an_attribute_error() -> None:
         binding.ggml("no_such_function", ctypes.c_int)
 
 
-MOVED = "done_getting_tensors: tensor '{}' (q4_K) (and {} others) cannot be used with preferred buffer type Vulkan0\n"
+MOVED = (
+    "done_getting_tensors: tensor '{}' (q4_K) (and {} others) cannot be used with preferred buffer type Vulkan0, "
+    "using CPU instead\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ MOVED = "done_getting_tensors: tensor '{}' (q4_K) (and {} others) cannot be used
 def test_a_tensor_that_stays_in_main_memory_is_noticed(line: str, tensor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binding, "_moved", [])
     binding._log(1, line.encode(), None)
-    assert binding._left_behind() == tensor
+    assert binding._left_behind() == (binding.LeftBehind(tensor, "Vulkan0") if tensor else None)
 
 
 EXPERTS = "tensor blk.0.ffn_up_exps.weight (3 MiB q4_K) buffer type overridden to CPU\n"
@@ -111,7 +114,7 @@ def test_experts_that_stay_in_main_memory_on_purpose_hide_no_other_tensor(
         monkeypatch.setattr(binding, name, [])
     for said in (EXPERTS, line):
         binding._log(1, said.encode(), None)
-    assert binding._left_behind() == tensor
+    assert binding._left_behind() == (binding.LeftBehind(tensor, "Vulkan0") if tensor else None)
 
 
 def test_layers_are_divided_among_devices_and_the_output_matrix_is_on_the_last() -> None:
@@ -157,3 +160,20 @@ def test_allocated_memory_is_read_from_the_log() -> None:
 )
 def test_only_the_experts_of_the_first_layers_on_a_card_stay_in_main_memory(tensor: str, is_expert: bool) -> None:
     assert bool(re.search(binding.expert_pattern(range(1, 3)), tensor)) is is_expert
+
+
+@pytest.mark.parametrize(
+    ("tensor", "is_later"),
+    [
+        ("blk.0.ffn_up.weight", False),
+        ("blk.1.attn_q.weight", False),
+        ("blk.2.attn_q.weight", True),
+        ("blk.12.attn_q.weight", True),
+        ("output.weight", True),
+        ("output_norm.weight", True),
+        ("token_embd.weight", False),
+    ],
+)
+def test_only_the_first_layers_are_on_a_device_that_is_checked_alone(tensor: str, is_later: bool) -> None:
+    assert bool(re.search(binding.later_pattern(13, 2), tensor)) is is_later
+    assert not re.search(binding.later_pattern(2, 2), "blk.1.attn_q.weight")

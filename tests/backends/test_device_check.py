@@ -11,7 +11,16 @@ import pytest
 from backends.contract import FamilyUnfit, StageConfig
 from backends.hidden_state_codec import Rows
 from backends.llamacpp import binding, device_check
-from backends.llamacpp.device_check import MOST_APART, N_DECODED, PROMPT_ROWS, STEP_ROWS, check_device, judge
+from backends.llamacpp.device_check import (
+    MOST_APART,
+    N_DECODED,
+    PROMPT_ROWS,
+    STEP_ROWS,
+    check_device,
+    check_head,
+    judge,
+)
+from tests.cards.check_case import reversed_weights
 from tests.families import proof
 from tests.families.fixtures import families
 
@@ -101,6 +110,36 @@ def test_other_layers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FamilyUnfit, match="off by"):
         check_device(model, config)
     binding.load().llama_model_free(model)
+
+
+def last(folder: Path, family: str) -> StageConfig:
+    """Return the last stage of a model that is cut in two."""
+    home = proof.home(folder)
+    entry = home.shelf.import_file(families()[family].path)
+    boundaries = entry.model.cuts.boundaries
+    return home.config(entry, *proof.runs(entry.model.n_layers, (boundaries[len(boundaries) // 2],))[-1], apart=False)
+
+
+@pytest.mark.parametrize("family", ["llama", "llama-tied", RECURRENT])
+def test_the_processor_agrees_with_itself_on_the_logits(tmp_path: Path, family: str) -> None:
+    config = last(tmp_path, family)
+    model = binding.load_model(config.path)
+    check = check_head(model, config)
+    binding.load().llama_model_free(model)
+    assert check is not None
+    assert check.most_apart < 0.02
+
+
+def test_an_output_matrix_that_is_computed_wrongly_is_refused(tmp_path: Path) -> None:
+    """The layers are right: only the output matrix of the device's copy differs from the file."""
+    config, other = last(tmp_path, "llama"), tmp_path / "other.gguf"
+    reversed_weights(Path(config.path), other, "token_embd.weight")  # as stage files call it
+    model = binding.load_model(str(other))
+    assert check_device(model, config) is not None
+    with pytest.raises(FamilyUnfit, match="off by") as refused:
+        check_head(model, replace(config, device="Vulkan0", more_devices=("Vulkan1",)))
+    binding.load().llama_model_free(model)
+    assert refused.value.facts["device"] == "Vulkan1"  # the last device has the output matrix
 
 
 def test_a_file_that_is_gone_and_a_node_that_is_missing_prove_nothing(tmp_path: Path) -> None:

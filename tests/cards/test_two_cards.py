@@ -50,3 +50,11 @@ def test_what_one_card_has_no_room_for_is_on_the_next_and_otherwise_with_the_pro
         assert asked(den)["token_ids"] == expected
     assert labels == [f"{label} + {label}", f"{label} + CPU"]
     assert overflows == [False, True]
+    until(lambda: len(compared_cards(den)) == 2, "the second card was not compared with the processor by itself")
+
+
+def compared_cards(node: TestNode) -> set[str]:
+    """Return the cards with saved verdicts on the Guide's family, each of which covers its output matrix."""
+    verdicts = json.loads((node.root / "cards.json").read_text("utf-8"))["verdicts"]
+    assert len({verdict["family"] for verdict in verdicts}) == 1
+    return {verdict["fingerprint"] for verdict in verdicts if verdict["with_head"]}

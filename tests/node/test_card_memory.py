@@ -33,7 +33,7 @@ class Bench:
 
     def use(self, *layers: int, key: bytes = KEY) -> CardClaim:
         """Load a stage with layers of these sizes."""
-        return self.memory.claim(key, self.cards[0], parts(*layers))
+        return self.memory.claim(key, self.cards, parts(*layers))
 
     @property
     def free_bytes(self) -> int:
@@ -83,4 +83,4 @@ def test_what_the_cards_have_no_room_for_stays_in_main_memory_unless_the_owner_f
 def test_a_card_with_less_memory_than_was_known_is_given_less() -> None:
     bench = Bench((BIG,))
     assert bench.use(*[GIB] * 10).division.processor_layers == 0
-    assert bench.memory.claim(KEY, BIG, parts(*[GIB] * 10), short=True).division.processor_layers == 3
+    assert bench.memory.claim(KEY, [BIG], parts(*[GIB] * 10), short=True).division.processor_layers == 3

@@ -95,3 +95,20 @@ def test_a_damaged_file_and_an_unwritable_one_cost_only_the_verdicts(tmp_path: P
     verdicts.keep(card, "falcon-h1", LACKS)
     verdicts.save()
     assert set(verdicts.of(card)) == {"falcon-h1"}
+
+
+def test_refusals_with_one_code_are_dropped_and_all_others_stay(tmp_path: Path, card: Card) -> None:
+    verdicts, other = CardVerdicts(tmp_path / "cards.json"), replace(card, pci="0000:02:00.0")
+    verdicts.keep(card, "falcon-h1", LACKS)
+    for each in (card, other):
+        verdicts.keep(each, "llama", Reason("device_crashed"))
+    verdicts.keep(card, "gemma3", None, with_head=True)
+    assert verdicts.forget(card, "device_crashed")
+    assert not verdicts.forget(card, "device_crashed")
+    verdicts.save()
+    kept = CardVerdicts(tmp_path / "cards.json")
+    assert {family: verdict.with_head for family, verdict in kept.of(card).items()} == {
+        "falcon-h1": False,
+        "gemma3": True,
+    }
+    assert set(kept.of(other)) == {"llama"}

@@ -18,7 +18,7 @@ from app.core.errors import Reason
 from app.core.planner.card_division import StageParts
 from app.core.reasons import said
 from app.machine.engine_packs.store import PackStore, Tested
-from app.machine.hardware.cards import CardClaim, lose_card
+from app.machine.hardware.cards import CardClaim, families_without_card, lose_card
 from app.machine.hardware.devices import Memory
 from app.machine.hardware.engines import Device
 from app.machine.paths import Home
@@ -121,10 +121,13 @@ async def reached(until: Callable[[], Any]) -> None:
 KEY = b"a stage"
 
 
+PARTS = StageParts((GIB, GIB), (0, 0), 0, 0)
+
+
 def use(bench: Bench, *layers: int) -> CardClaim:
     """Load a stage with layers of these sizes."""
     assert bench.cards.card is not None
-    return bench.cards.claim(KEY, bench.cards.card, StageParts(layers, (0,) * len(layers), 0, 0))
+    return bench.cards.claim(KEY, bench.cards.computing, StageParts(layers, (0,) * len(layers), 0, 0))
 
 
 def chosen(bench: Bench) -> str:
@@ -282,7 +285,12 @@ FALCON, LLAMA = "falcon-h1 F16", "llama Q4_K_M"
 LACKS = Reason("device_tensor", {"tensor": "blk.0.ssm_a"})
 
 
+def is_proved(bench: Bench, family: str, *devices: str, with_head: bool = False) -> bool:
+    return bench.cards.is_proved(family, devices or ("Vulkan0",), with_head=with_head)
+
+
 async def test_a_refused_family_is_computed_by_the_processor_and_others_by_the_card(bench: Bench) -> None:
+    bench.tested = Tested([BIG])
     async with running(bench, lambda: bench.cards.card):
         card = bench.cards.card
         assert card is not None
@@ -294,13 +302,92 @@ async def test_a_refused_family_is_computed_by_the_processor_and_others_by_the_c
         assert bench.cards.card_for(FALCON) is None
         assert bench.cards.card_for(LLAMA) == card
         assert bench.cards.card == card
-        assert [bench.cards.is_proved(family) for family in (FALCON, LLAMA, "gemma3 Q8_0")] == [True, True, False]
+        assert [is_proved(bench, family) for family in (FALCON, LLAMA, "gemma3 Q8_0")] == [False, True, False]
         (refused,) = bench.cards.refused
         assert said(refused.reason) == (
             "Big card does not compute falcon-h1 F16: it lacks an operation that blk.0.ssm_a needs. The processor "
             "computes such models here."
         )
         assert [reason.code for reason in bench.noted] == ["log_node_card_family"]
+
+
+async def test_each_card_has_a_verdict_of_its_own(bench: Bench) -> None:
+    """The second card computes what only the first one refuses, and is compared by itself."""
+    async with running(bench, lambda: bench.cards.card):
+        big, small = bench.cards.computing
+        bench.cards.judge(big, LLAMA, None)
+        assert is_proved(bench, LLAMA, "Vulkan0")
+        assert not is_proved(bench, LLAMA, "Vulkan0", "Vulkan1")
+        bench.cards.judge(big, FALCON, LACKS)
+        assert bench.cards.cards_for(FALCON) == (small,)
+        assert bench.cards.card_for(FALCON) == small
+        assert families_without_card(bench.cards) == ()
+        (refused,) = bench.cards.refused
+        assert said(refused.reason).endswith("needs. Another card computes such models here.")
+        assert bench.cards.claim(KEY, bench.cards.cards_for(FALCON), PARTS).cards == (small,)
+        bench.cards.judge(small, FALCON, LACKS)
+        assert bench.cards.card_for(FALCON) is None
+        assert families_without_card(bench.cards) == (FALCON,)
+        assert [reason.code for reason in bench.noted] == ["log_node_card_family_other", "log_node_card_family"]
+
+
+async def test_a_card_that_computed_no_logits_is_compared_again_where_it_must(bench: Bench) -> None:
+    """The output matrix is on the last device of a stage."""
+    async with running(bench, lambda: bench.cards.card):
+        big, small = bench.cards.computing
+        bench.cards.judge(big, LLAMA, None)
+        bench.cards.judge(small, LLAMA, None, with_head=True)
+        assert is_proved(bench, LLAMA, "Vulkan0", "Vulkan1", with_head=True)
+        assert not is_proved(bench, LLAMA, "Vulkan0", with_head=True)
+        bench.cards.judge(big, LLAMA, None, with_head=True)
+        assert is_proved(bench, LLAMA, "Vulkan0", with_head=True)
+        bench.cards.judge(big, LLAMA, None)  # layers without it, later
+        assert is_proved(bench, LLAMA, "Vulkan0", with_head=True)
+
+
+async def test_a_crash_with_a_new_family_is_a_verdict_on_it_and_not_on_the_card(bench: Bench) -> None:
+    bench.tested = Tested([BIG])
+    async with running(bench, lambda: bench.cards.card):
+        card = bench.cards.card
+        assert card is not None
+        for _ in range(3):  # by each of several hosts
+            lose_card(bench.cards, ("Vulkan0",), FALCON)
+        await reached(lambda: len(bench.asked) == 2)  # the card is tested again, and passes
+        assert bench.cards.card == card
+        assert bench.cards.card_for(FALCON) is None
+        assert said(bench.cards.refused[0].reason) == (
+            "Big card does not compute falcon-h1 F16: it crashed or hung when it opened such a model. The processor "
+            "computes such models here."
+        )
+        lose_card(bench.cards, ("Vulkan0",), LLAMA)  # one family after another
+        assert chosen(bench) == ""
+        await reached(lambda: "Big card" in bench.reasons())
+        assert bench.reasons()["Big card"].code == "card_lost"
+
+
+async def test_a_crash_with_a_family_that_was_proved_is_a_loss_of_the_card(bench: Bench) -> None:
+    async with running(bench, lambda: bench.cards.card):
+        card = bench.cards.card
+        assert card is not None
+        bench.cards.judge(card, LLAMA, None)
+        for _ in range(2):
+            assert bench.cards.card_for(LLAMA) == card
+            lose_card(bench.cards, ("Vulkan0",), LLAMA)
+        assert [other.name for other in bench.cards.computing] == ["Vulkan1"]
+
+
+async def test_a_crash_of_a_card_that_fails_its_own_test_says_nothing_about_the_family(bench: Bench) -> None:
+    bench.tested = Tested([BIG])
+    async with running(bench, lambda: bench.cards.card):
+        assert bench.cards.card is not None
+        bench.answers["Vulkan0"] = (-11, "", "a driver broke.\n")
+        bench.cards.judge(bench.cards.card, LLAMA, LACKS)
+        lose_card(bench.cards, ("Vulkan0",), FALCON)
+        await reached(lambda: bench.reasons().get("Big card") == CRASHED)
+        bench.answers.clear()
+        bench.cards.woke()
+        await reached(lambda: bench.cards.card)
+        assert [refused.family for refused in bench.cards.refused] == [LLAMA]
 
 
 async def test_verdicts_are_remembered_until_the_pack_changes(bench: Bench, tmp_path: Path) -> None:
@@ -313,12 +400,12 @@ async def test_verdicts_are_remembered_until_the_pack_changes(bench: Bench, tmp_
     again = bench.restarted(tmp_path)
     async with running(again, lambda: again.cards.card):
         assert [refused.family for refused in again.cards.refused] == [FALCON]
-        assert again.cards.is_proved(LLAMA)
+        assert is_proved(again, LLAMA)
     library.write_bytes(b"another version")
     updated = bench.restarted(tmp_path)
     async with running(updated, lambda: updated.cards.card):
         assert updated.cards.refused == ()
-        assert not updated.cards.is_proved(LLAMA)
+        assert not is_proved(updated, LLAMA)
 
 
 async def test_a_wake_and_a_loss_repeat_the_test_and_keep_the_verdicts(bench: Bench) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.errors import BadInput, Reason
+from app.core.errors import BadInput, Reason, StageLost
 from app.core.household.household import IdleCard
 from app.core.planner.speed_estimates import SpeedConditions
 from app.machine.hardware import devices, engines, graphics
@@ -91,8 +91,11 @@ class OneCard(ProcessorOnly):
     def card_for(self, family: str) -> Card | None:
         return None if self.verdicts.get(family) else self.card_
 
-    def judge(self, card: Card, family: str, why: Reason | None) -> None:
+    def judge(self, card: Card, family: str, why: Reason | None, *, with_head: bool = False) -> None:
         self.verdicts[family] = why
+
+    def crashed(self, card: Card, family: str) -> None:
+        self.verdicts[family] = Reason("device_crashed")
 
 
 async def test_a_speed_is_measured_on_what_computes_the_family(answers: Any, tmp_path: Path) -> None:
@@ -108,3 +111,8 @@ async def test_a_speed_is_measured_on_what_computes_the_family(answers: Any, tmp
     assert (await hardware.setup(SpeedConditions(64, family=FALCON))).device == "Chip 9"
     assert (await hardware.setup(SpeedConditions(64, family=LLAMA))).device == "A card Vulkan pack"
     assert not hardware.is_refusal(falcon, FALCON, unfit)  # the processor is not tried twice
+    crash = StageLost("worker_crashed", worker="den", how=Reason("end_signal", {"signal": "SIGSEGV"}), words="")
+    llama: Any = SimpleNamespace(architecture="llama")
+    assert not hardware.is_refusal(llama, LLAMA, StageLost("worker_memory_short", worker="den"))
+    assert hardware.is_refusal(llama, LLAMA, crash)
+    assert (await hardware.setup(SpeedConditions(64, family=LLAMA))).device == "Chip 9"

@@ -293,7 +293,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         advice_card advice_memory_rate advice_memory_time advice_wifi_rate advice_wifi_time check_address_unknown
         check_alone check_both_ways check_called_all check_called_back check_came_in check_confined_full
         check_card check_card_at card_family card_other_library card_other_used card_switched_off card_testing
-        log_node_card_family
+        log_node_card_family log_node_card_family_other card_family_other
         check_device check_discovery_off check_disk check_engine check_engine_with check_hears check_hears_one
         check_node_runs check_rest_untested check_version
         check_home check_household check_ipv6 check_ipv6_off check_key check_key_in_file check_lending

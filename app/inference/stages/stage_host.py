@@ -20,7 +20,7 @@ from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import CREDIT, FrameChannel, Run
 from app.inference.stages.stage_links import close_channel, open_run
 from app.inference.worker.worker import ONE_THREAD, Worker
-from app.machine.hardware.cards import is_card_failure
+from app.machine.hardware.cards import is_card_failure, is_crash
 from app.machine.hardware.cores import Threads
 from backends import worker_orders
 from backends.contract import NumberFormat, StageConfig
@@ -144,7 +144,8 @@ class StageHost:
         self._lent_bytes = lent_bytes  # returns the bytes that the owner currently lends
         self.machine = machine  # this machine's name, for messages to the host
         self._deadlines = deadlines or Deadlines()
-        self.on_device_lost: Callable[[StageConfig], None] = lambda _: None  # called when a worker fails with a device
+        # called when a worker fails with a device; with the family of its model if it crashed while it was opening it
+        self.on_device_lost: Callable[[StageConfig, str], None] = lambda *_: None
         # returns the main memory lent beside a card for runs that the processor computes, or None without a card
         self.lent_bytes_beside: Callable[[], int | None] = lambda: None
         self.on_ended: Callable[[bytes], None] = lambda _: None  # called when a run's memory has been released
@@ -227,7 +228,7 @@ class StageHost:
                 raise await lent.worker.wait_dead()
         except BaseException as error:
             if isinstance(error, AppError) and is_card_failure(error):
-                self._note_lost_device(lent)
+                self._note_lost_device(lent, order.family if is_crash(error) else "")
             try:
                 if lent.worker is not None:
                     await lent.worker.close(0.0)
@@ -364,12 +365,12 @@ class StageHost:
         except (AppError, OSError):
             pass  # the channel has ended
 
-    def _note_lost_device(self, lent: LentRun) -> None:
+    def _note_lost_device(self, lent: LentRun, opening_family: str = "") -> None:
         """Report a worker that failed by itself while its device computed."""
         config, failed = lent.order.config, lent.why is None or lent.why.code == "worker_hung"
         if config.device and failed and not lent.is_noted:
             lent.is_noted = True
-            self.on_device_lost(config)
+            self.on_device_lost(config, opening_family)
 
     def _count(self, n_rows: int = 0, n_in: int = 0, n_out: int = 0) -> None:
         was = self.relayed_work

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from app.core.errors import AppError, Reason, StageLost
+from app.core.errors import AppError, Fact, Reason, StageLost
 from app.core.planner.card_division import CardDivision, StageParts
+from app.core.recovery import fault_table
 from app.machine.hardware.engines import Device
 from app.machine.sensors.card_use import CardReading
-from backends.contract import StageConfig
+from backends.contract import Role, StageConfig
 
 # For a card that several back ends offer, the first of these. Vulkan decodes faster than ROCm on AMD's cards.
 APIS = ("CUDA", "Metal", "MTL", "Vulkan", "ROCm")
@@ -30,16 +31,18 @@ class UnusedCard:
 
 @dataclass(frozen=True, slots=True)
 class RefusedFamily:
-    """A model family that a card lacks an operation for or computes wrongly. The processor computes it instead."""
+    """A model family that a card lacks an operation for, computes wrongly, or crashes with."""
 
     device: str  # the card's label
     family: str  # app/core/model.py, Model.family
     why: Reason  # a phrase
+    by_another_card: bool = False  # whether another card computes it instead of the processor
 
     @property
     def reason(self) -> Reason:
         """Return the sentence that tells a person about it."""
-        return Reason("card_family", {"device": self.device, "family": self.family, "why": self.why})
+        facts: dict[str, Fact] = {"device": self.device, "family": self.family, "why": self.why}
+        return Reason("card_family_other" if self.by_another_card else "card_family", facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +124,8 @@ class ComputingCard(Protocol):
         """Return whether layers that the cards have no room for may stay in main memory."""
         ...
 
-    def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
-        """Divide a stage among `card` and those that compute with it, and reserve its memory until it is released.
+    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts, *, short: bool = False) -> CardClaim:
+        """Divide a stage among those of these cards that compute, and reserve its memory until it is released.
 
         short: the cards had less memory than was known, so use less of it.
         """
@@ -134,19 +137,30 @@ class ComputingCard(Protocol):
 
     @property
     def refused(self) -> tuple[RefusedFamily, ...]:
-        """The families that the card does not compute."""
+        """The families that a card does not compute. Another one may."""
+        ...
+
+    def cards_for(self, family: str) -> tuple[Card, ...]:
+        """Return the cards that compute a family, the best one first; none for the processor."""
         ...
 
     def card_for(self, family: str) -> Card | None:
-        """Return the card that computes a family, or None for the processor."""
+        """Return the best card that computes a family, or None for the processor."""
         ...
 
-    def is_proved(self, family: str) -> bool:
-        """Return whether the card was compared with the processor on this family."""
+    def is_proved(self, family: str, devices: Sequence[str], *, with_head: bool) -> bool:
+        """Return whether each of these devices was seen to compute this family as the processor does.
+
+        with_head: whether that must include the output matrix, which is on the last one.
+        """
         ...
 
-    def judge(self, card: Card, family: str, why: Reason | None) -> None:
+    def judge(self, card: Card, family: str, why: Reason | None, *, with_head: bool = False) -> None:
         """Record why a card does not compute a family, or that it does (None)."""
+        ...
+
+    def crashed(self, card: Card, family: str) -> None:
+        """Record that a process crashed while it opened a family that was not proved on this card."""
         ...
 
     def lost(self, card: Card) -> None:
@@ -175,7 +189,7 @@ class ProcessorOnly:
     async def tested(self) -> None:
         """Return at once."""
 
-    def claim(self, key: bytes, card: Card, parts: StageParts, *, short: bool = False) -> CardClaim:
+    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts, *, short: bool = False) -> CardClaim:
         return CardClaim((), CardDivision((), ()))
 
     def release(self, key: bytes) -> None:
@@ -185,13 +199,19 @@ class ProcessorOnly:
     def card(self) -> Card | None:
         return None
 
+    def cards_for(self, family: str) -> tuple[Card, ...]:
+        return ()
+
     def card_for(self, family: str) -> Card | None:
         return None
 
-    def is_proved(self, family: str) -> bool:
+    def is_proved(self, family: str, devices: Sequence[str], *, with_head: bool) -> bool:
         return False
 
-    def judge(self, card: Card, family: str, why: Reason | None) -> None:
+    def judge(self, card: Card, family: str, why: Reason | None, *, with_head: bool = False) -> None:
+        """Do nothing."""
+
+    def crashed(self, card: Card, family: str) -> None:
         """Do nothing."""
 
     def lost(self, card: Card) -> None:
@@ -218,14 +238,28 @@ def label_of(cards: Sequence[Card], config: StageConfig) -> str:
     return " + ".join([*labels, *(["CPU"] if labels and config.uses_processor else [])])
 
 
-def lose_card(graphics: ComputingCard, devices: Sequence[str]) -> None:
+CRASHES = ("engine_gave_up", "worker_crashed", "worker_died", "worker_hung")
+
+
+def is_crash(error: AppError) -> bool:
+    """Return whether a process ended by itself or hung. Opening a stage, the model's family may have caused that."""
+    return fault_table.cause_code(error.reason) in CRASHES
+
+
+def lose_card(graphics: ComputingCard, devices: Sequence[str], family: str = "") -> None:
     """Record that a stage on these devices was lost.
+
+    family: of the model, if the stage crashed while it was being opened. That says nothing about a card that passed its
+    own test, except that it does not compute this family, unless this is known better.
 
     The engine does not tell which of them failed. The last one is blamed, so that the best one is tried alone before it
     is blamed too. All are tested again after a loss, which tells a dead one for certain.
     """
     blamed = [card for card in graphics.computing if card.name in devices]
-    if blamed:
+    doubted = [card for card in blamed if family and not graphics.is_proved(family, (card.name,), with_head=False)]
+    if doubted:
+        graphics.crashed(doubted[-1], family)
+    elif blamed:
         graphics.lost(blamed[-1])
 
 
@@ -253,6 +287,35 @@ def refusal_of(error: AppError) -> Reason | None:
         return None
     cause = error.reason.facts.get("cause")
     return cause if isinstance(cause, Reason) else Reason("reason_unknown")
+
+
+def has_head(config: StageConfig) -> bool:
+    """Return whether a stage computes logits, and so holds the output matrix."""
+    return config.role in (Role.LAST, Role.WHOLE)
+
+
+def compared_if_needed(graphics: ComputingCard, config: StageConfig, family: str) -> StageConfig:
+    """Return the configuration of a stage which is only compared with the processor if that was not done before."""
+    needed = config.compared and not graphics.is_proved(family, config.devices, with_head=has_head(config))
+    return replace(config, compared=needed)
+
+
+def prove(graphics: ComputingCard, config: StageConfig, family: str) -> None:
+    """Record that the cards of a stage computed as the processor does. The output matrix is on the last one."""
+    for card in graphics.computing:
+        if card.name in config.devices:
+            graphics.judge(card, family, None, with_head=has_head(config) and card.name == config.devices[-1])
+
+
+def families_without_card(graphics: ComputingCard) -> tuple[str, ...]:
+    """Return the families that no card computes, so that the processor does."""
+    return tuple(sorted({refused.family for refused in graphics.refused if not refused.by_another_card}))
+
+
+def refusing(cards: Sequence[Card], why: Reason) -> tuple[Card, ...]:
+    """Return the one of a stage's cards that does not compute its family: the one that the engine has named."""
+    named = why.facts.get("device")
+    return tuple(card for card in cards if card.name == named) or tuple(cards[:1])
 
 
 def ranked(devices: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Card]:

@@ -28,7 +28,16 @@ from app.core.planner.stage_memory import work_bytes
 from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_host import KEEP_S, RelayedWork, RunOrder, StageHost
 from app.machine.hardware import devices
-from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard, label_of, lose_card, refusal_of
+from app.machine.hardware.cards import (
+    PROCESSOR_ONLY,
+    ComputingCard,
+    compared_if_needed,
+    label_of,
+    lose_card,
+    prove,
+    refusal_of,
+    refusing,
+)
 from app.machine.hardware.cores import Threads
 from app.network import messages
 from app.node.lending.stage_uploads import BoundedExecutor, StageOffer, StageOffers, redact_paths, redacted_facts
@@ -101,7 +110,7 @@ def stage_request(
         keep=CheckpointRule(order.kept_states, order.kept_rows),
         device=card.name if card else "",
         library=str(card.library) if card else "",
-        compared=card is not None and fits and not graphics.is_proved(model.family),
+        compared=card is not None and fits,  # unless its devices are proved, which is known once it is divided
         exact=order.exact,
     )
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
@@ -464,28 +473,31 @@ class LendingService:
             self._drop(pipeline, run)
         await _answer(send, answer)
 
-    def _device_lost(self, config: StageConfig) -> None:
-        lose_card(self._graphics, config.devices)
+    def _device_lost(self, config: StageConfig, opening_family: str) -> None:
+        lose_card(self._graphics, config.devices, opening_family)
 
     async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:
         offer, threads = run.offer, self._threads.at_most(self._terms.threads())
         path = await self._executor.run(self._stages.path, offer.stage_id)
         if path is None:
             raise StageLost("stage_gone")
-        card = self._graphics.card
-        request = await self._executor.run(stage_request, order, path, offer.manifest, threads, self._graphics)
-        self._terms.require()  # lending may have stopped while the file was read
-        try:
-            request, opened = await self._open_divided(request, threads)
-        except AppError as error:
-            why = refusal_of(error)
-            if why is None or card is None:
-                raise
-            self._graphics.judge(card, request.family, why)  # from now on, the processor computes this family
-            request = await self._executor.run(stage_request, order, path, offer.manifest, threads, self._graphics)
-            request, opened = await self._open_divided(request, threads)
-        if card is not None and opened.apart is not None:
-            self._graphics.judge(card, request.family, None)
+        graphics = self._graphics
+        while True:
+            request = await self._executor.run(stage_request, order, path, offer.manifest, threads, graphics)
+            self._terms.require()  # lending may have stopped while the file was read
+            cards = graphics.cards_for(request.family)
+            try:
+                request, opened = await self._open_divided(request, threads)
+                break
+            except AppError as error:
+                if (why := refusal_of(error)) is not None:
+                    for card in refusing(cards, why):
+                        graphics.judge(card, request.family, why)
+                if len(graphics.cards_for(request.family)) >= len(cards):
+                    raise
+                log.info("the other graphics cards or the processor compute this family: %s", error.reason)
+        if opened.apart is not None:
+            prove(graphics, request.config, request.family)
         return messages.StageReady(
             pipeline=order.pipeline,
             epoch=order.epoch,
@@ -509,11 +521,12 @@ class LendingService:
             return claimed, await self.stage_host.open(claimed, threads=threads)
 
     def _divided(self, request: RunOrder, *, short: bool = False) -> RunOrder:
-        card = self._graphics.card_for(request.family)
-        if card is None or card.name != request.config.device or request.parts is None:
+        cards = self._graphics.cards_for(request.family)
+        if not cards or cards[0].name != request.config.device or request.parts is None:
             return request
-        claim = self._graphics.claim(request.run.pipeline, card, request.parts, short=short)
-        return replace(request, config=claim.placed(request.config), card_bytes=claim.n_bytes)
+        claim = self._graphics.claim(request.run.pipeline, cards, request.parts, short=short)
+        config = compared_if_needed(self._graphics, claim.placed(request.config), request.family)
+        return replace(request, config=config, card_bytes=claim.n_bytes)
 
     def _failed(self, member: Member, order: messages.OpenStage, error: AppError) -> messages.StageFailed:
         log.info("a stage for %s was refused: %s", member.name, error.reason)

@@ -16,10 +16,11 @@ from app.catalog.gguf.gguf_file import part_paths
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.cut import Cut
 from app.catalog.stages.stage_store import StageStore
-from app.core.errors import AppError, DoesNotFit, Reason, StageLost
+from app.core.errors import AppError, DoesNotFit, StageLost
 from app.core.ids import MachineId, PipelineId, clean_text
 from app.core.planner.card_division import StageParts
 from app.core.planner.placement import Plan, PlannedStage
+from app.core.reasons import said
 from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import ChannelLink, PipeLink, close_run, open_run
@@ -30,10 +31,14 @@ from app.machine.hardware.cards import (
     Card,
     ComputingCard,
     RefusedFamily,
+    compared_if_needed,
     is_card_failure,
+    is_crash,
     label_of,
     lose_card,
+    prove,
     refusal_of,
+    refusing,
 )
 from app.node.cancellation import in_thread, run_until
 from app.node.control.json_bodies import Report
@@ -140,8 +145,8 @@ class StageSet:
         self._entry, self._sources, self._sizes = entry, sources, sizes
         self._stack, self._report = stack, report
         self._epoch = 0
-        # the local worker, and the best card on which it computes; with the names of all devices of its stages
-        self._own: tuple[Worker, Card | None] | None = None
+        # the local worker, and the cards on which it computes; with the names of all devices of its stages
+        self._own: tuple[Worker, tuple[Card, ...]] | None = None
         self._devices: set[str] = set()
         # the failure that was recorded last: of a worker, which has died or failed in this epoch
         self._blamed: tuple[Worker | None, int | None] = (None, None)
@@ -165,10 +170,28 @@ class StageSet:
         try:
             with self.reservation.transfer():
                 async with self._take_turn():
-                    return await self._open(plan)
+                    return await self._open_on_sound_cards(plan)
         except BaseException:
             self.claimed = None  # the plan takes no more memory, so other models may
             raise
+
+    async def _open_on_sound_cards(self, plan: Plan) -> list[StageClient]:
+        """Open all stages, again without a card on which the worker crashed with this family for the first time."""
+        graphics, family = self._sources.graphics, self._entry.model.family
+        while True:
+            cards = graphics.cards_for(family)
+            try:
+                return await self._open(plan)
+            except AppError as error:
+                refused = next((each for each in graphics.refused if each.family == family), None)
+                stage = self.failed
+                if stage is None or not self.is_here(stage) or not is_crash(error) or refused is None:
+                    raise
+                if len(left := graphics.cards_for(family)) >= len(cards):
+                    raise
+                log.warning("%s", said(refused.reason))
+                if not left:
+                    self._require_main_memory(stage, refused)
 
     async def _open(self, plan: Plan) -> list[StageClient]:
         if not self._is_open:
@@ -328,8 +351,8 @@ class StageSet:
         return self._own[0] if self._own else None
 
     @property
-    def _card(self) -> Card | None:
-        return self._own[1] if self._own else None
+    def _cards(self) -> tuple[Card, ...]:
+        return self._own[1] if self._own else ()
 
     async def _own_worker(self) -> Worker:
         worker = self._worker
@@ -338,18 +361,17 @@ class StageSet:
             self._devices = set()
             reads = [*part_paths(Path(self._entry.path)), self._sources.stages.folder]
             threads = self._sizes.threads
-            card = self._sources.graphics.card_for(self._entry.model.family)
-            if card is not None:
-                reads.append(card.library.parent)
+            cards = self._sources.graphics.cards_for(self._entry.model.family)  # all have the same library
+            reads += [card.library.parent for card in cards[:1]]
             worker = await Worker.start(
                 HERE,
                 threads=threads,
                 reads=reads,
                 forms=True,
                 exact=self._sizes.exact,
-                code_cache=card.code_cache if card else None,
+                code_cache=cards[0].code_cache if cards else None,
             )
-            self._own = worker, card
+            self._own = worker, cards
             await self._stack.enter_async_context(worker)
         return worker
 
@@ -406,27 +428,29 @@ class StageSet:
 
     async def _load_local(self, worker: Worker, stage: PlannedStage, run: Run, path: str) -> StageConfig:
         """Load a stage on the cards or, if they do not compute this family, on the processor."""
-        card, graphics, family = self._card, self._sources.graphics, self._entry.model.family
+        graphics, family = self._sources.graphics, self._entry.model.family
         config = self._sizes.config(stage, self._entry, path)
-        if card is not None:
+        while cards := self._cards:
             fits = stage.weight_bytes <= devices.memory().free_bytes  # the comparison reads the file in place
-            compared = fits and not graphics.is_proved(family)
-            on_card = self._sizes.config(stage, self._entry, path, card, compared=compared)
+            on_card = self._sizes.config(stage, self._entry, path, cards[0], compared=fits)
             try:
                 on_card, opened = await self._open_divided(worker, stage, run, on_card)
             except AppError as error:
                 if is_card_failure(error):
-                    self._lose_card()
+                    self._lose_card(family if is_crash(error) else "")
                 why = refusal_of(error)
                 if why is None:
                     raise
-                graphics.judge(card, family, why)
+                refused = refusing(cards, why)
+                for card in refused:
+                    graphics.judge(card, family, why)
                 graphics.release(run.pipeline)
-                self._own = worker, None
-                self._require_main_memory(stage, card, why)
+                self._own = worker, tuple(card for card in self._cards if card not in refused)
+                if not self._cards:
+                    self._require_main_memory(stage, RefusedFamily(refused[0].label, family, why))
             else:
                 if opened.apart is not None:
-                    graphics.judge(card, family, None)
+                    prove(graphics, on_card, family)
                 return on_card
         await open_run(worker, run, self._sizes.context, config)
         return config
@@ -435,12 +459,12 @@ class StageSet:
         self, worker: Worker, stage: PlannedStage, run: Run, config: StageConfig
     ) -> tuple[StageConfig, StageOpened]:
         """Open a stage, divided among the cards. If they had less memory than was known, try once with less."""
-        card, graphics = self._card, self._sources.graphics
-        assert card is not None
+        graphics, cards = self._sources.graphics, self._cards
         model, sizes = self._entry.model, self._sizes
         kv_bytes = model.layer_kv(sizes.kv_cells, sizes.slots, sizes.kv)
         parts = StageParts.of(model, stage.layers, stage.role, kv_bytes, stage.work_bytes)
-        placed = graphics.claim(run.pipeline, card, parts).placed(config)
+        placed = graphics.claim(run.pipeline, cards, parts).placed(config)
+        placed = compared_if_needed(graphics, placed, model.family)
         self._devices |= set(placed.devices)
         try:
             return placed, await open_run(worker, run, sizes.context, placed)
@@ -448,11 +472,14 @@ class StageSet:
             if error.reason.code != "memory_short" or not placed.device or not graphics.overflows:
                 raise
             log.warning("the graphics cards had less memory than was known, so more layers stay with the processor")
-            placed = graphics.claim(run.pipeline, card, parts, short=True).placed(config)
+            placed = graphics.claim(run.pipeline, cards, parts, short=True).placed(config)
+            placed = compared_if_needed(graphics, placed, model.family)
             return placed, await open_run(worker, run, sizes.context, placed)
 
-    def _lose_card(self) -> None:
+    def _lose_card(self, opening_family: str = "") -> None:
         """Record that a stage of the own worker was lost on its cards.
+
+        opening_family: of the model, if the worker crashed while it was opening the stage.
 
         A loss counts once, however many stages notice it, now or at the next opening.
         """
@@ -460,13 +487,12 @@ class StageSet:
         failure = (worker, self._epoch if worker is not None and worker.died is None else None)
         if failure != self._blamed:
             self._blamed = failure
-            lose_card(self._sources.graphics, sorted(self._devices))
+            lose_card(self._sources.graphics, sorted(self._devices), opening_family)
 
-    def _require_main_memory(self, stage: PlannedStage, card: Card, why: Reason) -> None:
+    def _require_main_memory(self, stage: PlannedStage, refused: RefusedFamily) -> None:
         """Raise DoesNotFit if a stage that was planned for the card does not fit into main memory."""
         free_bytes, needed_bytes = devices.memory().free_bytes, stage.total_bytes
         if needed_bytes > free_bytes:
-            refused = RefusedFamily(card.label, self._entry.model.family, why)
             raise DoesNotFit(
                 "card_family_no_room", card=refused.reason, needed_bytes=needed_bytes, free_bytes=free_bytes
             )

@@ -24,7 +24,15 @@ from app.core.model import ModelShape
 from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.inference.worker.layer_benchmark import BenchmarkSettings, Report, measure, report_nothing
 from app.machine.hardware import devices, engines, graphics
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, RefusedFamily, UnusedCard, refusal_of
+from app.machine.hardware.cards import (
+    PROCESSOR_ONLY,
+    Card,
+    ComputingCard,
+    RefusedFamily,
+    UnusedCard,
+    is_crash,
+    refusal_of,
+)
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import other_programs_share
 from app.machine.hardware.engines import Engine
@@ -128,10 +136,15 @@ class Hardware:
 
     def is_refusal(self, shape: ModelShape, family: str, error: AppError) -> bool:
         """Return whether a measurement failed because the card does not compute a family, and remember that."""
-        card, why = self.card_for(family), refusal_of(error)
-        if card is None or why is None or family.partition(" ")[0] != shape.architecture:
+        card, why, graphics = self.card_for(family), refusal_of(error), self._graphics
+        if card is None or family.partition(" ")[0] != shape.architecture:
             return False  # a stand-in's failure says nothing about the family
-        self._graphics.judge(card, family, why)
+        if why is not None:
+            graphics.judge(card, family, why)
+        elif is_crash(error) and not graphics.is_proved(family, (card.name,), with_head=False):
+            graphics.crashed(card, family)
+        else:
+            return False
         return True
 
     @property

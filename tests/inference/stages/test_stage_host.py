@@ -23,6 +23,7 @@ from app.inference.worker.worker_errors import decode_lost
 from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import Layers, NumberFormat, Role, Segment
 from backends.frames import Frame, FrameKind, decode_frame, encode_frame
+from backends.worker_orders import StageOpened
 from tests.inference.pool import WIDTH, answer, fake, pool, request, shape
 
 ROWS = bytes(NumberFormat.F16.row_bytes(WIDTH))
@@ -305,7 +306,7 @@ async def test_a_worker_that_dies_on_a_device_is_reported_once_and_one_that_is_c
     monkeypatch.setattr(stage_host, "LOOK_S", 0.02)
     async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
         lost: list[str] = []
-        lender.on_device_lost = lambda config: lost.append(config.device)
+        lender.on_device_lost = lambda config, _: lost.append(config.device)
         for device, is_closed in (("Vulkan0", False), ("Vulkan1", True), ("", False)):
             order = wanted()
             order = replace(order, config=replace(order.config, device=device), code_cache=tmp_path)
@@ -325,6 +326,25 @@ async def test_a_worker_that_dies_on_a_device_is_reported_once_and_one_that_is_c
             async with asyncio.timeout(10):
                 await lent.gone.wait()
         assert lost == ["Vulkan0"]
+
+
+@pytest.mark.parametrize(("code", "family"), [("worker_crashed", "llama Q4_K_M"), ("worker_memory_short", "")])
+async def test_a_worker_that_crashes_while_it_opens_a_stage_is_reported_with_the_family(
+    code: str, family: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A lack of main memory says nothing about the family."""
+
+    async def crash(*_: object) -> StageOpened:
+        raise StageLost(code, worker="den-pc", how=Reason("end_closed"), words="")
+
+    monkeypatch.setattr(stage_host, "open_run", crash)
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender:
+        lost: list[tuple[str, str]] = []
+        lender.on_device_lost = lambda config, family: lost.append((config.device, family))
+        order = replace(wanted(), code_cache=tmp_path, family="llama Q4_K_M")
+        with pytest.raises(StageLost):
+            await lender.open(replace(order, config=replace(order.config, device="Vulkan0")))
+        assert lost == [("Vulkan0", family)]
 
 
 async def test_beside_a_card_the_processor_has_its_own_memory(tmp_path: Path) -> None:
@@ -351,7 +371,7 @@ async def test_beside_a_card_the_processor_has_its_own_memory(tmp_path: Path) ->
 async def test_a_lack_of_memory_is_no_failure_of_the_device(tmp_path: Path) -> None:
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         lost: list[str] = []
-        lender.on_device_lost = lambda config: lost.append(config.device)
+        lender.on_device_lost = lambda config, _: lost.append(config.device)
         order = wanted("fake:device_bytes=1000000000")
         with pytest.raises(DoesNotFit):
             await lender.open(replace(order, config=replace(order.config, device="Vulkan0"), code_cache=tmp_path))

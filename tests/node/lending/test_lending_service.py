@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from app.catalog.stages.cut import Cut
-from app.core.errors import DoesNotFit, Reason, Refused
+from app.core.errors import BadInput, DoesNotFit, Reason, Refused, StageLost
 from app.core.household.household import IdleCard, SelfDescription
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId
@@ -29,7 +29,7 @@ from app.node.lending import lending_service as lending_module
 from app.node.lending.lending_service import LendingService, stage_request
 from app.node.node import Node
 from backends.worker_orders import StageOpened
-from tests.node.graphics_stub import Cards
+from tests.node.graphics_stub import Cards, JudgedCards
 from tests.node.lending_bench import OPEN, Bench, StandIn, Terms, member, new
 from tests.node.pool import node, pair
 
@@ -151,6 +151,50 @@ async def test_layers_are_divided_among_cards_and_more_stay_with_the_processor_i
         assert bench.is_kept() is bool(bench.lending.borrowers()) is bool(cards.claims) is not all(lacks)
         await bench.lending.close(member().id, pipeline)
         assert not cards.claims
+
+
+class Crashing(StandIn):
+    """A lender whose workers crash on one of its cards, and are refused by another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.devices: list[tuple[str, ...]] = []
+        self.compared: list[bool] = []
+        self.may_open.set()
+
+    async def open(self, expected: RunOrder, *, threads: Threads = ONE_THREAD) -> StageOpened:
+        config = expected.config
+        self.devices.append(config.devices)
+        self.compared.append(config.compared)
+        if config.device == "Vulkan0":
+            self.on_device_lost(config, expected.family)
+            raise StageLost("worker_crashed", worker="attic", how=Reason("end_closed"), words="")
+        if config.device == "Vulkan1":
+            cause = Reason("device_apart", {"percent": "61.2", "device": "Vulkan1"})
+            raise BadInput("device_unfit", worker="attic", cause=cause)
+        return await super().open(expected, threads=threads)
+
+
+async def test_layers_of_a_family_with_which_one_card_crashes_and_one_errs_are_loaded_on_the_processor(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """The host notices nothing but the time that it takes."""
+    lender, home = Crashing(), bench.home
+    cards = JudgedCards(tmp_path, 1 << 40, 1 << 40)
+    async with asyncio.TaskGroup() as group:
+        bench.lending = LendingService(
+            lender, home.shelf, home.stages, OPEN, Threads(1), group, bench.changed, graphics=cards
+        )
+        pipeline = new()
+        await bench.bring(pipeline)
+        await bench.open(pipeline)
+        await bench.answered(1)
+        assert bench.codes() == ["ready"]
+        assert lender.devices == [("Vulkan0",), ("Vulkan1",), ()]
+        assert lender.compared == [True, True, False]
+        assert (cards.crashes, cards.losses) == ([cards.computing[0]], [])
+        assert [why.code for why in cards.verdicts.values() if why] == ["device_crashed", "device_apart"]
+        await bench.lending.close(member().id, pipeline)
 
 
 async def test_no_offer_under_the_name_of_an_open_run(bench: Bench) -> None:

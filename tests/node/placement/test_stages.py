@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_links import open_run
 from app.inference.worker.worker import Worker
 from app.machine.hardware import devices
-from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard
+from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import Memory
 from app.network import messages
@@ -40,7 +40,7 @@ from app.node.planning.planning import Sizes
 from backends.contract import NumberFormat, StageConfig
 from backends.worker_orders import StageOpened
 from testbed import tiny
-from tests.node.graphics_stub import Cards
+from tests.node.graphics_stub import JudgedCards
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
 SIZES = Sizes(NumberFormat.F16, 4, 512, 512, 64, Threads(1))
@@ -130,25 +130,6 @@ class Place:
         await self.stage_set(lender, stack)._open_remote(self.plan(1, 2, 1).stages[1], stack)
 
 
-class Graphics(Cards):
-    """A card whose library is not there."""
-
-    overflows = False
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, 1 << 40)
-        self.verdicts: dict[str, Reason | None] = {}
-
-    def card_for(self, family: str) -> Card | None:
-        return None if family in self.verdicts else self.card
-
-    def is_proved(self, family: str) -> bool:
-        return False
-
-    def judge(self, card: Card, family: str, why: Reason | None) -> None:
-        self.verdicts[family] = why
-
-
 @pytest.fixture
 async def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
@@ -166,7 +147,7 @@ def slow_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_own_worker_computes_on_the_card_and_reports_its_loss(place: Place, tmp_path: Path) -> None:
     """The processor computes instead only once the card is given up."""
-    graphics = Graphics(tmp_path)
+    graphics = JudgedCards(tmp_path)
     async with AsyncExitStack() as stack:
         stages = place.stage_set(Lender(), stack, graphics)
         worker = await stages._own_worker()
@@ -207,16 +188,81 @@ def lacking_card(monkeypatch: pytest.MonkeyPatch) -> list[StageConfig]:
 async def test_a_family_that_the_card_lacks_an_operation_for_is_loaded_on_the_processor_at_once(
     place: Place, tmp_path: Path, lacking_card: list[StageConfig]
 ) -> None:
-    graphics = Graphics(tmp_path)
+    graphics = JudgedCards(tmp_path)
     async with AsyncExitStack() as stack:
         stages = place.stage_set(Lender(), stack, graphics)
         await stages.open(place.plan(4))
         assert [config.device for config in lacking_card] == ["Vulkan0", ""]
         assert lacking_card[0].compared
-        assert graphics.verdicts == {place.entry.model.family: LACKS}
+        assert graphics.verdicts == {("Vulkan0", place.entry.model.family): LACKS}
         assert graphics.losses == []  # the card computes other families
         await stages.open(place.plan(4))  # a new epoch of the same stage
         assert [config.device for config in lacking_card] == ["Vulkan0", "", ""]
+
+
+async def test_of_two_cards_the_other_computes_a_family_that_one_refuses(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[tuple[str, ...]] = []
+
+    async def open_or_refuse(worker: Worker, run: Run, context: int, config: StageConfig) -> StageOpened:
+        opened.append(config.devices)
+        if "Vulkan0" in config.devices:
+            raise BadInput("device_unfit", worker="den", cause=Reason(LACKS.code, {**LACKS.facts, "device": "Vulkan0"}))
+        return StageOpened(request=0, memory_bytes=1, seconds=0.5, apart=0.01)
+
+    monkeypatch.setattr(placement_stages, "open_run", open_or_refuse)
+    graphics, family = JudgedCards(tmp_path, 1 << 40, 1 << 40), place.entry.model.family
+    async with AsyncExitStack() as stack:
+        await place.stage_set(Lender(), stack, graphics).open(place.plan(4))
+    assert opened == [("Vulkan0",), ("Vulkan1",)]
+    assert [code(graphics.verdicts[name, family]) for name in ("Vulkan0", "Vulkan1")] == [LACKS.code, ""]
+
+
+def code(why: Reason | None) -> str:
+    return why.code if why else ""
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_worker_that_crashes_with_a_new_family_is_started_again_on_the_processor(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    """With a family that the card has computed before, the crash is the card's fault."""
+    workers: list[Worker] = []
+
+    async def open_or_crash(worker: Worker, run: Run, context: int, config: StageConfig) -> StageOpened:
+        workers.append(worker)
+        if not config.device:
+            return await open_run(worker, run, context, config)
+        worker.kill(Reason("worker_crashed", {"worker": "den", "how": Reason("end_closed"), "words": ""}))
+        raise await worker.wait_dead()
+
+    monkeypatch.setattr(placement_stages, "open_run", open_or_crash)
+    graphics = JudgedCards(tmp_path)
+    if known:
+        graphics.judge(graphics.computing[0], place.entry.model.family, None)
+    async with AsyncExitStack() as stack:
+        stages = place.stage_set(Lender(), stack, graphics)
+        with pytest.raises(StageLost) if known else nullcontext():
+            await stages.open(place.plan(4))
+        assert len(set(workers)) == len(workers) == (1 if known else 2)
+        assert (len(graphics.crashes), len(graphics.losses)) == ((0, 1) if known else (1, 0))
+
+
+async def test_after_a_crash_the_processor_must_have_room(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def crash(worker: Worker, run: Run, context: int, config: StageConfig) -> StageOpened:
+        worker.kill(Reason("worker_hung", {"worker": "den", "seconds": 300}))
+        raise await worker.wait_dead()
+
+    monkeypatch.setattr(placement_stages, "open_run", crash)
+    monkeypatch.setattr(devices, "memory", lambda: Memory(1 << 30, 1000))
+    async with AsyncExitStack() as stack:
+        with pytest.raises(DoesNotFit) as refused:
+            await place.stage_set(Lender(), stack, JudgedCards(tmp_path)).open(place.plan(4))
+    assert refused.value.reason.code == "card_family_no_room"
+    assert "it crashed or hung" in said(refused.value)
 
 
 async def test_a_family_for_the_processor_must_fit_into_main_memory(
@@ -224,7 +270,7 @@ async def test_a_family_for_the_processor_must_fit_into_main_memory(
 ) -> None:
     monkeypatch.setattr(devices, "memory", lambda: Memory(1 << 30, 1000))
     async with AsyncExitStack() as stack:
-        stages = place.stage_set(Lender(), stack, Graphics(tmp_path))
+        stages = place.stage_set(Lender(), stack, JudgedCards(tmp_path))
         with pytest.raises(DoesNotFit) as refused:
             await stages.open(place.plan(4))
         assert "A card does not compute llama" in said(refused.value)

@@ -361,7 +361,7 @@ class Lacking(ProcessorOnly):
     def card_for(self, family: str) -> Card | None:
         return None if family in self.verdicts else self.card
 
-    def judge(self, card: Card, family: str, why: Reason | None) -> None:
+    def judge(self, card: Card, family: str, why: Reason | None, *, with_head: bool = False) -> None:
         self.verdicts.add(family)
 
 
