@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the engine packs for Linux on a bare Debian 12, whose old glibc makes them run on newer systems too:
 #   bash .ci/engines/linux.sh FOLDER [BACKEND ...]
-# NOT VERIFIED as a whole: of its steps, `make engine` was run for vulkan and cpu. The compiler of cuda13 and cuda12 comes
+# NOT VERIFIED as a whole: of its steps, `make engine` was run for vulkan. The compiler of cuda13 and cuda12 comes
 # from the lock files in requirements/. hip needs AMD's ROCm image and is built only if hipcc is there. No secrets are needed.
 set -euo pipefail
 folder=$(realpath -m "${1:?the folder for the packs}")
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 
 backends=("$@")
 if [ $# -eq 0 ]; then
-  backends=(cpu vulkan cuda13 cuda12)
+  backends=(vulkan cuda13 cuda12)
   if command -v hipcc >/dev/null; then backends+=(hip); fi
 fi
 

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 make setup
-for backend in metal cpu; do
+for backend in metal; do
   make engine BACKEND="$backend"
   cp build/engines/"$backend"-*.tar.gz "$folder"
 done

@@ -2,7 +2,7 @@
 #   powershell -File .ci\engines\windows.ps1 FOLDER [BACKEND ...]
 # NOT VERIFIED: nobody has run this yet. Needs the Visual Studio Build Tools ("Desktop development with C++"), the
 # Vulkan SDK 1.4.309 for vulkan, the CUDA Toolkit 13.0 or 12.8 for cuda13 and cuda12; no secrets.
-param([Parameter(Mandatory)][string]$Folder, [string[]]$Backends = @("cpu", "vulkan", "cuda13"))
+param([Parameter(Mandatory)][string]$Folder, [string[]]$Backends = @("vulkan", "cuda13"))
 $ErrorActionPreference = "Stop"
 Set-Location (Join-Path $PSScriptRoot "..\..")
 

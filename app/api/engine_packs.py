@@ -27,6 +27,10 @@ class EnginePack(msgspec.Struct, frozen=True):
     devices: list[Device] = []
     problem: str | None = None
     problem_facts: Reason | None = None
+    idle: str | None = None  # why it computes nothing at the moment, although it is in use
+    idle_facts: Reason | None = None
+    removal: str | None = None  # what follows from removing it
+    removal_facts: Reason | None = None
 
 
 class EnginePacks(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from app.core.errors import Refused
 from app.core.reasons import sentence
 from app.decoding import convert
 from app.machine.engine_packs.manifest import BACKENDS, label, public_version
+from app.machine.engine_packs.removal import removal
 from app.machine.engine_packs.self_test import self_test
 from app.machine.engine_packs.store import InstalledPack, PackStore, this_engine, this_system
 
@@ -99,11 +100,11 @@ class EnginePackService:
 
 def described(packs: Sequence[InstalledPack]) -> api.EnginePacks:
     """Return the packs in the form of the API."""
-    return api.EnginePacks(public_version(this_engine()), this_system(), [_described(pack) for pack in packs])
+    return api.EnginePacks(public_version(this_engine()), this_system(), [_described(pack, packs) for pack in packs])
 
 
-def _described(pack: InstalledPack) -> api.EnginePack:
-    own = pack.manifest
+def _described(pack: InstalledPack, packs: Sequence[InstalledPack]) -> api.EnginePack:
+    own, follows = pack.manifest, removal(pack, packs)
     tested = pack.tested
     state = api.EnginePack(
         pack.name,
@@ -115,6 +116,8 @@ def _described(pack: InstalledPack) -> api.EnginePack:
         devices=convert(msgspec.to_builtins(tested.devices), list[Device]) if tested else [],
         problem=sentence(pack.problem),
         problem_facts=pack.problem,
+        removal=sentence(follows),
+        removal_facts=follows,
     )
     if own is None:
         return state

@@ -84,6 +84,7 @@ class GraphicsCards:
         self._keys_off: frozenset[str] = frozenset(settings().off)  # when last told
         self.computing: tuple[Card, ...] = ()
         self.cards: tuple[Card, ...] = ()  # all that the back ends see
+        self.probed: tuple[Path, ...] = ()  # the libraries that were asked for them
         self.unused: tuple[UnusedCard, ...] = ()
 
     def changed(self) -> None:
@@ -299,8 +300,9 @@ class GraphicsCards:
         return frozenset(key for key, times in self._losses.items() if len(times) >= LOSSES)
 
     async def _choose(self) -> None:
+        libraries = list(self.packs.libraries.values())
         cards, unused = await self._find()
-        self.cards = tuple(cards)
+        self.cards, self.probed = tuple(cards), tuple(libraries)
         chosen: list[Card] = []
         for card in cards:
             why = self._unfit(card) or _not_beside(card, chosen) or await self._known_answer(card)

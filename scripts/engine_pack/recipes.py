@@ -53,16 +53,6 @@ RECIPES = {
     recipe.backend: recipe
     for recipe in (
         Recipe(
-            "cpu",
-            "ggml",
-            "ggml-cpu-*",
-            ("-DGGML_CPU=ON", "-DGGML_CPU_ALL_VARIANTS=ON"),
-            (LINUX, MACOS, WINDOWS),
-            minutes=8,
-            is_verified=True,
-            cure={},
-        ),
-        Recipe(
             "vulkan",
             "ggml-vulkan",
             "ggml-vulkan",

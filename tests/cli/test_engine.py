@@ -36,6 +36,7 @@ def test_what_each_command_asks(poolhouse: Any, answering: Any, tmp_path: Path) 
         ("POST", "/engines/rollback"): answer,
         ("POST", "/engines/test"): answer,
         ("DELETE", "/engines/vulkan"): answer,
+        ("GET", "/engines"): answer,
     })  # fmt: skip
     for command in (
         ["add", str(tmp_path / "pack.tar.gz")], ["use", "vulkan"], ["rollback", "vulkan"], ["test"], ["test", "vulkan"],
@@ -45,15 +46,41 @@ def test_what_each_command_asks(poolhouse: Any, answering: Any, tmp_path: Path) 
         assert said.code == 0, said.err
         assert PACK["name"] in said.out
         assert "vulkan-old" not in said.out
-    bodies = [body for _, _, body in node.asked]
+    bodies = [body for method, _, body in node.asked if method != "GET"]
     assert bodies[0] == {"path": str(tmp_path / "pack.tar.gz")}
     assert bodies[1:] == [{}, {"backend": "vulkan"}, {"backend": None}, {"backend": "vulkan"}, {}]
 
 
 def test_nothing_is_removed_unasked(poolhouse: Any, answering: Any) -> None:
-    node = answering({})
+    node = answering({("GET", "/engines"): {"packs": [PACK]}})
     assert poolhouse("engine", "remove", "vulkan").code != 0
-    assert node.asked == []
+    assert [method for method, _, _ in node.asked] == ["GET"]
+
+
+LEFT = "No pack is left for Big card: models run on the processor the next time they are loaded."
+
+
+def test_a_removal_tells_what_follows(poolhouse: Any, answering: Any) -> None:
+    packs = [{**PACK, "removal": LEFT}, {**OTHER, "removal": "No model uses it."}]
+    answering({
+        ("GET", "/engines"): {"packs": packs},
+        ("DELETE", f"/engines/{PACK['name']}"): {"packs": packs[1:], "changed": [PACK["name"]]},
+        ("DELETE", "/engines/vulkan"): {"packs": packs, "changed": [PACK["name"]]},
+    })  # fmt: skip
+    removed = poolhouse("engine", "remove", str(PACK["name"]), "--yes")
+    assert f"was deleted. {LEFT}" in " ".join(removed.out.split())
+    unclear = poolhouse("engine", "remove", "vulkan", "--yes")  # the name of both
+    assert LEFT not in " ".join(unclear.out.split())
+
+
+def test_a_pack_whose_card_is_switched_off_is_not_called_in_use(poolhouse: Any, answering: Any) -> None:
+    idle = "Big card is not used. It is switched off."
+    answering({("GET", "/engines"): {"packs": [{**PACK, "idle": idle}]}})
+    lines = " ".join(poolhouse("engine", "list").out.split())
+    assert (
+        "built on 2026-11-30: chosen, but it computes nothing now. Big card is not used. It is switched off." in lines
+    )
+    assert "in use" not in lines
 
 
 def test_without_a_node_the_packs_of_the_home_are_changed(poolhouse: Any, home: Path, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from app.machine.settings import GraphicsSettings
 from app.node import card_memory, graphics_cards
 from app.node.engine_packs import EnginePackService
 from app.node.graphics_cards import GraphicsCards
+from app.node.idle_packs import why_idle
 
 GIB = 1 << 30
 BIG = Device("Vulkan0", "Big card", "gpu", "Vulkan", 12 * GIB, 16 * GIB, "0000:01:00.0")
@@ -194,6 +195,51 @@ async def test_a_card_of_another_library_does_not_compute_beside_the_first(bench
     async with running(bench, lambda: bench.cards.card):
         assert [card.name for card in bench.cards.computing] == ["CUDA0"]
         assert bench.reasons() == {"Small card": Reason("card_other_library", {"api": "CUDA"})}
+
+
+CUDA = msgspec.structs.replace(BIG, name="CUDA0", api="CUDA", description="NVIDIA Big card")
+
+
+def why_pack_is_idle(bench: Bench, backend: str) -> str:
+    why = why_idle(bench.cards, backend, bench.libraries[backend])
+    return said(why) if why is not None else ""
+
+
+@pytest.mark.parametrize("place", [BIG.pci, ""])  # some back ends do not tell where a card is
+async def test_a_card_that_two_packs_offer_counts_once(bench: Bench, tmp_path: Path, place: str) -> None:
+    bench.libraries["cuda13"] = tmp_path / "libggml-cuda.so"
+    both = (msgspec.structs.replace(card, pci=place) for card in (BIG, CUDA))
+    bench.by_backend.update(vulkan=Tested([next(both)]), cuda13=Tested([next(both)]))
+    async with running(bench, lambda: bench.cards.card):
+        (card,) = bench.cards.computing
+        assert (card.name, bench.cards.cards, bench.cards.unused) == ("CUDA0", (card,), ())
+        assert bench.asked == ["CUDA0"]  # and is tested once
+        memory = bench.cards.card_memory.now()
+        assert memory is not None
+        assert memory.total_bytes == BIG.total_bytes
+        assert why_pack_is_idle(bench, "cuda13") == ""
+        assert why_pack_is_idle(bench, "vulkan") == "Its cards compute through another pack."
+        del bench.libraries["cuda13"]
+        bench.cards.changed()
+        await reached(lambda: chosen(bench) == "Vulkan0")
+        assert len(bench.cards.computing) == 1
+
+
+async def test_a_pack_in_use_tells_why_it_computes_nothing(bench: Bench, tmp_path: Path) -> None:
+    bench.tested = Tested([BIG])
+    assert why_pack_is_idle(bench, "vulkan") == "", "nothing is known yet"
+    async with running(bench, lambda: bench.cards.card):
+        assert why_pack_is_idle(bench, "vulkan") == ""
+        bench.off.append(BIG.pci)
+        bench.cards.changed()
+        assert why_pack_is_idle(bench, "vulkan") == "Big card is not used. It is switched off."
+        bench.off.clear()
+        bench.tested = Tested(failure=Reason("pack_no_device", {"backend": "Vulkan"}))
+        bench.cards.woke()
+        await reached(lambda: "vulkan" in bench.reasons())
+        assert why_pack_is_idle(bench, "vulkan").startswith("No graphics card was found through Vulkan.")
+        bench.libraries["hip"] = tmp_path / "libggml-hip.so"
+        assert why_pack_is_idle(bench, "hip") == "", "it was not asked yet"
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,14 @@ def engine_group() -> typer.Typer:
 
 def list_packs(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the installed engine packs."""
+    packs = _listed(home)
+    Output(as_json).result(packs, lambda: _view(packs.packs))
+
+
+def _listed(home: Path | None) -> EnginePacks:
     from app.api.engine_packs import EnginePacks
 
-    packs = _ask(home, lambda node: node.get("/engines", EnginePacks), lambda service: service.packs())
-    Output(as_json).result(packs, lambda: _view(packs.packs))
+    return _ask(home, lambda node: node.get("/engines", EnginePacks), lambda service: service.packs())
 
 
 def add(file: FileArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -102,10 +106,11 @@ def remove(name: PackArgument, yes: YesOption = False, home: HomeOption = None, 
     from app.client import segment
 
     output = Output(as_json)
-    output.confirm(f"Delete the engine pack {terminal_text.name(name)}?", yes)
+    follows = "".join(f"{terminal_text.line(words)} " for words in _removals(_listed(home).packs, name))
+    output.confirm(f"{follows}Delete the engine pack {terminal_text.name(name)}?", yes)
     path = f"/engines/{segment(name)}"
     packs = _ask(home, lambda node: node.delete(path, EnginePacks), lambda service: service.remove(name))
-    output.result(packs, lambda: f"{terminal_text.line(packs.changed[0])} was deleted.")
+    output.result(packs, f"{terminal_text.line(packs.changed[0])} was deleted. {follows}".rstrip)
 
 
 def check_packs(backend: TestedArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -172,6 +177,8 @@ def _lines(pack: EnginePack) -> list[str]:
     lines = [f"{terminal_text.line(pack.name)}{amount}{built}: {_state(pack)}."]
     if pack.problem:
         lines.append(f"  {terminal_text.line(pack.problem)}")
+    if pack.idle:
+        lines.append(f"  {terminal_text.line(pack.idle)}")
     if pack.lacks:
         lines.append(f"  It was built without {terminal_text.line('; '.join(pack.lacks))}.")
     for device in pack.devices:
@@ -180,9 +187,17 @@ def _lines(pack: EnginePack) -> list[str]:
     return lines
 
 
+def _removals(packs: list[EnginePack], name: str) -> list[str]:
+    """Return what follows from removing the pack that a name means, or nothing if this is unknown."""
+    chosen = [pack for pack in packs if pack.name == name] or [pack for pack in packs if pack.name.startswith(name)]
+    return [pack.removal for pack in chosen if pack.removal] if len(chosen) == 1 else []
+
+
 def _state(pack: EnginePack) -> str:
     if pack.current:
-        return "not usable" if pack.problem else "in use"
+        if pack.problem:
+            return "not usable"
+        return "chosen, but it computes nothing now" if pack.idle else "in use"
     if pack.problem:
         return "not used"
     return "used before" if pack.previous else "not in use"

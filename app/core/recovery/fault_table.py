@@ -135,7 +135,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.ENGINE),
         """
-        pack_newer_format pack_no_device pack_not_loaded pack_other_engine pack_other_system pack_test_failed
+        pack_for_processors pack_newer_format pack_no_device pack_not_loaded pack_other_engine pack_other_system
+        pack_test_failed
         """,
     ),
     (FaultClass(Fault.SOURCE), "pack_damaged pack_incomplete pack_too_large pack_unsafe pack_wrong_hash"),
@@ -294,6 +295,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         check_alone check_both_ways check_called_all check_called_back check_came_in check_confined_full
         check_card check_card_at card_family card_other_library card_other_used card_switched_off card_testing
         log_node_card_family log_node_card_family_other card_family_other
+        pack_cards_elsewhere pack_removal_unused pack_removal_processor pack_removal_others_compute
+        pack_removal_other
         check_device check_discovery_off check_disk check_engine check_engine_with check_hears check_hears_one
         check_node_runs check_rest_untested check_version
         check_home check_household check_ipv6 check_ipv6_off check_key check_key_in_file check_lending

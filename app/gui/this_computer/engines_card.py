@@ -178,12 +178,9 @@ class RemovePackDialog(Sheet):
         self, services: AppContext, pack: EnginePack, done: Callable[[EnginePacks], object], parent: QWidget
     ) -> None:
         title = _tr("Remove the pack {name}").format(name=pack.label)
-        sentence = _tr(
-            "The pack's files will be deleted. Models that use it will run on the processor the next time "
-            "they are loaded."
-        )
-        if not pack.current:
-            sentence = _tr("The pack's files will be deleted. The pack is not in use.")
+        sentence = _tr("The pack's files will be deleted.")
+        if pack.removal_facts is not None:
+            sentence = f"{sentence} {said(pack.removal_facts)}"
         super().__init__(services, title, sentence, parent)
         self._pack, self._done = pack, done
         self.add(paragraph(pack.name, "muted"))
@@ -213,6 +210,8 @@ def outcome(pack: EnginePack) -> str:
     """Return what came of installing, testing or choosing a pack."""
     if pack.problem_facts is not None:
         return said(pack.problem_facts)
+    if pack.current and pack.idle_facts is not None:
+        return _tr("{name} is chosen, but computes nothing now.").format(name=pack.label)
     if pack.current:
         return _tr("{name} is in use.").format(name=pack.label)
     return _tr("{name} passed its test.").format(name=pack.label)
@@ -233,6 +232,8 @@ def pack_details(pack: EnginePack) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
     if pack.problem_facts is not None:
         lines.append((said(pack.problem_facts), "error"))
+    if pack.idle_facts is not None:
+        lines.append((said(pack.idle_facts), "muted"))
     lines += [(_device(device), "") for device in pack.devices]
     if pack.built:
         day = QDate.fromString(pack.built, Qt.DateFormat.ISODate)
@@ -245,7 +246,7 @@ def _state(pack: EnginePack) -> str:
     if pack.problem_facts is not None:
         return _tr("not used")
     if pack.current:
-        return _tr("in use")
+        return _tr("in use") if pack.idle_facts is None else _tr("chosen, but it computes nothing now")
     return _tr("used before") if pack.previous else _tr("installed")
 
 

@@ -22,14 +22,9 @@ MAX_PACK_BYTES = 8 << 30
 BUILD_CHARACTERS = 8  # of a build's hash in the name of an installed pack
 
 # The back ends of packs, with what people call them
-BACKENDS = {
-    "cpu": "processor",
-    "vulkan": "Vulkan",
-    "cuda13": "CUDA 13",
-    "cuda12": "CUDA 12",
-    "hip": "ROCm",
-    "metal": "Metal",
-}
+BACKENDS = {"vulkan": "Vulkan", "cuda13": "CUDA 13", "cuda12": "CUDA 12", "hip": "ROCm", "metal": "Metal"}
+
+PROCESSOR = "cpu"  # the base engine has the code for every processor, and workers load only that
 
 _PATH = re.compile(r"[A-Za-z0-9_+][A-Za-z0-9_.+-]*(/[A-Za-z0-9_+][A-Za-z0-9_.+-]*){0,3}")
 _MAX_PATH_CHARACTERS = 120
@@ -148,6 +143,8 @@ def shown_path(path: str) -> str:
 
 def unfit(manifest: Manifest, system: str, engine_version: str) -> Reason | None:
     """Return why a pack cannot be used by this Poolhouse on this computer, or None."""
+    if manifest.backend == PROCESSOR:
+        return Reason("pack_for_processors", {"pack": manifest.name})
     if manifest.backend not in BACKENDS:
         known = ", ".join(BACKENDS)
         return Reason("pack_unknown_backend", {"pack": manifest.name, "backend": manifest.backend, "known": known})

@@ -17,7 +17,7 @@ from backends.contract import Role, StageConfig
 
 # For a card that several back ends offer, the first of these. Vulkan decodes faster than ROCm on AMD's cards.
 APIS = ("CUDA", "Metal", "MTL", "Vulkan", "ROCm")
-DISCRETE, INTEGRATED = "gpu", "igpu"
+DISCRETE, INTEGRATED = CARD_KINDS = ("gpu", "igpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +336,7 @@ def ranked(devices: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Car
             device.free_bytes,
         )
         for library, device in devices
-        if device.kind in (DISCRETE, INTEGRATED)
+        if device.kind in CARD_KINDS
     ]
     best: list[Card] = []
     for card in sorted(cards, key=_by_api):
@@ -362,9 +362,14 @@ def _is_same(card: Card, other: Card) -> bool:
     """Return whether two back ends offer the same card. Within one back end, each device is a card of its own."""
     if card.library == other.library:
         return False
-    if card.pci and other.pci:
-        return card.pci == other.pci
-    return _words(card.label) <= _words(other.label) or _words(other.label) <= _words(card.label)
+    return is_same_card((card.pci, card.label), (other.pci, other.label))
+
+
+def is_same_card(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Return whether two back ends mean the same card. Each gives its place on the bus, or "", and its label."""
+    if one[0] and other[0]:
+        return one[0] == other[0]
+    return _words(one[1]) <= _words(other[1]) or _words(other[1]) <= _words(one[1])
 
 
 def _words(label: str) -> set[str]:

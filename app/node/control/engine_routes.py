@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import msgspec
 from aiohttp import web
 
 from app.api import requests
+from app.api.engine_packs import EnginePack, EnginePacks
+from app.core.reasons import sentence
 from app.node.control.json_bodies import answer, body
-from app.node.engine_packs import EnginePackService
+from app.node.graphics_cards import GraphicsCards
+from app.node.idle_packs import why_idle
 
 
 class EngineRoutes:
     """Routes that list, install, test, choose and remove engine packs."""
 
-    def __init__(self, packs: EnginePackService) -> None:
-        self._packs = packs
+    def __init__(self, graphics: GraphicsCards) -> None:
+        self._graphics, self._packs = graphics, graphics.packs
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -26,22 +30,33 @@ class EngineRoutes:
         ]
 
     async def list_packs(self, request: web.Request) -> web.Response:
-        return answer(await self._packs.packs())
+        return answer(self._with_idle(await self._packs.packs()))
 
     async def add(self, request: web.Request) -> web.Response:
         order = await body(request, requests.AddEnginePack)
-        return answer(await self._packs.add(order.path))
+        return answer(self._with_idle(await self._packs.add(order.path)))
 
     async def roll_back(self, request: web.Request) -> web.Response:
         order = await body(request, requests.RollBackEngine)
-        return answer(await self._packs.roll_back(order.backend))
+        return answer(self._with_idle(await self._packs.roll_back(order.backend)))
 
     async def test(self, request: web.Request) -> web.Response:
         order = await body(request, requests.TestEngines)
-        return answer(await self._packs.test(order.backend or ""))
+        return answer(self._with_idle(await self._packs.test(order.backend or "")))
 
     async def use(self, request: web.Request) -> web.Response:
-        return answer(await self._packs.use(request.match_info["name"]))
+        return answer(self._with_idle(await self._packs.use(request.match_info["name"])))
 
     async def remove(self, request: web.Request) -> web.Response:
-        return answer(await self._packs.remove(request.match_info["name"]))
+        return answer(self._with_idle(await self._packs.remove(request.match_info["name"])))
+
+    def _with_idle(self, packs: EnginePacks) -> EnginePacks:
+        return msgspec.structs.replace(packs, packs=list(map(self._told, packs.packs)))
+
+    def _told(self, pack: EnginePack) -> EnginePack:
+        """Return a pack in use with the reason why it computes nothing at the moment, if it does not."""
+        library = self._packs.libraries.get(pack.backend)
+        if not pack.current or pack.problem_facts is not None or library is None:
+            return pack
+        why = why_idle(self._graphics, pack.backend, library)
+        return msgspec.structs.replace(pack, idle=sentence(why), idle_facts=why)

@@ -210,7 +210,7 @@ def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callab
         *history_key_routes(ChatKey(home)),
         *answers.routes(),
         *machine.routes(),
-        *EngineRoutes(node.graphics.packs).routes(),
+        *EngineRoutes(node.graphics).routes(),
         *CardRoutes(node.graphics, node.choices, node.changed, node.lending_policy.judge_afresh).routes(),
         *link_route_defs(node.links, household),
     ]

@@ -2091,14 +2091,6 @@
         <translation>Das Paket wird installiert und getestet…</translation>
     </message>
     <message>
-        <source>The pack&apos;s files will be deleted. The pack is not in use.</source>
-        <translation>Seine Dateien werden gelöscht. Es wird nicht verwendet.</translation>
-    </message>
-    <message>
-        <source>The pack&apos;s files will be deleted. Models that use it will run on the processor the next time they are loaded.</source>
-        <translation>Seine Dateien werden gelöscht. Modelle, die es verwenden, rechnen nach dem nächsten Laden auf dem Prozessor.</translation>
-    </message>
-    <message>
         <source>No pack is installed, so models run on the processor.</source>
         <translation>Es ist keines installiert, deshalb rechnen Modelle auf dem Prozessor.</translation>
     </message>
@@ -2135,6 +2127,10 @@
         <translation>Das Paket wurde entfernt.</translation>
     </message>
     <message>
+        <source>The pack&apos;s files will be deleted.</source>
+        <translation>Die Dateien des Pakets werden gelöscht.</translation>
+    </message>
+    <message>
         <source>Use</source>
         <translation>Verwenden</translation>
     </message>
@@ -2149,6 +2145,10 @@
     <message>
         <source>Use {pack}</source>
         <translation>{pack} verwenden</translation>
+    </message>
+    <message>
+        <source>chosen, but it computes nothing now</source>
+        <translation>gewählt, aber es rechnet gerade nichts</translation>
     </message>
     <message>
         <source>in use</source>
@@ -2169,6 +2169,10 @@
     <message>
         <source>{name} for llama.cpp {version}, {size}, {state}</source>
         <translation>{name} für llama.cpp {version}, {size}, {state}</translation>
+    </message>
+    <message>
+        <source>{name} is chosen, but computes nothing now.</source>
+        <translation>{name} ist gewählt, rechnet aber gerade nichts.</translation>
     </message>
     <message>
         <source>{name} is in use.</source>

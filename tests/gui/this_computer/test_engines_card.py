@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -47,6 +48,11 @@ def test_a_pack_is_described_with_its_state_and_devices() -> None:
     assert pack_details(BAD)[0] == (outcome(BAD), "error")
     assert "No graphics card was found through Metal" in outcome(BAD)
     assert outcome(PACK) == "Vulkan is in use."
+    why = Reason("check_card_unused", {"device": "A card", "why": Reason("card_switched_off")})
+    idle = msgspec.structs.replace(PACK, idle_facts=why)
+    assert pack_title(idle).endswith("chosen, but it computes nothing now")
+    assert pack_details(idle)[0] == ("A card is not used. It is switched off.", "muted")
+    assert outcome(idle) == "Vulkan is chosen, but computes nothing now."
     shared = EnginePack(devices=[Device(description="Small", kind="igpu", total_bytes=2 << 30)])
     assert pack_details(shared) == [("Small, 2.0 GiB shared with the processor", "")]
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from app.core.errors import AppError, Reason
+from app.core.errors import AppError, Reason, Refused
 from app.core.reasons import said
 from app.machine.engine_packs.manifest import MANIFEST
 from app.machine.engine_packs.store import PART, STATE, InstalledPack, PackStore, Tested
@@ -335,11 +335,18 @@ def test_an_unknown_or_unclear_name_is_refused(store: PackStore, tmp_path: Path)
             store.remove(typed)
 
 
-def test_a_pack_with_variants_has_a_library_for_each(store: PackStore, tmp_path: Path) -> None:
+def test_a_pack_for_processors_is_refused_and_one_from_earlier_is_not_used(store: PackStore, tmp_path: Path) -> None:
     files = {"libggml-cpu-haswell.so": b"one", "libggml-cpu-zen4.so": b"two"}
-    store.install(folder_pack(tmp_path, files, backend="cpu", libraries=sorted(files)))
-    store.use("cpu")
-    assert sorted(store.libraries()) == ["cpu-haswell", "cpu-zen4"]
+    source = folder_pack(tmp_path, files, backend="cpu", libraries=sorted(files))
+    with pytest.raises(Refused) as refused:
+        store.install(source)
+    assert "already has the code for every kind of processor" in said(refused.value)
+    assert store.packs() == []
+    shutil.copytree(source, store._folder / "cpu-0.3.36-linux-x86_64-12345678")
+    (pack,) = store.packs()
+    assert pack.problem is not None
+    assert pack.problem.code == "pack_for_processors"
+    assert store.libraries() == {}
 
 
 def test_the_manifest_of_an_installed_pack_is_the_original(store: PackStore, tmp_path: Path) -> None:
