@@ -5,7 +5,7 @@ A stage is a contiguous range of a model's layers, loaded by one worker. This mo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Protocol
@@ -18,12 +18,19 @@ MAX_CHECKPOINTS = 2  # maximum number of recurrent states saved per slot, each a
 GRAMMAR_TOO_HEAVY = -1  # sampled in place of a token when a grammar becomes too heavy, which ends the answer
 MAX_BATCH_TOKENS = 512  # rows of one step over all its segments (SAFETY.md 5)
 MAX_TOP_LOGPROBS = 20  # alternatives reported with a sampled token: as many as common APIs offer
+# in messages of llama.cpp and of graphics drivers, and the one that llama.cpp overcomes by itself
 OUT_OF_MEMORY_SIGNS = (
     "bad_alloc",
     "insufficient memory",
     "failed to allocate",
     "unable to allocate",
-)  # in llama.cpp's messages
+    "ErrorOutOfDeviceMemory",  # Vulkan
+    "out of memory",  # CUDA and ROCm
+    "Insufficient Memory",  # Metal
+)
+PINNED_MEMORY = "pinned memory"
+# in a line with one of these signs: the memory of a graphics card, and not main memory
+DEVICE_MEMORY_SIGNS = ("DeviceMemory", "out of memory", "Insufficient Memory", "Vulkan", "CUDA", "ROCm", "MTL", "Metal")
 # Versions of llama-cpp-python with which every cut of every family was proved (docs/families.md)
 PROVED_ENGINES = ("0.3.36",)
 EXPONENT_BYTES = 2  # for each row in f16
@@ -34,6 +41,22 @@ OUTLIER_BYTES = 2 + 4  # its position in the row and its value
 VALUES_PER_OUTLIER = 72
 JsonScalar = str | int | float | bool | None  # a JSON scalar
 KV_CELL_ALIGNMENT = 256  # llama.cpp rounds the cells of a slot up to a multiple of this if slots do not share cells
+
+
+def tells_out_of_memory(words: str) -> bool:
+    """Return whether an engine's words, of one or several lines, tell of an allocation that failed."""
+    return any(True for _ in _failed_allocations(words))
+
+
+def tells_device_out_of_memory(words: str) -> bool:
+    """Return whether an engine's words tell of an allocation on a graphics card that failed."""
+    return any(sign in line for line in _failed_allocations(words) for sign in DEVICE_MEMORY_SIGNS)
+
+
+def _failed_allocations(words: str) -> Iterator[str]:
+    for line in words.splitlines():
+        if PINNED_MEMORY not in line and any(sign in line for sign in OUT_OF_MEMORY_SIGNS):
+            yield line
 
 
 def is_proved(version: str) -> bool:

@@ -200,6 +200,7 @@ class StageReady(_Message, frozen=True, tag="stage_ready"):
     memory_bytes: Bytes
     fetched_bytes: Bytes
     card: Text = ""  # the graphics card that computes the stage; empty for the processor
+    card_short: bool = False  # the card ran out of memory, so fewer layers than planned are on it
 
 
 class StageFailed(_Message, frozen=True, tag="stage_failed"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 from app.core.planner.card_division import CardDivision, StageParts, divide
 from app.machine.hardware.cards import Card, CardClaim
@@ -11,7 +12,18 @@ from app.machine.hardware.devices import Memory, memory
 from app.machine.settings import GraphicsSettings
 
 RESERVE_SHARE, RESERVE_BYTES = 0.1, 256 << 20  # of a card's memory, left to the desktop and the driver
-SHORT_SHARE = 0.7  # of the room that a card was thought to have, after it had less
+SHORT_SHARE = 0.7  # of the memory that stages had, or were to have, on a card when it had too little
+MOST_SHORTAGES = 3  # after so many, nothing more is put on the card for now
+SHORT_SECONDS = 600.0  # then it is thought to have its memory again: what other programs use changes
+
+
+@dataclass(frozen=True, slots=True)
+class _Shortage:
+    """The consequence of a lack of memory: how much all stages together may claim on a card, and until when."""
+
+    most_bytes: int
+    until: float  # on the monotonic clock
+    count: int
 
 
 class CardMemory:
@@ -23,8 +35,14 @@ class CardMemory:
     settings: returns the owner's current limits for them.
     """
 
-    def __init__(self, cards: Callable[[], tuple[Card, ...]], settings: Callable[[], GraphicsSettings]) -> None:
-        self._cards, self._settings = cards, settings
+    def __init__(
+        self,
+        cards: Callable[[], tuple[Card, ...]],
+        settings: Callable[[], GraphicsSettings],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cards, self._settings, self._clock = cards, settings, clock
+        self._shortages: dict[str, _Shortage] = {}  # by card
         self._most_free: dict[str, int] = {}  # bytes, by card
         self._others_bytes: dict[str, int | None] = {}  # memory that other programs use, by card
         self._claims: dict[bytes, dict[str, int]] = {}  # bytes on each card, by stage
@@ -73,21 +91,17 @@ class CardMemory:
         """Note how much memory of a card other programs use; None if the sensors do not tell it."""
         self._others_bytes[card.key] = used_bytes
 
-    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts, *, short: bool = False) -> CardClaim:
+    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
         """Divide a stage among those of these cards that compute, and reserve its memory until it is released.
 
         If none computes any more, the stage is on the first one.
 
         If main memory may not be used, what the cards have no room for is left to the driver.
-
-        short: the cards had less memory than was known, so use less of it.
         """
         self.release(key)
         computing = {card.key for card in self._cards()}
         cards = tuple(card for card in cards if card.key in computing) or tuple(cards[:1])
         rooms = list(map(self._room_bytes, cards))
-        if short:
-            rooms = [int(room * SHORT_SHARE) for room in rooms]
         division = divide(parts, rooms, overflow=self.overflows)
         if division is None:
             count = 0 if self.overflows else len(parts.layer_bytes)
@@ -99,6 +113,27 @@ class CardMemory:
         }
         return CardClaim(cards, division)
 
+    def ran_short(self, keys: Collection[bytes]) -> list[Card]:
+        """Record that the cards of these stages had less memory than was known. Stages may claim less of it for a
+        while. Return the cards of which this was not known yet.
+
+        The engine does not tell which of several cards it was.
+        """
+        claimed = {key for claim in (self._claims.get(each, {}) for each in keys) for key in claim}
+        cards = [card for card in self._cards() if card.key in claimed]
+        known = {card.key: self._shortage(card) for card in cards}
+        for card in cards:
+            before = known[card.key]
+            count = 1 + (before.count if before else 0)
+            most_bytes = 0 if count >= MOST_SHORTAGES else int(SHORT_SHARE * self._claimed(card))
+            self._shortages[card.key] = _Shortage(most_bytes, self._clock() + SHORT_SECONDS, count)
+        return [card for card in cards if known[card.key] is None]
+
+    def _shortage(self, card: Card) -> _Shortage | None:
+        """Return the latest lack of memory on a card, unless it was long ago."""
+        shortage = self._shortages.get(card.key)
+        return shortage if shortage is not None and self._clock() < shortage.until else None
+
     def release(self, key: bytes) -> None:
         """Release the memory of a stage. Releasing it again is harmless."""
         self._claims.pop(key, None)
@@ -106,7 +141,10 @@ class CardMemory:
     def _free_bytes(self, card: Card) -> int:
         reserve = max(RESERVE_BYTES, int(RESERVE_SHARE * card.total_bytes))
         free_bytes = min(card.free_bytes, card.total_bytes - (self._others_bytes.get(card.key) or 0))
-        return max(0, free_bytes - reserve - self._claimed(card))
+        free_bytes -= reserve
+        if (shortage := self._shortage(card)) is not None:
+            free_bytes = min(free_bytes, shortage.most_bytes)
+        return max(0, free_bytes - self._claimed(card))
 
     def _room_bytes(self, card: Card) -> int:
         most_bytes = card.total_bytes * self._settings().memory_percent // 100

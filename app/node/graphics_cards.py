@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from app.machine.paths import Home
 from app.machine.sensors.card_sensors import CardSensors
 from app.machine.sensors.card_use import CardReading
 from app.machine.settings import GraphicsSettings
-from app.node.card_memory import CardMemory
+from app.node.card_memory import SHORT_SECONDS, CardMemory
 from app.node.card_verdicts import CardVerdicts, Verdict
 from app.node.engine_packs import EnginePackService
 from backends.contract import CPU_VARIANT, EXACT, KnownAnswer
@@ -260,12 +260,17 @@ class GraphicsCards:
             self._leave_out({card.key})
         self.changed()
 
-    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts, *, short: bool = False) -> CardClaim:
-        """Divide a stage among those of these cards that compute, and reserve its memory until it is released.
+    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
+        """Divide a stage among those of these cards that compute, and reserve its memory until it is released."""
+        return self.card_memory.claim(key, cards, parts)
 
-        short: the cards had less memory than was known, so use less of it.
-        """
-        return self.card_memory.claim(key, cards, parts, short=short)
+    def ran_short(self, keys: Collection[bytes]) -> None:
+        """Record that the cards of these stages had less memory than was known, so that less of it is claimed."""
+        for card in self.card_memory.ran_short(keys):
+            log.warning("the graphics card %s ran out of memory, so less of it is used for a while", card.label)
+            minutes = round(SHORT_SECONDS / 60)
+            self._note(Reason("log_node_card_short", {"device": card.label, "minutes": minutes}))
+        self._changed()
 
     def release(self, key: bytes) -> None:
         """Release the memory of a stage. Releasing it again is harmless."""

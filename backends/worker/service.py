@@ -17,7 +17,6 @@ import numpy as np
 
 from backends import worker_orders
 from backends.contract import (
-    OUT_OF_MEMORY_SIGNS,
     BadSlots,
     ChatRejected,
     DeviceUnusable,
@@ -27,6 +26,8 @@ from backends.contract import (
     StageError,
     TemplateFailed,
     UnprovedEngine,
+    tells_device_out_of_memory,
+    tells_out_of_memory,
 )
 from backends.frames import BadFrame, Frame, FrameKind, decode_frame, encode_frame
 from backends.grammar import GrammarRefused, GrammarTooHeavy
@@ -182,6 +183,8 @@ class Service:
     def _give_up(self, frame: Frame, error: Exception) -> tuple[Frame, ...]:
         """Close a stage that failed, because its state may be inconsistent. Its host will open it again."""
         self._runs.pop(frame.pipeline).close()
+        if isinstance(error, StageError) and tells_device_out_of_memory(str(error)):
+            return (lost(frame, "worker_card_short", str(error)),)
         if _is_short(error):
             return (lost(frame, "worker_memory_short", str(error)),)
         return (lost(frame, "stage_failed", _cause(error)),)
@@ -382,7 +385,7 @@ def _is_short(error: Exception) -> bool:
     """Return whether a lack of memory caused the error."""
     if isinstance(error, MemoryError | OutOfMemory):
         return True
-    return isinstance(error, StageError) and any(sign in str(error) for sign in OUT_OF_MEMORY_SIGNS)
+    return isinstance(error, StageError) and tells_out_of_memory(str(error))
 
 
 def _pipeline(text: str) -> bytes:

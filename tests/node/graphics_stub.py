@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from app.core.errors import Reason
@@ -30,6 +30,7 @@ class Cards:
         )
         self.claims: dict[bytes, CardClaim] = {}
         self.losses: list[Card] = []
+        self.shortages: list[frozenset[bytes]] = []  # the stages that lacked memory, each time
 
     async def tested(self) -> None:
         """They were."""
@@ -53,13 +54,16 @@ class Cards:
     def crashed(self, card: Card, family: str) -> None:
         """Nothing is judged."""
 
-    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts, *, short: bool = False) -> CardClaim:
-        rooms = [
-            room // 2 if short else room for card, room in zip(self.computing, self.rooms, strict=True) if card in cards
-        ]
+    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
+        rooms = [room for card, room in zip(self.computing, self.rooms, strict=True) if card in cards]
         nothing = CardDivision((0,) * len(rooms), (0,) * len(rooms), len(parts.layer_bytes))
         claim = self.claims[key] = CardClaim(tuple(cards), divide(parts, rooms) or nothing)
         return claim
+
+    def ran_short(self, keys: Collection[bytes]) -> None:
+        """Half of the room is left."""
+        self.shortages.append(frozenset(keys))
+        self.rooms = tuple(room // 2 for room in self.rooms)
 
     def release(self, key: bytes) -> None:
         self.claims.pop(key, None)

@@ -10,7 +10,7 @@ import pytest
 from app.core.planner.card_division import CardDivision, StageParts
 from app.machine.hardware.cards import Card, CardClaim
 from app.machine.settings import GraphicsSettings
-from app.node.card_memory import CardMemory
+from app.node.card_memory import SHORT_SECONDS, CardMemory
 from backends.contract import Layers, Role, StageConfig
 
 GIB = 1 << 30
@@ -27,9 +27,10 @@ class Bench:
 
     cards: tuple[Card, ...] = (BIG, SMALL)
     settings: GraphicsSettings = field(default_factory=GraphicsSettings)
+    now: float = 0.0
 
     def __post_init__(self) -> None:
-        self.memory = CardMemory(lambda: self.cards, lambda: self.settings)
+        self.memory = CardMemory(lambda: self.cards, lambda: self.settings, lambda: self.now)
 
     def use(self, *layers: int, key: bytes = KEY) -> CardClaim:
         """Load a stage with layers of these sizes."""
@@ -80,7 +81,27 @@ def test_what_the_cards_have_no_room_for_stays_in_main_memory_unless_the_owner_f
     assert left_to_the_driver.device == "Vulkan1"
 
 
-def test_a_card_with_less_memory_than_was_known_is_given_less() -> None:
+def test_a_card_that_ran_out_of_memory_is_given_less_each_time_and_in_the_end_nothing() -> None:
     bench = Bench((BIG,))
-    assert bench.use(*[GIB] * 10).division.processor_layers == 0
-    assert bench.memory.claim(KEY, [BIG], parts(*[GIB] * 10), short=True).division.processor_layers == 3
+    on_processor = [bench.use(*[GIB] * 10).division.processor_layers]
+    known_before = []
+    for _ in range(3):
+        known_before.append(bench.memory.ran_short([KEY]) == [])
+        on_processor.append(bench.use(*[GIB] * 10).division.processor_layers)
+    assert on_processor == [0, 3, 6, 10]
+    assert known_before == [False, True, True], "the owner is told once"
+    assert (bench.memory.room_bytes, bench.free_bytes) == (0, 0), "no plan counts on it"
+    bench.now += SHORT_SECONDS
+    assert bench.use(*[GIB] * 10).division.processor_layers == 0, "other programs may have ended"
+    assert bench.memory.ran_short([KEY]) == [BIG], "and again it would be told"
+
+
+def test_all_stages_count_when_a_card_runs_out_of_memory_and_other_cards_do_not() -> None:
+    bench = Bench()
+    bench.use(*[GIB] * 4)
+    bench.use(*[GIB] * 4, key=b"another")
+    assert bench.memory.ran_short([KEY]) == [BIG]
+    bench.memory.release(KEY)
+    again = bench.use(*[GIB] * 4)
+    assert again.division.counts == (1, 3), "together they had 8 GiB, and 5.6 are left"
+    assert bench.memory.ran_short([b"unknown"]) == []

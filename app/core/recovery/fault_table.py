@@ -91,7 +91,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         """,
     ),
     (FaultClass(Fault.LINK, Retry.ELSEWHERE), "stage_unreachable peer_address_unknown peer_floods peer_speaks_oddly"),
-    (FaultClass(Fault.MEMORY, Retry.AGAIN), "beside_no_room card_family_no_room"),
+    (FaultClass(Fault.MEMORY, Retry.AGAIN), "beside_no_room card_family_no_room card_short_no_room worker_card_short"),
     (
         FaultClass(Fault.LINK, Retry.AGAIN),
         """
@@ -294,7 +294,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         advice_card advice_memory_rate advice_memory_time advice_wifi_rate advice_wifi_time check_address_unknown
         check_alone check_both_ways check_called_all check_called_back check_came_in check_confined_full
         check_card check_card_at card_family card_other_library card_other_used card_switched_off card_testing
-        log_node_card_family log_node_card_family_other card_family_other
+        log_node_card_family log_node_card_family_other card_family_other log_node_card_short
         pack_cards_elsewhere pack_removal_unused pack_removal_processor pack_removal_others_compute
         pack_removal_other
         check_device check_discovery_off check_disk check_engine check_engine_with check_hears check_hears_one
@@ -316,7 +316,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         plan_alone_faster plan_beside plan_engine plan_estimated plan_fits_host plan_forced plan_kept
         plan_forced_by_program plan_measured plan_measured_links plan_replicas plan_replicas_chosen
         plan_replicas_chosen_mixed plan_exact plan_exact_cards plan_on_processor plan_overflow
-        plan_card_testing plan_card_unused
+        plan_card_testing plan_card_unused plan_card_short
         plan_replicas_mixed plan_sketched plan_split plan_split_chosen plan_split_faster plan_unmeasurable
         plan_unmeasured recovery_beside recovery_better recovery_continued recovery_handed_over recovery_joining
         recovery_leaving recovery_moved recovery_moving recovery_rebuilding recovery_reconnected
@@ -350,7 +350,8 @@ LAYER_END_CODES = frozenset(
     {
         "engine_gave_up", "lend_host_gone", "lend_stopped", "lend_taken_back", "numbers_not_finite", "sampling_failed",
         "shutting_down", "stage_bad_step", "stage_failed", "stage_input_odd", "stage_missing", "worker_closed",
-        "worker_crashed", "worker_died", "worker_garbled", "worker_grew", "worker_hung", "worker_memory_short",
+        "worker_card_short", "worker_crashed", "worker_died", "worker_garbled", "worker_grew", "worker_hung",
+        "worker_memory_short",
         "worker_not_started",
     }
 )  # fmt: skip

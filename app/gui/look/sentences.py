@@ -15,7 +15,7 @@ from app.core.errors import AppError, Fact, Reason
 
 GUIDE = "guide"  # the name of the built-in model
 LAST_WORDS = "words"  # the fact that contains the last output of a worker
-_DEATHS = ("worker_died", "worker_crashed", "engine_gave_up", "worker_memory_short")
+_DEATHS = ("worker_died", "worker_crashed", "engine_gave_up", "worker_memory_short", "worker_card_short")
 
 
 def said(reason_or_error: Reason | AppError | None) -> str:

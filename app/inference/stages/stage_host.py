@@ -20,7 +20,8 @@ from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import CREDIT, FrameChannel, Run
 from app.inference.stages.stage_links import close_channel, open_run
 from app.inference.worker.worker import ONE_THREAD, Worker
-from app.machine.hardware.cards import is_card_failure, is_crash
+from app.inference.worker.worker_errors import decode_lost
+from app.machine.hardware.cards import is_card_failure, is_card_short, is_crash
 from app.machine.hardware.cores import Threads
 from backends import worker_orders
 from backends.contract import NumberFormat, StageConfig
@@ -32,6 +33,7 @@ from backends.frames import (
     PipelineParameters,
     check_step,
     decode_frame,
+    decode_header,
     encode_frame,
 )
 
@@ -146,6 +148,7 @@ class StageHost:
         self._deadlines = deadlines or Deadlines()
         # called when a worker fails with a device; with the family of its model if it crashed while it was opening it
         self.on_device_lost: Callable[[StageConfig, str], None] = lambda *_: None
+        self.on_device_short: Callable[[bytes], None] = lambda _: None  # called with a run whose device lacks memory
         # returns the main memory lent beside a card for runs that the processor computes, or None without a card
         self.lent_bytes_beside: Callable[[], int | None] = lambda: None
         self.on_ended: Callable[[bytes], None] = lambda _: None  # called when a run's memory has been released
@@ -227,8 +230,8 @@ class StageHost:
             if lent.why is not None:  # it may have been set just before loading finished
                 raise await lent.worker.wait_dead()
         except BaseException as error:
-            if isinstance(error, AppError) and is_card_failure(error):
-                self._note_lost_device(lent, order.family if is_crash(error) else "")
+            if isinstance(error, AppError) and is_card_failure(error):  # a lack of memory is the caller's to handle
+                self._note_lost_device(lent, error, order.family if is_crash(error) else "")
             try:
                 if lent.worker is not None:
                     await lent.worker.close(0.0)
@@ -365,11 +368,15 @@ class StageHost:
         except (AppError, OSError):
             pass  # the channel has ended
 
-    def _note_lost_device(self, lent: LentRun, opening_family: str = "") -> None:
+    def _note_lost_device(self, lent: LentRun, error: AppError, opening_family: str = "") -> None:
         """Report a worker that failed by itself while its device computed."""
         config, failed = lent.order.config, lent.why is None or lent.why.code == "worker_hung"
-        if config.device and failed and not lent.is_noted:
-            lent.is_noted = True
+        if not config.device or not failed or lent.is_noted:
+            return
+        lent.is_noted = True
+        if is_card_short(error):
+            self.on_device_short(lent.order.run.pipeline)
+        elif is_card_failure(error):
             self.on_device_lost(config, opening_family)
 
     def _count(self, n_rows: int = 0, n_in: int = 0, n_out: int = 0) -> None:
@@ -383,9 +390,11 @@ class StageHost:
             while True:
                 answer = await answers.get()
                 if isinstance(answer, StageLost):
-                    self._note_lost_device(lent)
+                    self._note_lost_device(lent, answer)
                     await _last_word(channel, _lost(lent.order.run, self.machine, answer))
                     break
+                if lent.order.config.device and decode_header(answer).kind is FrameKind.LOST:
+                    self._note_lost_device(lent, decode_lost(decode_frame(answer).payload, self.machine))
                 self._n_answered += 1
                 self._count(n_out=len(answer))
                 await channel.send(answer)
@@ -408,8 +417,9 @@ class StageHost:
                 reason = self._objection(lent, now)
                 if reason is not None:
                     lent.kill(reason)
-                if lent.running_worker().died is not None and lent.channel is None:
-                    self._note_lost_device(lent)
+                death = lent.running_worker().died
+                if death is not None and lent.channel is None:
+                    self._note_lost_device(lent, death)
                     self._forget(lent)
 
     def _objection(self, lent: LentRun, now: float) -> Reason | None:

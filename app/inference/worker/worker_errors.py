@@ -13,7 +13,7 @@ from app.core.reasons import SENTENCES, has_sentence
 from app.core.recovery import fault_table
 from app.decoding import decode
 from backends import worker_orders
-from backends.contract import OUT_OF_MEMORY_SIGNS
+from backends.contract import tells_device_out_of_memory, tells_out_of_memory
 
 MOST_FACT_CHARS = 1000  # limit on text from another machine
 NAMES = ("machine", "worker", "name")  # facts in which a machine names itself
@@ -107,7 +107,9 @@ def death_error(name: Fact, code: int | None, lines: Sequence[str]) -> StageLost
     """Return the error for a process that ended unexpectedly, based on its exit code and its last output."""
     how = exit_reason(code)
     words: Fact = explaining_lines(lines)
-    if any(sign in line for line in lines for sign in OUT_OF_MEMORY_SIGNS):
+    if any(map(tells_device_out_of_memory, lines)):
+        reason = Reason("worker_card_short", {"worker": name, "how": how, "words": words})
+    elif any(map(tells_out_of_memory, lines)):
         reason = Reason("worker_memory_short", {"worker": name, "how": how, "words": words})
     elif any(_GAVE_UP.fullmatch(line.strip()) for line in lines):
         reason = Reason("engine_gave_up", {"worker": name, "how": how, "words": words})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -78,7 +78,7 @@ class CardClaim:
         return sum(self.division.card_bytes)
 
     def placed(self, config: StageConfig) -> StageConfig:
-        """Return the configuration of a stage with its layers on these cards."""
+        """Return the configuration of a stage with its layers on these cards, or of one that the processor computes."""
         used = [(card.name, n) for card, n in zip(self.cards, self.division.counts, strict=True) if n]
         if not used:
             return replace(config, device="", library="", compared=False)
@@ -124,11 +124,12 @@ class ComputingCard(Protocol):
         """Return whether layers that the cards have no room for may stay in main memory."""
         ...
 
-    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts, *, short: bool = False) -> CardClaim:
-        """Divide a stage among those of these cards that compute, and reserve its memory until it is released.
+    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
+        """Divide a stage among those of these cards that compute, and reserve its memory until it is released."""
+        ...
 
-        short: the cards had less memory than was known, so use less of it.
-        """
+    def ran_short(self, keys: Collection[bytes]) -> None:
+        """Record that the cards of these stages had less memory than was known, so that less of it is claimed."""
         ...
 
     def release(self, key: bytes) -> None:
@@ -189,8 +190,11 @@ class ProcessorOnly:
     async def tested(self) -> None:
         """Return at once."""
 
-    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts, *, short: bool = False) -> CardClaim:
+    def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
         return CardClaim((), CardDivision((), ()))
+
+    def ran_short(self, keys: Collection[bytes]) -> None:
+        """Do nothing."""
 
     def release(self, key: bytes) -> None:
         """Do nothing."""
@@ -229,7 +233,20 @@ PROCESSOR_ONLY = ProcessorOnly()
 
 def is_card_failure(error: AppError) -> bool:
     """Return whether a stage on a card failed because of the card or its driver, and not for lack of memory."""
+    if error.reason.code in ("worker_card_short", "worker_memory_short"):
+        return False
     return isinstance(error, StageLost) or error.reason.code == "device_unusable"
+
+
+_OF_MAIN_MEMORY = ("bad_alloc", "allocate CPU")  # in llama.cpp's messages
+
+
+def is_card_short(error: AppError) -> bool:
+    """Return whether a stage on a card failed because the card had too little memory, and not main memory."""
+    if error.reason.code == "memory_short":
+        words = str(error.reason.facts.get("text", ""))
+        return not any(sign in words for sign in _OF_MAIN_MEMORY)
+    return error.reason.code == "worker_card_short"
 
 
 def label_of(cards: Sequence[Card], config: StageConfig) -> str:

@@ -32,6 +32,7 @@ from app.machine.hardware.cards import (
     PROCESSOR_ONLY,
     ComputingCard,
     compared_if_needed,
+    is_card_short,
     label_of,
     lose_card,
     prove,
@@ -236,6 +237,7 @@ class LendingService:
     ) -> None:
         self._graphics = graphics
         lender.on_device_lost = self._device_lost
+        lender.on_device_short = lambda pipeline: graphics.ran_short({pipeline})
         self.stage_host, self._stages, self._threads = lender, stages, threads
         self._group, self._changed = group, changed
         self._executor = BoundedExecutor(THREADS_FOR_OTHERS, "lending")
@@ -487,7 +489,7 @@ class LendingService:
             self._terms.require()  # lending may have stopped while the file was read
             cards = graphics.cards_for(request.family)
             try:
-                request, opened = await self._open_divided(request, threads)
+                request, opened, was_short = await self._open_divided(request, threads)
                 break
             except AppError as error:
                 if (why := refusal_of(error)) is not None:
@@ -504,27 +506,30 @@ class LendingService:
             memory_bytes=opened.memory_bytes,
             fetched_bytes=offer.fetched_bytes,
             card=label_of(self._graphics.computing, request.config)[: messages.MAX_TEXT_CHARACTERS],
+            card_short=was_short,
         )
 
-    async def _open_divided(self, request: RunOrder, threads: Threads) -> tuple[RunOrder, StageOpened]:
-        """Open a run, divided among the graphics cards, and return how it was divided.
+    async def _open_divided(self, request: RunOrder, threads: Threads) -> tuple[RunOrder, StageOpened, bool]:
+        """Open a run, divided among the graphics cards. Return how it was divided, and whether the cards had less
+        memory than was known: then it is tried again with less, and in the end without them."""
+        was_short = False
+        while True:
+            claimed = self._divided(request)
+            try:
+                return claimed, await self.stage_host.open(claimed, threads=threads), was_short
+            except AppError as error:
+                if not claimed.config.device or not is_card_short(error):
+                    raise
+                was_short = True
+                self._graphics.ran_short({request.run.pipeline})
+                if not self._graphics.overflows:
+                    raise
 
-        If the cards had less memory than was known, try once with less."""
-        claimed = self._divided(request)
-        try:
-            return claimed, await self.stage_host.open(claimed, threads=threads)
-        except AppError as error:
-            if error.reason.code != "memory_short" or not claimed.config.device or not self._graphics.overflows:
-                raise
-            log.warning("the graphics cards had less memory than was known, so more layers stay with the processor")
-            claimed = self._divided(request, short=True)
-            return claimed, await self.stage_host.open(claimed, threads=threads)
-
-    def _divided(self, request: RunOrder, *, short: bool = False) -> RunOrder:
+    def _divided(self, request: RunOrder) -> RunOrder:
         cards = self._graphics.cards_for(request.family)
         if not cards or cards[0].name != request.config.device or request.parts is None:
             return request
-        claim = self._graphics.claim(request.run.pipeline, cards, request.parts, short=short)
+        claim = self._graphics.claim(request.run.pipeline, cards, request.parts)
         config = compared_if_needed(self._graphics, claim.placed(request.config), request.family)
         return replace(request, config=config, card_bytes=claim.n_bytes)
 

@@ -200,7 +200,7 @@ class LoadRetries:
     def _may_fit(self, error: DoesNotFit) -> bool:
         """Return whether the next plan might fit, because it uses more recent figures for the free memory of this host
         or of a lender."""
-        if error.reason.code in ("beside_no_room", "card_family_no_room"):
+        if error.reason.code in ("beside_no_room", "card_family_no_room", "card_short_no_room"):
             return True
         short = short_lender(error)
         if short is None or short[0] in self.limits:

@@ -20,7 +20,7 @@ from app.core.errors import AppError, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.topologies import forecast_of
-from app.core.reasons import sentence
+from app.core.reasons import said, sentence
 from app.core.recovery.placement_lifecycle import (
     CauseFound,
     Closed,
@@ -50,7 +50,7 @@ from app.node.placement.replica_supervisor import PipelineOpener, ReplanPlacemen
 from app.node.placement.stages import MemoryClaims, PlacementServices
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.planning import Sizes
-from app.node.snapshot import describe_forecast, describe_replicas, describe_stage
+from app.node.snapshot import describe_forecast, describe_replicas, describe_stage, explain
 from backends.contract import Layers
 
 log = logging.getLogger(__name__)
@@ -266,6 +266,7 @@ class Placement:
         """Return the API's description of the loaded model, with the machine names at the time of placement."""
         recovery = self.notice
         notice = recovery or (self._replicas.leaves if self._replicas and self.is_ready else None)
+        since = self.claims.card_reasons()  # learnt while the stages were opened
         present, known = self._present(), self.state.described.forecast
         if len(present) < len(self.plan.stages):
             still = forecast_of(self.plan, present, self.entry.model)
@@ -275,6 +276,8 @@ class Placement:
             forecast=known,
             number=self._sizes.number.name.lower(),
             stages=[describe_stage(stage, self.claims.card_of(stage)) for stage in self.plan.stages],
+            reasons=[*self.state.described.reasons, *map(said, since)],
+            why=[*self.state.described.why, *map(explain, since)],
         )
         reason = recovery.reason if recovery else self._lost_because()
         tools, thinks = self._template_abilities()

@@ -16,7 +16,7 @@ from app.catalog.gguf.gguf_file import part_paths
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.cut import Cut
 from app.catalog.stages.stage_store import StageStore
-from app.core.errors import AppError, DoesNotFit, StageLost
+from app.core.errors import AppError, DoesNotFit, Reason, StageLost
 from app.core.ids import MachineId, PipelineId, clean_text
 from app.core.planner.card_division import StageParts
 from app.core.planner.placement import Plan, PlannedStage
@@ -33,6 +33,7 @@ from app.machine.hardware.cards import (
     RefusedFamily,
     compared_if_needed,
     is_card_failure,
+    is_card_short,
     is_crash,
     label_of,
     lose_card,
@@ -40,6 +41,7 @@ from app.machine.hardware.cards import (
     refusal_of,
     refusing,
 )
+from app.network import messages
 from app.node.cancellation import in_thread, run_until
 from app.node.control.json_bodies import Report
 from app.node.downloads.transfer_rate import TransferRate
@@ -129,6 +131,7 @@ class OpenRun:
     client: StageClient
     closing: AsyncExitStack
     card: str = ""  # the graphics card that computes; empty for the processor
+    was_card_short: bool = False  # whether it ran out of memory, so fewer layers than planned are on it
     config: StageConfig | None = None  # of a run on this machine
 
 
@@ -150,6 +153,8 @@ class StageSet:
         self._devices: set[str] = set()
         # the failure that was recorded last: of a worker, which has died or failed in this epoch
         self._blamed: tuple[Worker | None, int | None] = (None, None)
+        self._claims: set[bytes] = set()  # the runs of the local worker that have memory of the cards
+        self._were_cards_short = False  # whether the cards of this machine ran out of memory
         self._host: MachineId | None = None  # this machine, according to the last plan
         self._held: dict[Key, OpenRun] = {}
         self._on_disk: set[Key] = set()  # layers that this placement has sent to lenders' disks
@@ -199,9 +204,20 @@ class StageSet:
             await self._closing.__aenter__()
             self._stack.push_async_exit(lambda *why: end_group(self._closing, self._closing_on, why[1]))
             self._stack.callback(self._hurry.set)  # standby work ends with the stack
+        while True:
+            try:
+                return await self._open_once(plan)
+            except StageLost:
+                # The local worker died with all its stages, because a card ran out of memory. Fewer layers may fit.
+                has_tried_cards = bool(self._devices)
+                if not (self._note_death() and has_tried_cards and self._sources.graphics.overflows):
+                    raise
+
+    async def _open_once(self, plan: Plan) -> list[StageClient]:
         self._epoch += 1
         self.failed = None
         self._host = plan.host
+        self._note_death()
         await self._close_unused(plan)
         await self.reservation.make(plan)
         here = any(stage.machine == plan.host for stage in plan.stages)
@@ -236,6 +252,11 @@ class StageSet:
         """Return the graphics card on which a stage is loaded, or "" for the processor and for stages not loaded."""
         held = self._held.get(_key(stage))
         return held.card if held is not None else ""
+
+    def was_card_short(self, stage: PlannedStage) -> bool:
+        """Return whether fewer layers of a loaded stage than planned are on its card, which ran out of memory."""
+        held = self._held.get(_key(stage))
+        return held is not None and held.was_card_short
 
     def held(self) -> list[PlannedStage]:
         """Return the loaded stages that are still usable."""
@@ -318,6 +339,7 @@ class StageSet:
         for key, held in list(self._held.items()):
             if key not in keys or not self._stays(held):
                 del self._held[key]
+                self._note_lack(held)
                 if self._worker is not None and held.stage.machine == self._host:
                     await _close_local(self._worker, held.run)
                 if held.stage.machine in machines:
@@ -357,7 +379,7 @@ class StageSet:
     async def _own_worker(self) -> Worker:
         worker = self._worker
         if worker is None or worker.died is not None:
-            self._lose_card()
+            self._note_death()
             self._devices = set()
             reads = [*part_paths(Path(self._entry.path)), self._sources.stages.folder]
             threads = self._sizes.threads
@@ -419,12 +441,17 @@ class StageSet:
         if stage.role is not Role.WHOLE:
             path = await self._stage_file(stage, closing)
         self._tell(stage, "loading", 0, 1)
-        closing.callback(self._sources.graphics.release, run.pipeline)
+        closing.callback(self._release, run.pipeline)
         config = await self._load_local(worker, stage, run, path)
         self._tell(stage, "loading", 1, 1)
         client = self._client(stage, run, PipeLink(worker, run.pipeline))
         label = label_of(self._sources.graphics.computing, config)
-        return OpenRun(stage, run, path, client, closing, label, config)
+        return OpenRun(stage, run, path, client, closing, label, self._were_cards_short, config)
+
+    def _release(self, pipeline: bytes) -> None:
+        """Release the memory of the cards that a local run has."""
+        self._claims.discard(pipeline)
+        self._sources.graphics.release(pipeline)
 
     async def _load_local(self, worker: Worker, stage: PlannedStage, run: Run, path: str) -> StageConfig:
         """Load a stage on the cards or, if they do not compute this family, on the processor."""
@@ -436,15 +463,15 @@ class StageSet:
             try:
                 on_card, opened = await self._open_divided(worker, stage, run, on_card)
             except AppError as error:
-                if is_card_failure(error):
-                    self._lose_card(family if is_crash(error) else "")
+                if isinstance(error, StageLost) or is_card_failure(error):
+                    self._note_card_failure(error, family if is_crash(error) else "")
                 why = refusal_of(error)
                 if why is None:
                     raise
                 refused = refusing(cards, why)
                 for card in refused:
                     graphics.judge(card, family, why)
-                graphics.release(run.pipeline)
+                self._release(run.pipeline)
                 self._own = worker, tuple(card for card in self._cards if card not in refused)
                 if not self._cards:
                     self._require_main_memory(stage, RefusedFamily(refused[0].label, family, why))
@@ -458,36 +485,71 @@ class StageSet:
     async def _open_divided(
         self, worker: Worker, stage: PlannedStage, run: Run, config: StageConfig
     ) -> tuple[StageConfig, StageOpened]:
-        """Open a stage, divided among the cards. If they had less memory than was known, try once with less."""
+        """Open a stage, divided among the cards.
+
+        If they have less memory than was known, try it again with less, and in the end without them.
+        """
         graphics, cards = self._sources.graphics, self._cards
         model, sizes = self._entry.model, self._sizes
         kv_bytes = model.layer_kv(sizes.kv_cells, sizes.slots, sizes.kv)
         parts = StageParts.of(model, stage.layers, stage.role, kv_bytes, stage.work_bytes)
-        placed = graphics.claim(run.pipeline, cards, parts).placed(config)
-        placed = compared_if_needed(graphics, placed, model.family)
-        self._devices |= set(placed.devices)
-        try:
-            return placed, await open_run(worker, run, sizes.context, placed)
-        except AppError as error:
-            if error.reason.code != "memory_short" or not placed.device or not graphics.overflows:
-                raise
-            log.warning("the graphics cards had less memory than was known, so more layers stay with the processor")
-            placed = graphics.claim(run.pipeline, cards, parts, short=True).placed(config)
-            placed = compared_if_needed(graphics, placed, model.family)
-            return placed, await open_run(worker, run, sizes.context, placed)
+        self._claims.add(run.pipeline)
+        while True:
+            claim = graphics.claim(run.pipeline, cards, parts)
+            if self._were_cards_short and graphics.overflows:
+                self._require_room_beside(cards[0], stage.total_bytes - claim.n_bytes)
+            placed = compared_if_needed(graphics, claim.placed(config), model.family)
+            self._devices |= set(placed.devices)
+            try:
+                return placed, await open_run(worker, run, sizes.context, placed)
+            except DoesNotFit as error:  # the worker is still alive
+                if not placed.device or not is_card_short(error):
+                    raise
+                self._were_cards_short = True
+                graphics.ran_short({run.pipeline})
+                if not graphics.overflows:
+                    raise
 
-    def _lose_card(self, opening_family: str = "") -> None:
-        """Record that a stage of the own worker was lost on its cards.
+    def _note_death(self) -> bool:
+        """Record why the local worker has died, if it has. Return whether its cards ran out of memory."""
+        worker = self._worker
+        if worker is None or worker.died is None:
+            return False
+        self._note_card_failure(worker.died)
+        return is_card_short(worker.died)
+
+    def _note_lack(self, held: OpenRun) -> None:
+        """Record that the cards of a lost run had too little memory to compute it, if its worker is still alive."""
+        lost, worker = held.client.lost, self._worker
+        if worker is None or worker.died is not None or held.config is None or not held.config.device:
+            return
+        if lost is not None and is_card_short(lost):
+            self._were_cards_short = True
+            self._sources.graphics.ran_short({held.run.pipeline})
+
+    def _note_card_failure(self, error: AppError, opening_family: str = "") -> None:
+        """Record that stages of the local worker were lost on its cards, or that these had too little memory.
 
         opening_family: of the model, if the worker crashed while it was opening the stage.
 
-        A loss counts once, however many stages notice it, now or at the next opening.
+        A failure counts once, however many stages notice it, now or at the next opening.
         """
         worker = self._worker
         failure = (worker, self._epoch if worker is not None and worker.died is None else None)
-        if failure != self._blamed:
-            self._blamed = failure
+        if failure == self._blamed or not self._devices:
+            return
+        self._blamed = failure
+        if is_card_failure(error):
             lose_card(self._sources.graphics, sorted(self._devices), opening_family)
+        elif is_card_short(error):
+            self._were_cards_short = True
+            self._sources.graphics.ran_short(self._claims)
+
+    def _require_room_beside(self, card: Card, needed_bytes: int) -> None:
+        """Raise DoesNotFit if the part of a stage that its cards have no room for does not fit into main memory."""
+        free_bytes = devices.memory().free_bytes
+        if needed_bytes > free_bytes:
+            raise DoesNotFit("card_short_no_room", device=card.label, needed_bytes=needed_bytes, free_bytes=free_bytes)
 
     def _require_main_memory(self, stage: PlannedStage, refused: RefusedFamily) -> None:
         """Raise DoesNotFit if a stage that was planned for the card does not fit into main memory."""
@@ -525,16 +587,17 @@ class StageSet:
         # registered before the request is sent, because an interrupted message may still arrive
         closing.push_async_callback(self._sources.lenders.close_stage, stage.machine, pipeline)
         self._tell(stage, "loading", 0, 1)
-        client, card = await self._open_on_lender(stage, run, cut.manifest.id, closing)
+        client, loaded = await self._open_on_lender(stage, run, cut.manifest.id, closing)
         self._tell(stage, "loading", 1, 1)
-        return OpenRun(stage, run, cut.manifest.id, client, closing, card)
+        card = clean_text(loaded.card)
+        return OpenRun(stage, run, cut.manifest.id, client, closing, card, loaded.card_short)
 
     async def _open_on_lender(
         self, stage: PlannedStage, run: Run, manifest: str, closing: AsyncExitStack
-    ) -> tuple[StageClient, str]:
+    ) -> tuple[StageClient, messages.StageReady]:
         """Make the lender load the stage, or start a new epoch if it is already loaded. Then connect to it.
 
-        Return the client, and the name of the graphics card if the stage was loaded on one.
+        Return the client, and what the lender says of the stage.
         """
         pipeline = PipelineId(run.pipeline)
         link = self._sources.lenders.link(stage.machine)
@@ -545,7 +608,7 @@ class StageSet:
         way_back = LenderReconnector(self._sources.lenders, stage.machine, pipeline)
         client = StageClient(run, ChannelLink(channel, way_back), stage.name, key=stage.machine)
         closing.push_async_callback(client.close)
-        return client, clean_text(loaded.card)
+        return client, loaded
 
     async def _send(self, stage: PlannedStage, pipeline: PipelineId) -> Cut:
         """Upload the layers to the lender's disk."""
@@ -625,6 +688,11 @@ class MemoryClaims:
     def card_of(self, stage: PlannedStage) -> str:
         """Return the graphics card on which a stage is loaded, or "" for the processor and for stages not loaded."""
         return next(filter(None, (stage_set.card_of(stage) for stage_set in self.stage_sets)), "")
+
+    def card_reasons(self) -> list[Reason]:
+        """Return a reason for each machine on which fewer layers than planned are on a graphics card."""
+        stages = [stage for each in self.stage_sets for stage in self._state.plan.stages if each.was_card_short(stage)]
+        return [Reason("plan_card_short", {"machine": name}) for name in dict.fromkeys(stage.name for stage in stages)]
 
     def standby(self) -> list[PlannedStage]:
         """Return the stages that other machines hold in memory as standby."""

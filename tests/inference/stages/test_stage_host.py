@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -332,7 +333,7 @@ async def test_a_worker_that_dies_on_a_device_is_reported_once_and_one_that_is_c
 async def test_a_worker_that_crashes_while_it_opens_a_stage_is_reported_with_the_family(
     code: str, family: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A lack of main memory says nothing about the family."""
+    """A lack of main memory says nothing about the family, nor about the card."""
 
     async def crash(*_: object) -> StageOpened:
         raise StageLost(code, worker="den-pc", how=Reason("end_closed"), words="")
@@ -344,7 +345,55 @@ async def test_a_worker_that_crashes_while_it_opens_a_stage_is_reported_with_the
         order = replace(wanted(), code_cache=tmp_path, family="llama Q4_K_M")
         with pytest.raises(StageLost):
             await lender.open(replace(order, config=replace(order.config, device="Vulkan0")))
-        assert lost == [("Vulkan0", family)]
+        assert lost == ([("Vulkan0", family)] if family else [])
+
+
+@pytest.mark.parametrize("with_host", [False, True])
+async def test_a_device_that_ran_out_of_memory_while_it_computed_is_short_and_not_lost(
+    with_host: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(stage_host, "LOOK_S", 0.02)
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+        lost: list[str] = []
+        short: list[bytes] = []
+        lender.on_device_lost = lambda config, family: lost.append(config.device)
+        lender.on_device_short = short.append
+        order = wanted()
+        order = replace(order, config=replace(order.config, device="Vulkan0"), code_cache=tmp_path)
+        await lender.open(order)
+        lent = lender.get_open(order.run.pipeline)
+        near, far = MemoryChannel.pair()
+        if with_host:
+            group.create_task(lender.serve(order.run.pipeline, far), name="serve")
+            await asyncio.sleep(0.05)
+        worker = lent.running_worker()
+        worker.kill(Reason("worker_card_short", {"worker": "den", "how": "", "words": "ErrorOutOfDeviceMemory"}))
+        if with_host:
+            assert decode_frame(await near.receive()).kind is FrameKind.LOST
+            await near.close()
+        async with asyncio.timeout(10):
+            await lent.gone.wait()
+        assert (lost, short) == ([], [order.run.pipeline])
+
+
+async def test_a_worker_that_closes_a_stage_for_lack_of_memory_on_its_device_tells_it(tmp_path: Path) -> None:
+    async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+        short: list[bytes] = []
+        lender.on_device_short = short.append
+        order = wanted()
+        order = replace(order, config=replace(order.config, device="Vulkan0"), code_cache=tmp_path)
+        await lender.open(order)
+        lent = lender.get_open(order.run.pipeline)
+        near, far = MemoryChannel.pair()
+        group.create_task(lender.serve(order.run.pipeline, far), name="serve")
+        await asyncio.sleep(0.05)
+        facts = {"words": "error: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)"}
+        payload = json.dumps({"code": "worker_card_short", "facts": facts}).encode()
+        lent.received(encode_frame(Frame(FrameKind.LOST, order.run.pipeline, 1, payload=payload)))
+        assert decode_frame(await near.receive()).kind is FrameKind.LOST
+        assert short == [order.run.pipeline]
+        await near.close()
+        await lender.close(order.run.pipeline)
 
 
 async def test_beside_a_card_the_processor_has_its_own_memory(tmp_path: Path) -> None:

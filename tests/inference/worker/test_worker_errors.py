@@ -6,7 +6,7 @@ import pytest
 
 from app.core.errors import BadInput
 from app.core.reasons import said
-from app.inference.worker.worker_errors import explaining_lines, refusal_error
+from app.inference.worker.worker_errors import death_error, explaining_lines, refusal_error
 from backends.worker_orders import Failed
 
 ASSERTED = "/tmp/pip-x/llama-cpp-python_1/ggml-cpu/ops.cpp:4132: GGML_ASSERT(eps >= 0.0f) failed"
@@ -59,3 +59,27 @@ def test_a_model_that_is_not_loaded_is_told_with_its_cure(words: str, sentence: 
     error = refusal_error(Failed(request=1, code="model_not_loaded", text=words, cause=cause, facts=facts), "den")
     assert isinstance(error, BadInput)
     assert said(error) == sentence
+
+
+PINNED = "ggml_vulkan: Failed to allocate pinned memory (vk::Device::allocateMemory: ErrorOutOfDeviceMemory)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (
+            [  # Vulkan, as seen on the software device with little memory
+                PINNED,
+                "ggml_vulkan: Device memory allocation of size 1024 failed.",
+                "terminate called after throwing an instance of 'vk::SystemError'",
+                "  what():  vk::Device::allocateMemory: ErrorOutOfDeviceMemory",
+            ],
+            "worker_card_short",
+        ),
+        (["CUDA error: out of memory", "ggml-cuda.cu:88: CUDA error"], "worker_card_short"),
+        (["terminate called", "  what():  std::bad_alloc"], "worker_memory_short"),
+        ([PINNED, "terminate called", "  what():  vk::Queue::submit: ErrorDeviceLost"], "worker_crashed"),
+    ],
+)
+def test_a_card_that_runs_out_of_memory_is_told_from_other_deaths(lines: list[str], code: str) -> None:
+    assert death_error("den", -6, lines).reason.code == code

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import AppError, BadInput, DoesNotFit, StageLost
-from app.machine.hardware.cards import Card, is_card_failure, ranked
+from app.machine.hardware.cards import Card, is_card_failure, is_card_short, ranked
 from app.machine.hardware.engines import Device
 
 CUDA, VULKAN, ROCM, CACHE = Path("cuda"), Path("vulkan"), Path("rocm"), Path("cache")
@@ -56,7 +56,22 @@ def test_a_card_keeps_its_key(device: Device, key: str) -> None:
         (BadInput("device_unusable", worker="a", cause="b"), True),
         (BadInput("model_not_loaded", worker="a", cause="b"), False),
         (DoesNotFit("memory_short", worker="a", cause="b"), False),
+        (StageLost("worker_memory_short", worker="a", how="", words=""), False),
     ],
 )
 def test_only_failures_of_the_card_itself_count(error: AppError, is_failure: bool) -> None:
     assert is_card_failure(error) is is_failure
+
+
+@pytest.mark.parametrize(
+    ("error", "is_short"),
+    [
+        (DoesNotFit("memory_short", worker="a", cause="b", text="unable to allocate Vulkan0 buffer"), True),
+        (DoesNotFit("memory_short", worker="a", cause="b", text="failed to allocate CPU buffer of size 1"), False),
+        (StageLost("worker_card_short", worker="a", how="", words="CUDA error: out of memory"), True),
+        (StageLost("worker_memory_short", worker="a", how="", words="what():  std::bad_alloc"), False),
+        (StageLost("worker_crashed", worker="a", how="", words="ErrorDeviceLost"), False),
+    ],
+)
+def test_a_card_is_short_only_if_main_memory_was_not(error: AppError, is_short: bool) -> None:
+    assert is_card_short(error) is is_short

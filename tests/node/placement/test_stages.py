@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from app.core.ids import MachineId, PipelineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.planner.plan import plan
 from app.core.reasons import said
+from app.core.recovery import fault_table
 from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_links import open_run
 from app.inference.worker.worker import Worker
@@ -40,7 +41,7 @@ from app.node.planning.planning import Sizes
 from backends.contract import NumberFormat, StageConfig
 from backends.worker_orders import StageOpened
 from testbed import tiny
-from tests.node.graphics_stub import JudgedCards
+from tests.node.graphics_stub import Cards, JudgedCards
 
 DEN, ATTIC = MachineId("d" * 64), MachineId("a" * 64)
 SIZES = Sizes(NumberFormat.F16, 4, 512, 512, 64, Threads(1))
@@ -160,11 +161,104 @@ async def test_the_own_worker_computes_on_the_card_and_reports_its_loss(place: P
         worker.kill(Reason("worker_hung", {"worker": "den", "seconds": 1}))
         await worker.wait_dead()
         for _ in range(2):  # two stages of the same worker notice its death
-            stages._lose_card()
+            stages._note_death()
         assert len(graphics.losses) == 2
         graphics.computing = ()
         worker = await stages._own_worker()
         await stages._open_local(worker, whole, stack)
+
+
+class FullCard:
+    """A driver that has too little memory for more than some layers. It refuses, or ends the worker."""
+
+    def __init__(self, most_layers: int, *, ends_worker: bool = False) -> None:
+        self._most_layers, self._ends_worker = most_layers, ends_worker
+        self.opened: list[int] = []  # the layers on the card, each time
+
+    async def open_run(self, worker: Worker, run: Run, context: int, config: StageConfig) -> StageOpened:
+        n_layers = (sum(config.device_layers) or len(config.layers)) if config.device else 0
+        self.opened.append(n_layers)
+        if n_layers <= self._most_layers:
+            plain = replace(config, device="", library="", device_layers=())
+            return await open_run(worker, run, context, plain)
+        if self._ends_worker:
+            worker.kill(Reason("worker_card_short", {"worker": "den", "how": "", "words": "ErrorOutOfDeviceMemory"}))
+            raise await worker.wait_dead()
+        raise DoesNotFit("memory_short", worker="den", cause="x", text="unable to allocate Vulkan0 buffer")
+
+
+class Room(Cards):
+    """One card with room for the whole model, unless it runs short."""
+
+    def __init__(self, folder: Path, *, overflows: bool = True) -> None:
+        super().__init__(folder, 150 << 20)
+        self.overflows = overflows
+
+    def ran_short(self, keys: Collection[bytes]) -> None:
+        self.shortages.append(frozenset(keys))
+        self.rooms = (self.rooms[0] - (3 << 19),)  # about a layer
+
+
+@pytest.mark.parametrize("ends_worker", [False, True])
+@pytest.mark.parametrize("most_layers", [1, 0])
+async def test_fewer_layers_or_none_are_put_on_a_card_that_runs_out_of_memory(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_layers: int, ends_worker: bool
+) -> None:
+    driver, graphics = FullCard(most_layers, ends_worker=ends_worker), Room(tmp_path)
+    monkeypatch.setattr(placement_stages, "open_run", driver.open_run)
+    whole = place.plan(4).stages[0]
+    parts = max(place.entry.model.weights.layer_bytes)
+    graphics.rooms = (whole.total_bytes + parts,)
+    async with AsyncExitStack() as stack:
+        stages = place.stage_set(Lender(), stack, graphics)
+        await stages.open(place.plan(4))
+        assert driver.opened[0] == 4
+        assert driver.opened == sorted(driver.opened, reverse=True)
+        assert driver.opened[-1] == most_layers
+        assert len(graphics.shortages) == len(driver.opened) - 1
+        assert all(len(keys) == 1 for keys in graphics.shortages)
+        assert graphics.losses == []  # the card is sound
+        assert stages.was_card_short(whole)
+        assert stages.card_of(whole) == ("A card + CPU" if most_layers else "")
+
+
+async def test_without_main_memory_beside_the_card_a_stage_that_lacks_memory_goes_elsewhere(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = FullCard(1)
+    monkeypatch.setattr(placement_stages, "open_run", driver.open_run)
+    async with AsyncExitStack() as stack:
+        with pytest.raises(DoesNotFit) as refused:
+            await place.stage_set(Lender(), stack, Room(tmp_path, overflows=False)).open(place.plan(4))
+    assert refused.value.reason.code == "memory_short"
+    monkeypatch.setattr(devices, "memory", lambda: Memory(1 << 30, 1000))
+    async with AsyncExitStack() as stack:
+        with pytest.raises(DoesNotFit) as refused:
+            await place.stage_set(Lender(), stack, Room(tmp_path)).open(place.plan(4))
+    assert "A card ran out of memory" in said(refused.value)
+    assert "only 1000 bytes is free" in said(refused.value)
+
+
+async def test_a_card_that_runs_out_of_memory_while_it_computes_gets_fewer_layers(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker may have died of it, or have closed the stage."""
+    driver, graphics = FullCard(4), Room(tmp_path)
+    monkeypatch.setattr(placement_stages, "open_run", driver.open_run)
+    words = Reason("worker_card_short", {"worker": "den", "how": "", "words": "CUDA error: out of memory"})
+    async with AsyncExitStack() as stack:
+        stages = place.stage_set(Lender(), stack, graphics)
+        (client,) = await stages.open(place.plan(4))
+        client.lost = fault_table.loss_error(words)
+        (client,) = await stages.open(place.plan(4))
+        assert len(graphics.shortages) == 1
+        worker = await stages._own_worker()
+        worker.kill(words)
+        client.lost = await worker.wait_dead()
+        await stages.open(place.plan(4))
+        assert len(graphics.shortages) == 2
+        assert all(len(keys) == 1 for keys in graphics.shortages)
+        assert graphics.losses == []
 
 
 LACKS = Reason("device_tensor", {"tensor": "blk.0.ssm_a"})

@@ -1,0 +1,95 @@
+"""Cards with too little memory: the driver refuses it, when a stage opens or while it computes, or it is known before.
+
+Fewer layers are then on the card, or none. Answers stay the same, and the plan and the journal tell it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cards.card_nodes import Json, card_of, cards_of, device_environment, install_pack, load, until
+from tests.cards.scarce_memory.device import ScarceMemory
+from tests.cards.test_nodes import asked
+from tests.cards.test_real_nodes import with_card
+from tests.node.pool import TestNode, node, pair
+
+pytestmark = [pytest.mark.cards, pytest.mark.timeout(900)]
+
+SPLIT = [1, 6, 1]
+MANY = {"users": 16, "context": 1024}  # each layer takes 8.7 MB, so that layers count beside the working memory
+LITTLE = 40 << 20  # less than six of its layers take
+NOTHING = 1 << 10
+
+
+@dataclass
+class Bench:
+    """A host that is a lender's only user, one of which has the card whose memory is scarce."""
+
+    host: TestNode
+    owner: TestNode  # of the card
+    memory: ScarceMemory
+    label: str
+
+    def load(self) -> list[str]:
+        """Load the Guide and return the names of the cards that compute."""
+        load(self.host, **MANY, **({"shape": "one"} if self.host is self.owner else {"split": SPLIT}))
+        return [card for card in cards_of(self.host) if card]
+
+    def has_told(self) -> bool:
+        """Return whether the plan tells the host, and the journal the owner, that memory was scarce."""
+        plan = json.dumps(self.host.control("GET", "/status")["loaded"])
+        journal = json.dumps(self.owner.control("GET", "/journal"))
+        return "plan_card_short" in plan and "log_node_card_short" in journal
+
+
+@pytest.fixture(params=["own", "lent"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    with device_environment(), ExitStack() as stack:
+        with_card(tmp_path / "attic")
+        memory = ScarceMemory(tmp_path / "attic")
+        with memory.environment():
+            attic = stack.enter_context(node(tmp_path / "attic", "attic"))
+        host = attic
+        if request.param == "lent":
+            host = stack.enter_context(node(tmp_path / "den", "den"))
+            pair(host, attic)
+        install_pack(attic)
+        card = card_of(attic)
+        assert card is not None
+        yield Bench(host, attic, memory, card["label"])
+
+
+def test_a_stage_that_a_card_refuses_memory_for_is_partly_or_not_on_it(bench: Bench) -> None:
+    assert bench.load() == [bench.label]
+    expected = asked(bench.host)["token_ids"]
+    assert not bench.has_told()
+    with bench.memory.limited(LITTLE):
+        assert bench.load() == [f"{bench.label} + CPU"]
+        assert bench.has_told()
+        assert asked(bench.host)["token_ids"] == expected
+    with bench.memory.limited(NOTHING):
+        assert bench.load() == []
+        assert asked(bench.host)["token_ids"] == expected
+    assert bench.owner.control("GET", "/machine")["unused_cards"] == [], "the card is sound"
+
+
+def test_a_card_that_runs_out_of_memory_in_the_middle_of_an_answer_ends_nothing(bench: Bench) -> None:
+    bench.load()
+    expected = asked(bench.host)
+    bench.load()
+    with ThreadPoolExecutor(1) as apart, bench.memory.limited(1 << 40):
+        answer = apart.submit(asked, bench.host)
+        until(lambda: bench.host.answers()["running"] == 1, "nothing is being answered")
+        bench.memory.limit(LITTLE)
+        after: Json = answer.result()
+    assert after["token_ids"] == expected["token_ids"]
+    assert after["recoveries"] >= 1
+    assert bench.owner.control("GET", "/machine")["unused_cards"] == [], "the card is sound"
+    assert "log_node_card_short" in json.dumps(bench.owner.control("GET", "/journal"))
