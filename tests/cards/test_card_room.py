@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cards.card_nodes import Json, card_of, cards_of, device_environment, install_pack, load, until
+from tests.cards.card_nodes import Json, card_of, cards_of, device_environment, install_pack, load, until, uses_card
 from tests.cards.scarce_memory.device import ScarceMemory
 from tests.cards.test_nodes import asked
 from tests.cards.test_real_nodes import with_card
@@ -23,7 +23,7 @@ from tests.node.pool import TestNode, node, pair
 pytestmark = [pytest.mark.cards, pytest.mark.timeout(900)]
 
 SPLIT = [1, 6, 1]
-MANY = {"users": 16, "context": 1024}  # each layer takes 8.7 MB, so that layers count beside the working memory
+MANY = 16  # users: each layer takes 8.7 MB, so that layers count beside the working memory
 LITTLE = 40 << 20  # less than six of its layers take
 NOTHING = 1 << 10
 
@@ -37,10 +37,20 @@ class Bench:
     memory: ScarceMemory
     label: str
 
-    def load(self) -> list[str]:
+    def order(self, users: int) -> Json:
+        return {"users": users, "context": 1024} | ({"shape": "one"} if self.host is self.owner else {"split": SPLIT})
+
+    def load(self, users: int = MANY) -> list[str]:
         """Load the Guide and return the names of the cards that compute."""
-        load(self.host, **MANY, **({"shape": "one"} if self.host is self.owner else {"split": SPLIT}))
+        load(self.host, **self.order(users))
         return [card for card in cards_of(self.host) if card]
+
+    def is_overflow_planned(self, users: int) -> bool:
+        """Return whether the host knows that a part of the card's owner's layers has no room on the card."""
+        plan = self.host.work("/plan", {"model": "guide", "measure": False, **self.order(users)})
+        reasons = [each for each in plan["why"] if each["code"] == "plan_overflow"]
+        assert all(reason["facts"]["machine"] == "attic" for reason in reasons)
+        return bool(reasons)
 
     def has_told(self) -> bool:
         """Return whether the plan tells the host, and the journal the owner, that memory was scarce."""
@@ -93,3 +103,18 @@ def test_a_card_that_runs_out_of_memory_in_the_middle_of_an_answer_ends_nothing(
     assert after["recoveries"] >= 1
     assert bench.owner.control("GET", "/machine")["unused_cards"] == [], "the card is sound"
     assert "log_node_card_short" in json.dumps(bench.owner.control("GET", "/journal"))
+
+
+def test_a_stage_too_large_for_its_card_is_divided_between_card_and_processor_as_planned(bench: Bench) -> None:
+    """The owner allows 205 MB of the card, and each of the Guide's layers takes 34 MB."""
+    bench.owner.control("POST", "/cards", {"memory_percent": 10})
+    until(lambda: bench.is_overflow_planned(64), "the host does not know it")
+    assert bench.load(64) == [f"{bench.label} + CPU"]
+    assert not bench.has_told(), "the driver refused nothing"
+    expected = asked(bench.host)["token_ids"]
+    (worker,) = [worker for worker in bench.owner.workers() if uses_card(worker)]
+    assert worker.memory_info().rss > 64 << 20, "a part is in main memory"
+    bench.owner.control("POST", "/cards", {"memory_percent": 100})
+    until(lambda: not bench.is_overflow_planned(64), "the host does not know it")
+    assert bench.load(64) == [bench.label]
+    assert asked(bench.host)["token_ids"] == expected

@@ -206,7 +206,7 @@ def _forced(
             raise DoesNotFit("machine_too_small", machine=machine.name, need_bytes=need, free_bytes=machine.lends_bytes)
     machines = (host, *lenders)
     known = forecast(stages, {machine.id: machine for machine in machines}, model, workload)
-    return Plan(stages, workload, (Reason("plan_forced"),), known, (), machines)
+    return Plan(stages, workload, (Reason("plan_forced"), *_overflows(machines, stages)), known, (), machines)
 
 
 def _check_split(lenders: Sequence[Candidate], model: Model, split: Sequence[int]) -> None:

@@ -79,6 +79,14 @@ def test_a_model_that_no_card_has_room_for_is_placed_and_told() -> None:
     assert placed.forecast.decode_tok_s < whole.decode_tok_s / 2
 
 
+def test_a_split_that_a_person_chose_tells_what_the_card_has_no_room_for() -> None:
+    lender = with_card("m1", FIXED + 505, 2000, far=True)
+    for split, n_overflows in (([1, 8, 1], 1), ([4, 2, 4], 0)):
+        placed = plan(with_card("m0", 4000, 0), [lender], MADE, WORK, split)
+        overflows = [reason.facts["machine"] for reason in placed.reasons if reason.code == "plan_overflow"]
+        assert overflows == ["m1"] * n_overflows, split
+
+
 def test_a_processor_that_was_not_measured_gives_no_forecast_but_a_place() -> None:
     placed = plan(with_card("m0", FIXED + 505, 2000, measured=False), [], MADE, WORK)
     assert placed.forecast is None
