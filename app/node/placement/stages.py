@@ -153,7 +153,7 @@ class StageSet:
         self._devices: set[str] = set()
         # the failure that was recorded last: of a worker, which has died or failed in this epoch
         self._blamed: tuple[Worker | None, int | None] = (None, None)
-        self._claims: set[bytes] = set()  # the runs of the local worker that have memory of the cards
+        self._claims: dict[bytes, int] = {}  # bytes on cards of each run of the local worker, from before it is loaded
         self._were_cards_short = False  # whether the cards of this machine ran out of memory
         self._host: MachineId | None = None  # this machine, according to the last plan
         self._held: dict[Key, OpenRun] = {}
@@ -257,6 +257,12 @@ class StageSet:
         """Return whether fewer layers of a loaded stage than planned are on its card, which ran out of memory."""
         held = self._held.get(_key(stage))
         return held is not None and held.was_card_short
+
+    @property
+    def coming_card_bytes(self) -> int:
+        """Return how much memory of cards the local runs have that are being loaded. It counts as used already."""
+        loaded = {held.run.pipeline for held in self._held.values()}
+        return sum(n_bytes for pipeline, n_bytes in self._claims.items() if pipeline not in loaded)
 
     def held(self) -> list[PlannedStage]:
         """Return the loaded stages that are still usable."""
@@ -450,7 +456,7 @@ class StageSet:
 
     def _release(self, pipeline: bytes) -> None:
         """Release the memory of the cards that a local run has."""
-        self._claims.discard(pipeline)
+        self._claims.pop(pipeline, None)
         self._sources.graphics.release(pipeline)
 
     async def _load_local(self, worker: Worker, stage: PlannedStage, run: Run, path: str) -> StageConfig:
@@ -493,9 +499,9 @@ class StageSet:
         model, sizes = self._entry.model, self._sizes
         kv_bytes = model.layer_kv(sizes.kv_cells, sizes.slots, sizes.kv)
         parts = StageParts.of(model, stage.layers, stage.role, kv_bytes, stage.work_bytes)
-        self._claims.add(run.pipeline)
         while True:
             claim = graphics.claim(run.pipeline, cards, parts)
+            self._claims[run.pipeline] = claim.n_bytes
             if self._were_cards_short and graphics.overflows:
                 self._require_room_beside(cards[0], stage.total_bytes - claim.n_bytes)
             placed = compared_if_needed(graphics, claim.placed(config), model.family)
@@ -543,7 +549,7 @@ class StageSet:
             lose_card(self._sources.graphics, sorted(self._devices), opening_family)
         elif is_card_short(error):
             self._were_cards_short = True
-            self._sources.graphics.ran_short(self._claims)
+            self._sources.graphics.ran_short(tuple(self._claims))
 
     def _require_room_beside(self, card: Card, needed_bytes: int) -> None:
         """Raise DoesNotFit if the part of a stage that its cards have no room for does not fit into main memory."""
@@ -707,17 +713,17 @@ class MemoryClaims:
                 await stage_set.close_standby(self._state.plan, machines)
 
     def local_bytes(self, me: MachineId) -> tuple[int, int]:
-        """Return how many bytes of this machine the pipelines use or will use, and how many of these are not allocated
-        yet. A stage that is moving counts only once."""
-        if not self.is_loaded:
-            planned = bytes_on(me, self._state.plan.stages)
-            return planned, planned
-        own = comes = 0
+        """Return how many bytes of this machine the pipelines use or will use, and how many of these still count as
+        free: main memory until it is allocated, and the memory of cards until it is claimed. A stage that is moving
+        counts only once."""
+        own = there = 0
         for stage_set in self.stage_sets:
             held = bytes_on(me, stage_set.held())
-            most = max(held, bytes_on(me, stage_set.claimed.stages) if stage_set.claimed else 0)
-            own, comes = own + most, comes + most - held
-        return own, comes
+            own += max(held, bytes_on(me, stage_set.claimed.stages) if stage_set.claimed else 0)
+            there += held + stage_set.coming_card_bytes
+        if not self.is_loaded:
+            own = bytes_on(me, self._state.plan.stages)
+        return own, max(0, own - there)
 
     def end(self) -> None:
         """Save the final list of stages, because lenders need a moment to free them and report it."""

@@ -31,6 +31,7 @@ class Placed:
     def __init__(self, room: Reservation, held: Plan) -> None:
         self.reservation, self.stages = room, list(held.stages)
         self.claimed: Plan | None = held
+        self.coming_card_bytes = 0
 
     def held(self) -> list[Any]:
         return self.stages
@@ -80,6 +81,18 @@ def test_what_is_held_and_what_is_claimed_count_once() -> None:
     made.is_loaded = False
     assert made.local_bytes(DEN.id) == (ends, ends)
     assert made.released(SPLIT.stages, over=False).keys() == {DEN.id, ATTIC.id}
+
+
+def test_memory_of_a_card_counts_as_used_from_the_moment_it_is_claimed() -> None:
+    """The claim is subtracted from the card's free memory already, while the stage is being loaded."""
+    placed = Placed(Reservation(nothing_goes), SPLIT)
+    made, ends = holds(placed, SPLIT), bytes_on(DEN.id, SPLIT.stages)
+    placed.stages, placed.coming_card_bytes = [], 100 * MIB
+    for is_loaded in (False, True):
+        made.is_loaded = is_loaded
+        assert made.local_bytes(DEN.id) == (ends, ends - 100 * MIB)
+    placed.stages, placed.coming_card_bytes = [SPLIT.stages[0]], bytes_on(DEN.id, SPLIT.stages)
+    assert made.local_bytes(DEN.id) == (ends, 0)
 
 
 async def test_of_two_that_choose_at_once_one_gets_what_is_there_for_one() -> None:

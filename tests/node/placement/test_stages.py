@@ -171,13 +171,17 @@ async def test_the_own_worker_computes_on_the_card_and_reports_its_loss(place: P
 class FullCard:
     """A driver that has too little memory for more than some layers. It refuses, or ends the worker."""
 
+    stages: StageSet | None = None
+
     def __init__(self, most_layers: int, *, ends_worker: bool = False) -> None:
         self._most_layers, self._ends_worker = most_layers, ends_worker
         self.opened: list[int] = []  # the layers on the card, each time
+        self.coming_bytes: list[int] = []  # memory of cards that counted as used before it was
 
     async def open_run(self, worker: Worker, run: Run, context: int, config: StageConfig) -> StageOpened:
         n_layers = (sum(config.device_layers) or len(config.layers)) if config.device else 0
         self.opened.append(n_layers)
+        self.coming_bytes.append(self.stages.coming_card_bytes if self.stages else 0)
         if n_layers <= self._most_layers:
             plain = replace(config, device="", library="", device_layers=())
             return await open_run(worker, run, context, plain)
@@ -210,8 +214,11 @@ async def test_fewer_layers_or_none_are_put_on_a_card_that_runs_out_of_memory(
     parts = max(place.entry.model.weights.layer_bytes)
     graphics.rooms = (whole.total_bytes + parts,)
     async with AsyncExitStack() as stack:
-        stages = place.stage_set(Lender(), stack, graphics)
+        stages = driver.stages = place.stage_set(Lender(), stack, graphics)
         await stages.open(place.plan(4))
+        assert driver.coming_bytes[0] > sum(place.entry.model.weights.layer_bytes)
+        assert driver.coming_bytes == sorted(driver.coming_bytes, reverse=True)
+        assert stages.coming_card_bytes == 0
         assert driver.opened[0] == 4
         assert driver.opened == sorted(driver.opened, reverse=True)
         assert driver.opened[-1] == most_layers
