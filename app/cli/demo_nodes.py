@@ -167,4 +167,4 @@ def _remove(folder: Path) -> None:
 def _last_line(home: Path) -> str:
     lines = (home / LOG).read_text(encoding="utf-8", errors="replace").split("\n")
     written = [line.strip() for line in lines if line.strip()]
-    return written[-1].rstrip(".") if written else "it said nothing"
+    return written[-1].rstrip(".") if written else "it wrote no error message"

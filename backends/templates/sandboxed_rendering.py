@@ -118,7 +118,7 @@ def bounded(seconds: float = MAX_SECONDS) -> Iterator[None]:
         words = f"the chat template took more than {MAX_BYTES >> 20} MiB"
         raise TemplateFailed(words, "template_memory", size=MAX_BYTES >> 20) from None
     except RecursionError:
-        raise TemplateFailed("the chat template calls itself without end", "template_recursion") from None
+        raise TemplateFailed("the chat template calls itself endlessly", "template_recursion") from None
 
 
 @contextmanager

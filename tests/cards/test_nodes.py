@@ -55,7 +55,7 @@ def test_the_card_is_told_everywhere(nodes: tuple[TestNode, TestNode]) -> None:
     assert card["api"] == "Vulkan"
     until(lambda: card["label"] in json.dumps(den.control("GET", "/status")["machines"]), "the host does not know it")
     doctor = attic.run("doctor", within_s=120)
-    assert f"{card['label']} computes through Vulkan" in " ".join(doctor.stdout.split())
+    assert f"{card['label']} is used through Vulkan" in " ".join(doctor.stdout.split())
     assert card_of(den) is None
 
 

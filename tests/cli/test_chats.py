@@ -71,7 +71,9 @@ def test_nothing_is_changed_under_an_open_window(poolhouse: Poolhouse, file: Pat
         window.execute("SELECT * FROM chats").fetchall()
         said = poolhouse("chats", "encrypt")
         assert said.code == 1
-        assert said.err == (f"The chats in {file} are in use. Quit the window (also in the tray), then try again.\n")
+        assert said.err == (
+            f"The chats in {file} are in use. Quit Poolhouse (its tray icon also has a Quit command), then try again.\n"
+        )
         assert poolhouse("chats", "status").code == 0
         assert window.execute("SELECT text FROM messages").fetchall() == [(TEXT,)]
     assert poolhouse("chats", "encrypt").code == 0

@@ -457,8 +457,8 @@ def test_a_lost_machine_is_one_line_of_an_answer(poolhouse: Any, answering: Any)
     event = [
         told("reconnecting", "attic stopped responding. Reconnecting…"),
         told("lost", "attic stopped computing its layers."),
-        told("rebuilding", "Lost attic. Rebuilding with den (about 3 s)."),
-        told("rebuilding", "Lost attic. Rebuilding with den (about 2 s)."),
+        told("rebuilding", "Lost attic. Loading its layers on den (about 3 s)."),
+        told("rebuilding", "Lost attic. Loading its layers on den (about 2 s)."),
         told("continued", "Continued after 2 s."),
     ]
     back = told("continued", "attic is back after 2 s. Nothing was lost.", "recovery_reconnected")

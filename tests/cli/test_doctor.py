@@ -87,11 +87,11 @@ def test_a_running_node_adds_its_own_checks(poolhouse: Any, answering: Any) -> N
     said = poolhouse("doctor")
     assert said.code == 1
     line = next(line for line in said.out.splitlines() if "Link" in line)
-    assert line == "problem  Link       attic-pc stopped responding. Load it again."
+    assert line == "problem  Link       attic-pc stopped responding. Load the model again."
 
 
 def test_another_version_is_a_problem(poolhouse: Any, answering: Any) -> None:
     answering({}, version="9.9")
     known = poolhouse("doctor", "--json").json
-    assert known["checks"][1]["cause"].startswith("The running node is Poolhouse 9.9")
+    assert known["checks"][1]["cause"].startswith("The node is running Poolhouse 9.9")
     assert not known["ok"]

@@ -57,7 +57,7 @@ def test_nothing_is_removed_unasked(poolhouse: Any, answering: Any) -> None:
     assert [method for method, _, _ in node.asked] == ["GET"]
 
 
-LEFT = "No pack is left for Big card: models run on the processor the next time they are loaded."
+LEFT = "No pack is left for Big card. Models will run on the processor the next time they are loaded."
 
 
 def test_a_removal_tells_what_follows(poolhouse: Any, answering: Any) -> None:

@@ -179,14 +179,14 @@ def test_a_node_that_hangs_is_not_waited_for_in_silence(
         (home / "runtime.json").write_text(json.dumps(runs))
         said = poolhouse("status")
     assert said.code == 1
-    assert said.err.startswith("The node has not answered for 1 seconds. Stop it (Ctrl-C in its terminal, or Quit")
+    assert said.err.startswith("The node has not responded for 1 seconds. Stop it (Ctrl-C in its terminal, or Quit")
 
 
 def test_another_version_is_named(poolhouse: Any, answering: Any) -> None:
     answering({}, version="9.9")
     said = poolhouse("status")
     assert said.code == 1
-    assert said.err.startswith("The running node is Poolhouse 9.9, but this command is ")
+    assert said.err.startswith("The node is running Poolhouse 9.9, but this command is from Poolhouse ")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -232,7 +232,9 @@ def test_a_node_that_goes_away_in_the_middle(poolhouse: Any, answering: Any, hom
     answering({("POST", "/ask"): Lines([{"delta": {"text": "Open", "token_ids": [1]}}], then)})
     said = poolhouse("ask", "How?")
     assert (said.code, said.out) == (1, "Open\n")
-    assert said.err == (f"The node stopped before it answered. Start it again with `poolhouse node --home {home}`.\n")
+    assert said.err == (
+        f"The node stopped before it could respond. Start it again with `poolhouse node --home {home}`.\n"
+    )
 
 
 @pytest.mark.parametrize("answer", [{"machines": 5}, {"node": None}])

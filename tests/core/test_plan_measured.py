@@ -152,7 +152,7 @@ def test_a_split_serves_beside_a_machine_that_holds_the_whole_model() -> None:
     placed = plan(host, [near, large], LAYERS, work)
     assert placed.topology is Topology.REPLICAS
     assert codes(placed)[0] == "plan_replicas_mixed"
-    assert sentences(placed)[0].startswith("Split over 2 machines, with a full copy on 1 more: with 2 ")
+    assert sentences(placed)[0].startswith("The model is split over 2 machines, with a full copy on 1 more. With 2 ")
     first, second = runs(placed)
     assert [name for name, _ in first] == ["host", "near", "host"]
     assert second == [("large", 16)]
@@ -253,7 +253,7 @@ def test_what_was_not_measured_is_placed_by_memory_and_said() -> None:
     measured = replace(host, speed=speed(0.004))
     placed = plan(measured, [attic], LAYERS, WORK)
     assert [said(reason) for reason in placed.reasons][1:] == [
-        "attic has not been measured yet, so layers are placed by memory alone."
+        "attic has not been measured yet, so the layers are distributed by memory alone."
     ]
 
 
@@ -267,7 +267,7 @@ def test_an_unmeasured_machine_is_left_out_while_the_measured_ones_are_enough() 
 def test_a_machine_that_lends_nothing_is_left_out_for_that() -> None:
     host, attic = machine("host", 4000, speed(0.004)), machine("attic", 0, None)
     placed = plan(host, [replace(attic, is_lending=False)], LAYERS, WORK)
-    assert "attic is not used because it is not lending now." in sentences(placed)
+    assert "attic is not used because it is not lending any memory now." in sentences(placed)
 
 
 def test_a_machine_without_room_is_left_out_and_said() -> None:

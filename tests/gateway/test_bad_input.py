@@ -52,7 +52,7 @@ async def test_a_text_may_have_as_many_signs_of_json_as_texts_have(http: aiohttp
     text = '{"a": [1, "b"]}, ' * 60_000
     data = json.dumps({"messages": [{"role": "user", "content": text}]}).encode()
     async with http.post(CHAT, data=BytesIO(data), headers=JSON) as answer:
-        assert "reads at most 1,024" in (await answer.json())["error"]["message"]
+        assert "can read at most 1,024" in (await answer.json())["error"]["message"]
 
 
 @pytest.fixture(scope="module")

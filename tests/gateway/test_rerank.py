@@ -76,7 +76,7 @@ async def test_other_models_and_wrong_bodies_are_refused_plainly(
 ) -> None:
     body: Json = {"query": QUERY, "documents": TEXTS}
     for wrong, status, words in (
-        ({"model": "guide"}, 400, "guide is not a reranker. Choose one of these: judge"),
+        ({"model": "guide"}, 400, "guide is not a reranker. Available rerankers: judge"),
         ({"model": "none-such"}, 404, "none-such"),
         ({"documents": []}, 400, "documents is empty"),
         ({"documents": None, "texts": []}, 400, ""),

@@ -91,7 +91,7 @@ async def test_a_card_that_no_engine_sees_is_a_note_with_its_cure(monkeypatch: p
     monkeypatch.setattr(graphics, "_nvidia_driver", lambda: 0)
     card = (await checks.engines())[-1]
     assert (card.name, card.ok, cause_of(card)) == ("Device", None, UNUSED_CARD.format("NVIDIA GA106"))
-    assert cure_of(card) == "Install an engine pack: open This computer, or run `poolhouse engine add FILE`."
+    assert cure_of(card) == "To install an engine pack, open This computer, or run `poolhouse engine add FILE`."
     assert likeliest_cause([card]) is None  # it keeps nobody from being seen
 
 
@@ -209,8 +209,8 @@ async def test_a_passphrase_beside_its_key_is_no_more_than_noted(
     ("kept_from", "ok", "words"),
     [
         (Restrictions(files=True, network=True), True, "no access to the network or to your files"),
-        (Restrictions(files=True), None, "but it can reach the network because "),
-        (Restrictions(network=True), None, "but it can read your other files because "),
+        (Restrictions(files=True), None, "but it can reach the network. "),
+        (Restrictions(network=True), None, "but it can read your other files. "),
         (Restrictions(), None, "can reach the network and your other files"),
         (None, None, "Poolhouse could not determine"),
     ],

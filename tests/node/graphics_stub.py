@@ -33,7 +33,7 @@ class Cards:
         self.shortages: list[frozenset[bytes]] = []  # the stages that lacked memory, each time
 
     async def tested(self) -> None:
-        """They were."""
+        """Return at once: the cards are tested."""
 
     @property
     def card(self) -> Card | None:

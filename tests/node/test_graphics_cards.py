@@ -218,7 +218,7 @@ async def test_a_card_that_two_packs_offer_counts_once(bench: Bench, tmp_path: P
         assert memory is not None
         assert memory.total_bytes == BIG.total_bytes
         assert why_pack_is_idle(bench, "cuda13") == ""
-        assert why_pack_is_idle(bench, "vulkan") == "Its cards compute through another pack."
+        assert why_pack_is_idle(bench, "vulkan") == "Its graphics cards are used through another pack."
         del bench.libraries["cuda13"]
         bench.cards.changed()
         await reached(lambda: chosen(bench) == "Vulkan0")
@@ -351,8 +351,8 @@ async def test_a_refused_family_is_computed_by_the_processor_and_others_by_the_c
         assert [is_proved(bench, family) for family in (FALCON, LLAMA, "gemma3 Q8_0")] == [False, True, False]
         (refused,) = bench.cards.refused
         assert said(refused.reason) == (
-            "Big card does not compute falcon-h1 F16: it lacks an operation that blk.0.ssm_a needs. The processor "
-            "computes such models here."
+            "Big card cannot run falcon-h1 F16 models: it lacks an operation that blk.0.ssm_a needs. The processor "
+            "runs them here."
         )
         assert [reason.code for reason in bench.noted] == ["log_node_card_family"]
 
@@ -369,7 +369,7 @@ async def test_each_card_has_a_verdict_of_its_own(bench: Bench) -> None:
         assert bench.cards.card_for(FALCON) == small
         assert families_without_card(bench.cards) == ()
         (refused,) = bench.cards.refused
-        assert said(refused.reason).endswith("needs. Another card computes such models here.")
+        assert said(refused.reason).endswith("needs. Another graphics card runs them here.")
         assert bench.cards.claim(KEY, bench.cards.cards_for(FALCON), PARTS).cards == (small,)
         bench.cards.judge(small, FALCON, LACKS)
         assert bench.cards.card_for(FALCON) is None
@@ -402,8 +402,8 @@ async def test_a_crash_with_a_new_family_is_a_verdict_on_it_and_not_on_the_card(
         assert bench.cards.card == card
         assert bench.cards.card_for(FALCON) is None
         assert said(bench.cards.refused[0].reason) == (
-            "Big card does not compute falcon-h1 F16: it crashed or hung when it opened such a model. The processor "
-            "computes such models here."
+            "Big card cannot run falcon-h1 F16 models: it crashed or hung when it opened such a model. The processor "
+            "runs them here."
         )
         lose_card(bench.cards, ("Vulkan0",), LLAMA)  # one family after another
         assert chosen(bench) == ""

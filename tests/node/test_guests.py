@@ -105,7 +105,7 @@ async def test_its_own_api_passes_whole_requests_on_in_every_shape(pool: Pool) -
             assert len((await answer.text()).splitlines()) > 1
         async with http.post("/api/generate", json={"model": "guide", "keep_alive": 0}) as answer:
             why = (await answer.json())["error"]  # the guest's own --may-load would change nothing
-            assert (answer.status, "guide stays loaded there " in why) == (400, True), why
+            assert (answer.status, "guide stays loaded on " in why) == (400, True), why
         request = {"model": "guide", "input": "Hello"}
         async with http.post("/v1/responses/input_tokens", json=request) as answer:
             assert (await answer.json())["input_tokens"] > 0

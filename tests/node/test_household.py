@@ -198,7 +198,7 @@ async def test_machines_that_a_removed_admin_added_are_asked_about(tmp_path: Pat
         leaving = machines[attic.network.id]
         with pytest.raises(Refused) as raised:
             await naming.remove(network, leaving, None, machines)
-        assert said(raised.value).startswith("attic added barn, loft to this household.")
+        assert said(raised.value).startswith("attic added these machines to the household: barn, loft.")
         with pytest.raises(Refused) as exception_info:  # what cannot be done is not asked about
             await naming.remove(barn.network, leaving, None, machines)
         assert exception_info.value.reason.code == "not_admin"

@@ -133,7 +133,7 @@ async def test_a_damaged_list_is_told_once_ends_nothing_and_stays(tmp_path: Path
     await pins.report_damage()
     (sentence,) = messages
     assert sentence.startswith(f"{path} is damaged. ")
-    assert "Restore a backup, or delete the file" in sentence
+    assert "Restore a backup of it, or delete it" in sentence
     assert pins.own_pin(REPOSITORY, FILE) is None
     assert await pins.of(REPOSITORY, FILE) == PIN
     with pytest.raises(Damaged, match="pins_damaged"):

@@ -1,4 +1,4 @@
-"""What follows from removing an engine pack."""
+"""The consequences of removing an engine pack."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from app.machine.hardware.engines import Device
 
 
 def removal(pack: InstalledPack, packs: Sequence[InstalledPack]) -> Reason:
-    """Return what follows from removing a pack."""
+    """Return a reason that tells the consequences of removing a pack."""
     if not _computes(pack):
         return Reason("pack_removal_unused")
-    others = [other for other in packs if _computes(other) and other.name != pack.name]
+    remaining = [other for other in packs if _computes(other) and other.name != pack.name]
     cards = _cards(pack)
-    left = [card for card in cards if not any(_is_offered(card, other) for other in others)]
+    left = [card for card in cards if not any(_is_offered(card, other) for other in remaining)]
     if not left:
-        through = ", ".join(sorted({label(other.backend) for other in others}))
+        through = ", ".join(sorted({label(other.backend) for other in remaining}))
         return Reason("pack_removal_other", {"devices": _names(cards), "api": through})
-    code = "pack_removal_others_compute" if any(map(_cards, others)) else "pack_removal_processor"
+    code = "pack_removal_others_compute" if any(map(_cards, remaining)) else "pack_removal_processor"
     return Reason(code, {"devices": _names(left)})
 
 

@@ -382,11 +382,11 @@ def _is_same(card: Card, other: Card) -> bool:
     return is_same_card((card.pci, card.label), (other.pci, other.label))
 
 
-def is_same_card(one: tuple[str, str], other: tuple[str, str]) -> bool:
+def is_same_card(left: tuple[str, str], right: tuple[str, str]) -> bool:
     """Return whether two back ends mean the same card. Each gives its place on the bus, or "", and its label."""
-    if one[0] and other[0]:
-        return one[0] == other[0]
-    return _words(one[1]) <= _words(other[1]) or _words(other[1]) <= _words(one[1])
+    if left[0] and right[0]:
+        return left[0] == right[0]
+    return _words(left[1]) <= _words(right[1]) or _words(right[1]) <= _words(left[1])
 
 
 def _words(label: str) -> set[str]:

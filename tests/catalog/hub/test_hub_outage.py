@@ -124,14 +124,14 @@ KEY = aiohttp.client_reqrep.ConnectionKey(
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (aiohttp.ClientProxyConnectionError(KEY, OSError()), "this computer's proxy does not answer"),
+        (aiohttp.ClientProxyConnectionError(KEY, OSError()), "this computer's proxy is not responding"),
         (aiohttp.ClientConnectorCertificateError(KEY, Exception()), "this computer does not trust its certificate"),
         (aiohttp.ClientConnectorSSLError(KEY, OSError()), "this computer does not trust its certificate"),
         (aiohttp.ClientConnectorError(KEY, OSError(101, "x")), "there is no route to it"),
         (aiohttp.ConnectionTimeoutError(), said(NOTHING_ANSWERS)),
         (aiohttp.SocketTimeoutError(), said(NOTHING_ANSWERS)),
-        (aiohttp.ServerDisconnectedError(), "the connection broke"),
-        (ConnectionResetError(), "the connection broke"),
+        (aiohttp.ServerDisconnectedError(), "the connection was lost"),
+        (ConnectionResetError(), "the connection was lost"),
     ],
 )  # fmt: skip
 def test_words_for_what_went_wrong(error: Exception, words: str) -> None:

@@ -119,5 +119,5 @@ def test_a_card_without_its_pack_is_named_before_any_cable() -> None:
     reasons = advice(host, [replace(study, idle_card=card), replace(unused, idle_card=card)])
     without_cards = [reason.code for reason in advice(host, [study, unused])]
     assert [reason.code for reason in reasons] == ["advice_card", *without_cards][:3]
-    assert said(reasons[0]).startswith("Study PC has a graphics card (NVIDIA GeForce RTX 3060) that does not compute.")
+    assert said(reasons[0]).startswith("Study PC has a graphics card (NVIDIA GeForce RTX 3060) that is not used.")
     assert "the engine pack for CUDA 13" in said(reasons[0])

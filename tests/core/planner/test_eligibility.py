@@ -42,7 +42,7 @@ def test_an_error_names_whose_engine_stood_in_the_way() -> None:
     known, small = eligible_machines(DEN, [OLD]), DoesNotFit("helps_nothing")
     error = known.explain(small)
     assert isinstance(error, DoesNotFit)
-    assert said(error).startswith("old runs no layers because its engine is llama-cpp-python 0.3.35")
+    assert said(error).startswith("old cannot run any layers because its engine is llama-cpp-python 0.3.35")
     assert said(error).endswith(said(small))
 
 

@@ -58,16 +58,16 @@ def test_it_says_by_how_much_and_what_would_do() -> None:
         plan(host, [], model([100 * MIB] * 8), Workload(4096))
     assert caught.value.reason.code == "host_too_small"
     assert said(caught.value).startswith("made needs ")
-    assert "host, the only machine here, has 500.0 MiB free for models. Another machine" in said(caught.value)
+    assert "host, the only machine here, has only 500.0 MiB free for models. " in said(caught.value)
     helps = fact_text(caught.value.reason.facts["what_helps"])
-    assert "Another machine that lends 768.0 MiB would be enough." in helps
-    assert "A smaller quantization would fit if its file is at most" in helps
+    assert "The model would fit if another machine lent 768.0 MiB." in helps
+    assert "A quantization whose file is at most " in helps
 
 
 @pytest.mark.parametrize("boundaries", [None, ()], ids=["split", "whole"])
 @pytest.mark.parametrize(
     ("past_mib", "expected"),
-    [(None, "500.0 MiB free for models."), (0, "the limit set on host"), (4000, "the limit set on host")],
+    [(None, "500.0 MiB free for models."), (0, "the memory limit on host"), (4000, "the memory limit on host")],
 )
 def test_what_bounds_the_host_is_said(boundaries: tuple[int, ...] | None, past_mib: int | None, expected: str) -> None:
     """Its memory, or the limit that its owner set; that one helps only where there is memory for it."""
@@ -112,7 +112,7 @@ def test_a_split_given_by_hand_says_what_the_host_has() -> None:
         plan(host, [machine("attic", 2000, speed(0.01))], made, Workload(512), [1, 2, 1])
     words = said(caught.value)
     assert words.startswith("host needs ")
-    assert "but has 0 bytes" in words
+    assert "but has only 0 bytes" in words
 
 
 def test_a_host_too_small_for_its_own_layers_is_named_though_the_pool_has_enough() -> None:

@@ -74,10 +74,10 @@ def test_what_cannot_be_reached_is_left_out_of_the_plan() -> None:
 @pytest.mark.parametrize(
     ("machines", "words"),
     [
-        (("kitchen",), "Lost attic. Rebuilding with kitchen (about 40 s)."),
-        (("kitchen", "den"), "Lost attic. Rebuilding with kitchen and den (about 40 s)."),
+        (("kitchen",), "Lost attic. Loading its layers on kitchen (about 40 s)."),
+        (("kitchen", "den"), "Lost attic. Loading its layers on kitchen and den (about 40 s)."),
         (("attic",), "attic lost its layers. Loading them again (about 40 s)."),
-        ((), "attic stopped responding. Restarting from the text so far (about 40 s)."),
+        ((), "attic stopped responding. The answer is restarting from the text so far (about 40 s)."),
     ],
 )
 def test_it_is_said_who_takes_over_and_how_long_it_takes(machines: tuple[str, ...], words: str) -> None:
@@ -90,7 +90,7 @@ def test_it_is_said_who_takes_over_and_how_long_it_takes(machines: tuple[str, ..
 def test_an_owner_who_takes_memory_back_has_lost_nothing() -> None:
     taken = Loss("a", "attic", Reason("lend_taken_back", {"machine": "attic", "why": Reason("pause_card_off")}), 100.0)
     assert spoken(run(taken, Planned(("den",), 3))[1]) == [
-        "attic took its memory back. Rebuilding with den (about 3 s)."
+        "attic took its memory back. Loading its layers on den (about 3 s)."
     ]
 
 

@@ -74,7 +74,7 @@ def button(page: ChatPage, words: str) -> QPushButton:
 def test_a_message_too_long_for_its_model_is_edited(qtbot: QtBot, page: ChatPage) -> None:
     """The Guide reads no more, however it is loaded, and there is nothing older to leave out."""
     ask(qtbot, page, LONG)
-    assert "reads at most 1,024" in page.notice.sentence
+    assert "can read at most 1,024" in page.notice.sentence
     words = [push_button.text() for push_button in page.notice.findChildren(QPushButton) if push_button.text()]
     assert words == [EDIT]
     button(page, EDIT).click()
@@ -94,7 +94,7 @@ def test_a_context_beyond_the_model_is_chosen_anew(qtbot: QtBot, page: ChatPage)
     assert known is not None
     page._set_up(Chat(known.id, context=131_072))
     ask(qtbot, page, "What is a host?")
-    assert "Choose 1024 or fewer" in page.notice.sentence.replace(",", "")
+    assert "Choose 1024 tokens or fewer" in page.notice.sentence.replace(",", "")
     button(page, "Choose another context").click()
     dialog = page.findChild(ChatSettings)
     assert dialog is not None

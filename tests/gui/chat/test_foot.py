@@ -27,7 +27,7 @@ def test_where_the_context_is_too_short_one_may_leave_out(
     ask(qtbot, page, "Is it free? " + "Really, honestly, truly? " * 60)
     ask(qtbot, page, "And is it free tomorrow? " + "I would like to know that. " * 60)
     ask(qtbot, page, "What is a host? " + "Tell me all about hosts, please. " * 50)
-    assert "reads at most" in page.notice.sentence
+    assert "can read at most" in page.notice.sentence
     assert tree.path(page.chat)[-1].role is Role.USER
     page._leave_out()
     rested(qtbot, page)

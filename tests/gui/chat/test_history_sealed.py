@@ -191,7 +191,7 @@ def test_what_could_not_be_swept_is_said(qtbot: QtBot, tmp_path: Path, monkeypat
         busy.setattr(history_conversion, "_sweep", in_use)
         error = turned(qtbot, kept, Conversion.SEAL)
     assert error is not None
-    assert "next time Poolhouse starts" in said(error)
+    assert "the next time it starts" in said(error)
     assert kept.codec.seals
     kept.close()
     again = history(tmp_path)

@@ -118,7 +118,7 @@ def test_a_model_too_small_for_a_forecast_has_none(head: Headline, known: Foreca
     """A forecast far from what happens is worse than none."""
     plan = Plan(model=MODEL, forecast=known, too_small=True, stages=[Stage("den", "d", "whole", 0, 8)])
     head.show_pool(None, expected_from_plan(plan), measuring=False)
-    assert head.figures.text().startswith(f"{MODEL} fits. No speed forecast: in such a small model, ")
+    assert head.figures.text().startswith(f"{MODEL} fits. No speed forecast is available. With such a small model, ")
     assert not head.measure.isVisible()
 
 

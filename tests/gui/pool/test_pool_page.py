@@ -262,7 +262,7 @@ def test_a_machine_that_gave_wrong_numbers_says_so_and_is_taken_back_there(
 ) -> None:
     requests: list[Any] = []
     made, far = household(3), f"{1:064x}"
-    why = "attic-pc computed wrong numbers in a check, so this machine no longer gives it any layers."
+    why = "attic-pc computed wrong numbers in a check, so this machine gives it no more layers."
     made["machines"][far] |= {
         "doubted": True,
         "reason_facts": {"code": "machine_doubted", "facts": {"machine": "attic-pc"}},

@@ -112,7 +112,8 @@ def test_the_card_that_computes_comes_before_those_that_do_not() -> None:
     card = {"label": "RTX 4090", "api": "CUDA", "total_bytes": 24 << 30}
     entries = dict(hardware_lines(convert({**MACHINE, "card": card, "unused_cards": [small]}, Computer)))
     assert entries["Graphics"] == (
-        "RTX 4090 (24.0 GiB, CUDA) runs the models\nRadeon 680M: Another card of this computer is used."
+        "RTX 4090 (24.0 GiB, CUDA) runs the models\n"
+        "Radeon 680M: Another graphics card in this computer is used instead."
     )
 
 
@@ -123,8 +124,8 @@ def test_a_family_that_the_card_does_not_compute_is_told() -> None:
     card = {"label": "RTX 3060", "api": "Vulkan", "total_bytes": 12 << 30}
     entries = dict(hardware_lines(convert({**MACHINE, "card": card, "refused_families": [refused]}, Computer)))
     assert entries["Graphics"] == (
-        "RTX 3060 (12.0 GiB, Vulkan) runs the models\nRTX 3060 does not compute falcon-h1 Q4_K_M: its results are off "
-        "by 61.2 %. The processor computes such models here."
+        "RTX 3060 (12.0 GiB, Vulkan) runs the models\nRTX 3060 cannot run falcon-h1 Q4_K_M models: its results "
+        "are off by 61.2%. The processor runs them here."
     )
 
 

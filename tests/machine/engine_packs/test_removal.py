@@ -23,13 +23,13 @@ VULKAN, CUDA = pack("vulkan", BIG, SMALL, CPU), pack("cuda13", BIG_CUDA)
 
 def test_the_last_pack_of_a_card_leaves_it_without_one() -> None:
     assert said(removal(VULKAN, [VULKAN])) == (
-        "No pack is left for NVIDIA Big card (driver), Small card: models run on the processor the next time they are "
-        "loaded."
+        "No pack is left for NVIDIA Big card (driver), Small card. Models will run on the processor the next time "
+        "they are loaded."
     )
 
 
 def test_a_card_that_another_pack_offers_computes_through_that() -> None:
-    assert said(removal(CUDA, [CUDA, VULKAN])) == "Big card can compute through Vulkan instead."
+    assert said(removal(CUDA, [CUDA, VULKAN])) == "Big card can be used through Vulkan instead."
     left = removal(VULKAN, [CUDA, VULKAN])
     assert left == Reason("pack_removal_others_compute", {"devices": "Small card"})
 

@@ -35,7 +35,7 @@ def test_the_devices_of_the_pack_are_found() -> None:
         (0, answered(missing="no engine"), "", "failed its test: no engine."),
         (0, "nonsense", "", "its answer was not understood"),
         (0, json.dumps({"engines": []}), "", "its answer was not understood"),
-        (-11, "", "", "it said nothing"),
+        (-11, "", "", "it wrote no error message"),
         (1, "", "Traceback\nOSError: broken.\n", "OSError: broken"),
     ],
 )  # fmt: skip

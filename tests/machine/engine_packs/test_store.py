@@ -340,7 +340,7 @@ def test_a_pack_for_processors_is_refused_and_one_from_earlier_is_not_used(store
     source = folder_pack(tmp_path, files, backend="cpu", libraries=sorted(files))
     with pytest.raises(Refused) as refused:
         store.install(source)
-    assert "already has the code for every kind of processor" in said(refused.value)
+    assert "already supports every kind of processor" in said(refused.value)
     assert store.packs() == []
     shutil.copytree(source, store._folder / "cpu-0.3.36-linux-x86_64-12345678")
     (pack,) = store.packs()

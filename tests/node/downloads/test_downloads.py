@@ -166,7 +166,7 @@ async def test_a_wrong_hash_is_never_shelved(place: Place) -> None:
     place.server.faults.sha256 = "ab" * 32
     failed = await place.ended((await place.start()).id)
     assert failed.code == "download_damaged"
-    assert "all of it must be downloaded again" in (failed.reason or "")
+    assert "must be downloaded again from the start" in (failed.reason or "")
     assert failed.done_bytes == 0
     assert not place.shelf.entries()
 

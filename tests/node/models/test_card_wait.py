@@ -37,14 +37,14 @@ def _shown_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_load_waits_for_the_test_and_tells_it(tmp_path: Path) -> None:
-    cards, told = CardsInTest(tmp_path, 1 << 30), list[Progress]()
+    cards, shown = CardsInTest(tmp_path, 1 << 30), list[Progress]()
     async with asyncio.TaskGroup() as group:
-        waiting = group.create_task(wait_for_cards(cards, told.append), name="wait")
+        waiting = group.create_task(wait_for_cards(cards, shown.append), name="wait")
         await asyncio.sleep(0.05)
         assert not waiting.done()
-        assert [(line.step, line.done, line.total) for line in told] == [("testing_card", 0, 1)]
+        assert [(line.step, line.done, line.total) for line in shown] == [("testing_card", 0, 1)]
         cards.over.set()
-    assert [(line.step, line.done, line.total) for line in told[1:]] == [("testing_card", 1, 1)]
+    assert [(line.step, line.done, line.total) for line in shown[1:]] == [("testing_card", 1, 1)]
     assert why_no_card(cards, "den") is None
 
 
@@ -55,15 +55,15 @@ async def test_a_load_does_not_wait_forever_and_the_plan_says_so(tmp_path: Path)
     why = why_no_card(cards, "den")
     assert why is not None
     assert said(why) == (
-        "The graphics card of den is still being tested, so its processor computes. Load the model again later to use "
+        "The graphics card of den is still being tested, so its processor is used. Load the model again later to use "
         "the card."
     )
 
 
 async def test_without_a_card_nothing_is_told() -> None:
-    told: list[Progress] = []
-    await wait_for_cards(PROCESSOR_ONLY, told.append)
-    assert told == []
+    shown: list[Progress] = []
+    await wait_for_cards(PROCESSOR_ONLY, shown.append)
+    assert shown == []
     assert why_no_card(PROCESSOR_ONLY, "den") is None
 
 
@@ -76,6 +76,6 @@ def test_a_failed_test_is_told_and_the_owner_s_choice_is_not(tmp_path: Path) -> 
     )
     why = why_no_card(cards, "den")
     assert why is not None
-    assert said(why).startswith("The processor of den computes, because Big is not used. It gave a wrong answer")
+    assert said(why).startswith("On den, the processor is used instead of Big. It gave a wrong answer")
     cards.unused = cards.unused[:2]
     assert why_no_card(cards, "den") is None

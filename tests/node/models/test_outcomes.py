@@ -37,7 +37,7 @@ async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
         assert outcomes.finish(summary, running, alone=True).doubted == []
         await quarantine.add(ATTIC.id, "attic")
         (said,) = outcomes.finish(summary, running, alone=True).doubted
-    assert said.startswith("attic, which computed part of this answer, produced wrong numbers")
+    assert said.startswith("attic computed part of this answer, and its numbers turned out to be wrong")
 
 
 async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ async def test_a_file_that_changed_behind_its_time_is_not_to_be_tried_again(host
     error = await refused(Link(StageStore(tmp_path / "attic", LIMIT_BYTES)), entry, cut)
     assert isinstance(error, Damaged)
     assert said(error) == (
-        f"{entry.path} is no longer the file that was imported as m. Remove the model and import it again."
+        f"{entry.path} has changed since it was imported as m. Remove the model and import it again."
     )
 
 

@@ -328,7 +328,7 @@ def code(why: Reason | None) -> str:
 async def test_a_worker_that_crashes_with_a_new_family_is_started_again_on_the_processor(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
-    """With a family that the card has computed before, the crash is the card's fault."""
+    """A crash with a family that the card has computed before is the card's fault."""
     workers: list[Worker] = []
 
     async def open_or_crash(worker: Worker, run: Run, context: int, config: StageConfig) -> StageOpened:
@@ -374,7 +374,7 @@ async def test_a_family_for_the_processor_must_fit_into_main_memory(
         stages = place.stage_set(Lender(), stack, JudgedCards(tmp_path))
         with pytest.raises(DoesNotFit) as refused:
             await stages.open(place.plan(4))
-        assert "A card does not compute llama" in said(refused.value)
+        assert "A card cannot run llama" in said(refused.value)
         assert "only 1000 bytes is free" in said(refused.value)
         assert [config.compared for config in lacking_card] == [False]  # the file does not fit, so it is not compared
 

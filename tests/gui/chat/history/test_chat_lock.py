@@ -269,7 +269,7 @@ def test_another_key_opens_nothing_and_a_new_history_may_be_begun(
     other, page, problem = locked_out(qtbot, qapp, lone)
     lock = other.services.lock
     assert problem.reason.code == "history_key_wrong"
-    assert f"the key in the file {_key(lone)} is not" in said(problem)
+    assert f"the key in the file {_key(lone)} does not match them" in said(problem)
     aside = lock.start_new_history()
     assert aside is not None
     assert aside.read_bytes() == before

@@ -72,7 +72,7 @@ def test_a_model_whose_file_is_missing_is_not_offered_to_be_measured(view: Forec
 def test_where_nothing_can_be_said_it_says_why_and_offers_no_test(view: ForecastView) -> None:
     view.show_plan(plan("unforecast_indexer"))
     assert view.measure.isHidden()
-    assert "odd models choose which positions" in said(view)
+    assert "odd models choose for each token" in said(view)
     view.show_estimate(plan(), Reason("unforecast_indexer", {"architecture": "odd"}))
     assert view.measure.isHidden()
     assert said(view)
