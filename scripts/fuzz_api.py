@@ -29,7 +29,7 @@ from app.api import requests
 from app.gateway.openapi_document import TEMPLATE, description
 from app.machine.interfaces import interfaces
 from app.network.identity import PEM_NAME
-from app.network.peer.listener import GUEST_PATH
+from app.network.peer.listener import ANSWERS_PATH
 from tests import tiny_bert
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -114,7 +114,7 @@ def guests_door(home: Path, port: int) -> Door:
     file = home / "open.pem"
     file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + key)
     words = ("--tls-verify", "false", "--request-cert", str(file))  # its certificate names no address
-    url = f"https://127.0.0.1:{port}{GUEST_PATH}"
+    url = f"https://127.0.0.1:{port}{ANSWERS_PATH}"
     return Door(url, GUEST_SHARE, words, CHECKS.removesuffix(KEY_CHECK), guests=True)
 
 
@@ -122,7 +122,7 @@ def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
     """Run schemathesis against a port. Return its exit code."""
     description_file = home / "openapi.json"
     document = of_lines(naming(json.loads(description())))
-    description_file.write_text(json.dumps(for_guests(document) if door.guests else document), encoding="utf-8")
+    description_file.write_text(json.dumps(for_members(document) if door.guests else document), encoding="utf-8")
     seconds = str(round(chosen.seconds * door.share))
     tool = Path(chosen.tool).absolute()  # the tool runs in another folder
     command = [str(tool), "run", str(description_file), "--url", door.url, "--checks", door.checks,
@@ -133,7 +133,7 @@ def fuzz(home: Path, door: Door, chosen: argparse.Namespace) -> int:
     return subprocess.run(command, cwd=home, env=os.environ | HOOKS, check=False).returncode
 
 
-def for_guests(document: dict[str, Any]) -> dict[str, Any]:
+def for_members(document: dict[str, Any]) -> dict[str, Any]:
     """Return the API description for guests: without metrics, but with the routes used by a guest's window."""
     own = TEMPLATE.format(name="own_{name}")
     (ask,), shapes = msgspec.json.schema_components([requests.Ask], ref_template=own)

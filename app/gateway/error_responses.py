@@ -11,7 +11,7 @@ from app.core.errors import AppError, BadInput, Busy, Damaged, DoesNotFit, Refus
 from app.core.nearest_names import MODEL_UNKNOWN
 from app.core.reasons import said
 from app.machine.paths import with_home
-from app.network.peer.listener import GUEST_PATH
+from app.network.peer.listener import ANSWERS_PATH
 
 Json = dict[str, Any]
 
@@ -68,7 +68,7 @@ class ApiDialect(Enum):
 
 
 def api_of(path: str) -> ApiDialect:
-    path = path.removeprefix(GUEST_PATH)
+    path = path.removeprefix(ANSWERS_PATH)
     if path == "/v1/messages" or path.startswith("/v1/messages/"):
         return ApiDialect.ANTHROPIC
     return ApiDialect.OLLAMA if path == "/" or path.startswith("/api/") else ApiDialect.OPENAI

@@ -48,7 +48,7 @@ from app.node.lending.lending_service import LendingService
 from app.node.lending.main_memory import MainMemory
 from app.node.links.discovery_service import DiscoveryService, choice_of, describe_stranger
 from app.node.links.link_registry import LinkLimits, LinkRegistry
-from app.node.models.guest_answers import GuestAnswers
+from app.node.models.household_models import HouseholdModels
 from app.node.models.loaded_models import LoadedModels
 from app.node.models.model_manager import ModelManager
 from app.node.placement.lenders import NetworkLenders
@@ -153,7 +153,7 @@ class Node:
             loaded, shelf, sources, planner_inputs, threads, group, self.journal, self.changed
         )
         self.model_manager.exact = lambda: self.settings.exact
-        self.guest_answers = GuestAnswers(self.network, self.household.rights, self.model_manager)
+        self.household_models = HouseholdModels(self.network, self.household.rights, self.model_manager)
         self._broadcaster = StatusBroadcaster(
             self._status, self.links.measured, self.network, self.model_manager.loaded.machines_in_use
         )
@@ -213,7 +213,7 @@ class Node:
             pairing_closed=pairing_actions.why_closed(window),
             paired=pairing_actions.paired_machine(window),
             answers=self.model_manager.answers(),
-            hosts=self.guest_answers.answering_hosts(),
+            hosts=self.household_models.answering_hosts(),
             downloads=self.model_sources.downloads.snapshot(),
             models_folder=self.model_sources.folder.snapshot(),
             shelf=api.ShelfVersion(self.model_sources.shelf.changes),

@@ -22,7 +22,7 @@ from app.gateway.api_request import AnswerEnd, ApiRequest, CallDone, Json, Piece
 from app.gateway.dialects.responses_routes import ResponsesRequest as Responses
 from app.gateway.error_responses import ApiDialect, error_body, status_of
 from app.gateway.metrics import Metrics
-from app.gateway.servers.guest_server import GuestRoutes
+from app.gateway.servers.member_server import MemberRoutes
 from app.gateway.upstreams.upstream_dialect import request_body
 from app.gateway.upstreams.upstreams import UpstreamChoice, Upstreams
 from app.inference.pipeline.completion import Delta, TokenReader
@@ -221,7 +221,7 @@ async def test_who_waited_while_others_of_its_key_used_its_tokens_up_is_told_so(
 
 async def test_so_is_a_guest_s_own_window() -> None:
     pool = Pool()
-    routes = GuestRoutes(pool.answering, pool.budget, cast("Any", pool), cast("Any", None), lambda: "den")
+    routes = MemberRoutes(pool.answering, pool.budget, cast("Any", pool), cast("Any", None), lambda: "den")
 
     async def ask() -> list[AnswerPart]:
         return [part async for part in routes._answer(Ask(prompt="x"), Caller("guest 1", "r"))]

@@ -50,7 +50,7 @@ def test_no_route_is_missing() -> None:
     api, nobody = object.__new__(ChatApiService), cast("Any", SimpleNamespace())
     api.answering = api.budget = api.metrics = api.cards = nobody
     api._open_requests = WeakSet()
-    api._guesting, api._hosting = nobody, cast("Any", SimpleNamespace(embeddings=nobody))
+    api._household_models, api._hosting = nobody, cast("Any", SimpleNamespace(embeddings=nobody))
     api._models = cast("Any", SimpleNamespace(listed=nobody))
     gate = SimpleNamespace(  # any: nobody comes
         check=web.normalize_path_middleware(), open_requests=OpenRequests()

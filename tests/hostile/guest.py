@@ -14,7 +14,7 @@ import aiohttp
 
 from app.core.errors import AppError
 from app.core.ids import MachineId
-from app.network.peer.listener import GUEST_PATH
+from app.network.peer.listener import ANSWERS_PATH
 from tests.faults.mole import Mole
 from tests.network.nodes import until
 
@@ -40,9 +40,9 @@ class Guest:
         try:
             async with (
                 asyncio.timeout(ONE_SECONDS),
-                link.guest_session().request(
+                link.host_session().request(
                     more.pop("method", "POST"),
-                    f"https://{link.address}{GUEST_PATH}{path}",
+                    f"https://{link.address}{ANSWERS_PATH}{path}",
                     data=data,
                     headers=headers,
                     **more,
@@ -142,8 +142,8 @@ async def _unread(guest: Guest) -> None:
     with suppress(aiohttp.ClientError, OSError, TimeoutError):
         async with (
             asyncio.timeout(ONE_SECONDS),
-            link.guest_session().post(
-                f"https://{link.address}{GUEST_PATH}{CHAT}", json=chat(max_tokens=900, stream=True)
+            link.host_session().post(
+                f"https://{link.address}{ANSWERS_PATH}{CHAT}", json=chat(max_tokens=900, stream=True)
             ),
         ):
             await asyncio.sleep(3)

@@ -22,7 +22,7 @@ from app.network.identity import Identity, load_or_create
 from app.network.messages import Message
 from app.network.network import MachineDescription, Network
 from app.network.peer.frame_channel import FrameChannel
-from app.network.peer.listener import GUEST_PATH
+from app.network.peer.listener import ANSWERS_PATH
 from app.network.peer.peer_link import Heartbeat, PeerLink, WorkerProgress
 from app.network.peer.probe import Measured
 from app.network.sockets import Address, listening_socket
@@ -120,7 +120,7 @@ class Nodes:
 
     def __init__(self, directory: Path, stack: AsyncExitStack) -> None:
         self._directory, self._stack = directory, stack
-        self.rooms: Callable[[], dict[str, web.Application]] = lambda: {GUEST_PATH: a_chat()}
+        self.rooms: Callable[[], dict[str, web.Application]] = lambda: {ANSWERS_PATH: a_chat()}
 
     def home(self, name: str) -> Home:
         """Return the home of a node."""

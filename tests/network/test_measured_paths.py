@@ -89,7 +89,7 @@ async def test_what_was_opened_over_left_paths_ends_when_nobody_uses_it(
         idle, channel = link.paths.now, await link.open_data(PIPELINE)
         assert not idle.is_idle
         measured_paths.switch_to(den.network, far, Address("127.0.0.1", two.port))
-        session = idle.guest_session()
+        session = idle.host_session()
         await channel.send(b"frame")
         assert await channel.receive() == b"frame"
         assert not session.closed

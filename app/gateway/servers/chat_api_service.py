@@ -31,9 +31,9 @@ from app.gateway.dialects.responses_routes import ResponsesRoutes
 from app.gateway.metrics import Metrics, gauges
 from app.gateway.model_cards import ListModels, ModelCards
 from app.gateway.open_requests import OpenRequests
-from app.gateway.servers.guest_proxy import forward_to_host
-from app.gateway.servers.guest_server import GuestAuthenticator, GuestRoutes, name_host_in_errors, while_guest
+from app.gateway.servers.host_proxy import forward_to_host
 from app.gateway.servers.lan_server import LanServer
+from app.gateway.servers.member_server import MemberAuthenticator, MemberRoutes, name_host_in_errors, while_allowed
 from app.gateway.upstreams.upstream_admin import UpstreamAdmin
 from app.gateway.upstreams.upstreams import Upstreams
 from app.machine.keyring_store import open_keystore
@@ -44,7 +44,7 @@ from app.node.control.guard import MAX_BODY_BYTES, loopback_hosts
 from app.node.control.shelf_routes import ShelfModels
 from app.node.journal import Journal
 from app.node.known_household import Rights
-from app.node.models.guest_answers import GuestAnswers
+from app.node.models.household_models import HouseholdModels
 from app.node.models.model_manager import ModelManager
 
 log = logging.getLogger(__name__)
@@ -92,13 +92,13 @@ class ChatApiService:
         choices: SettingsStore,
         hosting: ModelManager,
         models: ShelfModels,
-        guesting: GuestAnswers,
+        household_models: HouseholdModels,
         rights: Rights,
         journal: Journal,
         lan: LanServer,
     ) -> None:
         self._home, self._choices, self._hosting, self._models = home, choices, hosting, models
-        self._guesting, self._rights = guesting, rights
+        self._household_models, self._rights = household_models, rights
         self.keys = ApiKeys(home)
         self.metrics = Metrics()
         self.budget = TokenBudget(self._tokens_of, time.monotonic)
@@ -341,12 +341,14 @@ class ChatApiService:
 
     def _application(self, auth: Auth) -> web.Application:
         """Return the application for programs. If this machine is a guest, its host answers their requests."""
-        guesting = self._guesting
-        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[auth.check, forward_to_host(guesting)])
+        household_models = self._household_models
+        app = web.Application(
+            client_max_size=MAX_BODY_BYTES, middlewares=[auth.check, forward_to_host(household_models)]
+        )
 
         async def listed() -> list[Json]:
-            if guesting.is_forwarded(""):
-                return [msgspec.to_builtins(model) for model in await guesting.listed()]
+            if household_models.is_forwarded(""):
+                return [msgspec.to_builtins(model) for model in await household_models.listed()]
             return await self._own_models()
 
         app.on_response_prepare.append(add_cors)
@@ -365,16 +367,16 @@ class ChatApiService:
     async def _own_models(self) -> list[Json]:
         return [msgspec.to_builtins(model) for model in await self._models.listed()]
 
-    def for_guests(self) -> web.Application:
+    def for_members(self) -> web.Application:
         """Return the application for guests, which reach it over their links. It requires no key and is always on."""
         may = self._rights.may_answer_for
-        auth = Auth(GuestAuthenticator(may), self.metrics, lambda _: None, self._max_open_of, self._n_open)
+        auth = Auth(MemberAuthenticator(may), self.metrics, lambda _: None, self._max_open_of, self._n_open)
         host = self._rights.name
-        within = [while_guest(may), auth.check, name_host_in_errors(host)]
+        within = [while_allowed(may), auth.check, name_host_in_errors(host)]
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=within)
         listed = self._own_models
         self._add_routes(app, listed)
-        routes = GuestRoutes(self.answering, self.budget, self._hosting, listed, host)
+        routes = MemberRoutes(self.answering, self.budget, self._hosting, listed, host)
         app.add_routes(defer_bodies(routes.routes()))
         return app
 

@@ -26,7 +26,7 @@ from app.core.recovery import fault_table
 from app.decoding import decode
 from app.network.messages import MAX_MESSAGE_BYTES, displayable_reason
 from app.network.peer.frame_channel import LEAVE, FrameChannel, FrameStream, PacedChannel, WebSocketChannel
-from app.network.peer.listener import GUEST_PATH
+from app.network.peer.listener import ANSWERS_PATH
 from app.network.peer.probe import MAX_PROBE_BYTES, PROBE_PATH
 from app.network.sockets import Address, LocalInterface, create_socket, tune
 from app.network.tls import fingerprint, peer_der
@@ -42,11 +42,11 @@ ANSWER_BYTES_PER_SECOND = 20e6  # extra time for large layers, at the speed of a
 CLOSE_SECONDS = 1.0
 REUSE_SECONDS = 5.0  # below the listener's idle limit, so that a connection being closed is never reused
 CONNECTIONS = 16  # data channels of several pipelines, an upload and an offer
-GUEST_CONNECTIONS = 40  # more than a host answers at once; with CONNECTIONS, below its limit per member
+HOST_CONNECTIONS = 40  # more than a host answers at once; with CONNECTIONS, below its limit per member
 MAX_FACT_CHARACTERS = 200  # the same limit as in a message
 
 
-class GuestClient:
+class HostClient:
     """A client for a guest's requests to the household member `host` at `address`.
 
     ended: set when the link to the host has ended, which also ends every response.
@@ -60,7 +60,7 @@ class GuestClient:
         address: Address,
         session: Callable[[], aiohttp.ClientSession],
         ended: asyncio.Event,
-        below: str = GUEST_PATH,
+        below: str = ANSWERS_PATH,
     ) -> None:
         self.host, self._address, self._below = host, address, below
         self._session, self._ended = session, ended
@@ -221,8 +221,8 @@ class PeerClient:
         self.member, self.address, self.through = member, address, through
         self.pace = pace or LinkPace()
         self._context, self._closed = context, False
-        self._guest: aiohttp.ClientSession | None = None
-        self._guests: PinnedConnector | None = None  # the connector of the guest session
+        self._host_session: aiohttp.ClientSession | None = None
+        self._host_connector: PinnedConnector | None = None  # the connector of the guest session
         self._n_asked = 0  # number of requests in progress and connections being opened
         self._websockets: WeakSet[_WebSocket] = WeakSet()
         self._session = aiohttp.ClientSession(
@@ -235,28 +235,28 @@ class PeerClient:
             requote_redirect_url=False,
         )
 
-    def guest_session(self) -> aiohttp.ClientSession:
+    def host_session(self) -> aiohttp.ClientSession:
         """Return the HTTP session for guest requests. It reuses connections and sets no time limit for answers.
 
         Raises RuntimeError if the client is closed.
         """
         if self._closed:
             raise RuntimeError("closed")
-        if self._guest is None:
-            self._guests = PinnedConnector(self._context, self.member.id, self.through, GUEST_CONNECTIONS)
-            self._guest = aiohttp.ClientSession(
-                connector=self._guests,
+        if self._host_session is None:
+            self._host_connector = PinnedConnector(self._context, self.member.id, self.through, HOST_CONNECTIONS)
+            self._host_session = aiohttp.ClientSession(
+                connector=self._host_connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=ClientTimeout(total=None, sock_connect=OPEN_SECONDS),
                 auto_decompress=False,
                 requote_redirect_url=False,
             )
-        return self._guest
+        return self._host_session
 
     @property
     def is_idle(self) -> bool:
         """Return whether nothing opened by this client is in use."""
-        guests = self._guests is not None and self._guests.n_in_use > 0
+        guests = self._host_connector is not None and self._host_connector.n_in_use > 0
         return not (self._n_asked or guests or any(websocket.is_open for websocket in self._websockets))
 
     async def open_control(self) -> aiohttp.ClientWebSocketResponse:
@@ -300,8 +300,8 @@ class PeerClient:
         self._closed = True
         for websocket in list(self._websockets):
             websocket.release()
-        if self._guest is not None:
-            await self._guest.close()
+        if self._host_session is not None:
+            await self._host_session.close()
         await self._session.close()
 
     @contextmanager

@@ -287,9 +287,9 @@ class PeerLink:
         """Return the interface chosen for data connections, or None."""
         return self.paths.now.through
 
-    def guest_session(self) -> aiohttp.ClientSession:
+    def host_session(self) -> aiohttp.ClientSession:
         """Return the HTTP session for guest requests to a host. Raises RuntimeError after the link has ended."""
-        return self.paths.now.guest_session()
+        return self.paths.now.host_session()
 
     @property
     def own_host(self) -> str:

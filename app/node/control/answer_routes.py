@@ -11,7 +11,7 @@ from app.gateway.upstreams.upstreams import Upstreams
 from app.node.control.answer_conversion import answer_lines, explain_upstream_only
 from app.node.control.json_bodies import answer, body, stream
 from app.node.models.detached_answers import DetachedAnswers, Parts
-from app.node.models.guest_answers import GuestAnswers
+from app.node.models.household_models import HouseholdModels
 from app.node.models.model_manager import ModelManager
 
 
@@ -19,9 +19,9 @@ class AnswerRoutes:
     """Routes for answers. POST to a key starts an answer and streams it, GET replays it, and DELETE stops it."""
 
     def __init__(
-        self, models: ModelManager, guest_answers: GuestAnswers, upstreams: Upstreams, kept: DetachedAnswers
+        self, models: ModelManager, household_models: HouseholdModels, upstreams: Upstreams, kept: DetachedAnswers
     ) -> None:
-        self._models, self._guest_answers, self._upstreams = models, guest_answers, upstreams
+        self._models, self._household_models, self._upstreams = models, household_models, upstreams
         self._kept = kept
 
     def routes(self) -> list[web.RouteDef]:
@@ -61,8 +61,8 @@ class AnswerRoutes:
         return answer(TokenCount(await running.completer.count(order.text)))
 
     def _answer(self, order: requests.Ask) -> Parts:
-        passes = self._guest_answers.is_forwarded(order.model or "")
-        work = (self._guest_answers if passes else self._models).ask(order)
+        passes = self._household_models.is_forwarded(order.model or "")
+        work = (self._household_models if passes else self._models).ask(order)
         return explain_upstream_only(work, order.model or "", self._upstreams.choose)
 
 

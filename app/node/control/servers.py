@@ -18,7 +18,7 @@ from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.gateway.servers.chat_api_service import ChatApiService
 from app.gateway.servers.lan_server import LanServer
 from app.machine.secret_stores import ChatKey
-from app.network.peer.listener import GUEST_PATH, MODELS_PATH
+from app.network.peer.listener import ANSWERS_PATH, MODELS_PATH
 from app.node.control import api_routes, model_routes
 from app.node.control.answer_routes import AnswerRoutes
 from app.node.control.card_routes import CardRoutes
@@ -149,7 +149,7 @@ class Servers:
             choices,
             node.model_manager,
             node.model_sources.models,
-            node.guest_answers,
+            node.household_models,
             node.household.rights,
             node.journal,
             LanServer(node.home, lambda: interfaces, SlowClientGuard(), node.network.is_known_host),
@@ -162,7 +162,7 @@ class Servers:
         )
         kept = DetachedAnswers()
         self.control = ControlServer(kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()])
-        node.network.mount(GUEST_PATH, self.api.for_guests())
+        node.network.mount(ANSWERS_PATH, self.api.for_members())
         node.network.mount(MODELS_PATH, node.model_sources.server.application())
 
     async def start(self, group: asyncio.TaskGroup) -> None:
@@ -197,8 +197,10 @@ def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callab
     machines = HouseholdRoutes(
         network, household, node.naming, model_manager.planner_inputs.quarantine, model_manager.loaded
     )
-    models = ShelfRoutes(node.model_sources.models, model_manager, node.guest_answers, node.speed_measurer, household)
-    answers = AnswerRoutes(model_manager, node.guest_answers, api.upstreams, kept)
+    models = ShelfRoutes(
+        node.model_sources.models, model_manager, node.household_models, node.speed_measurer, household
+    )
+    answers = AnswerRoutes(model_manager, node.household_models, api.upstreams, kept)
     machine = MachineRoutes(home, node.hardware, node.model_sources.folders, settings)
     return [
         *state.routes(),

@@ -24,7 +24,7 @@ from app.machine.paths import expand_user
 from app.node.cancellation import in_thread
 from app.node.control.json_bodies import Report, answer, body, hashing_progress, stream, with_progress
 from app.node.known_household import KnownHousehold
-from app.node.models.guest_answers import GuestAnswers
+from app.node.models.household_models import HouseholdModels
 from app.node.models.model_manager import ModelManager
 from app.node.planning.planning import BATCH_ROWS
 from app.node.planning.speed_measurer import SpeedMeasurer
@@ -159,11 +159,11 @@ class ShelfRoutes:
         self,
         models: ShelfModels,
         model_manager: ModelManager,
-        guest_answers: GuestAnswers,
+        household_models: HouseholdModels,
         speed_measurer: SpeedMeasurer,
         household: KnownHousehold,
     ) -> None:
-        self._models, self._model_manager, self._guest_answers = models, model_manager, guest_answers
+        self._models, self._model_manager, self._household_models = models, model_manager, household_models
         self._speed_measurer, self._household = speed_measurer, household
 
     def routes(self) -> list[web.RouteDef]:
@@ -181,7 +181,7 @@ class ShelfRoutes:
         ]
 
     async def listed(self, request: web.Request) -> web.Response:
-        offered = await self._guest_answers.offered()
+        offered = await self._household_models.offered()
         return answer(api.Models(await self._models.listed(), offered))
 
     async def add(self, request: web.Request) -> web.StreamResponse:
@@ -199,7 +199,7 @@ class ShelfRoutes:
 
     async def plan(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.PlanModel)
-        self._guest_answers.require_single_machine(order)
+        self._household_models.require_single_machine(order)
         work = with_progress(lambda report: self._model_manager.plan(order, report))
         return await stream(request, work)
 
@@ -232,7 +232,7 @@ class ShelfRoutes:
 
     async def load(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.LoadModel)
-        self._guest_answers.require_single_machine(order)
+        self._household_models.require_single_machine(order)
         work = with_progress(lambda report: self._model_manager.load(order, report))
         return await stream(request, work)
 

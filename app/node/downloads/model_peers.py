@@ -36,7 +36,7 @@ from app.decoding import decode
 from app.machine.settings import SettingsStore
 from app.network.network import Network
 from app.network.peer.listener import MEMBER, MODELS_PATH
-from app.network.peer.peer_client import GuestClient, reported_error
+from app.network.peer.peer_client import HostClient, reported_error
 from app.network.peer.peer_link import PeerLink
 from app.network.traffic_limits import LinkPace, TooLong, TooSlow, whole_body
 from app.node.downloads.download_source import PeerCopy
@@ -247,7 +247,7 @@ class PeerCopies:
         pins = [pin for query in queries if (pin := query.result())]
         return min(pins, key=lambda pin: pin.taken, default=None)
 
-    def _machines(self) -> list[tuple[PeerLink, GuestClient]]:
+    def _machines(self) -> list[tuple[PeerLink, HostClient]]:
         network = self._network
         links = sorted(network.links.values(), key=lambda link: (link.name, link.peer))
         there = [(network.members.get(link.peer), link) for link in links]
@@ -298,7 +298,7 @@ class MemberFiles:
         """Return empty facts, because only files of known hash and size are copied."""
         return FileFacts()
 
-    def _machine(self) -> GuestClient:
+    def _machine(self) -> HostClient:
         """Return a client for the machine. Raises Unreachable."""
         network, ident = self._network, machine_id(self._record.machine or "")
         link, member = network.links.get(ident), network.members.get(ident)
@@ -320,8 +320,8 @@ class _Content:
             raise ConnectionResetError(str(error)) from error
 
 
-def _client(member: Member, link: PeerLink) -> GuestClient:
-    return GuestClient(member, link.address, link.guest_session, link.finished, MODELS_PATH)
+def _client(member: Member, link: PeerLink) -> HostClient:
+    return HostClient(member, link.address, link.host_session, link.finished, MODELS_PATH)
 
 
 def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[FileFacts, int]:
@@ -337,7 +337,7 @@ def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[FileFacts, int]
     return FileFacts(total_bytes=total), begins
 
 
-async def _has(machine: GuestClient, sha256: str) -> bool:
+async def _has(machine: HostClient, sha256: str) -> bool:
     try:
         async with asyncio.timeout(HELD_SECONDS):
             question = msgspec.json.encode([sha256])
@@ -351,7 +351,7 @@ async def _has(machine: GuestClient, sha256: str) -> bool:
         return False
 
 
-async def _pinned(machine: GuestClient, repository: str, file: str) -> Pin | None:
+async def _pinned(machine: HostClient, repository: str, file: str) -> Pin | None:
     try:
         async with asyncio.timeout(HELD_SECONDS):
             question = msgspec.json.encode([repository, file])

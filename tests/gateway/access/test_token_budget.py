@@ -17,7 +17,7 @@ from app.gateway.access.token_budget import TokenBudget
 from app.gateway.answer_service import Caller
 from app.gateway.dialects.embedding_routes import EmbeddingRoutes
 from app.gateway.metrics import Metrics
-from app.gateway.servers.guest_server import GuestRoutes
+from app.gateway.servers.member_server import MemberRoutes
 from app.inference.pipeline.completion import Delta, GenerationRequest
 from app.node.control.answer_conversion import AnswerPart
 from tests.node.prometheus import samples
@@ -109,7 +109,7 @@ async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
     answering = cast("Any", SimpleNamespace(turn=turn, needs_load=lambda _: False))
     hosting = cast("Any", SimpleNamespace(answer=answered, notice=lambda named, model: ""))
     nobody = cast("Any", None)
-    routes = GuestRoutes(answering, budget, hosting, nobody, nobody)
+    routes = MemberRoutes(answering, budget, hosting, nobody, nobody)
     async with aclosing(routes._answer(Ask(prompt="x"), Caller("a", "r"))) as lines:
         await anext(lines)
         budget.check("a")

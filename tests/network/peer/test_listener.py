@@ -19,7 +19,7 @@ from app.core.ids import PipelineId
 from app.network import traffic_limits
 from app.network.peer import listener
 from app.network.peer.frame_channel import MAX_FRAME_BYTES
-from app.network.peer.peer_client import GuestClient, PeerClient
+from app.network.peer.peer_client import HostClient, PeerClient
 from app.network.tls import fingerprint, peer_context
 from tests.network.certificates import PASSPHRASE, Recipe
 from tests.network.nodes import SOON_SECONDS, Node, Nodes, an_identity, at, pair, until
@@ -178,10 +178,10 @@ async def test_guests_get_whole_answers_and_nothing_else(nodes: Nodes) -> None:
     assert await status(den, attic) == 409  # a host, and no guest
 
 
-def guest_client(of: Node, at_: Node) -> GuestClient:
+def guest_client(of: Node, at_: Node) -> HostClient:
     link = of.network.link(at_.network.id)
     host = of.network.members[at_.network.id]
-    return GuestClient(host, link.address, link.guest_session, link.finished)
+    return HostClient(host, link.address, link.host_session, link.finished)
 
 
 async def test_a_guest_s_requests_share_a_connection_that_ends_with_its_membership(nodes: Nodes) -> None:
@@ -205,7 +205,7 @@ async def test_a_guest_s_requests_share_a_connection_that_ends_with_its_membersh
         await answer.content.readany()  # its end does not come: nobody waits for that
     async with client.request("GET", "/models"):
         pass
-    session = attic.network.link(den.network.id).guest_session()
+    session = attic.network.link(den.network.id).host_session()
     await den.network.remove(attic.network.id)
     await until(lambda: not connections)
     await until(lambda: session.closed)

@@ -16,7 +16,7 @@ import pytest
 from app.api.downloads import OutgoingCopy
 from app.core.errors import Unreachable
 from app.network.peer.listener import MODELS_PATH
-from app.network.peer.peer_client import GuestClient, reported_error
+from app.network.peer.peer_client import HostClient, reported_error
 from app.network.traffic_limits import LinkPace
 from app.node.downloads.model_peers import MOST_ASKED, ModelServer
 from tests.network.nodes import opened
@@ -29,7 +29,7 @@ DATA = bytes(range(256)) * 8
 class Asking:
     """attic, which asks den: status, headers and body of each answer."""
 
-    def __init__(self, client: GuestClient, requests: list[str], queue: asyncio.Queue[OutgoingCopy | None]) -> None:
+    def __init__(self, client: HostClient, requests: list[str], queue: asyncio.Queue[OutgoingCopy | None]) -> None:
         self._client, self.asked, self.told = client, requests, queue
 
     async def get(self, path: str, ranges: str = "") -> tuple[int, dict[str, str], bytes]:
@@ -64,7 +64,7 @@ async def asking(tmp_path: Path) -> AsyncGenerator[Asking, None]:
         nodes.rooms = lambda: {MODELS_PATH: giving.application()}
         den, attic = await nodes.paired("den", "attic")
         link, member = attic.network.link(den.network.id), attic.network.members[den.network.id]
-        yield Asking(GuestClient(member, link.address, link.guest_session, link.finished, MODELS_PATH), request, queue)
+        yield Asking(HostClient(member, link.address, link.host_session, link.finished, MODELS_PATH), request, queue)
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,12 @@ from app.core.scheduler.requester import Requester
 from app.gateway.access.auth import BODY, CALLER, PROGRAM, Handler
 from app.gateway.answer_service import Caller
 from app.gateway.error_responses import status_of
-from app.gateway.servers import guest_server
-from app.gateway.servers.guest_proxy import forward_to_host
-from app.gateway.servers.guest_server import FOR_GUESTS, GuestAuthenticator, naming_host, while_guest
+from app.gateway.servers import member_server
+from app.gateway.servers.host_proxy import forward_to_host
+from app.gateway.servers.member_server import FOR_MEMBERS, MemberAuthenticator, naming_host, while_allowed
 from app.gateway.upstreams.upstreams import FORWARDED_BY
 from app.network.peer.listener import MEMBER
-from tests.node.models.test_guest_answers import Content
+from tests.node.models.test_household_models import Content
 
 VISITOR = machine_id("b" * 64)
 
@@ -39,16 +39,16 @@ def request(**headers: str) -> web.Request:
 
 
 def test_only_a_host_answers_guests_and_no_web_page_asks() -> None:
-    door = GuestAuthenticator(lambda machine: machine == VISITOR)
+    door = MemberAuthenticator(lambda machine: machine == VISITOR)
     assert door.address_error(request()) is None
     assert door.address_error(request(Origin="https://example.org")) is not None
-    refused = GuestAuthenticator(lambda _: False).address_error(request())
+    refused = MemberAuthenticator(lambda _: False).address_error(request())
     assert refused is not None
     assert "no host" in refused[1]
 
 
 def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
-    door, asks = GuestAuthenticator(lambda _: True), request()
+    door, asks = MemberAuthenticator(lambda _: True), request()
     result = []
     for roles in ({Role.GUEST}, {Role.GUEST, Role.LENDER}):
         asks[MEMBER] = cast("Any", SimpleNamespace(id=VISITOR, name="loft", roles=roles))
@@ -56,7 +56,7 @@ def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
     assert result == [Requester("guest", "loft"), Requester("machine", "loft")]
 
 
-@pytest.mark.parametrize("code", FOR_GUESTS)
+@pytest.mark.parametrize("code", FOR_MEMBERS)
 def test_where_the_host_s_setting_decides_a_guest_is_told_whose_it_is(code: str) -> None:
     facts: Any = {"name": "m", "model": "m", "loaded": "guide", "most": 9, "tokens": 2, "asked": 5}
     with pytest.raises(BadInput) as raised, naming_host(lambda: "den"):
@@ -68,7 +68,7 @@ def test_where_the_host_s_setting_decides_a_guest_is_told_whose_it_is(code: str)
 
 
 async def test_an_answer_that_must_end_may_clean_up_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guest_server, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(member_server, "LOOK_SECONDS", 0.01)
     messages: list[str] = []
 
     async def handler(_: web.Request) -> web.StreamResponse:
@@ -79,13 +79,13 @@ async def test_an_answer_that_must_end_may_clean_up_as_long_as_it_takes(monkeypa
             messages.append("cleaned up")
         raise AssertionError("never")
 
-    answer = await while_guest(lambda _: False)(request(), handler)
+    answer = await while_allowed(lambda _: False)(request(), handler)
     assert messages == ["cleaned up"]
     assert answer.status == 403
 
 
 class Host:
-    """Stands in for a GuestClient: keeps the paths that were asked."""
+    """Stands in for a HostClient: keeps the paths that were asked."""
 
     def __init__(self) -> None:
         self.host = SimpleNamespace(name="den")
@@ -109,7 +109,7 @@ async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
     async def host_for(_: str) -> Host:
         return host
 
-    guesting = cast("Any", SimpleNamespace(is_forwarded=lambda _: True, host_for=host_for))
+    household_models = cast("Any", SimpleNamespace(is_forwarded=lambda _: True, host_for=host_for))
 
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -120,7 +120,7 @@ async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
     async def never(_: web.Request) -> web.StreamResponse:
         raise AssertionError("a guest answers nothing itself")
 
-    app = web.Application(middlewares=[checked, forward_to_host(guesting)])
+    app = web.Application(middlewares=[checked, forward_to_host(household_models)])
     app.add_routes([web.post("/v1/completions", never)])
     async with TestClient(TestServer(app)) as client:
         assert (await client.post("/v1/completions")).status == 200

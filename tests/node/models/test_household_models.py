@@ -21,7 +21,7 @@ from app.core.ids import machine_id
 from app.inference.pipeline.completion import Delta
 from app.node.control.answer_conversion import AnswerPart
 from app.node.known_household import Rights
-from app.node.models.guest_answers import MOST_BYTES, GuestAnswers
+from app.node.models.household_models import MOST_BYTES, HouseholdModels
 
 ME = machine_id("a" * 64)
 GUEST = {ME: Member(ME, b"", "visitor", frozenset({Role.GUEST}))}
@@ -46,7 +46,7 @@ class Content:
 
 
 class Host:
-    """Stands in for a GuestClient: says what it has, or is not there; answers with these bytes."""
+    """Stands in for a HostClient: says what it has, or is not there; answers with these bytes."""
 
     def __init__(self, name: str, offers: Any = None, answer: bytes = b"", status: int = 200) -> None:
         self.host = SimpleNamespace(name=name)
@@ -70,15 +70,15 @@ def has(*names: str, loaded: str | None = None) -> dict[str, Any]:
     return {"models": [{"name": name} for name in names], "loaded": loaded}
 
 
-def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> GuestAnswers:
+def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> HouseholdModels:
     hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[own] if own else [])))
-    made = GuestAnswers(cast("Any", None), Rights(cast("Any", Members(members))), hosting)
+    made = HouseholdModels(cast("Any", None), Rights(cast("Any", Members(members))), hosting)
     made.hosts = lambda: cast("Any", list(hosts))  # type: ignore[method-assign]
     return made
 
 
-async def lines(guesting: GuestAnswers) -> list[AnswerPart]:
-    return [line async for line in guesting.ask(requests.Ask(prompt="Hello", conversation="c"))]
+async def lines(household_models: HouseholdModels) -> list[AnswerPart]:
+    return [line async for line in household_models.ask(requests.Ask(prompt="Hello", conversation="c"))]
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_only_members_that_may_host_and_are_linked_answer() -> None:
         members=members,
         links={
             ids[name]: SimpleNamespace(
-                name=name, peer=ids[name], address="", finished=asyncio.Event(), guest_session=None
+                name=name, peer=ids[name], address="", finished=asyncio.Event(), host_session=None
             )
             for name in linked
         },
     )
     hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[])))
-    made = GuestAnswers(network, Rights(cast("Any", Members(GUEST))), hosting)
+    made = HouseholdModels(network, Rights(cast("Any", Members(GUEST))), hosting)
     assert [client.host.name for client in made.hosts()] == ["attic", "den"]
     assert made.answering_hosts() == ["attic", "den"]
 
@@ -125,21 +125,21 @@ async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCapt
 async def test_what_is_listed_names_the_host_that_would_be_asked() -> None:
     """A model on two hosts is that of the one that has it loaded, as the question goes there."""
     hosts = Host("attic", has("a", "b")), Host("den", has("a", "b", loaded="b"))
-    guesting = guest(*hosts)
-    listed = {each.name: each.machine for each in await guesting.listed()}
+    household_models = guest(*hosts)
+    listed = {each.name: each.machine for each in await household_models.listed()}
     assert listed == {"a": "attic", "b": "den"}
     for name, machine in listed.items():
-        assert (await guesting.host_for(name)).host.name == machine
+        assert (await household_models.host_for(name)).host.name == machine
 
 
 async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.node.models.guest_answers.OFFERS_SECONDS", 0.05)
+    monkeypatch.setattr("app.node.models.household_models.OFFERS_SECONDS", 0.05)
     silent = Host("barn", has("b"))
     silent.request = lambda *_: _silence()  # type: ignore[method-assign]
-    guesting = guest(silent, Host("den", has("a")))
+    household_models = guest(silent, Host("den", has("a")))
     async with asyncio.timeout(30):
-        assert [offer.name for offer in await guesting.listed()] == ["a"]
-        assert (await guesting.host_for("a")).host.name == "den"
+        assert [offer.name for offer in await household_models.listed()] == ["a"]
+        assert (await household_models.host_for("a")).host.name == "den"
 
 
 @asynccontextmanager

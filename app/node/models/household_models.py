@@ -19,7 +19,7 @@ from app.core.household.operations import Role
 from app.core.wire_json import LineSplitter
 from app.decoding import decode
 from app.network.network import Network
-from app.network.peer.peer_client import GuestClient, reported_error
+from app.network.peer.peer_client import HostClient, reported_error
 from app.network.traffic_limits import TooLong, TooSlow, whole_body
 from app.node.control.answer_conversion import AnswerPart, part_of
 from app.node.known_household import Rights
@@ -57,7 +57,7 @@ class HostOffers(msgspec.Struct, frozen=True):
     beside: Annotated[list[Text], Meta(max_length=64)] = []
 
 
-class GuestAnswers:
+class HouseholdModels:
     """Forwards a guest's requests to its hosts. Requests for a model loaded on this machine are answered here."""
 
     def __init__(self, network: Network, rights: Rights, model_manager: ModelManager) -> None:
@@ -84,7 +84,7 @@ class GuestAnswers:
         if several and self._rights.is_guest():
             raise Refused("guest_alone", name=self._rights.name())
 
-    def hosts(self) -> list[GuestClient]:
+    def hosts(self) -> list[HostClient]:
         """Return the connected hosts, sorted by name."""
         network = self._network
         peers = [
@@ -93,11 +93,11 @@ class GuestAnswers:
             if (member := network.members.get(machine)) and Role.HOST in member.roles
         ]
         return [
-            GuestClient(member, link.address, link.guest_session, link.finished)
+            HostClient(member, link.address, link.host_session, link.finished)
             for member, link in sorted(peers, key=lambda peer: (peer[1].name, peer[1].peer))
         ]
 
-    async def host_for(self, model: str) -> GuestClient:
+    async def host_for(self, model: str) -> HostClient:
         """Return a host that has the model loaded, or else one that has it on disk, or else the first host. Raises
         Unreachable or Refused."""
         hosts = self.hosts()
@@ -138,7 +138,7 @@ class GuestAnswers:
         return self._model_manager.loaded.names
 
 
-def _best(model: str, offers_by_host: Sequence[tuple[GuestClient, HostOffers]]) -> GuestClient | None:
+def _best(model: str, offers_by_host: Sequence[tuple[HostClient, HostOffers]]) -> HostClient | None:
     """Return the host to use for a model: one that has it loaded, or else one that has it on disk, or None."""
     for host, offers in offers_by_host:
         if offers.loaded is not None and model in (*ANY_NAMES, offers.loaded, *offers.beside):
@@ -147,7 +147,7 @@ def _best(model: str, offers_by_host: Sequence[tuple[GuestClient, HostOffers]]) 
     return next(having, None)
 
 
-async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, HostOffers]]:
+async def _all_offers(hosts: Sequence[HostClient]) -> list[tuple[HostClient, HostOffers]]:
     """Return the offers of the hosts that reply. The other hosts are skipped; a request sent to one of them reports
     the reason."""
     async with asyncio.TaskGroup() as group:
@@ -155,7 +155,7 @@ async def _all_offers(hosts: Sequence[GuestClient]) -> list[tuple[GuestClient, H
     return [(host, offers) for host, task in machines_in_use if (offers := task.result()) is not None]
 
 
-async def _offers_soon(host: GuestClient) -> HostOffers | None:
+async def _offers_soon(host: HostClient) -> HostOffers | None:
     try:
         async with asyncio.timeout(OFFERS_SECONDS):
             return await _offers(host)
@@ -164,7 +164,7 @@ async def _offers_soon(host: GuestClient) -> HostOffers | None:
         return None
 
 
-async def _offers(host: GuestClient) -> HostOffers:
+async def _offers(host: HostClient) -> HostOffers:
     async with host.request("GET", "/models") as answer:
         body = await _whole(host, answer)
         if answer.status != 200:
@@ -175,7 +175,7 @@ async def _offers(host: GuestClient) -> HostOffers:
             raise Refused("peer_refused") from None
 
 
-async def _whole(host: GuestClient, answer: Any) -> bytes:
+async def _whole(host: HostClient, answer: Any) -> bytes:
     try:
         return await whole_body(answer.content, answer.content_length, MOST_BYTES)
     except (TooLong, TooSlow, OSError):

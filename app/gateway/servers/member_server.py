@@ -27,7 +27,7 @@ from app.node.control.json_bodies import stream
 from app.node.models.model_manager import ModelManager
 from app.node.placement.placement import Placement
 
-FOR_GUESTS = {
+FOR_MEMBERS = {
     "api_model_not_loaded": "guest_model_not_loaded",
     "api_model_stays": "guest_model_stays",
     "embedding_model_missing": "guest_embedding_missing",
@@ -52,7 +52,7 @@ def naming_host(host: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except AppError as error:
-        if code := FOR_GUESTS.get(error.reason.code):
+        if code := FOR_MEMBERS.get(error.reason.code):
             raise type(error)(code, **error.reason.facts | {"host": host()}) from None
         raise
 
@@ -68,7 +68,7 @@ def name_host_in_errors(host: Callable[[], str]) -> Callable[..., Awaitable[web.
     return named
 
 
-class GuestAuthenticator:
+class MemberAuthenticator:
     """The identity check for guests. The listener has already verified who they are.
 
     `may` returns whether this member may use the machine. The member must be a guest, and this machine a host.
@@ -104,7 +104,7 @@ class GuestAuthenticator:
         return False
 
 
-def while_guest(may: Callable[[MachineId], bool]) -> Callable[..., Awaitable[web.StreamResponse]]:
+def while_allowed(may: Callable[[MachineId], bool]) -> Callable[..., Awaitable[web.StreamResponse]]:
     """Return the middleware that ends an answer when its guest disconnects or may no longer use this host."""
 
     @web.middleware
@@ -129,7 +129,7 @@ async def _answered(answer: Awaitable[web.StreamResponse]) -> web.StreamResponse
     return await answer
 
 
-class GuestRoutes:
+class MemberRoutes:
     """The routes for a guest's own window and command line. The guest's programs use the routes of the Chat API."""
 
     def __init__(

@@ -19,9 +19,9 @@ from app.gateway.error_responses import api_of, stream_error
 from app.gateway.open_requests import STARTED, UNREAD_SECONDS, write
 from app.gateway.streaming import EVENTS, NDJSON, UNBUFFERED
 from app.gateway.upstreams.upstreams import FORWARDED_BY
-from app.network.peer.peer_client import GuestClient, reported_error
+from app.network.peer.peer_client import HostClient, reported_error
 from app.network.traffic_limits import ANSWER_BYTES, TooLong, TooSlow, whole_body
-from app.node.models.guest_answers import HEADERS, GuestAnswers
+from app.node.models.household_models import HEADERS, HouseholdModels
 
 # headers of the host's answer that are forwarded, in addition to its type
 KEPT = (UPSTREAM, "Retry-After", *UNBUFFERED)
@@ -34,7 +34,7 @@ class _Named(msgspec.Struct):
     model: str = ""
 
 
-def forward_to_host(guesting: GuestAnswers) -> Callable[..., Awaitable[web.StreamResponse]]:
+def forward_to_host(household_models: HouseholdModels) -> Callable[..., Awaitable[web.StreamResponse]]:
     """Return the middleware that forwards requests to a host instead of answering them here."""
     secret = secrets.token_bytes(16)
 
@@ -43,9 +43,9 @@ def forward_to_host(guesting: GuestAnswers) -> Callable[..., Awaitable[web.Strea
         if request.method != "POST" or request.match_info.http_exception is not None:
             return await handler(request)
         model = _model(request[BODY])
-        if not guesting.is_forwarded(model):
+        if not household_models.is_forwarded(model):
             return await handler(request)
-        host = await guesting.host_for(model)
+        host = await household_models.host_for(model)
         caller = request[CALLER]
         named = {ID: caller.request_id, PROGRAM: _pseudonym(secret, caller.key)}
         headers = HEADERS | named | {FORWARDED_BY: ",".join(caller.forwarded_by)}
@@ -91,14 +91,14 @@ def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
     return kept | {"Content-Type": answer.headers.get("Content-Type", "application/json")}
 
 
-async def _read_whole(host: GuestClient, answer: aiohttp.ClientResponse) -> bytes:
+async def _read_whole(host: HostClient, answer: aiohttp.ClientResponse) -> bytes:
     try:
         return await whole_body(answer.content, answer.content_length, ANSWER_BYTES)
     except (TooLong, TooSlow, OSError, aiohttp.ClientError):
         raise Unreachable("peer_offline", name=host.host.name) from None
 
 
-async def _forward_large(request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+async def _forward_large(request: web.Request, host: HostClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
     """Forward an answer that is too large to buffer, such as the vectors of many texts.
 
     If the host is lost before the end, the connection is aborted.
@@ -117,9 +117,7 @@ async def _forward_large(request: web.Request, host: GuestClient, answer: aiohtt
     return response
 
 
-async def _forward_stream(
-    request: web.Request, host: GuestClient, answer: aiohttp.ClientResponse
-) -> web.StreamResponse:
+async def _forward_stream(request: web.Request, host: HostClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
     """Forward a stream. If the host is lost before the end, the stream ends with an error in the format of its API."""
     name = request[CALLER].request_id
     response = web.StreamResponse(status=answer.status, headers=_headers(answer) | id_headers(request))

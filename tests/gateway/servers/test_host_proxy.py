@@ -15,7 +15,7 @@ from aiohttp import web
 from app.core.errors import Unreachable
 from app.gateway.access.auth import BODY, CALLER, Handler
 from app.gateway.answer_service import Caller
-from app.gateway.servers.guest_proxy import forward_to_host
+from app.gateway.servers.host_proxy import forward_to_host
 from app.network.traffic_limits import ANSWER_BYTES
 
 PART = b"0.125," * (1 << 17)
@@ -61,8 +61,8 @@ async def url(host: Host) -> AsyncIterator[str]:
     async def own(_: web.Request) -> web.StreamResponse:
         raise AssertionError
 
-    guesting: Any = SimpleNamespace(is_forwarded=lambda _: True, host_for=host_for)
-    app = web.Application(middlewares=[gate, forward_to_host(guesting)])
+    household_models: Any = SimpleNamespace(is_forwarded=lambda _: True, host_for=host_for)
+    app = web.Application(middlewares=[gate, forward_to_host(household_models)])
     app.add_routes([web.post("/v1/embeddings", own)])
     runner = web.AppRunner(app)
     await runner.setup()
