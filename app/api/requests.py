@@ -11,6 +11,8 @@ from app.core.lending.policy import CARD_HOT_MOST, LINK_MOST_MBIT
 from backends.contract import KvType, Sampling
 
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
+# the name of a model, or `MODEL@MACHINE` for one that another machine has loaded
+ModelReference = Annotated[str, Meta(min_length=1, max_length=200)]
 Count = Annotated[int, Meta(ge=1, le=1 << 24)]
 Text = Annotated[str, Meta(max_length=4 << 20)]
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
@@ -83,6 +85,8 @@ class ChangeSettings(Request, frozen=True):
     look_for_updates: bool | msgspec.UnsetType = msgspec.UNSET  # this and the next fields take effect at once
     share_models: bool | msgspec.UnsetType = msgspec.UNSET
     exact: bool | msgspec.UnsetType = msgspec.UNSET
+    answer_household: bool | msgspec.UnsetType = msgspec.UNSET
+    ask_household: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class AddEnginePack(Request, frozen=True):
@@ -308,7 +312,7 @@ class Ask(Request, frozen=True):
     prompt_ids: Annotated[list[int], Meta(min_length=1, max_length=1 << 20)] | None = None
     messages: Annotated[list[Message], Meta(min_length=1, max_length=4096)] | None = None
     raw: bool = False
-    model: Name | None = None
+    model: ModelReference | None = None
     max_tokens: Count | None = None
     stop: Annotated[list[Annotated[str, Meta(min_length=1, max_length=256)]], Meta(max_length=8)] = []
     conversation: Name | None = None

@@ -120,12 +120,20 @@ class EmptyResponse(msgspec.Struct, frozen=True):
     """The empty response of routes that return no data."""
 
 
+class WaitingPlace(msgspec.Struct, frozen=True):
+    """The place of a request in the line of the host that will answer it."""
+
+    place: int  # 1 for the next one
+    seconds: int | None = None  # estimated time until its turn
+
+
 class AnswerLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """A line of a streamed answer. Exactly one field is set."""
 
     progress: Progress | None = None  # of loading a model before the answer
     by: AnsweredBy | None = None
     recovery: Notice | None = None
+    waiting: WaitingPlace | None = None  # sent by a host to another member only
     delta: Delta | None = None
     done: Answer | None = None
     error: SentError | None = None

@@ -276,6 +276,17 @@ class HouseholdState(msgspec.Struct, frozen=True, kw_only=True):
     ] = {}  # links between other machines, by the measuring machine and the far end
 
 
+class SharedModel(msgspec.Struct, frozen=True):
+    """A model that another host of the household has loaded, and that answers questions from here."""
+
+    model: str
+    machine: str  # the name of the host
+    machine_id: str
+    reference: str  # `MODEL@MACHINE`, which requests use as the name of the model
+    context: int = 0  # the context of a conversation
+    ready: bool = True  # whether it can answer now; otherwise it is loading or being rebuilt
+
+
 class Snapshot(HouseholdState, frozen=True, kw_only=True):
     """Everything that the window and the commands show about a node."""
 
@@ -289,6 +300,7 @@ class Snapshot(HouseholdState, frozen=True, kw_only=True):
     paired: str | None = None  # the ID of the machine that was paired in the last window
     answers: AnswerCounts = AnswerCounts()
     hosts: list[str] | None = None  # names of the hosts that answer for this guest; None if this machine is no guest
+    shared: list[SharedModel] = []
     downloads: dict[str, Download] = {}
     models_folder: ModelsFolder = ModelsFolder()
     shelf: ShelfVersion = ShelfVersion()

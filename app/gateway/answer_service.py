@@ -45,7 +45,7 @@ from app.gateway.api_request import (
     ThoughtPiece,
     TokenLogprobs,
 )
-from app.gateway.fair_queue import FairQueue
+from app.gateway.fair_queue import FairQueue, Turn
 from app.gateway.metrics import Metrics
 from app.gateway.upstreams.upstream_dialect import upstream_obstacle
 from app.gateway.upstreams.upstreams import UpstreamChoice, Upstreams
@@ -252,12 +252,22 @@ class AnswerService:
 
         If a request names no model, its model is chosen when its turn comes, not when it arrives.
         """
+        async with self.line(key, model) as turn:
+            await turn.admitted
+            yield await self.assigned_model(turn, model)
+
+    @asynccontextmanager
+    async def line(self, key: str, model: str) -> AsyncGenerator[Turn, None]:
+        """Hold a place in the line for a model, and after admission the turn. Raises BadInput, Busy."""
         name = await self._resolve_here(model)
-        waits_for = "" if model.removesuffix(":latest") in ANY_NAMES else name
-        async with self.queue.turn(key, waits_for) as turn:
-            name = await self._resolve_here(model)
-            self.queue.assign_model(turn, name)
-            yield name
+        with self.queue.line(key, "" if model.removesuffix(":latest") in ANY_NAMES else name) as turn:
+            yield turn
+
+    async def assigned_model(self, turn: Turn, model: str) -> str:
+        """Return the name of the model that answers an admitted request. Raises BadInput."""
+        name = await self._resolve_here(model)
+        self.queue.assign_model(turn, name)
+        return name
 
     def upstream_models(self) -> list[str]:
         """Return the names of the models that upstreams offer."""

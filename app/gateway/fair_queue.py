@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from app.core.errors import Busy
@@ -20,11 +20,19 @@ class Turn:
     """A request in the queue.
 
     `model` is the requested model, or "" for any. `admitted` is a future that is resolved when the request is
-    admitted.
+    admitted, with the time of the event loop, or fails with Busy.
     """
 
+    key: str
     model: str
-    admitted: asyncio.Future[None]
+    admitted: asyncio.Future[float]
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait at most this long for admission. Return whether it came. Raises Busy."""
+        done, _ = await asyncio.wait({self.admitted}, timeout=seconds)
+        if done:
+            self.admitted.result()
+        return bool(done)
 
 
 class FairQueue:
@@ -67,17 +75,44 @@ class FairQueue:
         """Return whether a request for this model, or for any model, is waiting."""
         return any(turn.model in ("", model) for line in self._lines.values() for turn in line)
 
-    @asynccontextmanager
-    async def turn(self, key: str, model: str = "") -> AsyncGenerator[Turn, None]:
-        """Wait for a turn, and hold it until the block ends. Raises Busy if the queue is full."""
-        turn = await self._wait(key, model)
-        loop = asyncio.get_running_loop()
-        begun = loop.time()
+    @contextmanager
+    def line(self, key: str, model: str = "") -> Iterator[Turn]:
+        """Hold a place in the line, and after admission the turn, until the block ends. Raises Busy if the queue is
+        full."""
+        turn = self._enter(key, model)
         try:
             yield turn
         finally:
-            self._usual_s += 0.2 * (loop.time() - begun - self._usual_s)
-            self._ended(turn)
+            admitted = turn.admitted
+            if admitted.done() and not admitted.cancelled() and admitted.exception() is None:
+                self._usual_s += 0.2 * (asyncio.get_running_loop().time() - admitted.result() - self._usual_s)
+                self._leave(turn.model)
+            else:
+                self._forget(turn)
+
+    @asynccontextmanager
+    async def turn(self, key: str, model: str = "") -> AsyncGenerator[Turn, None]:
+        """Wait for a turn, and hold it until the block ends. Raises Busy if the queue is full."""
+        with self.line(key, model) as turn:
+            await turn.admitted
+            yield turn
+
+    def place(self, turn: Turn) -> tuple[int, int] | None:
+        """Return a waiting request's place, from 1, and the estimated seconds until its turn. None if it does not wait.
+
+        Keys take turns, so a request waits for one request of each other key for each of its own key's requests.
+        """
+        line = self._lines.get(turn.key, deque())
+        if turn not in line:
+            return None
+        index, own = line.index(turn), list(self._lines).index(turn.key)
+        others = (
+            min(len(other), index + (position < own))
+            for position, other in enumerate(self._lines.values())
+            if position != own
+        )
+        place = index + sum(others) + 1
+        return place, math.ceil(self._usual_s * place / max(1, self._room(self._by(turn.model))))
 
     def assign_model(self, turn: Turn, model: str) -> None:
         """Count an admitted request toward `model`, which answers it even if the request named no model."""
@@ -96,7 +131,7 @@ class FairQueue:
                 self._lines[key] = line  # move it behind all others
             if not turn.admitted.done():  # otherwise its client has disconnected
                 self._running[turn.model] += 1
-                turn.admitted.set_result(None)
+                turn.admitted.set_result(asyncio.get_running_loop().time())
 
     def _next(self) -> tuple[str, Turn] | None:
         """Return the first waiting request for which a slot is free, with its key, or None."""
@@ -109,28 +144,17 @@ class FairQueue:
                     return key, turn
         return None
 
-    def _ended(self, turn: Turn) -> None:
-        self._leave(turn.model)
-
     def _leave(self, model: str) -> None:
         self._running[model] -= 1
         self._running += Counter()  # remove models without running answers
         self.admit()
 
-    async def _wait(self, key: str, model: str) -> Turn:
+    def _enter(self, key: str, model: str) -> Turn:
         if self.n_waiting >= self._max_waiting:
             self._make_room(key, model)
-        turn = Turn(model, asyncio.get_running_loop().create_future())
+        turn = Turn(key, model, asyncio.get_running_loop().create_future())
         self._lines.setdefault(key, deque()).append(turn)
         self.admit()
-        try:
-            await turn.admitted
-        except asyncio.CancelledError:
-            if turn.admitted.done() and not turn.admitted.cancelled() and turn.admitted.exception() is None:
-                self._ended(turn)  # the request was admitted at the same moment
-            else:
-                self._forget(key, turn)
-            raise
         return turn
 
     def _make_room(self, key: str, model: str) -> None:
@@ -148,9 +172,9 @@ class FairQueue:
             last.set_exception(full)
             last.exception()  # mark the error as retrieved, because the client may be disconnecting
 
-    def _forget(self, key: str, turn: Turn) -> None:
-        line = self._lines.get(key)
+    def _forget(self, turn: Turn) -> None:
+        line = self._lines.get(turn.key)
         if line is not None and turn in line:
             line.remove(turn)
             if not line:
-                del self._lines[key]
+                del self._lines[turn.key]

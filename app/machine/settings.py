@@ -118,6 +118,9 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     look_for_updates: bool = False  # once a day; otherwise only at the user's request
     graphics: GraphicsSettings = GraphicsSettings()
     share_models: bool = False  # hosts of the household may copy the models downloaded here
+    answer_household: bool = True  # other members may ask the models that are loaded here
+    ask_household: bool = True  # offer the models that other hosts have loaded
+    told_of_hosts: bool = False  # the user was told that questions to such models go to the hosts
     exact: bool = False  # loads from here use the same processor instructions on all computers, unless told otherwise
 
 

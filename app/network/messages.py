@@ -34,6 +34,7 @@ LOG_BATCH_BYTES = 32 << 10  # a longer log is split into several Log messages
 MAX_LISTED_MACHINES, MAX_LISTED_ADDRESSES = 64, 4
 MAX_SECONDS, MAX_STEP_SECONDS, MAX_RATE, MAX_BITS = 1e9, 1e3, 1e13, 1 << 50
 MAX_FAMILIES = 32  # a machine lists at most so many that its graphics card does not compute
+MAX_SHARED_MODELS = 8
 MAX_INTERFACE_CHARACTERS = 32  # characters of a name; a message with 64 links stays far below the size limit
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?')
@@ -42,6 +43,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 MAX_TEXT_CHARACTERS = 200
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT_CHARACTERS)]
 Family = Annotated[str, msgspec.Meta(max_length=MAX_FAMILY)]
+ModelName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Code = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}$")]
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]  # the id of a machine, or the SHA-256 of a file
 Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
@@ -135,6 +137,15 @@ class Pong(_Message, frozen=True, tag="pong"):
     busy_seconds: Seconds
 
 
+class SharedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A model that is loaded on the sender, a host, and answers questions of the household's members."""
+
+    name: ModelName
+    id: Id
+    context: Count
+    ready: bool  # whether it can answer now; otherwise it is loading or being rebuilt
+
+
 class Status(_Message, frozen=True, tag="status"):
     """The state of this machine and the memory that it lends. Sent whenever it changes."""
 
@@ -157,6 +168,7 @@ class Status(_Message, frozen=True, tag="status"):
     refused_families: Annotated[list[Family], msgspec.Meta(max_length=MAX_FAMILIES)] = []
     processor_bytes: Bytes = 0
     main_bytes: Bytes = 0  # the part of lendable_bytes that is main memory, if graphics cards compute; else 0
+    models: Annotated[list[SharedModel], msgspec.Meta(max_length=MAX_SHARED_MODELS)] = []
 
 
 class OpenStage(_Message, frozen=True, tag="open_stage"):

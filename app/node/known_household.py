@@ -68,10 +68,17 @@ class LastSeen:
 
 
 class Rights:
-    """The rights of this machine, read from the membership log on each call."""
+    """The rights of this machine, read on each call from the membership log and the owner's settings."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(
+        self,
+        network: Network,
+        answers_household: Callable[[], bool] = lambda: True,
+        asks_household: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Both functions return the owner's choice: whether hosts are asked, and whether other members are answered."""
         self._network = network
+        self.answers_household, self.asks_household = answers_household, asks_household
 
     def may_lend(self) -> bool:
         """Return whether this machine may lend. Without a household, there is no member to lend to anyway."""
@@ -90,9 +97,19 @@ class Rights:
         return me.name if me is not None else ""
 
     def may_answer_for(self, machine: MachineId) -> bool:
-        """Return whether this machine is a host and `machine` is a guest whose requests it may answer."""
-        guest, me = self._network.members.get(machine), self._member()
-        return guest is not None and me is not None and guest.is_guest and Role.HOST in me.roles
+        """Return whether this machine is a host that answers the household, and `machine` may ask hosts."""
+        other = self._network.members.get(machine)
+        return other is not None and other.may_ask and self.may_be_asked()
+
+    def may_be_asked(self) -> bool:
+        """Return whether this machine is a host, and its owner lets other members ask its models."""
+        me = self._member()
+        return me is not None and Role.HOST in me.roles and self.answers_household()
+
+    def may_ask(self) -> bool:
+        """Return whether this machine may ask the hosts of its household, and its owner wants it to."""
+        me = self._member()
+        return me is not None and me.may_ask and self.asks_household()
 
     def _member(self) -> membership.Member | None:
         return self._network.members.get(self._network.id)

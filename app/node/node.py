@@ -48,7 +48,7 @@ from app.node.lending.lending_service import LendingService
 from app.node.lending.main_memory import MainMemory
 from app.node.links.discovery_service import DiscoveryService, choice_of, describe_stranger
 from app.node.links.link_registry import LinkLimits, LinkRegistry
-from app.node.models.household_models import HouseholdModels
+from app.node.models.household_models import HostNotice, HouseholdModels
 from app.node.models.loaded_models import LoadedModels
 from app.node.models.model_manager import ModelManager
 from app.node.placement.lenders import NetworkLenders
@@ -93,6 +93,8 @@ class Node:
         self.network = Network(home, me, sock, self, self)
         self._lenders = NetworkLenders(self.network)
         self.household = KnownHousehold(self.network, LastSeen(home.household / "seen.json"), self.changed)
+        self.household.rights.answers_household = lambda: self.settings.answer_household
+        self.household.rights.asks_household = lambda: self.settings.ask_household
         self.naming = Naming(choices, self._named)
         threads = Threads(options.threads) if options.threads else cores.worker_threads()
         packs = EnginePackService(PackStore(home.engines), self.changed)
@@ -153,7 +155,9 @@ class Node:
             loaded, shelf, sources, planner_inputs, threads, group, self.journal, self.changed
         )
         self.model_manager.exact = lambda: self.settings.exact
-        self.household_models = HouseholdModels(self.network, self.household.rights, self.model_manager)
+        self.household_models = HouseholdModels(
+            self.network, self.household, self.model_manager, HostNotice(choices), self.changed
+        )
         self._broadcaster = StatusBroadcaster(
             self._status, self.links.measured, self.network, self.model_manager.loaded.machines_in_use
         )
@@ -212,8 +216,9 @@ class Node:
             pairing=pairing_actions.open_pairing(window),
             pairing_closed=pairing_actions.why_closed(window),
             paired=pairing_actions.paired_machine(window),
-            answers=self.model_manager.answers(),
+            answers=self._answers(),
             hosts=self.household_models.answering_hosts(),
+            shared=self.household_models.shared(),
             downloads=self.model_sources.downloads.snapshot(),
             models_folder=self.model_sources.folder.snapshot(),
             shelf=api.ShelfVersion(self.model_sources.shelf.changes),
@@ -222,6 +227,11 @@ class Node:
             exact=self.settings.exact,
             journal=api.JournalEnd(self.journal.number),
         )
+
+    def _answers(self) -> api.AnswerCounts:
+        """Return the numbers of answers. Chats of this machine that wait at another host count as waiting."""
+        here, elsewhere = self.model_manager.answers(), self.household_models.waiting()
+        return api.AnswerCounts(here.running, here.waiting + len(elsewhere), [*here.line, *elsewhere])
 
     # the `Local` interface: queries of the network
 
@@ -421,6 +431,7 @@ class Node:
             families_without_card(self.graphics),
             self._main_memory().free_bytes_beside(),
             main_bytes,
+            self.model_manager.loaded.shared() if self.household.rights.may_be_asked() else (),
         )
 
     def _named(self, name: str) -> None:

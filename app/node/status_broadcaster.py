@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from app.core.errors import Reason
-from app.core.household.household import Described, IdleCard, SelfDescription
+from app.core.household.household import Described, IdleCard, SelfDescription, SharedModel
 from app.core.ids import MachineId, clean_name, clean_text
 from app.core.reasons import said
 from app.network import messages
@@ -85,11 +85,12 @@ def status_of(
     refused_families: Sequence[str] = (),
     processor_bytes: int = 0,
     main_bytes: int = 0,
+    models: Sequence[SharedModel] = (),
 ) -> messages.Status:
     """Return the status that this machine sends to the others. Reasons are sent as codes, without their facts.
 
     refused_families: those that the graphics card does not compute.
-    processor_bytes: the main memory that is lent for these now.
+    processor_bytes: the main memory that is lent for these now. models: those that answer for the household.
     """
     why = rules.reason()
     return messages.Status(
@@ -110,6 +111,10 @@ def status_of(
         refused_families=list(refused_families[: messages.MAX_FAMILIES]),
         processor_bytes=processor_bytes,
         main_bytes=main_bytes,
+        models=[
+            messages.SharedModel(model.name, model.id, model.context, model.is_ready)
+            for model in models[: messages.MAX_SHARED_MODELS]
+        ],
     )
 
 
@@ -126,6 +131,7 @@ def self_description(status: messages.Status) -> SelfDescription:
         tuple(status.refused_families),
         status.processor_bytes,
         status.main_bytes,
+        tuple(SharedModel(model.name, model.id, model.context, model.ready) for model in status.models),
     )
 
 

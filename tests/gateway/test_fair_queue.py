@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from contextlib import ExitStack
 
 import pytest
 
 from app.core.errors import Busy
-from app.gateway.fair_queue import FairQueue
+from app.gateway.fair_queue import USUAL_S, FairQueue, Turn
 
 
 class Room:
@@ -150,3 +152,41 @@ async def test_a_model_with_room_is_not_kept_from_its_questions_by_one_that_is_f
         assert (order, queue.n_running, queue.n_waiting) == (["two"], 1, 2)
     assert order == ["two", "one", "one"]
     assert (queue.n_running, queue.n_waiting) == (0, 0)
+
+
+async def test_a_request_sees_how_many_come_before_it() -> None:
+    """Keys take turns: of a, b and c, the second request of a is fourth."""
+    queue = FairQueue(lambda _: 1)
+    with queue.line("running"), ExitStack() as lines:
+        turns = [lines.enter_context(queue.line(key)) for key in "aaabbc"]
+        places = [place[0] for turn in turns if (place := queue.place(turn)) is not None]
+        assert places == [1, 4, 6, 2, 5, 3]
+        assert queue.place(turns[0]) == (1, round(USUAL_S))
+        assert not await turns[0].wait(0.01)
+        lines.close()
+        assert queue.place(turns[0]) is None
+        assert queue.n_waiting == 0
+    assert queue.n_running == 0
+
+
+async def test_places_are_the_order_of_admission() -> None:
+    """Requests are admitted in the order of the places that they were shown, whoever sent them."""
+    seed = 35
+    chance = random.Random(seed)
+    for _ in range(50):
+        queue, keys = FairQueue(lambda _: 1), [chance.choice("abcd") for _ in range(chance.randint(1, 12))]
+        running = ExitStack()
+        running.enter_context(queue.line("running"))
+        held = dict[Turn, ExitStack]()
+        for key in keys:
+            stack = ExitStack()
+            held[stack.enter_context(queue.line(key))] = stack
+        places = [queue.place(turn) for turn in held]
+        shown = sorted(range(len(keys)), key=lambda number: places[number] or (0, 0))
+        running.close()
+        admitted, numbers = list[int](), {turn: number for number, turn in enumerate(held)}
+        while held:
+            (now,) = [turn for turn in held if turn.admitted.done()]
+            admitted.append(numbers[now])
+            held.pop(now).close()
+        assert admitted == shown, (seed, keys)

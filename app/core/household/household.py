@@ -29,6 +29,16 @@ class IdleCard:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedModel:
+    """A model that is loaded on a host and answers questions of the household's members."""
+
+    name: str
+    id: str  # SHA-256 of its file, as the host claims
+    context: int  # positions of a conversation
+    is_ready: bool  # whether it can answer now; otherwise it is loading or being rebuilt
+
+
+@dataclass(frozen=True, slots=True)
 class SelfDescription:
     """The facts that a machine reports about itself, apart from its memory."""
 
@@ -40,6 +50,7 @@ class SelfDescription:
     refused_families: tuple[str, ...] = ()  # model families that its graphics card does not compute
     processor_bytes: int = 0  # main memory that it lends for these now
     main_bytes: int = 0  # the part of what it lends that is main memory beside graphics cards; 0 without these
+    models: tuple[SharedModel, ...] = ()  # loaded there, and available to the household
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,11 @@ class Member:
         """
         return Role.GUEST in self.roles and Role.HOST not in self.roles
 
+    @property
+    def may_ask(self) -> bool:
+        """Return whether this machine may ask the models of hosts. A machine that only lends may not."""
+        return bool({Role.GUEST, Role.HOST} & self.roles)
+
 
 @dataclass(frozen=True, slots=True)
 class Log:

@@ -324,7 +324,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         states_kept
         states_no_room unforecast_embeds unforecast_small unforecast_experts unforecast_family unforecast_indexer
         unforecast_unknown whole_family whole_one_layer whole_small whole_variant worker_log guide_answers
-        name_means plan_narrow_wire
+        name_means plan_narrow_wire host_answers
         """,
     ),
 )

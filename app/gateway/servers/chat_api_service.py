@@ -340,16 +340,17 @@ class ChatApiService:
         return Access(own, lambda: self.choice.host_names, lambda: self.choice.origins)
 
     def _application(self, auth: Auth) -> web.Application:
-        """Return the application for programs. If this machine is a guest, its host answers their requests."""
+        """Return the application for programs. Requests for a model of another host are forwarded to it."""
         household_models = self._household_models
         app = web.Application(
             client_max_size=MAX_BODY_BYTES, middlewares=[auth.check, forward_to_host(household_models)]
         )
 
         async def listed() -> list[Json]:
-            if household_models.is_forwarded(""):
+            if household_models.answers_all:
                 return [msgspec.to_builtins(model) for model in await household_models.listed()]
-            return await self._own_models()
+            shared = [msgspec.to_builtins(model) for model in household_models.listed_by_reference()]
+            return await self._own_models() + shared
 
         app.on_response_prepare.append(add_cors)
         app.on_shutdown.append(auth.open_requests.end_all)
@@ -368,7 +369,7 @@ class ChatApiService:
         return [msgspec.to_builtins(model) for model in await self._models.listed()]
 
     def for_members(self) -> web.Application:
-        """Return the application for guests, which reach it over their links. It requires no key and is always on."""
+        """Return the application for members, which reach it over their links. It requires no key and is always on."""
         may = self._rights.may_answer_for
         auth = Auth(MemberAuthenticator(may), self.metrics, lambda _: None, self._max_open_of, self._n_open)
         host = self._rights.name

@@ -1,4 +1,4 @@
-"""The proxy that forwards requests of a guest's programs to a host unchanged, and returns the host's answers."""
+"""The proxy that forwards requests of this machine's programs to a host, and returns the host's answers."""
 
 from __future__ import annotations
 
@@ -43,15 +43,16 @@ def forward_to_host(household_models: HouseholdModels) -> Callable[..., Awaitabl
         if request.method != "POST" or request.match_info.http_exception is not None:
             return await handler(request)
         model = _model(request[BODY])
-        if not household_models.is_forwarded(model):
+        if not household_models.is_forwarded(model, by_program=True):
             return await handler(request)
-        host = await household_models.host_for(model)
+        host, name = await household_models.route(model)
+        body = request[BODY] if name == model else _with_model(request[BODY], name)
         caller = request[CALLER]
         named = {ID: caller.request_id, PROGRAM: _pseudonym(secret, caller.key)}
         headers = HEADERS | named | {FORWARDED_BY: ",".join(caller.forwarded_by)}
         # The route's pattern: a path that contains `..` could reach other routes of the host.
         path = _route(request)
-        async with host.request("POST", path, request[BODY], headers) as answer:
+        async with host.request("POST", path, body, headers) as answer:
             if answer.status == REFUSED:
                 raise reported_error(await _read_whole(host, answer), host.host.name, of_its_pool=True)
             if answer.content_type in (EVENTS, NDJSON):
@@ -84,6 +85,12 @@ def _model(body: bytes) -> str:
         return decode(body, _Named).model.removesuffix(":latest")
     except (ValueError, RecursionError):
         return ""
+
+
+def _with_model(body: bytes, name: str) -> bytes:
+    """Return a request body that asks for another model. All other fields keep their bytes."""
+    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    return msgspec.json.encode(fields | {"model": name})
 
 
 def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:

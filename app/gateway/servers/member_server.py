@@ -1,4 +1,4 @@
-"""A host's API for guests: the Chat API over a guest's pinned link, which replaces the key (SAFETY.md 4)."""
+"""A host's API for members: the Chat API over a member's pinned link, which replaces the key (SAFETY.md 4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from app.api import requests
-from app.api.responses import AnsweredBy
+from app.api.responses import AnsweredBy, WaitingPlace
 from app.core.errors import AppError, BadInput
 from app.core.ids import MachineId
 from app.core.scheduler.requester import Requester, member_requester
@@ -38,7 +38,8 @@ FOR_MEMBERS = {
     "upstream_off": "guest_upstream_off",
 }
 
-LOOK_SECONDS = 0.25  # between checks that a guest still has access
+PLACE_SECONDS = 0.5  # between checks of a waiting request's place
+LOOK_SECONDS = 0.25  # between checks that a member still has access
 FACTS = ("name", "id", "architecture", "quantization", "file_bytes", "embeds", "writes",
          "ranks", "n_parameters")  # fmt: skip
 
@@ -69,9 +70,9 @@ def name_host_in_errors(host: Callable[[], str]) -> Callable[..., Awaitable[web.
 
 
 class MemberAuthenticator:
-    """The identity check for guests. The listener has already verified who they are.
+    """The identity check for members. The listener has already verified who they are.
 
-    `may` returns whether this member may use the machine. The member must be a guest, and this machine a host.
+    `may` returns whether this machine answers the member's requests.
     """
 
     def __init__(self, may: Callable[[MachineId], bool]) -> None:
@@ -81,7 +82,7 @@ class MemberAuthenticator:
         """Return the status and text for rejecting a request, or None.
 
         Requests with an Origin are refused: a browser does not have a member's certificate, so such a request comes
-        from a web page and not from the guest. Compressed bodies are refused, because the guest's node has already
+        from a web page and not from the member. Compressed bodies are refused, because the member's node has already
         decompressed the bodies of its programs, and the listener for members does not limit the decompressed size.
         """
         if "Origin" in request.headers:
@@ -89,31 +90,31 @@ class MemberAuthenticator:
         if "Content-Encoding" in request.headers:
             return 415, COMPRESSED
         if not self._may(request[MEMBER].id):
-            return 403, "This machine is no host of the household. Ask one that is."
+            return 403, "This machine does not answer questions of other machines. Ask another host."
         return None
 
     def caller_name(self, request: web.Request) -> str | None:
-        """Return a name for the guest. It contains a space, so it cannot be the name of a key."""
-        return f"guest {request[MEMBER].id[:16]}"
+        """Return a name for the member. It contains a space, so it cannot be the name of a key."""
+        return f"member {request[MEMBER].id[:16]}"
 
     def requester(self, request: web.Request, key: str) -> Requester:
         return member_requester(request[MEMBER].name, request[MEMBER].roles)
 
     def accepts_form_type(self, request: web.Request) -> bool:
-        """Return False, because a guest's node declares the type of every body that it forwards."""
+        """Return False, because a member's node declares the type of every body that it forwards."""
         return False
 
 
 def while_allowed(may: Callable[[MachineId], bool]) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that ends an answer when its guest disconnects or may no longer use this host."""
+    """Return the middleware that ends an answer when its member disconnects or may no longer ask this host."""
 
     @web.middleware
     async def ends(request: web.Request, handler: Handler) -> web.StreamResponse:
-        guest, transport = request[MEMBER].id, request.transport
+        member, transport = request[MEMBER].id, request.transport
         async with asyncio.TaskGroup() as group:
-            work = group.create_task(_answered(handler(request)), name="answer a guest")
+            work = group.create_task(_answered(handler(request)), name="answer a member")
             while not (await asyncio.wait({work}, timeout=LOOK_SECONDS))[0]:
-                if not may(guest) or transport is None or transport.is_closing():
+                if not may(member) or transport is None or transport.is_closing():
                     work.cancel()
                     break
         if work.cancelled():
@@ -130,7 +131,7 @@ async def _answered(answer: Awaitable[web.StreamResponse]) -> web.StreamResponse
 
 
 class MemberRoutes:
-    """The routes for a guest's own window and command line. The guest's programs use the routes of the Chat API."""
+    """The routes for a member's own window and command line. The member's programs use the routes of the Chat API."""
 
     def __init__(
         self,
@@ -162,7 +163,7 @@ class MemberRoutes:
         return await stream(request, answer_lines(self._answer(order, request[CALLER])))
 
     async def _answer(self, order: requests.Ask, caller: Caller) -> AsyncGenerator[AnswerPart, None]:
-        """Answer a chat. The guest takes turns with all programs and may use the same models."""
+        """Answer a chat. The member takes turns with all programs and may use the same models."""
         with naming_host(self._host):
             answering = self._answering
             self._budget.check(caller.key)
@@ -174,7 +175,13 @@ class MemberRoutes:
                 requester=caller.requester,
                 read=self._budget.spender(caller.key),
             )
-            async with answering.turn(caller.key, order.model or "") as model:
+            async with answering.line(caller.key, order.model or "") as turn:
+                sent = None
+                while not await turn.wait(PLACE_SECONDS):
+                    if (place := answering.queue.place(turn)) is not None and place != sent:
+                        sent = place
+                        yield WaitingPlace(*place)
+                model = await answering.assigned_model(turn, order.model or "")
                 self._budget.check(caller.key)
                 if words := self._hosting.notice(order.model, model):
                     yield AnsweredBy(model, words)

@@ -40,7 +40,7 @@ CONNECTIONS_OF_ONE_MEMBER = 64
 CLOSE_SECONDS = 1.0
 LEAVE_SECONDS = 2.0
 
-FOR_ALL_ROLES = ("/control", f"/{PROBE_PATH}")  # paths below ANSWERS_PATH are for guests, and all others for hosts
+FOR_ALL_ROLES = ("/control", f"/{PROBE_PATH}")  # paths below ANSWERS_PATH are also for guests, and all others for hosts
 ANSWERS_PATH = "/answers"
 MODELS_PATH = "/models"  # serves whole model files, if the owner permits it
 
@@ -329,7 +329,7 @@ class Listener:
 def _may(member: Member, path: str) -> bool:
     """Return whether the member may use this path. Guests may only request answers; stages are for hosts."""
     if path.startswith(f"{ANSWERS_PATH}/"):
-        return member.is_guest
+        return member.may_ask
     return path in FOR_ALL_ROLES or Role.HOST in member.roles
 
 

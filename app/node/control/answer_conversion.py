@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from app.api import plans, requests, responses
-from app.api.responses import Answer, AnsweredBy, AnswerLine
+from app.api.responses import Answer, AnsweredBy, AnswerLine, WaitingPlace
 from app.catalog.shelf import GUIDE
 from app.core.errors import BadInput, Reason
 from app.core.nearest_names import MODEL_UNKNOWN
@@ -21,9 +21,9 @@ from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import local_time
 from app.node.snapshot import describe_stage
 
-# The parts of an answer: a load that precedes it, a notice that another model answers, the loss of a machine, text,
-# and the end.
-AnswerPart = plans.Progress | AnsweredBy | plans.Notice | Delta | Answer
+# The parts of an answer: a load that precedes it, a notice that another model answers, the loss of a machine, a place
+# in the line of a host, text, and the end.
+AnswerPart = plans.Progress | AnsweredBy | plans.Notice | WaitingPlace | Delta | Answer
 
 if TYPE_CHECKING:
     from app.gateway.upstreams.upstreams import UpstreamChoice
@@ -110,6 +110,8 @@ def line_of(part: AnswerPart) -> AnswerLine:
             return AnswerLine(by=part)
         case plans.Notice():
             return AnswerLine(recovery=part)
+        case WaitingPlace():
+            return AnswerLine(waiting=part)
         case Delta():
             ids = list(part.token_ids)
             return AnswerLine(delta=responses.Delta(part.text, ids, part.thought, part.was_thought, part.hidden_bytes))
@@ -118,7 +120,7 @@ def line_of(part: AnswerPart) -> AnswerLine:
 
 
 def part_of(line: AnswerLine) -> AnswerPart | None:
-    """Convert a line of the stream back to an answer part, or return None if it contains none."""
+    """Convert a line of the stream back to an answer part, or return None if it contains none or only a place."""
     if (delta := line.delta) is not None:
         return Delta(
             delta.text,

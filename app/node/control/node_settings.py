@@ -56,6 +56,8 @@ class OwnSettings:
             discovery=saved.discovery,
             look_for_updates=saved.look_for_updates,
             share_models=saved.share_models,
+            answer_household=saved.answer_household,
+            ask_household=saved.ask_household,
             exact=saved.exact,
             interfaces=[_interface(interface, saved) for interface in every],
             restart=moved or choice_of(self._options, saved) != self._discovery.choice,

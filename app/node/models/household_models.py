@@ -1,11 +1,11 @@
-"""Guest answers on the guest's side: finds hosts and their models, and forwards requests to them."""
+"""The models that other hosts of the household have loaded, and the requests that this machine forwards to them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -13,16 +13,22 @@ from msgspec import Meta
 
 from app.api import models as api
 from app.api import requests
-from app.api.responses import Answer, AnswerLine
-from app.core.errors import AppError, Refused, Unreachable
+from app.api.responses import Answer, AnsweredBy, AnswerLine, WaitingPlace
+from app.api.snapshot import SharedModel, WaitingChat
+from app.catalog.shelf import GUIDE
+from app.core.errors import AppError, BadInput, Refused, Unreachable
+from app.core.household.household import Machine
+from app.core.household.household import SharedModel as HostedModel
 from app.core.household.operations import Role
+from app.core.reasons import sentence_for
 from app.core.wire_json import LineSplitter
 from app.decoding import decode
+from app.machine.settings import SettingsStore
 from app.network.network import Network
 from app.network.peer.peer_client import HostClient, reported_error
 from app.network.traffic_limits import TooLong, TooSlow, whole_body
 from app.node.control.answer_conversion import AnswerPart, part_of
-from app.node.known_household import Rights
+from app.node.known_household import KnownHousehold
 from app.node.models.model_manager import ModelManager
 
 log = logging.getLogger(__name__)
@@ -57,22 +63,97 @@ class HostOffers(msgspec.Struct, frozen=True):
     beside: Annotated[list[Text], Meta(max_length=64)] = []
 
 
-class HouseholdModels:
-    """Forwards a guest's requests to its hosts. Requests for a model loaded on this machine are answered here."""
+class HostNotice:
+    """The notice that questions to another machine's model leave this computer. The user reads it once."""
 
-    def __init__(self, network: Network, rights: Rights, model_manager: ModelManager) -> None:
-        self._network, self._rights, self._model_manager = network, rights, model_manager
+    def __init__(self, choices: SettingsStore) -> None:
+        self._choices = choices
+
+    @property
+    def was_given(self) -> bool:
+        return self._choices.now.told_of_hosts
+
+    async def give(self, host: str) -> str:
+        """Return the notice, or "" if it was given before."""
+        if self.was_given:
+            return ""
+        await self._choices.change(lambda now: msgspec.structs.replace(now, told_of_hosts=True))
+        return sentence_for("host_answers", host=host)
+
+
+def reference(machine: Machine, model: HostedModel) -> str:
+    """Return the name under which requests ask for this host's model."""
+    return f"{model.name}@{machine.name}"
+
+
+class HouseholdModels:
+    """Forwards requests to the hosts of the household.
+
+    A guest forwards every request for a model that it has not loaded itself. Other members forward requests for a model
+    that another host has loaded. `changed` is called when a chat's place in the line of a host changes.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        household: KnownHousehold,
+        model_manager: ModelManager,
+        notice: HostNotice,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._network, self._household, self._model_manager = network, household, model_manager
+        self._rights, self._notice, self._changed = household.rights, notice, changed
+        self._waiting: dict[str, WaitingChat] = {}  # requests of this machine that wait at a host, by conversation
 
     def answering_hosts(self) -> list[str] | None:
         """Return the names of the hosts that answer for this machine, or None if it answers its own requests or is not
         a guest."""
-        here = self._rights.is_guest() and not self._own()
-        return [client.host.name for client in self.hosts()] if here else None
+        return [client.host.name for client in self.hosts()] if self.answers_all else None
 
-    def is_forwarded(self, model: str) -> bool:
-        """Return whether a request for this model is forwarded to a host."""
+    @property
+    def answers_all(self) -> bool:
+        """Whether hosts answer every request of this machine, because it is a guest without a model of its own."""
+        return self._rights.is_guest() and not self._own()
+
+    def shared(self) -> list[SharedModel]:
+        """Return the models that other connected hosts have loaded for the household, sorted by host. The list is empty
+        if this machine may not ask them."""
+        return [
+            SharedModel(model.name, machine.name, machine.id, reference(machine, model), model.context, model.is_ready)
+            for machine, model in self._shared()
+        ]
+
+    def waiting(self) -> list[WaitingChat]:
+        """Return the chats of this machine that wait for a turn at a host."""
+        return list(self._waiting.values())
+
+    def is_forwarded(self, model: str, *, by_program: bool = False) -> bool:
+        """Return whether a request for this model is forwarded to a host.
+
+        model: a name, a reference, or "" for any model. by_program: whether a program asks, which cannot show the
+        notice: its request is forwarded without naming a model only after the user has read it.
+        """
         own = self._own()
-        return self._rights.is_guest() and (not own or model not in (*ANY_NAMES, *own))
+        if self._rights.is_guest():
+            return not own or model not in (*ANY_NAMES, *own)
+        name, machine = self._parts(model)
+        if machine is not None:
+            return machine.id != self._household.me and self._rights.may_ask()
+        if name in ANY_NAMES:
+            manager = self._model_manager
+            is_free = not own and not manager.loading and manager.failed_load() is None
+            return is_free and (self._notice.was_given or not by_program) and self._any() is not None
+        return name not in own and name != GUIDE and any(shared.name == name for _, shared in self._shared())
+
+    def listed_by_reference(self) -> list[api.OfferedModel]:
+        """Return the shared models under their references, for the lists that programs read. Empty for a guest, whose
+        programs see all models of its hosts under their names."""
+        pairs = [] if self._rights.is_guest() else self._shared()
+        return [
+            api.OfferedModel(name=reference(machine, model), id=model.id, context=model.context, machine=machine.name)
+            for machine, model in pairs
+            if model.is_ready
+        ]
 
     async def offered(self) -> list[api.OfferedModel]:
         """Return the models that hosts offer to this machine. The list is empty if it is not a guest."""
@@ -97,15 +178,23 @@ class HouseholdModels:
             for member, link in sorted(peers, key=lambda peer: (peer[1].name, peer[1].peer))
         ]
 
-    async def host_for(self, model: str) -> HostClient:
-        """Return a host that has the model loaded, or else one that has it on disk, or else the first host. Raises
-        Unreachable or Refused."""
+    async def route(self, model: str) -> tuple[HostClient, str]:
+        """Return the host that answers for a model, and the name that this host knows the model by.
+
+        It is the host of the reference, or one that has the model loaded. For a guest, it may also be one that has the
+        model on disk, or else the first host. Raises Unreachable or Refused.
+        """
         hosts = self.hosts()
+        name, machine = self._parts(model)
+        if machine is not None:
+            return self._host_of(hosts, machine), name
         if not hosts:
             raise Unreachable("guest_no_host")
+        if (loaded := self._loaded_at(hosts, name)) is not None:
+            return loaded
         if len(hosts) == 1:
-            return hosts[0]
-        return _best(model, await _all_offers(hosts)) or hosts[0]
+            return hosts[0], name
+        return _best(name, await _all_offers(hosts)) or hosts[0], name
 
     async def listed(self) -> list[api.OfferedModel]:
         """Return the models of all hosts that reply, each with the host that would answer."""
@@ -120,22 +209,81 @@ class HouseholdModels:
 
     async def ask(self, order: requests.Ask) -> AsyncGenerator[AnswerPart, None]:
         """Yield the parts of a host's answer. Raises the host's AppError, Unreachable or Refused."""
-        host = await self.host_for(order.model or "")
-        async with host.request("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
-            if answer.status != 200:
-                raise reported_error(await _whole(host, answer), host.host.name, of_its_pool=True)
-            async with aclosing(_lines(host.chunks(answer))) as lines:
-                async for line in lines:
-                    if line.error is not None:
-                        raise reported_error(msgspec.json.encode(line.error), host.host.name, of_its_pool=True)
-                    if (part := part_of(line)) is not None:
-                        yield part
-                    if isinstance(part, Answer):
-                        return
+        host, name = await self.route(order.model or "")
+        if not self._rights.is_guest() and (words := await self._notice.give(host.host.name)):
+            yield AnsweredBy(name, words)
+        order = msgspec.structs.replace(order, model=name or None)
+        key = order.conversation or ""
+        try:
+            async with host.request("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
+                if answer.status != 200:
+                    raise reported_error(await _whole(host, answer), host.host.name, of_its_pool=True)
+                async with aclosing(_lines(host.chunks(answer))) as lines:
+                    async for line in lines:
+                        self._note_place(key, line.waiting)
+                        if line.error is not None:
+                            raise reported_error(msgspec.json.encode(line.error), host.host.name, of_its_pool=True)
+                        if (part := part_of(line)) is not None:
+                            yield part
+                        if isinstance(part, Answer):
+                            return
+        finally:
+            self._note_place(key, None)
         raise Unreachable("peer_offline", name=host.host.name)
+
+    def _note_place(self, conversation: str, place: WaitingPlace | None) -> None:
+        """Show a chat's place in the line of its host, or remove it."""
+        if place is not None:
+            self._waiting[conversation] = WaitingChat(conversation, place.place, place.seconds)
+        elif self._waiting.pop(conversation, None) is None:
+            return
+        self._changed()
 
     def _own(self) -> list[str]:
         return self._model_manager.loaded.names
+
+    def _shared(self) -> list[tuple[Machine, HostedModel]]:
+        """Return the models that other connected hosts share, those that can answer first."""
+        if not self._rights.may_ask():
+            return []
+        shared = [
+            (machine, model)
+            for machine in self._household.now.machines.values()
+            if machine.online and machine.id != self._household.me and str(Role.HOST) in machine.roles
+            for model in machine.about.models
+        ]
+        return sorted(shared, key=lambda pair: (not pair[1].is_ready, pair[0].name.casefold(), pair[0].id))
+
+    def _any(self) -> tuple[Machine, HostedModel] | None:
+        """Return the model that answers requests without a name, if none is loaded here: the first that can answer."""
+        return next((pair for pair in self._shared() if pair[1].is_ready and pair[1].name != GUIDE), None)
+
+    def _parts(self, model: str) -> tuple[str, Machine | None]:
+        """Split a reference into the name of its model and its host. For a name, the second part is None.
+
+        A name that contains @ but does not end with a machine of the household may be a model of another server.
+        """
+        model = model.removesuffix(":latest")
+        name, separator, ref = model.rpartition("@")
+        if separator:
+            with suppress(BadInput):
+                return name, self._household.machine(ref)
+        return model, None
+
+    def _host_of(self, hosts: Sequence[HostClient], machine: Machine) -> HostClient:
+        client = next((client for client in hosts if client.host.id == machine.id), None)
+        if client is None:
+            raise Unreachable("peer_offline", name=machine.name)
+        return client
+
+    def _loaded_at(self, hosts: Sequence[HostClient], name: str) -> tuple[HostClient, str] | None:
+        """Return a host that reported this model as loaded, and the model's name, without asking any host."""
+        pairs = [pair for pair in self._shared() if pair[1].name == name]
+        if name in ANY_NAMES and (chosen := self._any()) is not None:
+            pairs = [chosen]
+        clients = {client.host.id: client for client in hosts}
+        there = ((clients[machine.id], model.name) for machine, model in pairs if machine.id in clients)
+        return next(there, None)
 
 
 def _best(model: str, offers_by_host: Sequence[tuple[HostClient, HostOffers]]) -> HostClient | None:

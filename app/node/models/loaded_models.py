@@ -9,6 +9,7 @@ from app.api import requests
 from app.api.snapshot import WaitingChat
 from app.catalog.shelf import Entry, Shelf
 from app.core.errors import Reason
+from app.core.household.household import SharedModel
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan
 from app.node.placement.placement import Placement
@@ -81,6 +82,14 @@ class LoadedModels:
         """Restore the previous order of the models. New models come last."""
         places = {model_id: place for place, model_id in enumerate(before)}
         self._held.sort(key=lambda placement: places.get(placement.entry.model.id, len(places)))
+
+    def shared(self) -> list[SharedModel]:
+        """Return the models as other members of the household see them, the default one first."""
+        first = self.first
+        return [
+            SharedModel(placement.entry.name, placement.entry.model.id, placement.context, placement.is_ready)
+            for placement in ([first] if first else []) + [*self.except_for(first)]
+        ]
 
     @property
     def n_answering(self) -> int:

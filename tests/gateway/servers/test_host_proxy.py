@@ -50,8 +50,8 @@ async def host() -> Host:
 
 @pytest.fixture
 async def url(host: Host) -> AsyncIterator[str]:
-    async def host_for(_: str) -> Host:
-        return host
+    async def route(name: str) -> tuple[Host, str]:
+        return host, name
 
     @web.middleware
     async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -61,7 +61,7 @@ async def url(host: Host) -> AsyncIterator[str]:
     async def own(_: web.Request) -> web.StreamResponse:
         raise AssertionError
 
-    household_models: Any = SimpleNamespace(is_forwarded=lambda _: True, host_for=host_for)
+    household_models: Any = SimpleNamespace(is_forwarded=lambda _, by_program: True, route=route)
     app = web.Application(middlewares=[gate, forward_to_host(household_models)])
     app.add_routes([web.post("/v1/embeddings", own)])
     runner = web.AppRunner(app)

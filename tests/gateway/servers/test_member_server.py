@@ -44,7 +44,7 @@ def test_only_a_host_answers_guests_and_no_web_page_asks() -> None:
     assert door.address_error(request(Origin="https://example.org")) is not None
     refused = MemberAuthenticator(lambda _: False).address_error(request())
     assert refused is not None
-    assert "no host" in refused[1]
+    assert "does not answer" in refused[1]
 
 
 def test_whoever_may_only_ask_is_a_guest_and_who_lends_too_a_machine() -> None:
@@ -106,10 +106,10 @@ class Host:
 async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
     host = Host()
 
-    async def host_for(_: str) -> Host:
-        return host
+    async def route(name: str) -> tuple[Host, str]:
+        return host, name
 
-    household_models = cast("Any", SimpleNamespace(is_forwarded=lambda _: True, host_for=host_for))
+    household_models = cast("Any", SimpleNamespace(is_forwarded=lambda _, by_program: True, route=route))
 
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -1,11 +1,12 @@
-"""A guest with several hosts: whom it asks, what it lists, and what it makes of odd answers; no network."""
+"""A member with several hosts: whom it asks, what it lists, and what it makes of odd answers; no network."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,15 +14,19 @@ import msgspec
 import pytest
 
 from app.api import requests
-from app.api.responses import Answer
+from app.api.responses import Answer, AnsweredBy
+from app.api.snapshot import WaitingChat
 from app.core.errors import BadInput, Refused, Unreachable
+from app.core.household.household import Household, Machine, SelfDescription, SharedModel
 from app.core.household.membership import Member
 from app.core.household.operations import Role
-from app.core.ids import machine_id
+from app.core.ids import MachineId, machine_id
 from app.inference.pipeline.completion import Delta
+from app.machine.settings import Settings, SettingsStore
 from app.node.control.answer_conversion import AnswerPart
+from app.node.control.pairing_actions import find_machine
 from app.node.known_household import Rights
-from app.node.models.household_models import MOST_BYTES, HouseholdModels
+from app.node.models.household_models import MOST_BYTES, HostNotice, HouseholdModels
 
 ME = machine_id("a" * 64)
 GUEST = {ME: Member(ME, b"", "visitor", frozenset({Role.GUEST}))}
@@ -33,6 +38,9 @@ class Members:
 
     members: Any
     id: Any = ME
+
+
+WHOLE = b'{"delta": {"text": "a", "token_ids": [1]}}\n{"done": {"text": "a"}}\n'
 
 
 class Content:
@@ -49,7 +57,7 @@ class Host:
     """Stands in for a HostClient: says what it has, or is not there; answers with these bytes."""
 
     def __init__(self, name: str, offers: Any = None, answer: bytes = b"", status: int = 200) -> None:
-        self.host = SimpleNamespace(name=name)
+        self.host = SimpleNamespace(name=name, id=name)
         self._offers, self._answer, self._status = offers, answer, status
         self.bodies: list[Any] = []
 
@@ -70,11 +78,151 @@ def has(*names: str, loaded: str | None = None) -> dict[str, Any]:
     return {"models": [{"name": name} for name in names], "loaded": loaded}
 
 
+def household_of(members: Any, *machines: Machine) -> Any:
+    """What this machine knows about the household: its rights, and these machines."""
+    now = Household({each.id: each for each in machines})
+    return SimpleNamespace(
+        me=ME,
+        rights=Rights(cast("Any", Members(members))),
+        now=now,
+        machine=lambda ref: find_machine(ref, now.machines),
+    )
+
+
+def manager_of(own: str | None, *, loading: bool = False, failed: object = None) -> Any:
+    loaded = SimpleNamespace(names=[own] if own else [])
+    return SimpleNamespace(loaded=loaded, loading=loading, failed_load=lambda: failed)
+
+
+class Notice:
+    """The notice about hosts, on a machine whose user has or has not read it."""
+
+    def __init__(self, *, was_given: bool) -> None:
+        self.was_given, self.hosts = was_given, list[str]()
+
+    async def give(self, host: str) -> str:
+        self.hosts.append(host)
+        return "" if self.was_given else f"{host} answers."
+
+
 def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> HouseholdModels:
-    hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[own] if own else [])))
-    made = HouseholdModels(cast("Any", None), Rights(cast("Any", Members(members))), hosting)
+    notice: Any = Notice(was_given=False)
+    made = HouseholdModels(cast("Any", None), household_of(members), manager_of(own), notice)
     made.hosts = lambda: cast("Any", list(hosts))  # type: ignore[method-assign]
     return made
+
+
+DEN, ATTIC = machine_id("d" * 64), machine_id("e" * 64)
+OWNER = {ME: Member(ME, b"", "study", frozenset({Role.HOST, Role.LENDER}))}
+
+
+def host_of(machine: MachineId, name: str, *models: str, **more: Any) -> Machine:
+    """A connected host that shares these models; those in brackets are still loading."""
+    shared = tuple(SharedModel(each.strip("()"), "f" * 64, 4096, "(" not in each) for each in models)
+    about = SelfDescription(models=shared)
+    return replace(Machine(machine, name, online=True, roles=("host", "lender"), about=about), **more)
+
+
+def member(
+    *machines: Machine,
+    own: str | None = None,
+    was_given: bool = True,
+    roles: frozenset[Role] = frozenset({Role.HOST}),
+    **manager: Any,
+) -> HouseholdModels:
+    """This machine as a host of a household with these other machines."""
+    me = Machine(ME, "study", online=True, roles=("host",))
+    household = household_of({ME: Member(ME, b"", "study", roles)}, me, *machines)
+    notice: Any = Notice(was_given=was_given)
+    made = HouseholdModels(cast("Any", None), household, manager_of(own, **manager), notice)
+    hosts = [Host(machine.name, answer=WHOLE) for machine in machines]
+    for host, machine in zip(hosts, machines, strict=True):
+        host.host.id = machine.id
+    made.hosts = lambda: cast("Any", hosts)  # type: ignore[method-assign]
+    return made
+
+
+def test_a_member_forwards_what_another_host_has_loaded_and_it_has_not() -> None:
+    den = host_of(DEN, "den", "qwen", "guide")
+    assert member(den).is_forwarded("qwen")
+    assert member(den).is_forwarded("qwen:latest")
+    assert not member(den).is_forwarded("other")
+    assert not member(den, own="qwen").is_forwarded("qwen")
+    assert member(den, own="qwen").is_forwarded("qwen@den")  # on purpose
+    assert not member(den).is_forwarded("guide")  # every machine has the Guide
+    assert member(den).is_forwarded("guide@den")
+    assert not member(den).is_forwarded("qwen@study")  # this machine
+    assert not member(den).is_forwarded("@cf/model@nowhere")  # may be a model of another server
+
+
+def test_a_question_without_a_model_goes_to_a_host_only_if_nothing_is_loaded_here() -> None:
+    den = host_of(DEN, "den", "qwen")
+    assert member(den).is_forwarded("")
+    assert not member(den, own="small").is_forwarded("")
+    assert not member(den, loading=True).is_forwarded("")
+    assert not member(den, failed="why").is_forwarded("")
+    assert not member(host_of(DEN, "den", "guide")).is_forwarded("")
+    assert not member(host_of(DEN, "den", "(qwen)")).is_forwarded("")  # still loading
+    # a program cannot show the notice, so it must name the model until the user has read it
+    assert not member(den, was_given=False).is_forwarded("", by_program=True)
+    assert member(den, was_given=False).is_forwarded("qwen", by_program=True)
+    assert member(den).is_forwarded("", by_program=True)
+
+
+def test_only_hosts_that_are_there_share_and_only_with_members_that_may_ask() -> None:
+    shares = host_of(DEN, "den", "qwen")
+    assert [model.reference for model in member(shares).shared()] == ["qwen@den"]
+    for unheard in (replace(shares, online=False), replace(shares, roles=("lender",)), replace(shares, id=ME)):
+        assert member(unheard).shared() == []
+    assert member(shares, roles=frozenset({Role.LENDER})).shared() == []
+    asks = member(shares)
+    asks._household.rights.asks_household = lambda: False
+    assert asks.shared() == []
+    assert not asks.is_forwarded("qwen")
+    assert not asks.is_forwarded("qwen@den")
+
+
+async def test_a_model_that_can_answer_is_chosen_before_one_that_is_loading() -> None:
+    attic, den = host_of(ATTIC, "attic", "(qwen)"), host_of(DEN, "den", "qwen")
+    made = member(attic, den)
+    assert [(model.machine, model.ready) for model in made.shared()] == [("den", True), ("attic", False)]
+    client, name = await made.route("qwen")
+    assert (client.host.id, name) == (DEN, "qwen")
+    client, name = await made.route("qwen@attic")
+    assert (client.host.id, name) == (ATTIC, "qwen")
+    client, name = await made.route("")
+    assert (client.host.id, name) == (DEN, "qwen")
+    made.hosts = list  # type: ignore[method-assign]
+    with pytest.raises(Unreachable, match="peer_offline"):
+        await made.route("qwen@attic")
+
+
+async def test_the_user_is_told_once_where_questions_go() -> None:
+    asks = requests.Ask(prompt="Hello", model="qwen@den")
+    den = host_of(DEN, "den", "qwen")
+    first = [part async for part in member(den, was_given=False).ask(asks)]
+    assert first == [AnsweredBy("qwen", "den answers."), Delta("a", (1,)), Answer(text="a")]
+    assert [part async for part in member(den).ask(asks)] == first[1:]
+
+
+async def test_the_notice_is_remembered(tmp_path: Path) -> None:
+    store = SettingsStore(tmp_path / "settings.json", Settings("study"))
+    assert (await HostNotice(store).give("den")).startswith("den answers with its model.")
+    assert HostNotice(store).was_given
+    assert await HostNotice(store).give("den") == ""
+
+
+async def test_a_place_in_the_line_of_a_host_is_shown_until_the_answer_begins() -> None:
+    places = [{"waiting": {"place": 2, "seconds": 30}}, {"waiting": {"place": 1}}]
+    told = b"\n".join(map(msgspec.json.encode, places)) + b"\n" + WHOLE
+    made, seen = member(host_of(DEN, "den", "qwen")), list[list[WaitingChat]]()
+    made.hosts()[0]._answer = told  # type: ignore[attr-defined]
+    made._changed = lambda: seen.append(made.waiting())
+    order = requests.Ask(prompt="Hello", model="qwen", conversation="c")
+    parts = [part async for part in made.ask(order)]
+    assert parts == [Delta("a", (1,)), Answer(text="a")]
+    assert seen == [[WaitingChat("c", 2, 30)], [WaitingChat("c", 1, None)], []]
+    assert made.waiting() == []
 
 
 async def lines(household_models: HouseholdModels) -> list[AnswerPart]:
@@ -86,7 +234,7 @@ async def lines(household_models: HouseholdModels) -> list[AnswerPart]:
 )
 async def test_the_host_that_has_it_loaded_is_asked_before_one_that_has_it(model: str, name: str) -> None:
     hosts = Host("barn"), Host("den", has("big", "small")), Host("attic", has("big", loaded="big"))
-    guest_client = await guest(*hosts).host_for(model)
+    guest_client, _ = await guest(*hosts).route(model)
     assert guest_client.host.name == name
 
 
@@ -108,8 +256,8 @@ def test_only_members_that_may_host_and_are_linked_answer() -> None:
             for name in linked
         },
     )
-    hosting = cast("Any", SimpleNamespace(loaded=SimpleNamespace(names=[])))
-    made = HouseholdModels(network, Rights(cast("Any", Members(GUEST))), hosting)
+    notice: Any = Notice(was_given=False)
+    made = HouseholdModels(network, household_of(GUEST), manager_of(None), notice)
     assert [client.host.name for client in made.hosts()] == ["attic", "den"]
     assert made.answering_hosts() == ["attic", "den"]
 
@@ -118,7 +266,7 @@ async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCapt
     listed = await guest(Host("barn"), Host("den", has("a", "b")), Host("loft", has("b"))).listed()
     assert [(item.name, item.machine) for item in listed] == [("a", "den"), ("b", "den")]
     with pytest.raises(Unreachable, match="guest_no_host"):
-        await guest().host_for("a")
+        await guest().route("a")
     assert await guest(Host("den", {"models": [{"name": 7}]})).listed() == []
 
 
@@ -129,7 +277,7 @@ async def test_what_is_listed_names_the_host_that_would_be_asked() -> None:
     listed = {each.name: each.machine for each in await household_models.listed()}
     assert listed == {"a": "attic", "b": "den"}
     for name, machine in listed.items():
-        assert (await household_models.host_for(name)).host.name == machine
+        assert (await household_models.route(name))[0].host.name == machine
 
 
 async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +287,7 @@ async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(monkeypa
     household_models = guest(silent, Host("den", has("a")))
     async with asyncio.timeout(30):
         assert [offer.name for offer in await household_models.listed()] == ["a"]
-        assert (await household_models.host_for("a")).host.name == "den"
+        assert (await household_models.route("a"))[0].host.name == "den"
 
 
 @asynccontextmanager
