@@ -285,6 +285,7 @@ class SharedModel(msgspec.Struct, frozen=True):
     reference: str  # `MODEL@MACHINE`, which requests use as the name of the model
     context: int = 0  # the context of a conversation
     ready: bool = True  # whether it can answer now; otherwise it is loading or being rebuilt
+    default: bool = False  # whether it answers requests that name no model, as long as none is loaded here
 
 
 class Snapshot(HouseholdState, frozen=True, kw_only=True):
@@ -322,6 +323,15 @@ class Snapshot(HouseholdState, frozen=True, kw_only=True):
         if not name:
             return self.loaded
         return next((model for model in self.models if model.model == name), None)
+
+    def shared_model(self, name: str | None) -> SharedModel | None:
+        """Return the other host's model with this reference.
+
+        Without a reference, return the one that answers requests without a model name, if there is one.
+        """
+        if not name:
+            return next((model for model in self.shared if model.default), None)
+        return next((model for model in self.shared if model.reference == name), None)
 
     @property
     def sorted_machines(self) -> list[Machine]:

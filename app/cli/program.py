@@ -18,7 +18,7 @@ from app.cli.commands.engine_commands import engine_group
 from app.cli.commands.household_commands import machines, measure, remove, rename, reset, roles, status, use_again
 from app.cli.commands.lend_command import lend
 from app.cli.commands.load_commands import load, plan, unload
-from app.cli.commands.model_commands import exact, folder, import_file, models, rm, share
+from app.cli.commands.model_commands import answer, exact, folder, import_file, models, rm, share
 from app.cli.commands.node_commands import autostart, doctor, erase, node
 from app.cli.commands.pair_command import pair
 from app.cli.commands.pull_command import pull
@@ -46,6 +46,7 @@ PANELS: dict[str, dict[str, Command]] = {
         "pull": pull,
         "folder": folder,
         "share": share,
+        "answer": answer,
         "exact": exact,
         "plan": plan,
         "load": load,
@@ -63,6 +64,7 @@ EXAMPLES = {
     "rm": "poolhouse rm some-model",
     "folder": "poolhouse folder /media/large --move",
     "share": "poolhouse share on",
+    "answer": "poolhouse answer off",
     "exact": "poolhouse exact on",
     "plan": "poolhouse plan llama-3.2-3b",
     "load": "poolhouse load llama-3.2-3b",

@@ -22,34 +22,39 @@ if TYPE_CHECKING:
     from app.api.computer import Settings
     from app.api.downloads import ModelsFolderRoom
     from app.api.models import Models, StarterResponse
+    from app.api.snapshot import SharedModel
     from app.cli.progress import ShowProgress
     from app.client import NodeClient
 
 
 def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """List the models on this computer."""
-    shelf, suggested = ask_node(home, _shelf)
+    """List the models on this computer, and those that other machines of the household have loaded."""
+    shelf, suggested, shared = ask_node(home, _shelf)
 
     import msgspec
     from rich.console import Group
 
-    from app.cli.views.models_view import models_view, offered_view, starter_view
+    from app.cli.views.models_view import models_view, offered_view, shared_view, starter_view
 
     starter = suggested.starter if suggested else None
     content = msgspec.to_builtins(shelf) | (msgspec.to_builtins(suggested) if suggested else {})
+    content |= {"shared": msgspec.to_builtins(shared)}
+    others = [] if shelf.offered else shared_view(shared)
     Output(as_json).result(
-        content, lambda: Group(*starter_view(starter), *offered_view(shelf.offered), models_view(shelf.models))
+        content, lambda: Group(*starter_view(starter), *offered_view(shelf.offered), *others, models_view(shelf.models))
     )
 
 
-async def _shelf(node: NodeClient) -> tuple[Models, StarterResponse | None]:
-    """Return the shelf and, if it contains only the built-in model, a recommended first model."""
+async def _shelf(node: NodeClient) -> tuple[Models, StarterResponse | None, list[SharedModel]]:
+    """Return the shelf, a recommended first model if the shelf contains only the built-in one, and the models that
+    other machines have loaded."""
     from app.api.models import Models, StarterResponse
+    from app.api.snapshot import Snapshot
 
-    shelf = await node.get("/models", Models)
+    shelf, shared = await node.get("/models", Models), (await node.get("/status", Snapshot)).shared
     if shelf.offered or not all(model.builtin for model in shelf.models):
-        return shelf, None
-    return shelf, await node.get("/starter", StarterResponse)
+        return shelf, None, shared
+    return shelf, await node.get("/starter", StarterResponse), shared
 
 
 def import_file(
@@ -258,8 +263,15 @@ EXACT = (
 NOT_EXACT = "Each computer uses its own fastest processor instructions. `poolhouse exact on` makes them all the same."
 
 
+ANSWERS = (
+    "Other machines in this household list the models loaded here and chat with them, taking turns. Their chats are "
+    "kept only on their own machines."
+)
+ANSWERS_NOT = "No other machine may chat with the models loaded here. `poolhouse answer on` changes that."
+
+
 class Switch(StrEnum):
-    """The actions of `share` and `exact`."""
+    """The actions of `share`, `answer` and `exact`."""
 
     ON = "on"
     OFF = "off"
@@ -275,6 +287,12 @@ def share(action: SwitchArgument = None, home: HomeOption = None, as_json: JsonO
     """Choose whether other machines in the household may copy models from this one, to save a download."""
     shares = ask_node(home, lambda node: _settings(node, "share_models", action)).share_models
     Output(as_json).result({"on": shares}, lambda: terminal_text.with_home(SHARED if shares else NOT_SHARED))
+
+
+def answer(action: SwitchArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Choose whether other machines in the household may chat with the models loaded here."""
+    answers = ask_node(home, lambda node: _settings(node, "answer_household", action)).answer_household
+    Output(as_json).result({"on": answers}, lambda: terminal_text.with_home(ANSWERS if answers else ANSWERS_NOT))
 
 
 def exact(action: SwitchArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.api.models import OfferedModel, ShelfModel, Starter
+from app.api.snapshot import SharedModel
 from app.cli import terminal_text
 from app.core.reasons import size
 
@@ -62,6 +63,20 @@ def offered_view(offered: Sequence[OfferedModel]) -> list[RenderableType]:
         Text(f"{terminal_text.name(machine)} answers with {', '.join(names)}.") for machine, names in by_host.items()
     ]
     return [*lines, Text("On this machine:")] if lines else []
+
+
+def shared_view(shared: Sequence[SharedModel]) -> list[RenderableType]:
+    """Return a line for each model that another machine has loaded, with the command that asks it."""
+    lines: list[RenderableType] = []
+    for model in shared:
+        name, machine = terminal_text.name(model.model), terminal_text.name(model.machine)
+        if not model.ready:
+            lines.append(Text(f"{machine} is loading {name}."))
+            continue
+        quoted = f'"{model.reference}"' if " " in model.reference else model.reference
+        command = f"`poolhouse ask --model {terminal_text.name(quoted)}`"
+        lines.append(terminal_text.command_text(f"{machine} has loaded {name}. Ask it from here: {command}"))
+    return [*lines, Text()] if lines else []
 
 
 def _without_template(models: Sequence[ShelfModel]) -> list[Text]:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.api.plans import AnswerOutcome, LoadedEmbedder, LoadedModel
-from app.api.snapshot import ForecastErrors, Link, Machine, Snapshot
+from app.api.snapshot import ForecastErrors, Link, Machine, SharedModel, Snapshot
 from app.cli import terminal_text
 from app.cli.terminal_text import duration, memory_bar, rate, seconds
 from app.cli.views.machines_view import machine_name, nearby_view, short_link, state_of
@@ -100,7 +100,8 @@ def _head(snapshot: Snapshot) -> RenderableType:
         parts.append(terminal_text.line(node.peer_address))
     used_by = node.lending.used_by
     online = {key for key, machine in snapshot.machines.items() if machine.online or machine.this}
-    sentences = [pool_sentence(snapshot.loaded, snapshot.hosts, used_by, online)]
+    shared = snapshot.shared_model(None)
+    sentences = [pool_sentence(snapshot.loaded, snapshot.hosts, used_by, online, shared)]
     sentences += [beside_sentence(model, online) for model in snapshot.beside]
     sentence = terminal_text.command_text(" ".join(sentences), "bold")
     if node.reason:
@@ -116,15 +117,19 @@ def pool_sentence(
     hosts: Sequence[str] | None = None,
     used_by: Sequence[str] = (),
     online: Collection[str] = (),
+    shared: SharedModel | None = None,
 ) -> str:
     """Describe in one sentence what the pool can currently do (UX.md 4).
 
     hosts: the hosts that answer for this machine, if it is a guest.
     used_by: the machines whose layers this machine holds.
+    shared: the model of another host that answers questions from here while none is loaded.
     """
     if hosts is not None:
         names = ", ".join(map(terminal_text.name, hosts))
         return f"Ready. Answers come from {names}." if hosts else "No host is available to answer."
+    if loaded is None and shared is not None:
+        return f"Ready. {terminal_text.name(shared.machine)} answers with {terminal_text.name(shared.model)}."
     if loaded is None and used_by:
         return f"Lending: this machine holds layers for {', '.join(map(terminal_text.name, used_by))}."
     if loaded is None:

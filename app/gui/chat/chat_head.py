@@ -8,6 +8,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QMenu, QProgressBar, QWidget
 
 from app.api.plans import LoadedModel, Stage
+from app.api.snapshot import SharedModel
 from app.core import chat as tree
 from app.core.chat import Chat
 from app.gui.api.node_state import NodeState
@@ -27,16 +28,19 @@ from app.gui.widgets.layouts import column
 WHOLE = "whole"  # role of a stage that holds all layers
 
 
-def processing_lines(loaded: LoadedModel | None, pool: NodeState) -> list[str]:
+def processing_lines(loaded: LoadedModel | None, pool: NodeState, shared: SharedModel | None = None) -> list[str]:
     """Return a line for each machine that processes a chat, and one about the data sent to other machines.
 
-    Returns an empty list if no model is loaded.
+    shared: the model of another host that answers in this chat. Returns an empty list if no model is loaded.
     """
     if pool.now.hosts is not None and loaded is None:
         if not pool.now.hosts:
             return []
         text = _tr("{machine} runs the model. Your messages are encrypted and sent there.")
         return [text.format(machine=", ".join(pool.now.hosts))]
+    if loaded is None and shared is not None:
+        text = _tr("{machine} runs the model. Your messages are encrypted and sent there.")
+        return [text.format(machine=shared.machine)]
     if loaded is None or loaded.state not in ANSWERING_STATES or not loaded.held:
         return []
     own_id = pool.now.node.id
@@ -116,9 +120,12 @@ class ChatHead(QWidget):
         self.title.say(tree.title_of(chat) or self.tr("New chat"))
         self.model.say(self._model_text(chat))
         answering = self._answering(chat)
-        self.machine_lines = processing_lines(answering, self._pool) if self._pool.is_there else []
+        shared = None if answering is not None else self._pool.now.shared_model(chat.model)
+        self.machine_lines = processing_lines(answering, self._pool, shared) if self._pool.is_there else []
         self.machines.setVisible(bool(self.machine_lines))
         self.used, self.context = used_tokens(chat), answering.context if answering is not None else 0
+        if shared is not None:
+            self.context = shared.context
         is_known = bool(self.used and self.context)
         self._context.setVisible(is_known)
         if not is_known:
@@ -159,6 +166,10 @@ class ChatHead(QWidget):
         if now.hosts is not None:
             return self.tr("Answered by {machine}").format(machine=", ".join(now.hosts))
         loaded = self._answering(chat)
+        if loaded is None and (shared := now.shared_model(chat.model)) is not None:
+            return model_name(shared.reference)
+        if loaded is None and chat.model is not None and "@" in chat.model:
+            return self.tr("{model} is not available now").format(model=model_name(chat.model))
         if loaded is None and chat.model is not None:
             return self.tr("{model} (loads with your next message)").format(model=model_name(chat.model))
         if loaded is None and now.load_failed is not None:

@@ -40,7 +40,8 @@ from app.gui.widgets.layouts import layout_widget, row
 
 
 class ModelNames(QObject):
-    """The models that can answer in a chat. They come from this machine or, on a guest, from its hosts.
+    """The models that can answer in a chat: those of this machine, and those that other machines have loaded. A guest
+    has only those of its hosts.
 
     `changed` is called whenever the node has sent a new list.
     """
@@ -58,10 +59,17 @@ class ModelNames(QObject):
     def names(self) -> list[str]:
         """The names of the models. The list is empty until the node has sent it."""
         loaded = self._pool.now.loaded
-        return names_of(self._models or Models(), self._pool.now.hosts, loaded.model if loaded is not None else "")
+        here = names_of(self._models or Models(), self._pool.now.hosts, loaded.model if loaded is not None else "")
+        shared = [] if self._pool.now.hosts is not None else self._pool.now.shared
+        return here + [model.reference for model in shared if model.ready]
 
     def context_length(self, name: str) -> int | None:
-        """Return the context length that a local model was trained with, or None if unknown."""
+        """Return the context length that a model was trained with, or None if unknown.
+
+        For a model that another machine has loaded, it is the context that it has there.
+        """
+        if (shared := self._pool.now.shared_model(name)) is not None:
+            return shared.context
         lengths = {model.name: model.context_length for model in (self._models or Models()).models}
         return lengths.get(name)
 

@@ -372,7 +372,8 @@ class ComposerHint(QWidget):
         """
         text = offer = ""
         self._offered = self.last_model
-        is_loaded = pool.now.loaded is not None or pool.now.hosts is not None or not pool.is_there
+        is_answered = pool.now.hosts is not None or pool.now.shared_model(chat.model) is not None
+        is_loaded = pool.now.loaded is not None or is_answered or not pool.is_there
         failed = pool.now.load_failed if chat.model is None and pool.now.hosts is None else None
         # The view of an empty chat already says that the Guide understands only English and that loading has failed.
         english_only = ""
@@ -405,4 +406,4 @@ class ComposerHint(QWidget):
     def _is_for_guide(self, chat: Chat, pool: NodeState) -> bool:
         loaded = pool.now.model(chat.model) or pool.now.loaded
         model = chat.model or (loaded.model if loaded is not None else GUIDE)
-        return pool.now.hosts is None and model == GUIDE
+        return pool.now.hosts is None and pool.now.shared_model(chat.model) is None and model == GUIDE

@@ -195,8 +195,10 @@ class Session(QObject):
 
     def model_of(self, chat: Chat) -> str:
         """Return the name of the model that would now answer in a chat."""
-        loaded = self._pool.now.loaded
-        return chat.model or (loaded.model if loaded is not None else GUIDE)
+        loaded, shared = self._pool.now.loaded, self._pool.now.shared_model(None)
+        if chat.model or loaded is not None:
+            return chat.model or (loaded.model if loaded is not None else GUIDE)
+        return shared.reference if shared is not None else GUIDE
 
     def _idle_chat(self, chat: ChatId) -> Chat | None:
         """Return a chat, or None if an answer is in progress in it."""
@@ -285,8 +287,8 @@ class Session(QObject):
         The chat may need a longer context, or need the Guide to be loaded alongside another model.
         """
         now = self._pool.now
-        if now.hosts is not None:
-            return None
+        if now.hosts is not None or "@" in self.model_of(chat):
+            return None  # another machine answers
         named = now.model(chat.model) if chat.model else None
         name = self.model_of(chat)
         # The Guide is small enough to be loaded alongside any other model.
@@ -364,7 +366,8 @@ class Session(QObject):
         if self.model_of(chat) == GUIDE:
             return tree.last_turn(branch), ()
         loaded = self._pool.now.model(chat.model) or self._pool.now.loaded
-        context = loaded.context if loaded is not None else 0
+        shared = self._pool.now.shared_model(self.model_of(chat))
+        context = shared.context if shared is not None else loaded.context if loaded is not None else 0
         if chat.id not in self._trimmed or not context:
             return branch, ()
         per_character = _tokens_per_character(branch)

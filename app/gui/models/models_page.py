@@ -35,6 +35,7 @@ from app.gui.models.library import Library
 from app.gui.models.model_item import ModelItem
 from app.gui.models.model_list import ModelList
 from app.gui.models.model_loading import ModelLoader
+from app.gui.models.shared_models_card import SharedModelsCard
 from app.gui.models.starter_card import StarterCard
 from app.gui.models.transfers import Transfers
 from app.gui.models.verdicts import VerdictLoader, offer_of, recommended
@@ -123,7 +124,7 @@ class ModelsPage(Page):
 
     def _make_list(self) -> None:
         self.list = ModelList(self.services, self.library, self.verdict_loader)
-        self.starter = StarterCard()
+        self.starter, self.shared = StarterCard(), SharedModelsCard()
         self.none_fits = paragraph(
             self.tr(
                 "No model in the catalog fits comfortably. Close large programs, let models use more memory, or add "
@@ -140,7 +141,7 @@ class ModelsPage(Page):
 
     def _place_halves(self) -> None:
         left = FullHeightFrame()
-        inner = column(self.starter, self.none_fits, self.list, self.transfers, gap=sizes.M)
+        inner = column(self.shared, self.starter, self.none_fits, self.list, self.transfers, gap=sizes.M)
         inner.setStretchFactor(self.list, 1)
         left.setLayout(inner)
         self._split = halves = QSplitter(Qt.Orientation.Horizontal)
@@ -177,6 +178,9 @@ class ModelsPage(Page):
         self.library.starter_changed.connect(self._update_starter)
         self.starter.download_requested.connect(self._download)
         self.starter.details_requested.connect(lambda item: self._show(item.key))
+        self.shared.chat_requested.connect(lambda reference: self.services.go(f"{navigation.CHAT}/{reference}"))
+        self.services.pool.changed.connect(self._show_shared)
+        self._show_shared()
         self.watch.shelf.connect(self._refresh_library)
         self.watch.downloads.connect(self._downloads_changed)
         self.watch.memory.connect(self._request_verdicts)
@@ -246,6 +250,11 @@ class ModelsPage(Page):
         if item is not None and any(file.download for file in item.files):
             item = None  # the list of downloads already shows it
         self.starter.show_starter(self.library.starter, item)
+
+    def _show_shared(self) -> None:
+        """Show the models that other hosts have loaded. A guest sees these as its own."""
+        now = self.services.pool.now
+        self.shared.show_models([] if now.hosts is not None else now.shared)
 
     def _to_buttons(self) -> None:
         self.details.foot.bar.focus()

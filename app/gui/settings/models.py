@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QCoreApplication, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
@@ -147,7 +149,7 @@ class Models(SettingsGroup):
         )
         self.add(self._token, title=self.tr("Gated models"))
         name = self.tr("Let my other machines copy models from here")
-        self.share = Switch(services.theme, name, self._share)
+        self.share = Switch(services.theme, name, partial(self._choose, "share_models"))
         self.add(
             Setting(
                 name,
@@ -161,8 +163,36 @@ class Models(SettingsGroup):
             ),
             title=self.tr("Your household"),
         )
+        answers, asks = (
+            self.tr("Others may chat with models loaded here"),
+            self.tr("Use models that others have loaded"),
+        )
+        self.answers = Switch(services.theme, answers, partial(self._choose, "answer_household"))
+        self.asks = Switch(services.theme, asks, partial(self._choose, "ask_household"))
+        self.add(
+            Setting(
+                answers,
+                self.tr(
+                    "Computers of your household list the models loaded here and chat with them, taking turns. You see "
+                    "which computer asks, but not what. Their chats are kept only on their computers."
+                ),
+                self.answers,
+                default=self.tr("Default: on"),
+                words="share household family answer host",
+            ),
+            Setting(
+                asks,
+                self.tr(
+                    "Chats on this computer can use models that run on another one. Your messages are encrypted and "
+                    "sent there. Chats are kept only on this computer."
+                ),
+                self.asks,
+                default=self.tr("Default: on"),
+                words="share household family ask host",
+            ),
+        )
         same = self.tr("Same results on all computers")
-        self.exact = Switch(services.theme, same, self._choose_exact)
+        self.exact = Switch(services.theme, same, partial(self._choose, "exact"))
         self.add(
             Setting(
                 same,
@@ -185,14 +215,15 @@ class Models(SettingsGroup):
         self.ask("GET", "/token", self._tell_token, answer=TokenState)
 
     def reset(self) -> None:
-        """Turn off sharing and equal results. The folders and the token have no defaults and are not changed."""
-        off = {"share_models": False, "exact": False}
-        self.ask("POST", "/settings", self._tell_settings, off, answer=Settings)
+        """Restore the switches. The folders and the token have no defaults and are not changed."""
+        defaults = {"share_models": False, "exact": False, "answer_household": True, "ask_household": True}
+        self.ask("POST", "/settings", self._tell_settings, defaults, answer=Settings)
 
     def reset_words(self) -> str:
         return self.tr(
-            "Other machines can no longer copy models from this one, and each computer uses its own processor "
-            "instructions. Folders and the access token are unchanged."
+            "Other machines can no longer copy models from this one, but they can chat with models loaded here, and "
+            "chats here can use theirs. Each computer uses its own processor instructions. Folders and the access "
+            "token are unchanged."
         )
 
     def _look_again(self) -> None:
@@ -212,15 +243,14 @@ class Models(SettingsGroup):
         if path := self._paths.get(folder):
             QDesktopServices.openUrl(QUrl.fromLocalFile(path))
 
-    def _share(self, on: bool) -> None:
-        self.ask("POST", "/settings", self._tell_settings, {"share_models": on}, answer=Settings)
-
-    def _choose_exact(self, on: bool) -> None:
-        self.ask("POST", "/settings", self._tell_settings, {"exact": on}, answer=Settings)
+    def _choose(self, field: str, on: bool) -> None:
+        self.ask("POST", "/settings", self._tell_settings, {field: on}, answer=Settings)
 
     def _tell_settings(self, settings: Settings) -> None:
         self.share.show_on(settings.share_models)
         self.exact.show_on(settings.exact)
+        self.answers.show_on(settings.answer_household)
+        self.asks.show_on(settings.ask_household)
         self._tell_folders(settings)
 
     def _tell_folders(self, settings: Settings) -> None:

@@ -118,8 +118,17 @@ class HouseholdModels:
     def shared(self) -> list[SharedModel]:
         """Return the models that other connected hosts have loaded for the household, sorted by host. The list is empty
         if this machine may not ask them."""
+        default = self._any() if self.is_forwarded("") and not self._rights.is_guest() else None
         return [
-            SharedModel(model.name, machine.name, machine.id, reference(machine, model), model.context, model.is_ready)
+            SharedModel(
+                model.name,
+                machine.name,
+                machine.id,
+                reference(machine, model),
+                model.context,
+                model.is_ready,
+                default == (machine, model),
+            )
             for machine, model in self._shared()
         ]
 
@@ -211,7 +220,7 @@ class HouseholdModels:
         """Yield the parts of a host's answer. Raises the host's AppError, Unreachable or Refused."""
         host, name = await self.route(order.model or "")
         if not self._rights.is_guest() and (words := await self._notice.give(host.host.name)):
-            yield AnsweredBy(name, words)
+            yield AnsweredBy(f"{name}@{host.host.name}", words)
         order = msgspec.structs.replace(order, model=name or None)
         key = order.conversation or ""
         try:

@@ -432,6 +432,10 @@
         <translation>Die Grafikkarte wird geprüft</translation>
     </message>
     <message>
+        <source>{model} on {machine}</source>
+        <translation>{model} auf {machine}</translation>
+    </message>
+    <message>
         <source>{nth} in line</source>
         <translation>{nth} in der Reihe</translation>
     </message>
@@ -965,6 +969,10 @@
     <message>
         <source>Machines that process this chat</source>
         <translation>Welche Geräte diesen Chat verarbeiten</translation>
+    </message>
+    <message>
+        <source>{model} is not available now</source>
+        <translation>{model} ist gerade nicht verfügbar</translation>
     </message>
     <message numerus="yes">
         <source>{model} on %n machine(s)</source>
@@ -4837,6 +4845,10 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
+        <source>Chats on this computer can use models that run on another one. Your messages are encrypted and sent there. Chats are kept only on this computer.</source>
+        <translation>Chats auf diesem Computer können Modelle nutzen, die auf einem anderen laufen. Ihre Nachrichten werden verschlüsselt dorthin gesendet. Die Chats bleiben nur auf diesem Computer.</translation>
+    </message>
+    <message>
         <source>Checking the file</source>
         <translation>Prüft die Datei</translation>
     </message>
@@ -4847,6 +4859,10 @@
     <message>
         <source>Choose another folder…</source>
         <translation>Anderen Ordner wählen…</translation>
+    </message>
+    <message>
+        <source>Computers of your household list the models loaded here and chat with them, taking turns. You see which computer asks, but not what. Their chats are kept only on their computers.</source>
+        <translation>Die Computer Ihres Haushalts sehen die hier geladenen Modelle und chatten der Reihe nach mit ihnen. Sie sehen, welcher Computer fragt, aber nicht was. Die Chats bleiben nur auf dem Computer, der fragt.</translation>
     </message>
     <message>
         <source>Copied and verified</source>
@@ -4863,6 +4879,10 @@
     <message>
         <source>Default: off</source>
         <translation>Standard: aus</translation>
+    </message>
+    <message>
+        <source>Default: on</source>
+        <translation>Standard: ein</translation>
     </message>
     <message>
         <source>Delete {size}</source>
@@ -4915,6 +4935,14 @@
     <message>
         <source>Gated models</source>
         <translation>Modelle mit beschränktem Zugang</translation>
+    </message>
+    <message>
+        <source>Other machines can no longer copy models from this one, but they can chat with models loaded here, and chats here can use theirs. Each computer uses its own processor instructions. Folders and the access token are unchanged.</source>
+        <translation>Andere Maschinen können keine Modelle mehr von dieser kopieren, aber mit den hier geladenen chatten, und Chats hier können deren Modelle nutzen. Jeder Computer verwendet seine eigenen Prozessorbefehle. Ordner und Zugangstoken bleiben unverändert.</translation>
+    </message>
+    <message>
+        <source>Others may chat with models loaded here</source>
+        <translation>Andere dürfen mit hier geladenen Modellen chatten</translation>
     </message>
     <message>
         <source>The model&apos;s chat template does not support tool calls.</source>
@@ -5072,10 +5100,6 @@
         <translation>Laden</translation>
     </message>
     <message>
-        <source>Other machines can no longer copy models from this one, and each computer uses its own processor instructions. Folders and the access token are unchanged.</source>
-        <translation>Kein Gerät kopiert mehr Modelle von hier, und jedes nutzt seine eigenen Prozessorbefehle. Ordner und Token bleiben, wie sie sind.</translation>
-    </message>
-    <message>
         <source>Poolhouse keeps trying. To stop, click Pause.</source>
         <translation>Poolhouse versucht es weiter; Pausieren beendet das.</translation>
     </message>
@@ -5154,6 +5178,10 @@
     <message>
         <source>Use Poolhouse&apos;s own folder</source>
         <translation>Eigenen Ordner von Poolhouse benutzen</translation>
+    </message>
+    <message>
+        <source>Use models that others have loaded</source>
+        <translation>Modelle nutzen, die andere geladen haben</translation>
     </message>
     <message>
         <source>Use this file</source>
@@ -6892,6 +6920,29 @@
     </message>
 </context>
 <context>
+    <name>SharedModelsCard</name>
+    <message>
+        <source>Chat</source>
+        <translation>Chat</translation>
+    </message>
+    <message>
+        <source>Chat with {model} on {machine}</source>
+        <translation>Mit {model} auf {machine} chatten</translation>
+    </message>
+    <message>
+        <source>Loaded in your household</source>
+        <translation>In Ihrem Haushalt geladen</translation>
+    </message>
+    <message>
+        <source>Loading on {machine}</source>
+        <translation>Wird auf {machine} geladen</translation>
+    </message>
+    <message>
+        <source>On {machine}, context {tokens} tokens</source>
+        <translation>Auf {machine}, Kontext {tokens} Token</translation>
+    </message>
+</context>
+<context>
     <name>Sheet</name>
     <message>
         <source>Start again</source>
@@ -6969,6 +7020,10 @@
     <message>
         <source>Ready. No model is loaded yet.</source>
         <translation>Bereit. Noch ist kein Modell geladen.</translation>
+    </message>
+    <message>
+        <source>Ready. {model} answers.</source>
+        <translation>Bereit. {model} antwortet.</translation>
     </message>
     <message>
         <source>Ready. {model} runs on this machine.</source>

@@ -201,7 +201,7 @@ async def test_the_user_is_told_once_where_questions_go() -> None:
     asks = requests.Ask(prompt="Hello", model="qwen@den")
     den = host_of(DEN, "den", "qwen")
     first = [part async for part in member(den, was_given=False).ask(asks)]
-    assert first == [AnsweredBy("qwen", "den answers."), Delta("a", (1,)), Answer(text="a")]
+    assert first == [AnsweredBy("qwen@den", "den answers."), Delta("a", (1,)), Answer(text="a")]
     assert [part async for part in member(den).ask(asks)] == first[1:]
 
 
