@@ -156,7 +156,13 @@ class Node:
         )
         self.model_manager.exact = lambda: self.settings.exact
         self.household_models = HouseholdModels(
-            self.network, self.household, self.model_manager, HostNotice(choices), self.changed
+            self.network,
+            self.household,
+            self.model_manager,
+            HostNotice(choices),
+            self.model_sources.models.has_file,
+            group,
+            self.changed,
         )
         self._broadcaster = StatusBroadcaster(
             self._status, self.links.measured, self.network, self.model_manager.loaded.machines_in_use

@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from app.core.errors import AppError
+from app.core.reasons import said
 from tests.gateway.conftest import Open, opened
 from tests.node.pool import BUSY, Json, TestNode, paired
 
@@ -143,3 +144,29 @@ def test_what_is_unloaded_is_gone_for_all(pool: Pool) -> None:
     finally:
         pool.host.work("/load", {"model": "guide", "split": [8], "measure": False})
     until_shared(pool.member, ["guide@den"])
+
+
+async def test_an_answer_survives_its_host_by_one_more_question(tmp_path: Path) -> None:
+    """The host is killed in mid-answer: the text so far is kept, the error names who takes over, and the same chat,
+    which still names the lost host, is answered there."""
+    with paired(tmp_path, "den", "study") as (host, member):
+        host.work("/load", {"model": "guide", "split": [8], "measure": False})
+        await asyncio.to_thread(until_shared, member, ["guide@den"])
+        ids = list[int]()
+        async with member.client() as client:
+            order = {"prompt": "How do I add a computer?", "sampling": {"temperature": 0}, "model": "guide@den"}
+
+            async def answer() -> None:
+                async for line in client.stream("POST", "/ask", order | {"max_tokens": 900, "ignore_end": True}):
+                    if "delta" in line:
+                        ids.extend(line["delta"]["token_ids"])
+                    if len(ids) == 8:
+                        host.process.kill()
+
+            with pytest.raises(AppError, match="host_gone_next") as raised:
+                await answer()
+            assert said(raised.value) == "den has disconnected. study is loading guide and can continue the answer."
+            assert len(ids) >= 8
+            done = await asyncio.to_thread(member.work, "/ask", order | {"max_tokens": 8})
+            assert {stage["machine"] for stage in done["placement"]} == {"study"}
+            assert done["token_ids"] == ids[:8]  # the same words from the machine that took over

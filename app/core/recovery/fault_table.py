@@ -227,7 +227,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         FaultClass(Fault.HOUSEHOLD),
         """
         check_protocol cure_alone cure_protocol_here cure_protocol_there cure_removed discovery_identity_copied
-        guest_alone guest_no_host household_already household_damaged household_full household_full_here
+        guest_alone guest_no_host host_gone host_gone_next household_asks_not
+        household_already household_damaged household_full household_full_here
         household_outranked household_unsaved identity_copied
         identity_damaged identity_locked identity_missing identity_unreadable identity_unwritten not_admin pairing_busy
         pairing_cancelled pairing_expired pairing_member pairing_nobody_near pairing_not_proved

@@ -43,10 +43,13 @@ def forward_to_host(household_models: HouseholdModels) -> Callable[..., Awaitabl
         if request.method != "POST" or request.match_info.http_exception is not None:
             return await handler(request)
         model = _model(request[BODY])
-        if not household_models.is_forwarded(model, by_program=True):
+        there = await household_models.destination(model, by_program=True)
+        if isinstance(there, str):
+            if there != model:
+                request[BODY] = _with_model(request[BODY], there)
             return await handler(request)
-        host, name = await household_models.route(model)
-        body = request[BODY] if name == model else _with_model(request[BODY], name)
+        host = there.host
+        body = request[BODY] if there.model == model else _with_model(request[BODY], there.model)
         caller = request[CALLER]
         named = {ID: caller.request_id, PROGRAM: _pseudonym(secret, caller.key)}
         headers = HEADERS | named | {FORWARDED_BY: ",".join(caller.forwarded_by)}

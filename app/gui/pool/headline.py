@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtWidgets import QFrame, QWidget
 
 from app.api.plans import LoadedModel, Progress
-from app.api.snapshot import FailedLoad
+from app.api.snapshot import FailedLoad, SharedModel
 from app.core.errors import Reason
 from app.core.planner.speed_estimates import is_rough
 from app.gui.app import navigation
@@ -78,16 +78,17 @@ class Headline(QFrame):
         hosts: Sequence[str] | None = None,
         beside: Sequence[str] = (),
         failed: FailedLoad | None = None,
+        shared: SharedModel | None = None,
     ) -> None:
         """Show the loaded model and its state.
 
         expected: the forecast for the loaded model, or for the most recently loaded one. hosts: the names of the
         hosts that answer for this machine if it is a guest, or None. beside: sentences about other loaded models.
-        failed: the last load, if it failed.
+        failed: the last load, if it failed. shared: the model of another host that answers while none is loaded here.
         """
-        if loaded is None and hosts is not None:
-            expected = PlanOutcome()  # other machines answer for a guest, so its own forecast is irrelevant
-        summary = self._summary(loaded, expected, hosts, failed)
+        if loaded is None and (hosts is not None or shared is not None):
+            expected = PlanOutcome()  # other machines answer, so the forecast of this one is irrelevant
+        summary = self._summary(loaded, expected, hosts, failed, shared)
         side = self._theme.px(sizes.XL)
         self._picture.setPixmap(icon(summary.icon, self._theme.color(summary.color).name()).pixmap(side, side))
         self.title.say(summary.title)
@@ -130,7 +131,12 @@ class Headline(QFrame):
         self._bar.tell(min((step.done / step.total for step in steps), default=None))
 
     def _summary(
-        self, loaded: LoadedModel | None, expected: PlanOutcome, hosts: Sequence[str] | None, failed: FailedLoad | None
+        self,
+        loaded: LoadedModel | None,
+        expected: PlanOutcome,
+        hosts: Sequence[str] | None,
+        failed: FailedLoad | None,
+        shared: SharedModel | None,
     ) -> _Summary:
         if loaded is not None:
             return self._model_summary(loaded, expected)
@@ -139,6 +145,9 @@ class Headline(QFrame):
             return _Summary("check", "good", title)
         if hosts is not None:
             return _Summary("warning", "warning", self.tr("No machine is available to answer"))
+        if shared is not None:
+            title = self.tr("Ready. {model} answers").format(model=model_name(shared.reference))
+            return _Summary("check", "good", title)
         if failed is not None:
             title = self.tr("{model} could not be loaded").format(model=model_name(failed.model))
             why = failed.facts.get("why")

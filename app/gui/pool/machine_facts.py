@@ -109,6 +109,7 @@ class HeldModels:
     embedder: str  # the embedding model on it
     reranker: str  # the reranker on it
     has_own: bool  # whether it hosts its own model, whose layers are not known here
+    shared: tuple[str, ...]  # names of the models that it hosts and shares with the household
     card: str  # the graphics card that computes the layers; empty for the processor, or if it is not known
 
 
@@ -448,6 +449,7 @@ def _held(view: _View, key: str, machine: Machine) -> HeldModels:
         embedder=embeds.model if embeds and not embeds.ranks else "",
         reranker=embeds.model if embeds and embeds.ranks else "",
         has_own=not view.is_own and key in view.hosts and (key == view.center or not is_used),
+        shared=tuple(model.model for model in view.snapshot.shared if model.machine_id == key),
         card=_card_of(view.loaded, key),
     )
 

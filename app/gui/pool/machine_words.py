@@ -196,7 +196,7 @@ def _language_model(machine: MachineFacts) -> str:
 def _of_others(machine: MachineFacts) -> str:
     """Describe the models on a machine that are not part of the displayed placement."""
     if machine.held.has_own:
-        return _tr("its own model")
+        return ", ".join(map(model_name, machine.held.shared)) or _tr("its own model")
     if machine.held.hidden:
         return _tr("layers of {names}").format(names=", ".join(map(model_name, machine.held.hidden)))
     if machine.used_by:

@@ -431,6 +431,7 @@ class PoolPage(Page):
             hosts=snapshot.hosts,
             beside=other_models(pool.now),
             failed=snapshot.load_failed,
+            shared=snapshot.shared_model(None),
         )
         self.what_if.show_change(self.machines, forecast.now, forecast.then)
         is_loading = snapshot.loaded is not None and snapshot.loaded.state == "loading"

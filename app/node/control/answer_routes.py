@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+
+import msgspec
 from aiohttp import web
 
 from app.api import requests
@@ -61,9 +64,18 @@ class AnswerRoutes:
         return answer(TokenCount(await running.completer.count(order.text)))
 
     def _answer(self, order: requests.Ask) -> Parts:
-        passes = self._household_models.is_forwarded(order.model or "")
-        work = (self._household_models if passes else self._models).ask(order)
-        return explain_upstream_only(work, order.model or "", self._upstreams.choose)
+        return explain_upstream_only(self._parts(order), order.model or "", self._upstreams.choose)
+
+    async def _parts(self, order: requests.Ask) -> Parts:
+        """Yield the parts of an answer from this machine, or from the host that has the model loaded."""
+        there = await self._household_models.destination(order.model or "")
+        if isinstance(there, str):
+            work = self._models.ask(msgspec.structs.replace(order, model=there or None))
+        else:
+            work = self._household_models.ask(order, there)
+        async with aclosing(work) as parts:
+            async for part in parts:
+                yield part
 
 
 def _key(request: web.Request) -> str:

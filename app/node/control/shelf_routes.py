@@ -73,6 +73,14 @@ class ShelfModels:
         BadInput."""
         return await asyncio.to_thread(self._shelf.get, name, loaded)
 
+    async def has_file(self, name: str) -> bool:
+        """Return whether a model with exactly this name can be loaded from this machine's disk."""
+        try:
+            entry = await self.named(name)
+        except BadInput:
+            return False
+        return entry.name == name and await asyncio.to_thread(Path(entry.path).is_file)
+
     async def add(self, order: requests.Import, report: Report) -> ModelResponse:
         """Check and hash a file, and add it to the shelf. Canceling stops the hashing."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -20,6 +21,7 @@ from app.core.errors import AppError, BadInput, Refused, Unreachable
 from app.core.household.household import Machine
 from app.core.household.household import SharedModel as HostedModel
 from app.core.household.operations import Role
+from app.core.ids import MachineId
 from app.core.reasons import sentence_for
 from app.core.wire_json import LineSplitter
 from app.decoding import decode
@@ -63,6 +65,14 @@ class HostOffers(msgspec.Struct, frozen=True):
     beside: Annotated[list[Text], Meta(max_length=64)] = []
 
 
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The host that answers a request, and the name by which it knows the model, or "" for any."""
+
+    host: HostClient
+    model: str
+
+
 class HostNotice:
     """The notice that questions to another machine's model leave this computer. The user reads it once."""
 
@@ -90,7 +100,8 @@ class HouseholdModels:
     """Forwards requests to the hosts of the household.
 
     A guest forwards every request for a model that it has not loaded itself. Other members forward requests for a model
-    that another host has loaded. `changed` is called when a chat's place in the line of a host changes.
+    that another host has loaded. `has_file` returns whether this machine has the file of a model. `group` runs loads
+    that continue after a host was lost. `changed` is called when a chat's place in the line of a host changes.
     """
 
     def __init__(
@@ -99,10 +110,13 @@ class HouseholdModels:
         household: KnownHousehold,
         model_manager: ModelManager,
         notice: HostNotice,
+        has_file: Callable[[str], Awaitable[bool]],
+        group: asyncio.TaskGroup,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._network, self._household, self._model_manager = network, household, model_manager
         self._rights, self._notice, self._changed = household.rights, notice, changed
+        self._has_file, self._group = has_file, group
         self._waiting: dict[str, WaitingChat] = {}  # requests of this machine that wait at a host, by conversation
 
     def answering_hosts(self) -> list[str] | None:
@@ -118,7 +132,7 @@ class HouseholdModels:
     def shared(self) -> list[SharedModel]:
         """Return the models that other connected hosts have loaded for the household, sorted by host. The list is empty
         if this machine may not ask them."""
-        default = self._any() if self.is_forwarded("") and not self._rights.is_guest() else None
+        default = None if self._rights.is_guest() else self._default()
         return [
             SharedModel(
                 model.name,
@@ -136,23 +150,27 @@ class HouseholdModels:
         """Return the chats of this machine that wait for a turn at a host."""
         return list(self._waiting.values())
 
-    def is_forwarded(self, model: str, *, by_program: bool = False) -> bool:
-        """Return whether a request for this model is forwarded to a host.
+    async def destination(self, model: str, *, by_program: bool = False) -> Destination | str:
+        """Return the host that answers requests for a model, or the name under which this machine answers them itself.
 
         model: a name, a reference, or "" for any model. by_program: whether a program asks, which cannot show the
-        notice: its request is forwarded without naming a model only after the user has read it.
+        notice: its request is forwarded without naming a model only after the user has read it. Raises Unreachable or
+        Refused.
         """
-        own = self._own()
-        if self._rights.is_guest():
-            return not own or model not in (*ANY_NAMES, *own)
         name, machine = self._parts(model)
+        if self._rights.is_guest():
+            own = self._own()
+            return name if own and name in (*ANY_NAMES, *own) else await self._host_for_guest(name, machine)
         if machine is not None:
-            return machine.id != self._household.me and self._rights.may_ask()
+            return name if machine.id == self._household.me else await self._host_of(machine, name)
         if name in ANY_NAMES:
-            manager = self._model_manager
-            is_free = not own and not manager.loading and manager.failed_load() is None
-            return is_free and (self._notice.was_given or not by_program) and self._any() is not None
-        return name not in own and name != GUIDE and any(shared.name == name for _, shared in self._shared())
+            may = self._notice.was_given or not by_program
+            pair = self._default() if may else None
+            return self._destination(*pair) if pair is not None else model
+        if name in self._own() or name == GUIDE:
+            return model
+        pair = next((pair for pair in self._shared() if pair[1].name == name), None)
+        return self._destination(*pair) if pair is not None else model
 
     def listed_by_reference(self) -> list[api.OfferedModel]:
         """Return the shared models under their references, for the lists that programs read. Empty for a guest, whose
@@ -187,24 +205,6 @@ class HouseholdModels:
             for member, link in sorted(peers, key=lambda peer: (peer[1].name, peer[1].peer))
         ]
 
-    async def route(self, model: str) -> tuple[HostClient, str]:
-        """Return the host that answers for a model, and the name that this host knows the model by.
-
-        It is the host of the reference, or one that has the model loaded. For a guest, it may also be one that has the
-        model on disk, or else the first host. Raises Unreachable or Refused.
-        """
-        hosts = self.hosts()
-        name, machine = self._parts(model)
-        if machine is not None:
-            return self._host_of(hosts, machine), name
-        if not hosts:
-            raise Unreachable("guest_no_host")
-        if (loaded := self._loaded_at(hosts, name)) is not None:
-            return loaded
-        if len(hosts) == 1:
-            return hosts[0], name
-        return _best(name, await _all_offers(hosts)) or hosts[0], name
-
     async def listed(self) -> list[api.OfferedModel]:
         """Return the models of all hosts that reply, each with the host that would answer."""
         models: dict[str, api.OfferedModel] = {}
@@ -216,12 +216,12 @@ class HouseholdModels:
                     models.setdefault(offer.name, described)
         return list(models.values())
 
-    async def ask(self, order: requests.Ask) -> AsyncGenerator[AnswerPart, None]:
+    async def ask(self, order: requests.Ask, there: Destination) -> AsyncGenerator[AnswerPart, None]:
         """Yield the parts of a host's answer. Raises the host's AppError, Unreachable or Refused."""
-        host, name = await self.route(order.model or "")
+        host = there.host
         if not self._rights.is_guest() and (words := await self._notice.give(host.host.name)):
-            yield AnsweredBy(f"{name}@{host.host.name}", words)
-        order = msgspec.structs.replace(order, model=name or None)
+            yield AnsweredBy(f"{there.model}@{host.host.name}", words)
+        order = msgspec.structs.replace(order, model=there.model or None)
         key = order.conversation or ""
         try:
             async with host.request("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
@@ -236,9 +236,35 @@ class HouseholdModels:
                             yield part
                         if isinstance(part, Answer):
                             return
+            raise Unreachable("peer_offline", name=host.host.name)
+        except Unreachable as error:
+            raise await self._host_lost(there) or error from None
         finally:
             self._note_place(key, None)
-        raise Unreachable("peer_offline", name=host.host.name)
+
+    async def _host_lost(self, there: Destination) -> Unreachable | None:
+        """Let another machine load the model of a host that was lost during an answer, so that the answer can continue.
+
+        Return the error that names it, or None for a guest, whose next question goes to any host.
+        """
+        gone = there.host.host
+        if self._rights.is_guest() or not there.model:
+            return None
+        try:
+            following = await self._replacement(gone.id, gone.name, there.model)
+        except Unreachable as error:
+            return error
+        loading = self._load_here(following) if isinstance(following, str) else _load_there(following)
+        self._group.create_task(loading, name="load the model of a lost host")
+        name = self._rights.name() if isinstance(following, str) else following.host.host.name
+        return Unreachable("host_gone_next", host=gone.name, machine=name, model=there.model)
+
+    async def _load_here(self, model: str) -> None:
+        if model not in self._own():
+            try:
+                await self._model_manager.load(requests.LoadModel(model=model), lambda _: None)
+            except AppError as error:
+                log.warning("%s could not be loaded after its host was lost: %s", model, error.reason)
 
     def _note_place(self, conversation: str, place: WaitingPlace | None) -> None:
         """Show a chat's place in the line of its host, or remove it."""
@@ -263,8 +289,12 @@ class HouseholdModels:
         ]
         return sorted(shared, key=lambda pair: (not pair[1].is_ready, pair[0].name.casefold(), pair[0].id))
 
-    def _any(self) -> tuple[Machine, HostedModel] | None:
-        """Return the model that answers requests without a name, if none is loaded here: the first that can answer."""
+    def _default(self) -> tuple[Machine, HostedModel] | None:
+        """Return the shared model that answers requests without a name: the first that can answer, if no model is
+        loaded here and none failed to load."""
+        manager = self._model_manager
+        if self._own() or manager.loading or manager.failed_load() is not None:
+            return None
         return next((pair for pair in self._shared() if pair[1].is_ready and pair[1].name != GUIDE), None)
 
     def _parts(self, model: str) -> tuple[str, Machine | None]:
@@ -279,20 +309,62 @@ class HouseholdModels:
                 return name, self._household.machine(ref)
         return model, None
 
-    def _host_of(self, hosts: Sequence[HostClient], machine: Machine) -> HostClient:
-        client = next((client for client in hosts if client.host.id == machine.id), None)
+    def _destination(self, machine: Machine, model: HostedModel) -> Destination:
+        """Return where a shared model is asked. Raises Unreachable if the link has just ended."""
+        client = next((client for client in self.hosts() if client.host.id == machine.id), None)
         if client is None:
             raise Unreachable("peer_offline", name=machine.name)
-        return client
+        return Destination(client, model.name)
 
-    def _loaded_at(self, hosts: Sequence[HostClient], name: str) -> tuple[HostClient, str] | None:
-        """Return a host that reported this model as loaded, and the model's name, without asking any host."""
-        pairs = [pair for pair in self._shared() if pair[1].name == name]
-        if name in ANY_NAMES and (chosen := self._any()) is not None:
-            pairs = [chosen]
-        clients = {client.host.id: client for client in hosts}
-        there = ((clients[machine.id], model.name) for machine, model in pairs if machine.id in clients)
-        return next(there, None)
+    async def _host_of(self, machine: Machine, name: str) -> Destination | str:
+        """Return the host of a reference, or its replacement if it is gone. Raises Unreachable or Refused."""
+        if not self._rights.may_ask():
+            raise Refused("household_asks_not")
+        if (client := next((client for client in self.hosts() if client.host.id == machine.id), None)) is not None:
+            return Destination(client, name)
+        return await self._replacement(machine.id, machine.name, name)
+
+    async def _replacement(self, gone: MachineId, host: str, model: str) -> Destination | str:
+        """Return who answers instead of a host that is gone: this machine or another that has the model loaded, this
+        machine if it has the file and has loaded nothing else, or another that has the file. Raises Unreachable."""
+        own = self._own()
+        if model in own:
+            return model
+        pairs = (pair for pair in self._shared() if pair[1].name == model and pair[0].id != gone)
+        if (pair := next(pairs, None)) is not None:
+            return self._destination(*pair)
+        if not own and await self._has_file(model):
+            return model
+        others = [client for client in self.hosts() if client.host.id != gone]
+        if (other := _best(model, await _all_offers(others))) is not None:
+            return Destination(other, model)
+        raise Unreachable("host_gone", host=host, model=model)
+
+    async def _host_for_guest(self, name: str, machine: Machine | None) -> Destination:
+        """Return the host of a reference, or one that has the model loaded, or one that has it on disk, or the first.
+        Raises Unreachable."""
+        hosts = self.hosts()
+        if not hosts:
+            raise Unreachable("guest_no_host")
+        of_machine = (client for client in hosts if machine is not None and client.host.id == machine.id)
+        if (client := next(of_machine, None)) is not None:
+            return Destination(client, name)
+        if len(hosts) == 1:
+            return Destination(hosts[0], name)
+        loaded = [pair for pair in self._shared() if name in (*ANY_NAMES, pair[1].name)]
+        if loaded and name not in ANY_NAMES:
+            return self._destination(*loaded[0])
+        return Destination(_best(name, await _all_offers(hosts)) or hosts[0], name)
+
+
+async def _load_there(there: Destination) -> None:
+    """Let a host load a model, as far as it permits that."""
+    body = msgspec.json.encode({"model": there.model})  # Ollama's request to load a model: no prompt
+    try:
+        async with there.host.request("POST", "/api/generate", body, HEADERS) as answer:
+            await _whole(there.host, answer)
+    except AppError as error:
+        log.warning("%s could not be loaded on %s: %s", there.model, there.host.host.name, error.reason)
 
 
 def _best(model: str, offers_by_host: Sequence[tuple[HostClient, HostOffers]]) -> HostClient | None:

@@ -2733,6 +2733,10 @@
         <translation>Es gibt seinen Speicher zurück.</translation>
     </message>
     <message>
+        <source>Ready. {model} answers</source>
+        <translation>Bereit. {model} antwortet</translation>
+    </message>
+    <message>
         <source>This is a rough estimate. Other activity strongly affects the speed of such a small model.</source>
         <translation>Grob: Bei einem so kleinen Modell wiegt ebenso viel, was die Computer sonst tun.</translation>
     </message>

@@ -17,6 +17,7 @@ from app.gateway.access.auth import BODY, CALLER, Handler
 from app.gateway.answer_service import Caller
 from app.gateway.servers.host_proxy import forward_to_host
 from app.network.traffic_limits import ANSWER_BYTES
+from app.node.models.household_models import Destination
 
 PART = b"0.125," * (1 << 17)
 N_PARTS = ANSWER_BYTES // len(PART) + 2
@@ -50,8 +51,9 @@ async def host() -> Host:
 
 @pytest.fixture
 async def url(host: Host) -> AsyncIterator[str]:
-    async def route(name: str) -> tuple[Host, str]:
-        return host, name
+    async def destination(name: str, *, by_program: bool) -> Destination:
+        assert by_program
+        return Destination(cast("Any", host), name)
 
     @web.middleware
     async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -61,7 +63,7 @@ async def url(host: Host) -> AsyncIterator[str]:
     async def own(_: web.Request) -> web.StreamResponse:
         raise AssertionError
 
-    household_models: Any = SimpleNamespace(is_forwarded=lambda _, by_program: True, route=route)
+    household_models: Any = SimpleNamespace(destination=destination)
     app = web.Application(middlewares=[gate, forward_to_host(household_models)])
     app.add_routes([web.post("/v1/embeddings", own)])
     runner = web.AppRunner(app)

@@ -27,6 +27,7 @@ from app.gateway.servers.host_proxy import forward_to_host
 from app.gateway.servers.member_server import FOR_MEMBERS, MemberAuthenticator, naming_host, while_allowed
 from app.gateway.upstreams.upstreams import FORWARDED_BY
 from app.network.peer.listener import MEMBER
+from app.node.models.household_models import Destination
 from tests.node.models.test_household_models import Content
 
 VISITOR = machine_id("b" * 64)
@@ -106,10 +107,11 @@ class Host:
 async def test_only_routes_of_ours_are_passed_on_as_they_are_written() -> None:
     host = Host()
 
-    async def route(name: str) -> tuple[Host, str]:
-        return host, name
+    async def destination(name: str, *, by_program: bool) -> Destination:
+        assert by_program
+        return Destination(cast("Any", host), name)
 
-    household_models = cast("Any", SimpleNamespace(is_forwarded=lambda _, by_program: True, route=route))
+    household_models = cast("Any", SimpleNamespace(destination=destination))
 
     @web.middleware
     async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:

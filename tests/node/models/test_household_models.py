@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from app.core.household.household import Household, Machine, SelfDescription, Sh
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId, machine_id
+from app.core.reasons import said
 from app.inference.pipeline.completion import Delta
 from app.machine.settings import Settings, SettingsStore
 from app.node.control.answer_conversion import AnswerPart
@@ -105,9 +106,32 @@ class Notice:
         return "" if self.was_given else f"{host} answers."
 
 
+def models_of(
+    household: Any,
+    manager: Any,
+    *,
+    network: Any = None,
+    was_given: bool = False,
+    files: Collection[str] = (),
+    group: asyncio.TaskGroup | None = None,
+) -> HouseholdModels:
+    """files: names of the models whose files this machine has."""
+    notice: Any = Notice(was_given=was_given)
+
+    async def has_file(name: str) -> bool:
+        return name in files
+
+    return HouseholdModels(network, household, manager, notice, has_file, cast("Any", group))
+
+
+async def at(made: HouseholdModels, model: str, **more: Any) -> tuple[str, str]:
+    """The host that answers, or "" for this machine; and the name of the model there."""
+    there = await made.destination(model, **more)
+    return ("", there) if isinstance(there, str) else (there.host.host.name, there.model)
+
+
 def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> HouseholdModels:
-    notice: Any = Notice(was_given=False)
-    made = HouseholdModels(cast("Any", None), household_of(members), manager_of(own), notice)
+    made = models_of(household_of(members), manager_of(own))
     made.hosts = lambda: cast("Any", list(hosts))  # type: ignore[method-assign]
     return made
 
@@ -128,13 +152,14 @@ def member(
     own: str | None = None,
     was_given: bool = True,
     roles: frozenset[Role] = frozenset({Role.HOST}),
+    files: Collection[str] = (),
+    group: asyncio.TaskGroup | None = None,
     **manager: Any,
 ) -> HouseholdModels:
     """This machine as a host of a household with these other machines."""
     me = Machine(ME, "study", online=True, roles=("host",))
     household = household_of({ME: Member(ME, b"", "study", roles)}, me, *machines)
-    notice: Any = Notice(was_given=was_given)
-    made = HouseholdModels(cast("Any", None), household, manager_of(own, **manager), notice)
+    made = models_of(household, manager_of(own, **manager), was_given=was_given, files=files, group=group)
     hosts = [Host(machine.name, answer=WHOLE) for machine in machines]
     for host, machine in zip(hosts, machines, strict=True):
         host.host.id = machine.id
@@ -142,34 +167,35 @@ def member(
     return made
 
 
-def test_a_member_forwards_what_another_host_has_loaded_and_it_has_not() -> None:
-    den = host_of(DEN, "den", "qwen", "guide")
-    assert member(den).is_forwarded("qwen")
-    assert member(den).is_forwarded("qwen:latest")
-    assert not member(den).is_forwarded("other")
-    assert not member(den, own="qwen").is_forwarded("qwen")
-    assert member(den, own="qwen").is_forwarded("qwen@den")  # on purpose
-    assert not member(den).is_forwarded("guide")  # every machine has the Guide
-    assert member(den).is_forwarded("guide@den")
-    assert not member(den).is_forwarded("qwen@study")  # this machine
-    assert not member(den).is_forwarded("@cf/model@nowhere")  # may be a model of another server
+async def test_a_member_forwards_what_another_host_has_loaded_and_it_has_not() -> None:
+    den, here = host_of(DEN, "den", "qwen", "guide"), ""
+    assert await at(member(den), "qwen") == ("den", "qwen")
+    assert await at(member(den), "qwen:latest") == ("den", "qwen")
+    assert await at(member(den), "other") == (here, "other")
+    assert await at(member(den, own="qwen"), "qwen") == (here, "qwen")
+    assert await at(member(den, own="qwen"), "qwen@den") == ("den", "qwen")  # on purpose
+    assert await at(member(den), "guide") == (here, "guide")  # every machine has the Guide
+    assert await at(member(den), "guide@den") == ("den", "guide")
+    assert await at(member(den), "qwen@study") == (here, "qwen")  # this machine
+    assert await at(member(den), "@cf/model@nowhere") == (here, "@cf/model@nowhere")  # a model of another server
 
 
-def test_a_question_without_a_model_goes_to_a_host_only_if_nothing_is_loaded_here() -> None:
-    den = host_of(DEN, "den", "qwen")
-    assert member(den).is_forwarded("")
-    assert not member(den, own="small").is_forwarded("")
-    assert not member(den, loading=True).is_forwarded("")
-    assert not member(den, failed="why").is_forwarded("")
-    assert not member(host_of(DEN, "den", "guide")).is_forwarded("")
-    assert not member(host_of(DEN, "den", "(qwen)")).is_forwarded("")  # still loading
+async def test_a_question_without_a_model_goes_to_a_host_only_if_nothing_is_loaded_here() -> None:
+    den, here = host_of(DEN, "den", "qwen"), ("", "")
+    assert await at(member(den), "") == ("den", "qwen")
+    assert await at(member(den), "default") == ("den", "qwen")
+    assert await at(member(den, own="small"), "") == here
+    assert await at(member(den, loading=True), "") == here
+    assert await at(member(den, failed="why"), "") == here
+    assert await at(member(host_of(DEN, "den", "guide")), "") == here
+    assert await at(member(host_of(DEN, "den", "(qwen)")), "") == here  # still loading
     # a program cannot show the notice, so it must name the model until the user has read it
-    assert not member(den, was_given=False).is_forwarded("", by_program=True)
-    assert member(den, was_given=False).is_forwarded("qwen", by_program=True)
-    assert member(den).is_forwarded("", by_program=True)
+    assert await at(member(den, was_given=False), "", by_program=True) == here
+    assert await at(member(den, was_given=False), "qwen", by_program=True) == ("den", "qwen")
+    assert await at(member(den), "", by_program=True) == ("den", "qwen")
 
 
-def test_only_hosts_that_are_there_share_and_only_with_members_that_may_ask() -> None:
+async def test_only_hosts_that_are_there_share_and_only_with_members_that_may_ask() -> None:
     shares = host_of(DEN, "den", "qwen")
     assert [model.reference for model in member(shares).shared()] == ["qwen@den"]
     for unheard in (replace(shares, online=False), replace(shares, roles=("lender",)), replace(shares, id=ME)):
@@ -178,31 +204,68 @@ def test_only_hosts_that_are_there_share_and_only_with_members_that_may_ask() ->
     asks = member(shares)
     asks._household.rights.asks_household = lambda: False
     assert asks.shared() == []
-    assert not asks.is_forwarded("qwen")
-    assert not asks.is_forwarded("qwen@den")
+    assert await at(asks, "qwen") == ("", "qwen")
+    with pytest.raises(Refused, match="household_asks_not"):
+        await asks.destination("qwen@den")
 
 
 async def test_a_model_that_can_answer_is_chosen_before_one_that_is_loading() -> None:
     attic, den = host_of(ATTIC, "attic", "(qwen)"), host_of(DEN, "den", "qwen")
     made = member(attic, den)
     assert [(model.machine, model.ready) for model in made.shared()] == [("den", True), ("attic", False)]
-    client, name = await made.route("qwen")
-    assert (client.host.id, name) == (DEN, "qwen")
-    client, name = await made.route("qwen@attic")
-    assert (client.host.id, name) == (ATTIC, "qwen")
-    client, name = await made.route("")
-    assert (client.host.id, name) == (DEN, "qwen")
+    assert await at(made, "qwen") == ("den", "qwen")
+    assert await at(made, "qwen@attic") == ("attic", "qwen")
+    assert await at(made, "") == ("den", "qwen")
+
+
+async def test_a_host_that_is_gone_is_replaced_by_whoever_can_answer_soonest() -> None:
+    """First who has the model loaded, then this machine with the file, then another with the file."""
+    gone = host_of(ATTIC, "attic", online=False)
+    for made, expected in (
+        (member(gone, host_of(DEN, "den", "qwen"), own="qwen"), ("", "qwen")),
+        (member(gone, host_of(DEN, "den", "qwen"), files=["qwen"]), ("den", "qwen")),
+        (member(gone, host_of(DEN, "den"), files=["qwen"]), ("", "qwen")),
+        (member(gone, host_of(DEN, "den"), files=["qwen"], own="other"), ("den", "qwen")),
+        (member(gone, host_of(DEN, "den")), ("den", "qwen")),
+    ):
+        hosts = [host for host in made.hosts() if host.host.name != "attic"]
+        for host in hosts:
+            host._offers = has("qwen")  # type: ignore[attr-defined]
+        made.hosts = lambda hosts=hosts: hosts  # type: ignore[misc, method-assign]
+        assert await at(made, "qwen@attic") == expected
     made.hosts = list  # type: ignore[method-assign]
-    with pytest.raises(Unreachable, match="peer_offline"):
-        await made.route("qwen@attic")
+    with pytest.raises(Unreachable, match="host_gone") as raised:
+        await made.destination("qwen@attic")
+    assert said(raised.value).startswith("attic has disconnected, and no other machine has the file of qwen.")
+
+
+async def test_a_host_lost_in_mid_answer_is_replaced_and_named() -> None:
+    """Its replacement begins to load at once; the error names it, and what was written is kept."""
+    async with asyncio.TaskGroup() as group:
+        made = member(host_of(ATTIC, "attic", "qwen"), host_of(DEN, "den"), group=group)
+        attic, den = made.hosts()
+        attic._answer = WHOLE.partition(b"\n")[0] + b"\n"  # type: ignore[attr-defined]  # cut off
+        den._offers = has("qwen")  # type: ignore[attr-defined]
+        there = await made.destination("qwen@attic")
+        assert not isinstance(there, str)
+        parts = list[AnswerPart]()
+
+        async def answer() -> None:
+            async for part in made.ask(requests.Ask(prompt="Hello"), there):
+                parts.append(part)
+
+        with pytest.raises(Unreachable, match="host_gone_next") as raised:
+            await answer()
+        assert parts[-1] == Delta("a", (1,))
+        assert said(raised.value) == "attic has disconnected. den is loading qwen and can continue the answer."
+    assert den.bodies[-1] == {"model": "qwen"}  # type: ignore[attr-defined]
 
 
 async def test_the_user_is_told_once_where_questions_go() -> None:
-    asks = requests.Ask(prompt="Hello", model="qwen@den")
     den = host_of(DEN, "den", "qwen")
-    first = [part async for part in member(den, was_given=False).ask(asks)]
+    first = await lines(member(den, was_given=False), "qwen@den")
     assert first == [AnsweredBy("qwen@den", "den answers."), Delta("a", (1,)), Answer(text="a")]
-    assert [part async for part in member(den).ask(asks)] == first[1:]
+    assert await lines(member(den), "qwen@den") == first[1:]
 
 
 async def test_the_notice_is_remembered(tmp_path: Path) -> None:
@@ -218,15 +281,15 @@ async def test_a_place_in_the_line_of_a_host_is_shown_until_the_answer_begins() 
     made, seen = member(host_of(DEN, "den", "qwen")), list[list[WaitingChat]]()
     made.hosts()[0]._answer = told  # type: ignore[attr-defined]
     made._changed = lambda: seen.append(made.waiting())
-    order = requests.Ask(prompt="Hello", model="qwen", conversation="c")
-    parts = [part async for part in made.ask(order)]
-    assert parts == [Delta("a", (1,)), Answer(text="a")]
+    assert await lines(made, "qwen") == [Delta("a", (1,)), Answer(text="a")]
     assert seen == [[WaitingChat("c", 2, 30)], [WaitingChat("c", 1, None)], []]
     assert made.waiting() == []
 
 
-async def lines(household_models: HouseholdModels) -> list[AnswerPart]:
-    return [line async for line in household_models.ask(requests.Ask(prompt="Hello", conversation="c"))]
+async def lines(household_models: HouseholdModels, model: str = "") -> list[AnswerPart]:
+    there = await household_models.destination(model)
+    assert not isinstance(there, str)
+    return [line async for line in household_models.ask(requests.Ask(prompt="Hello", conversation="c"), there)]
 
 
 @pytest.mark.parametrize(
@@ -234,8 +297,7 @@ async def lines(household_models: HouseholdModels) -> list[AnswerPart]:
 )
 async def test_the_host_that_has_it_loaded_is_asked_before_one_that_has_it(model: str, name: str) -> None:
     hosts = Host("barn"), Host("den", has("big", "small")), Host("attic", has("big", loaded="big"))
-    guest_client, _ = await guest(*hosts).route(model)
-    assert guest_client.host.name == name
+    assert (await at(guest(*hosts), model))[0] == name
 
 
 def test_only_members_that_may_host_and_are_linked_answer() -> None:
@@ -256,8 +318,7 @@ def test_only_members_that_may_host_and_are_linked_answer() -> None:
             for name in linked
         },
     )
-    notice: Any = Notice(was_given=False)
-    made = HouseholdModels(network, household_of(GUEST), manager_of(None), notice)
+    made = models_of(household_of(GUEST), manager_of(None), network=network)
     assert [client.host.name for client in made.hosts()] == ["attic", "den"]
     assert made.answering_hosts() == ["attic", "den"]
 
@@ -266,7 +327,7 @@ async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCapt
     listed = await guest(Host("barn"), Host("den", has("a", "b")), Host("loft", has("b"))).listed()
     assert [(item.name, item.machine) for item in listed] == [("a", "den"), ("b", "den")]
     with pytest.raises(Unreachable, match="guest_no_host"):
-        await guest().route("a")
+        await guest().destination("a")
     assert await guest(Host("den", {"models": [{"name": 7}]})).listed() == []
 
 
@@ -277,7 +338,7 @@ async def test_what_is_listed_names_the_host_that_would_be_asked() -> None:
     listed = {each.name: each.machine for each in await household_models.listed()}
     assert listed == {"a": "attic", "b": "den"}
     for name, machine in listed.items():
-        assert (await household_models.route(name))[0].host.name == machine
+        assert (await at(household_models, name))[0] == machine
 
 
 async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +348,7 @@ async def test_a_host_that_says_nothing_for_long_keeps_no_guest_waiting(monkeypa
     household_models = guest(silent, Host("den", has("a")))
     async with asyncio.timeout(30):
         assert [offer.name for offer in await household_models.listed()] == ["a"]
-        assert (await household_models.route("a"))[0].host.name == "den"
+        assert (await at(household_models, "a"))[0] == "den"
 
 
 @asynccontextmanager
@@ -296,16 +357,17 @@ async def _silence() -> AsyncIterator[Any]:
     yield
 
 
-def test_only_a_guest_passes_on_and_not_what_it_has_loaded_itself() -> None:
-    assert guest().is_forwarded("")
-    assert not guest(own="guide").is_forwarded("")
-    assert not guest(own="guide").is_forwarded("guide")
-    assert guest(own="guide").is_forwarded("other")
+async def test_a_guest_forwards_everything_except_what_it_has_loaded_itself() -> None:
+    den = Host("den")
+    assert await at(guest(den), "") == ("den", "")
+    assert await at(guest(den, own="guide"), "") == ("", "")
+    assert await at(guest(den, own="guide"), "guide") == ("", "guide")
+    assert await at(guest(den, own="guide"), "other") == ("den", "other")
     both = {ME: Member(ME, b"", "x", frozenset({Role.GUEST, Role.HOST}))}
-    assert not guest(members=both).is_forwarded("")
-    assert not guest(members={}).is_forwarded("")
-    assert guest(Host("den")).answering_hosts() == ["den"]
-    assert guest(Host("den"), own="guide").answering_hosts() is None
+    assert await at(guest(den, members=both), "") == ("", "")
+    assert await at(guest(den, members={}), "") == ("", "")
+    assert guest(den).answering_hosts() == ["den"]
+    assert guest(den, own="guide").answering_hosts() is None
 
 
 async def test_an_answer_comes_line_by_line_and_its_error_is_the_host_s() -> None:
