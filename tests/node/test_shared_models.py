@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import aiohttp
 import pytest

@@ -1,1 +1,1 @@
-"""The API's servers: on loopback, on the LAN, and for guests of the household."""
+"""The API's servers: on loopback, on the LAN, and for members of the household."""

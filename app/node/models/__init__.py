@@ -1,1 +1,1 @@
-"""Loads and unloads the models of this host, generates answers, and forwards guests' requests to hosts."""
+"""Loads and unloads the models of this host, generates answers, and forwards requests to hosts that have others."""
