@@ -62,11 +62,24 @@ class OfferedModel(msgspec.Struct, frozen=True, kw_only=True):
     machine: str = ""
 
 
+class SharedModel(msgspec.Struct, frozen=True):
+    """A model that another host of the household has loaded, and that answers questions from here."""
+
+    model: str
+    machine: str  # the name of the host
+    machine_id: str
+    reference: str  # `MODEL@MACHINE`, which requests use as the name of the model
+    context: int = 0  # the context of a conversation
+    ready: bool = True  # whether it can answer now; otherwise it is loading or being rebuilt
+    default: bool = False  # whether it answers requests that name no model, as long as none is loaded here
+
+
 class Models(msgspec.Struct, frozen=True):
     """The response to `GET /models`."""
 
     models: list[ShelfModel] = []
     offered: list[OfferedModel] = []
+    shared: list[SharedModel] = []
 
 
 class ModelResponse(msgspec.Struct, frozen=True):
@@ -81,6 +94,12 @@ class RemoveModelResponse(msgspec.Struct, frozen=True):
     removed: str
     freed_bytes: int = 0
     file_deleted: bool = False
+
+
+class UndoMoveResponse(msgspec.Struct, frozen=True):
+    """The response to `POST /undo-move`: the model whose layers move back."""
+
+    model: str
 
 
 class UnloadResponse(msgspec.Struct, frozen=True):

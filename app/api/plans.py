@@ -223,6 +223,18 @@ class Replica(msgspec.Struct, frozen=True):
     waiting: int = 0
 
 
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """The last time that layers of a loaded model moved without an order of the user."""
+
+    text: str
+    text_facts: Reason
+    at: float  # Unix time
+    undoable: bool = False  # whether `POST /undo-move` can move them back
+    undoing: bool = False  # whether they are moving back
+    problem: str | None = None  # why they could not be moved back
+    problem_facts: Reason | None = None
+
+
 class LoadedModel(Plan, frozen=True, kw_only=True):
     """A language model that is loaded, is being loaded, or was lost."""
 
@@ -242,6 +254,8 @@ class LoadedModel(Plan, frozen=True, kw_only=True):
     tools: bool | None = None  # whether its chat template supports tool calls; None if not read yet
     thinks: bool | None = None  # whether its chat template can turn reasoning on
     answering: int = 0
+    moved: Move | None = None
+    stays: bool = False  # whether layers move only after a loss, because the user undid a move
 
     def as_shown(self) -> Self:
         return msgspec.structs.replace(super().as_shown(), last_answer=None) if self.too_small else self

@@ -267,6 +267,12 @@ class UnloadModel(Request, frozen=True):
     model: Name | None = None
 
 
+class UndoMove(Request, frozen=True):
+    """The model whose layers return to where they were before they moved by themselves. None means the first one."""
+
+    model: Name | None = None
+
+
 class Message(Request, frozen=True):
     role: Literal["system", "user", "assistant"]
     content: Text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from app.api.downloads import Download, ModelsFolder, OutgoingCopy
+from app.api.models import SharedModel
 from app.api.plans import LoadedEmbedder, LoadedModel
 from app.core.errors import Fact, Reason
 from app.core.lending.policy import Battery
@@ -274,18 +275,6 @@ class HouseholdState(msgspec.Struct, frozen=True, kw_only=True):
     links_between: dict[
         str, dict[str, LinkMeasurement]
     ] = {}  # links between other machines, by the measuring machine and the far end
-
-
-class SharedModel(msgspec.Struct, frozen=True):
-    """A model that another host of the household has loaded, and that answers questions from here."""
-
-    model: str
-    machine: str  # the name of the host
-    machine_id: str
-    reference: str  # `MODEL@MACHINE`, which requests use as the name of the model
-    context: int = 0  # the context of a conversation
-    ready: bool = True  # whether it can answer now; otherwise it is loading or being rebuilt
-    default: bool = False  # whether it answers requests that name no model, as long as none is loaded here
 
 
 class Snapshot(HouseholdState, frozen=True, kw_only=True):

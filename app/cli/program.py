@@ -17,7 +17,7 @@ from app.cli.commands.demo_command import demo
 from app.cli.commands.engine_commands import engine_group
 from app.cli.commands.household_commands import machines, measure, remove, rename, reset, roles, status, use_again
 from app.cli.commands.lend_command import lend
-from app.cli.commands.load_commands import load, plan, unload
+from app.cli.commands.load_commands import load, plan, undo, unload
 from app.cli.commands.model_commands import answer, exact, folder, import_file, models, rm, share
 from app.cli.commands.node_commands import autostart, doctor, erase, node
 from app.cli.commands.pair_command import pair
@@ -51,6 +51,7 @@ PANELS: dict[str, dict[str, Command]] = {
         "plan": plan,
         "load": load,
         "unload": unload,
+        "undo": undo,
     },
     "Checks and figures": {"bench": bench, "doctor": doctor, "autostart": autostart, "erase": erase},
 }
@@ -68,6 +69,7 @@ EXAMPLES = {
     "exact": "poolhouse exact on",
     "plan": "poolhouse plan llama-3.2-3b",
     "load": "poolhouse load llama-3.2-3b",
+    "undo": "poolhouse undo",
     "bench": "poolhouse bench llama-3.2-3b",
     "autostart": "poolhouse autostart on --headless",
 }

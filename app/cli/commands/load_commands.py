@@ -199,6 +199,19 @@ def _show_full_name(out: Output, typed: str, name: str) -> None:
         out.show(f"{terminal_text.line(typed)} stands for {terminal_text.name(name)}.")
 
 
+def undo(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Move a model's layers back to where they were before they last moved by themselves, and keep them there."""
+    from app.api.models import UndoMoveResponse
+
+    answer = ask_node(home, lambda node: node.post("/undo-move", {"model": model}, answer=UndoMoveResponse))
+
+    def said() -> str:
+        name = terminal_text.name(answer.model)
+        return f"The layers of {name} move back as soon as no answer needs them, and stay until it is loaded again."
+
+    Output(as_json).result({"model": answer.model}, said)
+
+
 def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Unload a model on every machine or, without a name, all loaded models."""
     from app.api.models import UnloadResponse

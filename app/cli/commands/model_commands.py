@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from app.api.computer import Settings
     from app.api.downloads import ModelsFolderRoom
     from app.api.models import Models, StarterResponse
-    from app.api.snapshot import SharedModel
     from app.cli.progress import ShowProgress
     from app.client import NodeClient
 
 
 def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the models on this computer, and those that other machines of the household have loaded."""
-    shelf, suggested, shared = ask_node(home, _shelf)
+    shelf, suggested = ask_node(home, _shelf)
 
     import msgspec
     from rich.console import Group
@@ -38,23 +37,20 @@ def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
     starter = suggested.starter if suggested else None
     content = msgspec.to_builtins(shelf) | (msgspec.to_builtins(suggested) if suggested else {})
-    content |= {"shared": msgspec.to_builtins(shared)}
-    others = [] if shelf.offered else shared_view(shared)
+    others = [] if shelf.offered else shared_view(shelf.shared)
     Output(as_json).result(
         content, lambda: Group(*starter_view(starter), *offered_view(shelf.offered), *others, models_view(shelf.models))
     )
 
 
-async def _shelf(node: NodeClient) -> tuple[Models, StarterResponse | None, list[SharedModel]]:
-    """Return the shelf, a recommended first model if the shelf contains only the built-in one, and the models that
-    other machines have loaded."""
+async def _shelf(node: NodeClient) -> tuple[Models, StarterResponse | None]:
+    """Return the shelf and, if it contains only the built-in model, a recommended first model."""
     from app.api.models import Models, StarterResponse
-    from app.api.snapshot import Snapshot
 
-    shelf, shared = await node.get("/models", Models), (await node.get("/status", Snapshot)).shared
+    shelf = await node.get("/models", Models)
     if shelf.offered or not all(model.builtin for model in shelf.models):
-        return shelf, None, shared
-    return shelf, await node.get("/starter", StarterResponse), shared
+        return shelf, None
+    return shelf, await node.get("/starter", StarterResponse)
 
 
 def import_file(

@@ -8,8 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.api.models import OfferedModel, ShelfModel, Starter
-from app.api.snapshot import SharedModel
+from app.api.models import OfferedModel, SharedModel, ShelfModel, Starter
 from app.cli import terminal_text
 from app.core.reasons import size
 

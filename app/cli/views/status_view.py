@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from app.api.models import SharedModel
 from app.api.plans import AnswerOutcome, LoadedEmbedder, LoadedModel
-from app.api.snapshot import ForecastErrors, Link, Machine, SharedModel, Snapshot
+from app.api.snapshot import ForecastErrors, Link, Machine, Snapshot
 from app.cli import terminal_text
 from app.cli.terminal_text import duration, memory_bar, rate, seconds
 from app.cli.views.machines_view import machine_name, nearby_view, short_link, state_of
@@ -153,7 +155,7 @@ def _model_sentence(loaded: LoadedModel, ready: str, online: Collection[str]) ->
             if machines == 1 and loaded.held[0].key != loaded.stages[0].key:  # the host has the first stage
                 where = terminal_text.name(loaded.held[0].machine)
             then = f" {terminal_text.line(loaded.recovery.text or '')}" if loaded.recovery else ""
-            return f"{ready}{name} is loaded on {where}.{then}"
+            return f"{ready}{name} is loaded on {where}.{then}{_moved(loaded)}"
         case "loading":
             return f"Loading {name}."
         case "lost":
@@ -163,6 +165,19 @@ def _model_sentence(loaded: LoadedModel, ready: str, online: Collection[str]) ->
             return f"{name} was lost. {_why(loaded)} The next question loads it again."
         case state:
             return f"{name} is {terminal_text.line(state)}. {_why(loaded)}"
+
+
+def _moved(loaded: LoadedModel) -> str:
+    """Return why layers last moved by themselves, and how to undo that, or ""."""
+    move = loaded.moved
+    if move is None:
+        return ""
+    if move.undoing:
+        return " The layers are moving back."
+    when = time.strftime("%H:%M", time.localtime(move.at))
+    undo = " `poolhouse undo` moves the layers back." if move.undoable else ""
+    problem = f" {terminal_text.line(move.problem)}" if move.problem else ""
+    return f" {when}: {terminal_text.line(move.text)}{undo}{problem}"
 
 
 def _why(loaded: LoadedModel) -> str:

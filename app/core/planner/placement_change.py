@@ -11,6 +11,7 @@ machine's slowdown is compared with that of the machine that changed least.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, permutations
@@ -27,7 +28,8 @@ MARGIN = 0.85
 QUIET_S = 10.0  # the time without a request before layers move only to gain speed
 # the fraction of a spare machine's lent memory that may be filled; the rest is kept for its own requests
 AHEAD_SHARE = 0.5
-SETTLED_S = 60.0  # the minimum time between two such moves, and after a recovery, so that brief changes are ignored
+SETTLED_S = 60.0  # the minimum time after layers were placed, such as by a recovery, so that brief changes are ignored
+MOVED_S = 300.0  # the minimum time between two such moves
 
 
 def plans_keeping_runs(before: Plan, now: Plan, model: Model) -> tuple[Plan, ...]:
@@ -94,12 +96,14 @@ def is_clearly_better(now: Forecast | None, then: Forecast | None) -> bool:
     return now is not None and then is not None and then.request_s < MARGIN * now.request_s
 
 
-def may_move(now_s: float, last_asked_s: float, last_placed_s: float) -> bool:
+def may_move(now_s: float, last_asked_s: float, last_placed_s: float, last_moved_s: float = -math.inf) -> bool:
     """Return whether layers may be moved for the sake of speed alone.
 
-    They may not be moved during an answer, soon after one, or soon after they were placed.
+    They may not be moved during an answer, soon after one, soon after they were placed, or within MOVED_S of the last
+    such move.
     """
-    return now_s - last_asked_s >= QUIET_S and now_s - last_placed_s >= SETTLED_S
+    settled = now_s - last_placed_s >= SETTLED_S and now_s - last_moved_s >= MOVED_S
+    return settled and now_s - last_asked_s >= QUIET_S
 
 
 def may_load_ahead(needs_bytes: int, lends_bytes: int) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QMenu, QProgressBar, QWidget
 
+from app.api.models import SharedModel
 from app.api.plans import LoadedModel, Stage
-from app.api.snapshot import SharedModel
 from app.core import chat as tree
 from app.core.chat import Chat
 from app.gui.api.node_state import NodeState

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QVBoxLayout
 
-from app.api.snapshot import SharedModel
+from app.api.models import SharedModel
 from app.gui.look import formats, sizes
 from app.gui.look.theme import set_role
 from app.gui.widgets.buttons import button

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from PySide6.QtWidgets import QFrame, QWidget
 
+from app.api.models import SharedModel
 from app.api.plans import LoadedModel, Progress
-from app.api.snapshot import FailedLoad, SharedModel
+from app.api.snapshot import FailedLoad
 from app.core.errors import Reason
 from app.core.planner.speed_estimates import is_rough
 from app.gui.app import navigation

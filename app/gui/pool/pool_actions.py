@@ -217,6 +217,10 @@ class ModelActions(QObject):
     def unload(self) -> None:
         self._begin_unload(self._unloaded)
 
+    def undo_move(self, model: str) -> None:
+        """Move the layers of a model back to where they were before they last moved by themselves."""
+        self._page.services.client.post("/undo-move", {"model": model}, lambda _: None, self._page.fail)
+
     def measure(self) -> None:
         """Measure the speed of each machine with this model, which takes a few seconds per machine."""
         if self._measure is not None:

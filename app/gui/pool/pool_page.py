@@ -39,6 +39,7 @@ from app.gui.pool.machine_facts import (
     strangers_of,
 )
 from app.gui.pool.map.map_view import MapView
+from app.gui.pool.move_notice import MoveNotice
 from app.gui.pool.pool_actions import MachineActions, ModelActions
 from app.gui.pool.pool_tables import LinkTable, MachineTable
 from app.gui.widgets.buttons import IconButton, ToolButton, button
@@ -349,6 +350,7 @@ class PoolPage(Page):
 
     def _make_panels(self) -> None:
         self.headline = Headline(self.services, self.model_actions)
+        self.moves = MoveNotice(self.services.theme, self.model_actions.undo_move)
         self.what_if = WhatIf(self.model_actions.load_without, self.load_forecast.include_all)
         add = button(self.tr("Add a machine"), self.add_machine)
         self.alone = EmptyState(self.tr("Only this machine so far"), "", add)
@@ -359,7 +361,16 @@ class PoolPage(Page):
 
     def _place(self) -> None:
         body = QWidget()
-        parts = (self.headline, self.what_if, self.placements, self.views, self.alone, self.nearby, self.inspector)
+        parts = (
+            self.headline,
+            self.moves,
+            self.what_if,
+            self.placements,
+            self.views,
+            self.alone,
+            self.nearby,
+            self.inspector,
+        )
         box = column(*parts, gap=sizes.M)
         box.setStretch(parts.index(self.views), 1)
         self.content.addWidget(scrolled(body))  # scrolls if the text is large or the details are open
@@ -388,6 +399,7 @@ class PoolPage(Page):
             show_if(widget, is_known)
         if not is_known:
             self.alone.hide()
+            self.moves.show_moves(())
             self.what_if.hide()
             self.placements.show_hosts((), "")
             self.nearby.show_strangers(())
@@ -433,6 +445,7 @@ class PoolPage(Page):
             failed=snapshot.load_failed,
             shared=snapshot.shared_model(None),
         )
+        self.moves.show_moves(snapshot.models)
         self.what_if.show_change(self.machines, forecast.now, forecast.then)
         is_loading = snapshot.loaded is not None and snapshot.loaded.state == "loading"
         self.headline.setVisible(is_loading or not forecast.without)

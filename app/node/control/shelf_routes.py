@@ -186,11 +186,12 @@ class ShelfRoutes:
             web.get("/starter", self.starter),
             web.post("/load", self.load),
             web.post("/unload", self.unload),
+            web.post("/undo-move", self.undo_move),
         ]
 
     async def listed(self, request: web.Request) -> web.Response:
         offered = await self._household_models.offered()
-        return answer(api.Models(await self._models.listed(), offered))
+        return answer(api.Models(await self._models.listed(), offered, self._household_models.shared()))
 
     async def add(self, request: web.Request) -> web.StreamResponse:
         order = await body(request, requests.Import)
@@ -243,6 +244,10 @@ class ShelfRoutes:
         self._household_models.require_single_machine(order)
         work = with_progress(lambda report: self._model_manager.load(order, report))
         return await stream(request, work)
+
+    async def undo_move(self, request: web.Request) -> web.Response:
+        order = await body(request, requests.UndoMove)
+        return answer(api.UndoMoveResponse(self._model_manager.undo_move(order.model)))
 
     async def unload(self, request: web.Request) -> web.Response:
         order = await body(request, requests.UnloadModel)

@@ -14,8 +14,9 @@ from msgspec import Meta
 
 from app.api import models as api
 from app.api import requests
+from app.api.models import SharedModel
 from app.api.responses import Answer, AnsweredBy, AnswerLine, WaitingPlace
-from app.api.snapshot import SharedModel, WaitingChat
+from app.api.snapshot import WaitingChat
 from app.catalog.shelf import GUIDE
 from app.core.errors import AppError, BadInput, Refused, Unreachable
 from app.core.household.household import Machine

@@ -214,6 +214,15 @@ class ModelManager:
         await self._end(self._stop_placements(only.name if only else None))
         return [*(placement.entry.name for placement in was), *([vectors] if vectors else [])]
 
+    def undo_move(self, name: str | None = None) -> str:
+        """Move the layers of a model back to where they were before they last moved by themselves, and keep them
+        there. Return the model's name. Raises BadInput."""
+        running = self.loaded.named(name)
+        if running is None:
+            raise BadInput("nothing_loaded")
+        running.state.undo_move()
+        return running.entry.name
+
     def machine_lost(self, machine: MachineId, why: StageLost) -> None:
         """Treat a machine and the layers it holds as lost."""
         for running in self.loaded:

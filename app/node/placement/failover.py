@@ -8,24 +8,33 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from app.api import plans
-from app.core.errors import AppError, DoesNotFit, Refused, Unreachable
+from app.core.errors import AppError, DoesNotFit, Reason, Refused, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.placement_change import move_duration_s, soonest_plan
-from app.core.reasons import said
+from app.core.reasons import said, sentence
 from app.core.recovery import recovery
 from app.core.recovery.recovery import Loss, Notice, RecentFailures
 from app.inference.stages.stage_client import StageClient
-from app.node.placement.placement_state import PlacementState
+from app.node.placement.placement_state import Move, PlacementState
 from app.node.placement.stages import StageSet
 from app.node.verification.verifier import Verifier
+from backends.contract import Layers
 
 log = logging.getLogger(__name__)
 
 Option = tuple[Plan, plans.Plan]  # a plan and its description
-Replan = Callable[[frozenset[MachineId]], Awaitable[Sequence[Option]]]
+
+
+class Replan(Protocol):
+    """Returns possible plans without these machines: the planner's choice first, then plans that keep the current runs,
+    or those of `like`. Raises AppError."""
+
+    def __call__(self, without: frozenset[MachineId], like: Plan | None = None, /) -> Awaitable[Sequence[Option]]: ...
+
 
 LEAST_PAUSE_SECONDS = 0.5  # pause between two attempts to plan while nothing fits
 # longest such pause, because memory freed by this machine itself is not reported as a change
@@ -54,6 +63,7 @@ class Failover:
         self.failures = failures or RecentFailures(time.monotonic)
         self._chosen: Option | None = None
         self._intended: Option | None = None  # the placement to use at the next replan
+        self._is_intended = False  # whether the chosen plan was prepared, so that whoever did so has recorded the move
         self.verifier: Verifier | None = None  # checks the lenders' results
         self.last_failed: Loss | None = None
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # speed at which layers were last loaded
@@ -81,6 +91,7 @@ class Failover:
 
     async def _choose(self, away: frozenset[MachineId]) -> Option:
         intended, self._intended = self._intended, None
+        self._is_intended = intended is not None
         if intended is None or any(stage.machine in away for stage in intended[0].stages):
             return await self._soonest(away)
         return intended
@@ -122,6 +133,12 @@ class Failover:
             except AppError as error:
                 log.info("no plan avoids the machines that failed: %s", error.reason)
         return await self._replan(without)
+
+    async def like(self, before: Plan) -> Option | None:
+        """Return a plan that places the layers as an earlier plan did, or None if it is no longer possible. Raises
+        AppError."""
+        options = await self._replan(frozenset(), before)
+        return next((option for option in options if _runs(option[0]) == _runs(before)), None)
 
     async def soonest(self, without: frozenset[MachineId]) -> Option:
         """Return the plan without these machines that can be ready first."""
@@ -185,7 +202,10 @@ class Failover:
     async def build(self) -> list[StageClient]:
         assert self._chosen is not None
         plan, described = self._chosen
-        if plan is not self._state.part(self._place):  # otherwise only a worker is restarted
+        if plan is not (before := self._state.part(self._place)):  # otherwise only a worker is restarted
+            if gone := _left(before, plan) if not self._is_intended else "":
+                why = Reason("layers_moved", {"machine": gone})
+                self._state.record_move(self._place, why, time.monotonic(), for_speed=False)
             self._state.place(self._place, plan, described)
         return await self.stage_set.open(plan)
 
@@ -206,7 +226,30 @@ class Failover:
         return recovery.PlanFailed(recovery.shortage_reason(loss, error.reason))
 
 
+def _runs(plan: Plan) -> list[tuple[MachineId, Layers]]:
+    return [(stage.machine, stage.layers) for stage in plan.stages]
+
+
+def _left(before: Plan, after: Plan) -> str:
+    """Return the names of the machines that lose all of their layers, or "" if there are none."""
+    held = {stage.machine for stage in after.stages}
+    return " and ".join(dict.fromkeys(stage.name for stage in before.stages if stage.machine not in held))
+
+
 def describe_notice(notice: Notice) -> plans.Notice:
     """Return the API's form of a notice, for streams and the snapshot."""
     reason = notice.reason
     return plans.Notice(notice.state, notice.machine, reason.code, said(reason), reason, notice.seconds)
+
+
+def describe_move(move: Move) -> plans.Move:
+    """Return the API's form of a move."""
+    return plans.Move(
+        text=said(move.why),
+        text_facts=move.why,
+        at=move.at,
+        undoable=move.is_for_speed and not move.is_undone,
+        undoing=move.is_undone,
+        problem=sentence(move.problem),
+        problem_facts=move.problem,
+    )

@@ -44,9 +44,9 @@ from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import TextWorker
 from app.node.cancellation import run_until
 from app.node.control.json_bodies import Report
-from app.node.placement.failover import describe_notice
+from app.node.placement.failover import Replan, describe_move, describe_notice
 from app.node.placement.placement_state import IdleTracker, PlacementState
-from app.node.placement.replica_supervisor import PipelineOpener, ReplanPlacement, ReplicaSupervisor
+from app.node.placement.replica_supervisor import PipelineOpener, ReplicaSupervisor
 from app.node.placement.stages import MemoryClaims, PlacementServices
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.planning import Sizes
@@ -299,6 +299,8 @@ class Placement:
             tools=tools,
             thinks=thinks,
             answering=self.n_answering,
+            moved=describe_move(self.state.moved) if self.state.moved else None,
+            stays=self.state.stays,
         )
 
     def _state_word(self) -> str:
@@ -326,7 +328,7 @@ class Placement:
         """The replicas in plan order, or () for a model on a single machine or split over several."""
         return self._replicas.held if self._replicas and self.state.is_replicated else ()
 
-    async def run(self, sources: PlacementServices, report: Report, replan: ReplanPlacement) -> None:
+    async def run(self, sources: PlacementServices, report: Report, replan: Replan) -> None:
         """Open the pipelines, verify them, serve until stopped or lost, and close them. Never raises."""
 
         def tell(progress: Progress) -> None:

@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from app.api import plans, requests
 from app.catalog.shelf import Entry
-from app.core.errors import Reason
+from app.core.errors import BadInput, Reason
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan, Topology
 from app.core.planner.topologies import with_replaced_pipeline
@@ -60,6 +61,20 @@ class IdleTracker:
             self.busy.clear()
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move of layers that the user did not order."""
+
+    why: Reason
+    place: int  # index of the pipeline
+    before: Plan  # of that pipeline
+    at: float  # Unix time
+    at_s: float  # monotonic clock
+    is_for_speed: bool  # whether the layers could have stayed, so that the move can be undone
+    is_undone: bool = False  # whether the user wants the layers back where they were
+    problem: Reason | None = None  # why they could not be moved back
+
+
 class PlacementState:
     """The state of a placement: its model, the request that loaded it, its current plan, and its open pipelines.
 
@@ -88,6 +103,8 @@ class PlacementState:
         self.pipelines = ReplicaSet()  # the open pipelines
         self.is_moving = False  # set during a move to a better placement that no request caused
         self.replaced: dict[MachineId, Reason] = {}  # why the layers of a machine move to others
+        self.moved: Move | None = None  # the last move that the user did not order
+        self.stays = False  # the user undid a move, so layers no longer move for the sake of speed
 
     @property
     def is_replicated(self) -> bool:
@@ -112,6 +129,28 @@ class PlacementState:
         self.plan, self.described = part, described
         self.placed_s = time.monotonic()
         self.n_changes += 1
+
+    def record_move(self, place: int, why: Reason, at_s: float, *, for_speed: bool) -> None:
+        """Record that a pipeline moves, before its new plan is in place. `at_s` is the time on the monotonic clock."""
+        self.moved = Move(why, place, self.part(place), time.time(), at_s, for_speed)
+        self.changed()
+
+    def undo_move(self) -> None:
+        """Move the layers of the last move back as soon as no request needs them. Raises BadInput if there is no move
+        that can be undone."""
+        if self.moved is None or not self.moved.is_for_speed or self.moved.is_undone:
+            raise BadInput("move_none", model=self.entry.name)
+        self.stays, self.moved = True, replace(self.moved, is_undone=True, problem=None)
+        self.n_changes += 1
+        self.changed()
+
+    def end_undo(self, problem: Reason | None = None) -> None:
+        """Record that the layers are moving back, or why they cannot."""
+        if problem is None:
+            self.moved = None
+        elif self.moved is not None:
+            self.moved = replace(self.moved, is_undone=False, is_for_speed=False, problem=problem)
+        self.changed()
 
     def household_changed(self) -> None:
         """Note that the household has changed, so layers that did not fit before may fit now."""

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from app.core.errors import AppError, StageLost, Unreachable
 from app.core.ids import MachineId
@@ -111,13 +111,6 @@ class PipelineOpener:
             await asyncio.to_thread(self._sources.shelf.save_known_answer, self._entry, proof.steps)
 
 
-class ReplanPlacement(Protocol):
-    """Returns possible plans without these machines, for the whole placement or for one part. The planner's choice
-    comes first, then plans that keep the current runs. Raises AppError."""
-
-    def __call__(self, without: frozenset[MachineId], part: Plan | None = None, /) -> Awaitable[Sequence[Option]]: ...
-
-
 def _machines(part: Plan) -> frozenset[MachineId]:
     return frozenset(stage.machine for stage in part.stages)
 
@@ -129,7 +122,7 @@ class ReplicaSupervisor:
     """
 
     def __init__(
-        self, state: PlacementState, opener: PipelineOpener, replan: ReplanPlacement, changed: Callable[[], None]
+        self, state: PlacementState, opener: PipelineOpener, replan: Replan, changed: Callable[[], None]
     ) -> None:
         self._state, self._opener = state, opener
         self._replan, self._changed = replan, changed
@@ -240,11 +233,11 @@ class ReplicaSupervisor:
             [(part, described), *_] = await self._elsewhere(place, frozenset())
             self._state.place(place, part, described)
 
-    async def _elsewhere(self, place: int, without: frozenset[MachineId]) -> Sequence[Option]:
+    async def _elsewhere(self, place: int, without: frozenset[MachineId], like: Plan | None = None) -> Sequence[Option]:
         """Return the plans for a split that avoid the machines of all other parts. Raises AppError."""
         state = self._state
         other_parts = [state.part(other) for other in range(state.n_parts) if other != place]
-        return await self._replan(without.union(*map(_machines, other_parts)), state.part(place))
+        return await self._replan(without.union(*map(_machines, other_parts)), like or state.part(place))
 
     def _replan_of(self, place: int) -> Replan:
         """Return the replan function for this pipeline."""
@@ -254,7 +247,7 @@ class ReplicaSupervisor:
             return partial(self._elsewhere, place)
         part = self._state.part(place)
 
-        async def same(without: frozenset[MachineId]) -> list[Option]:
+        async def same(without: frozenset[MachineId], like: Plan | None = None) -> list[Option]:
             """Return the current plan, which restarts dead workers. Raises Unreachable if a machine in it is lost."""
             for stage in part.stages:
                 if stage.machine in without:

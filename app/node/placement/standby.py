@@ -27,7 +27,7 @@ from app.core.recovery.recovery import Loss
 from app.inference.pipeline.pipeline import Pipeline
 from app.node.cancellation import run_until
 from app.node.placement.failover import Failover, Option
-from app.node.placement.placement_state import PlacementState
+from app.node.placement.placement_state import Move, PlacementState
 
 
 class SlowMachines:
@@ -107,7 +107,14 @@ class StandbyManager:
         why = _why_moved(now, option[0])
         if slow := [stage.name for stage in now.stages if stage.machine in placement.replaced]:
             why = Reason("recovery_slow", {"machine": slow[0]})
+        if wrong := [stage.name for stage in now.stages if stage.machine in self._doubted()]:
+            why = Reason("recovery_doubted", {"machine": wrong[0]})
         log.info("the pipeline of %s moves to a better placement", now.stages[0].name)
+        placement.record_move(self._place, why, self._clock(), for_speed=not self._doubted())
+        self._begin_move(option, why)
+
+    def _begin_move(self, option: Option, why: Reason) -> None:
+        placement = self._placement
         self._failover.intend(option)
         is_taken = self._pipeline.break_off(Loss("", "", why, time.monotonic()))
         placement.is_moving = is_taken and not placement.is_replicated
@@ -116,7 +123,10 @@ class StandbyManager:
         """Run the standby work that is due."""
         placement = self._placement
         self._slow_machines.update(self._steps_s(), placement.placed_s, self._clock())
-        if self._is_look_due():
+        moved = placement.moved
+        if moved is not None and moved.is_undone and moved.place == self._place:
+            await self._run_while_idle(self._undo(moved))
+        elif self._is_look_due():
             self._looked_s = self._clock()
             self._schedule_next(await self._run_while_idle(self.improve()))
         elif self._checks_are_due():
@@ -147,6 +157,22 @@ class StandbyManager:
         """Check the oldest sample of a lender's work, if there is one."""
         if self._failover.verifier is not None:
             await self._failover.verifier.check_oldest(self._plan)
+
+    async def _undo(self, moved: Move) -> None:
+        """Move the layers back to where they were before the last move."""
+        placement = self._placement
+        try:
+            option = await self._failover.like(moved.before)
+            if option is not None:
+                await self._failover.prepare(option[0])
+        except AppError as error:
+            log.info("the move could not be undone: %s", error.reason)
+            option = None
+        if option is None:
+            placement.end_undo(Reason("move_stays"))
+            return
+        placement.end_undo()
+        self._begin_move(option, Reason("recovery_undone"))
 
     async def improve(self) -> None:
         """Look for a better plan, then prepare for the loss of each other machine."""
@@ -206,7 +232,12 @@ class StandbyManager:
             return None  # the reason is shown with each answer
 
     def _may_move(self) -> bool:
-        return may_move(self._clock(), self._placement.last_request_s, self._placement.placed_s)
+        """Return whether layers may be moved for the sake of speed now."""
+        placement, moved = self._placement, self._placement.moved
+        last_moved_s = moved.at_s if moved is not None and moved.is_for_speed else -math.inf
+        if placement.stays:
+            return False
+        return may_move(self._clock(), placement.last_request_s, placement.placed_s, last_moved_s)
 
     async def _better(self) -> Option | None:
         """Return the best possible plan if it is clearly better than the current one."""
@@ -235,6 +266,8 @@ class StandbyManager:
                 option, *_ = await self._failover.options(frozenset(slow) - {now.host})
             except DoesNotFit:
                 continue  # a slow machine is better than none
+            if self._placement.order.split not in (None, _sizes(option[0])):
+                continue  # the user chose how many layers each machine computes
             borne = now.forecast and slowed_forecast(now.forecast, machine, slow[machine])
             if is_clearly_better(borne, option[0].forecast):
                 self._placement.replace_slow(machine)

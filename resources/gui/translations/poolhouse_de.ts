@@ -5351,6 +5351,21 @@
     </message>
 </context>
 <context>
+    <name>MoveNotice</name>
+    <message>
+        <source>Move back</source>
+        <translation>Zurück verschieben</translation>
+    </message>
+    <message>
+        <source>The layers are moving back. They stay there until you load the model again.</source>
+        <translation>Die Schichten kehren zurück. Sie bleiben dort, bis Sie das Modell neu laden.</translation>
+    </message>
+    <message>
+        <source>{model}, {time}:</source>
+        <translation>{model}, {time}:</translation>
+    </message>
+</context>
+<context>
     <name>NameDialog</name>
     <message>
         <source>Cancel</source>

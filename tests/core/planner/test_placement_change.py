@@ -9,6 +9,7 @@ import pytest
 from app.core.planner.placement import Candidate, Forecast, Plan, Workload
 from app.core.planner.placement_change import (
     MARGIN,
+    MOVED_S,
     QUIET_S,
     SETTLED_S,
     is_clearly_better,
@@ -109,6 +110,8 @@ def test_nothing_moves_under_an_answer_nor_soon_after_one() -> None:
     assert not may_move(100.0, 100.0, 0.0)
     assert not may_move(100.0, 100.0 - QUIET_S + 1, 0.0)
     assert not may_move(100.0, 0.0, 100.0 - SETTLED_S + 1)
+    assert not may_move(1000.0, 0.0, 0.0, 1000.0 - MOVED_S + 1)
+    assert may_move(1000.0, 0.0, 0.0, 1000.0 - MOVED_S)
 
 
 def test_half_of_a_spare_machine_stays_free() -> None:

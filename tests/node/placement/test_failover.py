@@ -99,7 +99,7 @@ async def test_who_failed_twice_is_planned_without_where_that_can_be(has_other: 
     """Neither a recovery nor a move for speed gives it layers back."""
     with_it, without_it = spread(ATTIC, sizes=[2, 4, 2]), spread(KITCHEN, sizes=[2, 4, 2])
 
-    async def replan(without: frozenset[MachineId]) -> list[Any]:
+    async def replan(without: frozenset[MachineId], _: Plan | None = None) -> list[Any]:
         if ATTIC.id not in without:
             return [(with_it, DESCRIBED)]
         if not has_other:
@@ -119,7 +119,7 @@ async def test_the_host_alone_is_asked_for_by_leaving_out_all_others(fits: bool)
     split, alone = spread(ATTIC, KITCHEN, sizes=[2, 2, 2, 2]), spread(sizes=[8])
     machines: list[frozenset[MachineId]] = []
 
-    async def replan(without: frozenset[MachineId]) -> list[Any]:
+    async def replan(without: frozenset[MachineId], _: Plan | None = None) -> list[Any]:
         machines.append(without)
         if not {ATTIC.id, KITCHEN.id} <= without:
             return [(split, DESCRIBED)]

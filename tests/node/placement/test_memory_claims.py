@@ -102,7 +102,7 @@ async def test_of_two_that_choose_at_once_one_gets_what_is_there_for_one() -> No
     most = bytes_on(DEN.id, WHOLE.stages) + bytes_on(DEN.id, SPLIT.stages)
 
     def rebuilding(own: int) -> Failover:
-        async def replan(_: frozenset[MachineId]) -> list[Option]:
+        async def replan(_: frozenset[MachineId], __: Plan | None = None) -> list[Option]:
             total = sum(
                 memory_claims.local_bytes(DEN.id)[0] for memory_claims in every if memory_claims is not every[own]
             )

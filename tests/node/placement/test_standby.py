@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from app.api import plans, requests
-from app.core.errors import DoesNotFit, StageLost
+from app.core.errors import BadInput, DoesNotFit, StageLost
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
-from app.core.planner.placement_change import QUIET_S, SETTLED_S, plans_keeping_runs
+from app.core.planner.placement_change import MOVED_S, QUIET_S, SETTLED_S, plans_keeping_runs
 from app.core.planner.plan import plan
 from app.core.recovery.recovery import Loss
 from app.node.placement import standby
+from app.node.placement.failover import describe_move
 from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.standby import LEAST_BETWEEN_SECONDS, StandbyManager
 from testbed.households import MIB, link, machine, model, speed
@@ -25,7 +26,7 @@ from testbed.households import MIB, link, machine, model, speed
 DESCRIBED = plans.Plan(model="made")
 
 WORK, MODEL = Workload(context=1024), model([100 * MIB] * 8)
-ENTRY: Any = SimpleNamespace(model=MODEL)
+ENTRY: Any = SimpleNamespace(model=MODEL, name="m")
 DEN = machine("den", 1600, speed(0.002))
 ATTIC, KITCHEN, STUDY = (machine(name, 1600, speed(0.002), link()) for name in ("attic", "kitchen", "study"))
 SLOW = machine("slow", 1600, speed(0.02), link())
@@ -43,7 +44,7 @@ class Scene(PlacementState):
         super().__init__(ENTRY, requests.LoadModel(model="m", split=split), now, DESCRIBED, IdleTracker(), self.note)
         self.lenders = lenders
         self.clock_s = self.asked_at_s = self.placed_s = 1000.0
-        self.moved: list[Plan] = []
+        self.went: list[Plan] = []
         self.steps: dict[MachineId, float] = {}
         self.told: list[MachineId | None] = []  # that this one is replaced, or none any more
         self.prepared: list[tuple[str, bool]] = []
@@ -67,7 +68,7 @@ class Scene(PlacementState):
         return self
 
     def intend(self, option: Option) -> None:
-        self.moved.append(option[0])
+        self.went.append(option[0])
 
     def break_off(self, loss: Loss) -> None:
         self.is_moving = False  # at once
@@ -75,14 +76,18 @@ class Scene(PlacementState):
     def left_out(self) -> frozenset[MachineId]:
         return self.failed
 
-    async def options(self, without: frozenset[MachineId]) -> list[Option]:
+    async def options(self, without: frozenset[MachineId], like: Plan | None = None) -> list[Option]:
         there = [lender for lender in self.lenders if lender.id not in without]
         sizes = split if (split := self.order.split) and len(split) - 2 <= len(there) else None
         best = plan(DEN, there, MODEL, WORK, sizes)
-        return [(result, DESCRIBED) for result in (best, *plans_keeping_runs(self.plan, best, MODEL))]
+        return [(result, DESCRIBED) for result in (best, *plans_keeping_runs(like or self.plan, best, MODEL))]
 
     async def soonest(self, without: frozenset[MachineId]) -> Option:
         return (await self.options(without))[-1]
+
+    async def like(self, before: Plan) -> Option | None:
+        options = await self.options(frozenset(), before)
+        return next((option for option in options if option[0].stages == before.stages), None)
 
     def missing(self, result: Plan) -> list[PlannedStage]:
         held = {(stage.machine, stage.layers) for stage in self.plan.stages}
@@ -103,7 +108,7 @@ async def test_each_lenders_layers_are_placed_ahead_on_a_spare_machine() -> None
     scene = Scene(now, ATTIC, KITCHEN, STUDY, split=[2, 2, 2, 2])
     await scene.ahead.improve()
     assert sorted(scene.prepared) == [("study 2-4", True), ("study 4-6", True)]
-    assert scene.moved == []
+    assert scene.went == []
 
 
 async def test_the_others_are_covered_while_one_is_slow_and_while_one_cannot_be(
@@ -138,8 +143,8 @@ async def test_a_machine_that_came_back_is_used_again_once_it_is_quiet() -> None
     for seconds, moves in ((0.0, 0), (QUIET_S, 0), (SETTLED_S, 1)):
         scene.waits(seconds)
         await scene.ahead.improve()
-        assert len(scene.moved) == moves
-    [better] = scene.moved
+        assert len(scene.went) == moves
+    [better] = scene.went
     assert "attic" in {stage.name for stage in better.stages}
     assert any(run.startswith("attic") for run, _ in scene.prepared)  # before anything is let go
 
@@ -150,17 +155,17 @@ async def test_a_machine_that_became_far_slower_is_replaced_once_it_is_quiet() -
     scene = Scene(now, ATTIC, KITCHEN).looked(den=0.02, attic=0.06)
     scene.looked(den=0.02, attic=0.6)
     await scene.waits(QUIET_S).ahead.improve()
-    assert scene.moved == []  # its layers came just now
+    assert scene.went == []  # its layers came just now
     await scene.waits(SETTLED_S).ahead.improve()
-    [better] = scene.moved
+    [better] = scene.went
     assert {stage.name for stage in better.stages} == {"den", "kitchen"}
-    assert [machine for machine in scene.told if machine] == [ATTIC.id]
+    assert {machine for machine in scene.told if machine} == {ATTIC.id}
     assert scene.told[-1] is None
     assert any(run.startswith("kitchen") for run, _ in scene.prepared)  # before anything is let go
     scene.plan, scene.placed_s = better, scene.clock_s
     scene.looked(den=0.02, kitchen=0.06)
     await scene.waits(SETTLED_S).ahead.improve()
-    assert len(scene.moved) == 1
+    assert len(scene.went) == 1
 
 
 async def test_a_slow_machine_is_borne_where_the_others_are_worse_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +179,68 @@ async def test_a_slow_machine_is_borne_where_the_others_are_worse_or_none(monkey
         assert not any(scene.told)
 
 
+async def test_after_a_move_the_layers_stay_for_some_minutes() -> None:
+    """Two machines that take turns in being faster do not make the layers go back and forth."""
+    scene = Scene(spread(SLOW, sizes=[1, 6, 1]), ATTIC, SLOW)
+    await scene.waits(SETTLED_S).ahead.improve()
+    assert len(scene.went) == 1
+    scene.plan, scene.placed_s, scene.is_moving = spread(SLOW, sizes=[1, 6, 1]), scene.clock_s, False
+    await scene.waits(MOVED_S - 1).ahead.improve()
+    assert len(scene.went) == 1
+    await scene.waits(1).ahead.improve()
+    assert len(scene.went) == 2
+
+
+async def undone(scene: Scene) -> Scene:
+    """The scene after a move by itself that the user does not want."""
+    before = scene.plan
+    await scene.waits(SETTLED_S).ahead.improve()
+    assert scene.moved is not None
+    assert scene.moved.before is before
+    scene.plan, scene.placed_s = scene.went[-1], scene.clock_s
+    scene.undo_move()
+    await scene.waits(LEAST_BETWEEN_SECONDS).ahead.run_due_work()
+    return scene
+
+
+async def test_a_move_is_told_with_its_reason_and_can_be_undone() -> None:
+    scene = Scene(before := spread(SLOW, sizes=[1, 6, 1]), ATTIC, SLOW)
+    scene = await undone(scene)
+    assert [stage.name for stage in scene.went[-1].stages] == [stage.name for stage in before.stages]
+    assert scene.moved is None
+    scene.plan, scene.placed_s = scene.went[-1], scene.clock_s
+    await scene.waits(MOVED_S + SETTLED_S).ahead.improve()  # the faster machine is still there
+    assert len(scene.went) == 2
+    with pytest.raises(BadInput, match="move_none"):
+        scene.undo_move()
+
+
+async def test_what_cannot_be_undone_says_so() -> None:
+    """The machine that held the layers has gone in the meantime."""
+    scene = Scene(spread(SLOW, sizes=[1, 6, 1]), ATTIC, SLOW)
+    await scene.waits(SETTLED_S).ahead.improve()
+    scene.plan, scene.placed_s, scene.lenders = scene.went[-1], scene.clock_s, (ATTIC,)
+    assert describe_move(scene.moved).undoable  # type: ignore[arg-type]
+    scene.undo_move()
+    assert describe_move(scene.moved).undoing  # type: ignore[arg-type]
+    await scene.waits(LEAST_BETWEEN_SECONDS).ahead.run_due_work()
+    assert len(scene.went) == 1
+    assert scene.moved is not None
+    told = describe_move(scene.moved)
+    assert (told.undoable, told.undoing) == (False, False)
+    assert told.problem is not None
+    assert told.problem.startswith("The layers could not be moved back")
+
+
+async def test_a_split_given_by_hand_is_kept_though_a_machine_is_slow() -> None:
+    """Only another machine that takes as many layers replaces it."""
+    for lenders, moves in (((ATTIC,), 0), ((ATTIC, KITCHEN), 1)):
+        scene = Scene(spread(ATTIC, sizes=[1, 6, 1]), *lenders, split=[1, 6, 1]).looked(den=0.02, attic=0.06)
+        scene.looked(den=0.02, attic=0.6)
+        await scene.waits(SETTLED_S).ahead.improve()
+        assert [[len(stage.layers) for stage in went.stages] for went in scene.went] == [[1, 6, 1]] * moves
+
+
 async def test_nothing_is_moved_for_little_or_for_what_is_not_known() -> None:
     best = plan(DEN, [ATTIC, KITCHEN], MODEL, WORK)
     scene = Scene(best, ATTIC, KITCHEN).waits(SETTLED_S)
@@ -181,13 +248,13 @@ async def test_nothing_is_moved_for_little_or_for_what_is_not_known() -> None:
     unknown = [machine(name, 1600, None) for name in ("attic", "kitchen")]
     scene_unknown = Scene(spread(*unknown[:1], sizes=[1, 6, 1]), *unknown).waits(SETTLED_S)
     await scene_unknown.ahead.improve()
-    assert scene.moved == scene_unknown.moved == []
+    assert scene.went == scene_unknown.went == []
 
 
 async def test_a_split_that_was_ordered_is_gone_back_to() -> None:
     scene = Scene(spread(KITCHEN, sizes=[1, 6, 1]), ATTIC, KITCHEN, split=[2, 2, 2, 2])
     await scene.waits(SETTLED_S).ahead.improve()
-    assert [[len(stage.layers) for stage in result.stages] for result in scene.moved] == [[2, 2, 2, 2]]
+    assert [[len(stage.layers) for stage in result.stages] for result in scene.went] == [[2, 2, 2, 2]]
 
 
 async def test_it_looks_when_something_is_new_and_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +365,7 @@ async def test_a_machine_whose_numbers_were_wrong_is_replaced_without_waiting_fo
     scene = Scene(now, KITCHEN)  # the planner has left it out already
     scene.verifier = Checking(ATTIC.id)
     await scene.ahead.improve()
-    [right] = scene.moved
+    [right] = scene.went
     assert {stage.name for stage in right.stages} == {"den", "kitchen"}
     assert any(run.startswith("kitchen") for run, _ in scene.prepared)  # before anything is let go
 
@@ -312,7 +379,7 @@ async def test_where_nobody_can_replace_it_the_placement_stays(monkeypatch: pyte
 
     monkeypatch.setattr(scene, "soonest", short)
     await scene.ahead.improve()
-    assert scene.moved == []
+    assert scene.went == []
 
 
 async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,9 +400,9 @@ async def test_a_doubted_machine_is_tried_to_be_replaced_until_it_is(monkeypatch
         task = group.create_task(scene.ahead.run(), name="ahead")
         await until(lambda: n_tries == 1)
         await asyncio.sleep(0.05)
-        assert (n_tries, scene.moved) == (1, [])
+        assert (n_tries, scene.went) == (1, [])
         scene.waits(LEAST_BETWEEN_SECONDS)
-        await until(lambda: scene.moved)
+        await until(lambda: scene.went)
         task.cancel()
 
 
@@ -348,7 +415,7 @@ async def test_a_machine_that_is_used_again_meanwhile_is_not_moved_away_from(mon
 
     monkeypatch.setattr(scene, "prepare", used_again)
     await scene.ahead.improve()
-    assert scene.moved == []
+    assert scene.went == []
 
 
 async def test_a_question_ends_a_check_at_once_and_waits_for_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
