@@ -26,6 +26,7 @@ PARTS = (
     "chat",
     "map",
     "api",
+    "members",
 )
 ALL = "all"  # stands for the names of all parts
 # Defaults of a run without parts, which only compares and takes a few minutes.
