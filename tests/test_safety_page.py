@@ -11,6 +11,7 @@ PAGE = TESTS.parent / "docs" / "safety.md"
 NAMED = re.compile(r"`([\w/]+\.py)(?:::(\w+))?`")
 WHO = {
     "Host", "Lender", "Admin", "Guest", "Key holder", "Phone", "Web page", "Model file", "Document",
+    "Another host",
 }  # fmt: skip
 
 

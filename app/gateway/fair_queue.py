@@ -106,12 +106,12 @@ class FairQueue:
         if turn not in line:
             return None
         index, own = line.index(turn), list(self._lines).index(turn.key)
-        others = (
+        before = (
             min(len(other), index + (position < own))
             for position, other in enumerate(self._lines.values())
             if position != own
         )
-        place = index + sum(others) + 1
+        place = index + sum(before) + 1
         return place, math.ceil(self._usual_s * place / max(1, self._room(self._by(turn.model))))
 
     def assign_model(self, turn: Turn, model: str) -> None:

@@ -37,9 +37,9 @@ def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
     starter = suggested.starter if suggested else None
     content = msgspec.to_builtins(shelf) | (msgspec.to_builtins(suggested) if suggested else {})
-    others = [] if shelf.offered else shared_view(shelf.shared)
+    elsewhere = [] if shelf.offered else shared_view(shelf.shared)
     Output(as_json).result(
-        content, lambda: Group(*starter_view(starter), *offered_view(shelf.offered), *others, models_view(shelf.models))
+        content, lambda: Group(*starter_view(starter), *offered_view(shelf.offered), *elsewhere, models_view(shelf.models))
     )
 
 

@@ -92,7 +92,7 @@ def _model(body: bytes) -> str:
 
 def _with_model(body: bytes, name: str) -> bytes:
     """Return a request body that asks for another model. All other fields keep their bytes."""
-    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    fields = decode(body, dict[str, msgspec.Raw])
     return msgspec.json.encode(fields | {"model": name})
 
 

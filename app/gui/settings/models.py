@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from PySide6.QtCore import QCoreApplication, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
@@ -149,7 +147,7 @@ class Models(SettingsGroup):
         )
         self.add(self._token, title=self.tr("Gated models"))
         name = self.tr("Let my other machines copy models from here")
-        self.share = Switch(services.theme, name, partial(self._choose, "share_models"))
+        self.share = Switch(services.theme, name, lambda on: self._choose("share_models", on))
         self.add(
             Setting(
                 name,
@@ -167,8 +165,8 @@ class Models(SettingsGroup):
             self.tr("Others may chat with models loaded here"),
             self.tr("Use models that others have loaded"),
         )
-        self.answers = Switch(services.theme, answers, partial(self._choose, "answer_household"))
-        self.asks = Switch(services.theme, asks, partial(self._choose, "ask_household"))
+        self.answers = Switch(services.theme, answers, lambda on: self._choose("answer_household", on))
+        self.asks = Switch(services.theme, asks, lambda on: self._choose("ask_household", on))
         self.add(
             Setting(
                 answers,
@@ -192,7 +190,7 @@ class Models(SettingsGroup):
             ),
         )
         same = self.tr("Same results on all computers")
-        self.exact = Switch(services.theme, same, partial(self._choose, "exact"))
+        self.exact = Switch(services.theme, same, lambda on: self._choose("exact", on))
         self.add(
             Setting(
                 same,

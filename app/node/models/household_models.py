@@ -127,7 +127,7 @@ class HouseholdModels:
 
     @property
     def answers_all(self) -> bool:
-        """Whether hosts answer every request of this machine, because it is a guest without a model of its own."""
+        """True if hosts answer every request of this machine, which is a guest without a model of its own."""
         return self._rights.is_guest() and not self._own()
 
     def shared(self) -> list[SharedModel]:
@@ -336,9 +336,9 @@ class HouseholdModels:
             return self._destination(*pair)
         if not own and await self._has_file(model):
             return model
-        others = [client for client in self.hosts() if client.host.id != gone]
-        if (other := _best(model, await _all_offers(others))) is not None:
-            return Destination(other, model)
+        remaining = [client for client in self.hosts() if client.host.id != gone]
+        if (host_with_file := _best(model, await _all_offers(remaining))) is not None:
+            return Destination(host_with_file, model)
         raise Unreachable("host_gone", host=host, model=model)
 
     async def _host_for_guest(self, name: str, machine: Machine | None) -> Destination:

@@ -95,8 +95,14 @@ async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
     budget = TokenBudget(lambda _: 9, lambda: 0.0)
 
     @asynccontextmanager
-    async def turn(_: str, model: str) -> AsyncGenerator[str, None]:
-        yield model
+    async def line(_: str, __: str) -> AsyncGenerator[Any, None]:
+        yield SimpleNamespace(wait=admitted)
+
+    async def admitted(_: float) -> bool:
+        return True
+
+    async def assigned_model(_: object, model: str) -> str:
+        return model
 
     async def answered(expected: str, ask: Callable[[Any], Any], *, may_load: bool) -> AsyncGenerator[AnswerPart, None]:
         question: GenerationRequest = await ask(SimpleNamespace(entry=SimpleNamespace(name=expected)))
@@ -106,7 +112,7 @@ async def test_a_guest_who_leaves_has_had_what_was_read() -> None:
             assert question.read is not None
             question.read(8)
 
-    answering = cast("Any", SimpleNamespace(turn=turn, needs_load=lambda _: False))
+    answering = cast("Any", SimpleNamespace(line=line, assigned_model=assigned_model, needs_load=lambda _: False))
     hosting = cast("Any", SimpleNamespace(answer=answered, notice=lambda named, model: ""))
     nobody = cast("Any", None)
     routes = MemberRoutes(answering, budget, hosting, nobody, nobody)

@@ -80,7 +80,7 @@ def has(*names: str, loaded: str | None = None) -> dict[str, Any]:
 
 
 def household_of(members: Any, *machines: Machine) -> Any:
-    """What this machine knows about the household: its rights, and these machines."""
+    """The household as this machine knows it: its rights, and these machines."""
     now = Household({each.id: each for each in machines})
     return SimpleNamespace(
         me=ME,
@@ -277,9 +277,9 @@ async def test_the_notice_is_remembered(tmp_path: Path) -> None:
 
 async def test_a_place_in_the_line_of_a_host_is_shown_until_the_answer_begins() -> None:
     places = [{"waiting": {"place": 2, "seconds": 30}}, {"waiting": {"place": 1}}]
-    told = b"\n".join(map(msgspec.json.encode, places)) + b"\n" + WHOLE
+    body = b"\n".join(map(msgspec.json.encode, places)) + b"\n" + WHOLE
     made, seen = member(host_of(DEN, "den", "qwen")), list[list[WaitingChat]]()
-    made.hosts()[0]._answer = told  # type: ignore[attr-defined]
+    made.hosts()[0]._answer = body  # type: ignore[attr-defined]
     made._changed = lambda: seen.append(made.waiting())
     assert await lines(made, "qwen") == [Delta("a", (1,)), Answer(text="a")]
     assert seen == [[WaitingChat("c", 2, 30)], [WaitingChat("c", 1, None)], []]

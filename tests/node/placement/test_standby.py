@@ -226,10 +226,10 @@ async def test_what_cannot_be_undone_says_so() -> None:
     await scene.waits(LEAST_BETWEEN_SECONDS).ahead.run_due_work()
     assert len(scene.went) == 1
     assert scene.moved is not None
-    told = describe_move(scene.moved)
-    assert (told.undoable, told.undoing) == (False, False)
-    assert told.problem is not None
-    assert told.problem.startswith("The layers could not be moved back")
+    described = describe_move(scene.moved)
+    assert (described.undoable, described.undoing) == (False, False)
+    assert described.problem is not None
+    assert described.problem.startswith("The layers could not be moved back")
 
 
 async def test_a_split_given_by_hand_is_kept_though_a_machine_is_slow() -> None:
