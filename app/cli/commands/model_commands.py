@@ -39,7 +39,8 @@ def models(home: HomeOption = None, as_json: JsonOption = False) -> None:
     content = msgspec.to_builtins(shelf) | (msgspec.to_builtins(suggested) if suggested else {})
     elsewhere = [] if shelf.offered else shared_view(shelf.shared)
     Output(as_json).result(
-        content, lambda: Group(*starter_view(starter), *offered_view(shelf.offered), *elsewhere, models_view(shelf.models))
+        content,
+        lambda: Group(*starter_view(starter), *offered_view(shelf.offered), *elsewhere, models_view(shelf.models)),
     )
 
 

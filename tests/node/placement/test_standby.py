@@ -429,12 +429,12 @@ async def test_a_question_ends_a_check_at_once_and_waits_for_none_of_it(monkeypa
     async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         running = group.create_task(scene.ahead.run(), name="ahead")
         await checks.begun.wait()
-        scene.busy.set()  # somebody asks; what is answered needs nothing of the check
+        scene.asked_at_s = scene.clock_s  # somebody asks; what is answered needs nothing of the check
+        scene.busy.set()
         await asyncio.sleep(0.05)
         assert (checks.looked, checks.is_due) == (0, True)
         checks.begun.clear()
-        scene.asked_at_s = scene.clock_s  # it was answered
-        scene.busy.clear()
+        scene.busy.clear()  # it was answered
         await asyncio.sleep(0.05)
         assert not checks.begun.is_set()  # not so soon after an answer
         scene.clock_s += QUIET_S
