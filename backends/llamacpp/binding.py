@@ -137,8 +137,10 @@ def _log(level: int, text: bytes, _user_data: int | None) -> None:
     if level != _CONTINUED:
         _last_level = level
     if b"buffer" in text and (match := _BUFFER.search(text)):
-        name, mib = match[1].decode("utf-8", "replace"), float(match[2])
-        _buffers[name] = _buffers.get(name, 0) + int(mib * (1 << 20))
+        name, n_bytes = match[1].decode("utf-8", "replace"), int(float(match[3]) * (1 << 20))
+        _buffers[name] = _buffers.get(name, 0) + n_bytes
+        if match[2] in _WORK:
+            _work_buffers[name] = _work_buffers.get(name, 0) + n_bytes
     elif b"assigned to device" in text and (match := _ASSIGNED.search(text)):
         _layer_devices[int(match[1])] = match[2].decode("utf-8", "replace")
     elif _MOVED in text:
@@ -162,11 +164,13 @@ said: list[bytes] = []
 
 
 # llama.cpp reports where it has placed things only in its log.
-_BUFFER = re.compile(rb":\s+(\S+)\s+(?:model|KV|RS|DSV4 \S+ state|compute|output) buffer size\s*=\s*([\d.]+) MiB")
+_BUFFER = re.compile(rb":\s+(\S+)\s+(model|KV|RS|DSV4 \S+ state|compute|output) buffer size\s*=\s*([\d.]+) MiB")
+_WORK = (b"compute", b"output")
 _MOVED = b"cannot be used with preferred buffer type"
 _OVERRIDDEN = re.compile(rb"tensor (\S+) .* buffer type overridden to")
 _ASSIGNED = re.compile(rb"layer\s+(\d+) assigned to device ([^,]+),")
 _buffers: dict[str, int] = {}
+_work_buffers: dict[str, int] = {}
 _moved: list[str] = []
 _overridden: list[str] = []
 _layer_devices: dict[int, str] = {}
@@ -176,6 +180,13 @@ def take_buffers() -> dict[str, int]:
     """Return the bytes allocated since the last call, by buffer type, such as `CPU`, `Vulkan0` or `Vulkan_Host`."""
     taken = dict(_buffers)
     _buffers.clear()
+    return taken
+
+
+def take_work_buffers() -> dict[str, int]:
+    """Return the part of these bytes that is neither weights nor KV cache, since the last call, by buffer type."""
+    taken = dict(_work_buffers)
+    _work_buffers.clear()
     return taken
 
 
@@ -310,6 +321,7 @@ def load_model(path: str, on: LayerDevices = PROCESSOR, *, vocabulary_only: bool
     params.use_extra_bufts = repacks and should_repack(llama.llama_print_system_info().decode("utf-8", "replace"))
     take_log()
     take_buffers()
+    take_work_buffers()
     _moved.clear()
     _layer_devices.clear()
     _overridden.clear()

@@ -358,6 +358,7 @@ class LlamaStage:
         if traits.recurrent:
             self._states = States(self._llama, self._context, config.keep)
         self.buffers = binding.take_buffers()  # bytes by buffer type
+        self.work_buffers = binding.take_work_buffers()
         if config.device:
             self._warm_up()
 

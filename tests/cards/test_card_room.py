@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.real_models import SMOLLM2, folder
+from tests.cards import device
 from tests.cards.card_nodes import Json, card_of, cards_of, device_environment, install_pack, load, until, uses_card
 from tests.cards.scarce_memory.device import ScarceMemory
 from tests.cards.test_nodes import asked
@@ -22,6 +24,7 @@ from tests.node.pool import TestNode, node, pair
 
 pytestmark = [pytest.mark.cards, pytest.mark.timeout(900)]
 
+FOLDER = folder()
 SPLIT = [1, 6, 1]
 MANY = 16  # users: each layer takes 8.7 MB, so that layers count beside the working memory
 LITTLE = 40 << 20  # less than six of its layers take
@@ -118,3 +121,16 @@ def test_a_stage_too_large_for_its_card_is_divided_between_card_and_processor_as
     until(lambda: not bench.is_overflow_planned(64), "the host does not know it")
     assert bench.load(64) == [bench.label]
     assert asked(bench.host)["token_ids"] == expected
+
+
+@pytest.mark.parametrize("model", ["llama", "gemma3", "qwen3-moe", "qwen3-5", "lfm2", "deepseek-v32", SMOLLM2.file])
+def test_more_working_memory_is_planned_than_the_engine_allocates(model: str) -> None:
+    path = FOLDER / model
+    if model == SMOLLM2.file and not path.exists():
+        pytest.skip("needs the real models: `make real` fetches them")
+    results = device.in_a_process("tests.cards.buffers_case", [str(path) if path.exists() else model])["results"]
+    for result in results:
+        assert 0 < result["device_bytes"] <= result["estimated_bytes"], result
+    short, long = results[:2]
+    planned, allocated = (long[name] - short[name] for name in ("estimated_bytes", "device_bytes"))
+    assert 1.01 * planned >= allocated > 0, "it grows with the cells that a row may read"

@@ -18,17 +18,28 @@ from math import ceil, gcd
 from app.core.ids import MachineId
 from app.core.model import ANY_RUN, Model
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
-from backends.contract import MAX_CHECKPOINTS, CheckpointRule, Layers, Role
+from backends.contract import MAX_CHECKPOINTS, CheckpointRule, Layers, Role, can_separate_slots
 
 STAGE_HEADER_BYTES = 1 << 20  # metadata and tensor names in the file of a stage, with a margin
 WORK_FLOOR_BYTES = 64 << 20  # an engine's own buffers and code, measured on small models
 WORK_ROW_VALUES = 24  # float32 values per unit of width that each row of a step needs at the same time
+# For each row of a step and each cell that it may read: a mask in f16, a second one for sliding windows, and the scores
+# of an indexer. On the software device, llama needed 2, gemma3 4, and deepseek-v32 6 to 10.
+WORK_CELL_BYTES = 10
 TOKEN_BYTES = 256  # per token of the vocabulary, including its text and table entries
 
 
-def work_bytes(width: int, batch_rows: int) -> int:
-    """Return the memory that an engine needs for steps of `batch_rows` rows, in addition to weights and KV cache."""
-    return WORK_FLOOR_BYTES + 4 * batch_rows * width * WORK_ROW_VALUES
+def work_bytes(width: int, batch_rows: int, cells: int = 0) -> int:
+    """Return the memory that an engine needs for steps of `batch_rows` rows, in addition to weights and KV cache.
+
+    cells: of the KV cache that each row may read (`cells_read`).
+    """
+    return WORK_FLOOR_BYTES + 4 * batch_rows * width * WORK_ROW_VALUES + batch_rows * cells * WORK_CELL_BYTES
+
+
+def cells_read(slots: int, kv_cells: int, context: int) -> int:
+    """Return how many cells of the KV cache a row may read: those of its slot if each slot has its own."""
+    return kv_cells // slots if can_separate_slots(slots, kv_cells, context) else kv_cells
 
 
 def embedding_work_bytes(width: int, n_vocab: int, context: int) -> int:
@@ -52,7 +63,8 @@ def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, 
         layers,
         weight_bytes=model.stage_bytes(layers, role) + header,
         kv_bytes=model.kv_bytes(layers, cells, workload.slots, workload.kv),
-        work_bytes=work_bytes(model.width, workload.batch_rows) + 4 * logits,
+        work_bytes=work_bytes(model.width, workload.batch_rows, cells_read(workload.slots, cells, workload.context))
+        + 4 * logits,
     )
 
 

@@ -24,7 +24,7 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.card_division import StageParts
-from app.core.planner.stage_memory import work_bytes
+from app.core.planner.stage_memory import cells_read, work_bytes
 from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_host import KEEP_S, RelayedWork, RunOrder, StageHost
 from app.machine.hardware import devices
@@ -115,7 +115,8 @@ def stage_request(
         exact=order.exact,
     )
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
-    work = work_bytes(order.width, order.batch_rows) + (4 * order.slots * model.n_vocab if role is Role.WHOLE else 0)
+    work = work_bytes(order.width, order.batch_rows, cells_read(order.slots, order.kv_cells, order.context))
+    work += 4 * order.slots * model.n_vocab if role is Role.WHOLE else 0
     return RunOrder(
         run,
         order.context,

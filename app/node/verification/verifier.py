@@ -248,7 +248,7 @@ class SampleRecomputer:
     def _needed(self, layers: Layers) -> int:
         model, rows = self._entry.model, self._sizes.batch_rows
         kv = model.kv_bytes(layers, self._cells)
-        return model.stage_bytes(layers, Role.MIDDLE) + kv + work_bytes(model.width, rows)
+        return model.stage_bytes(layers, Role.MIDDLE) + kv + work_bytes(model.width, rows, self._cells)
 
     async def _run_layers(self, worker: Worker, part: PlannedStage, row_sets: Sequence[bytes]) -> list[bytes]:
         """Run both sets of rows through one part of the layers and return the results."""
