@@ -23,7 +23,7 @@ STOPPED = 130  # the exit code that shells report after Ctrl-C
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 GLOBAL_OPTIONS = ("--home", "--json")
-NOT_UTF8 = "The command contains bytes that are not UTF-8 text. Type it again, or rename a file with such a name."
+NOT_UTF8 = "The command contains bytes that are not UTF-8 text. Type it again. Rename files with such names."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

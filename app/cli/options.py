@@ -75,7 +75,7 @@ def read_code(typed: str) -> str:
 def read_home(typed: str) -> Path:
     """Parse a home folder. An empty name is rejected, because it would mean the current folder."""
     if not typed.strip():
-        raise typer.BadParameter("The home is empty. Write --home DIR.")
+        raise typer.BadParameter("The folder after --home is missing. Write --home DIR.")
     return Path(typed)
 
 
@@ -96,7 +96,7 @@ def new_home_note(home: Path | None) -> str:
     it exists."""
     if home is None or os.path.lexists(Home.at(home).root):
         return ""
-    return f"The folder {Home.at(home).root} did not exist, so a new home for a node is made there."
+    return f"The folder {Home.at(home).root} did not exist, so a new data folder is created there."
 
 
 def read_name(typed: str) -> str:
@@ -146,13 +146,16 @@ GuestOption = Annotated[
     typer.Option(
         "--guest",
         help=(
-            "May ask the hosts, but use no other machine's memory; not with --host. Models that it "
+            "May ask the hosts but not use other machines' memory. Cannot be combined with --host. Models that it "
             "loaded elsewhere are unloaded."
         ),
     ),
 ]
 AdminOption = Annotated[
-    bool, typer.Option("--admin", help="May also change the household. Only removing the machine ends this.")
+    bool,
+    typer.Option(
+        "--admin", help="May also change the household. This role can be taken away only by removing the machine."
+    ),
 ]
 ModelArgument = Annotated[
     str, typer.Argument(metavar="MODEL", help="A name listed by `poolhouse models`.", parser=read_name)
@@ -179,8 +182,8 @@ SplitOption = Annotated[
     typer.Option(
         "--split",
         metavar="5,6,5",
-        help="How many layers each gets: this machine's first layers, the lenders' in order, this machine's last "
-        "layers.",
+        help="The number of layers in each part: this machine's first layers, each lender's layers in order, and this "
+        "machine's last layers.",
         show_default=False,
     ),
 ]

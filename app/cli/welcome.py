@@ -71,15 +71,15 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 FIRST_STEPS = (
-    ("poolhouse demo", "see it work: three nodes on this computer answer"),
-    ("poolhouse node", "start the node of this machine; leave it running"),
+    ("poolhouse demo", "see it work with three nodes on this computer"),
+    ("poolhouse node", "start the node of this machine and leave it running"),
     ("poolhouse pair --open", "add a machine: shows a code and an address"),
     ("poolhouse pair ADDRESS", "on the machine to add: enter that code"),
     ("poolhouse models", "list your models; `import FILE` adds one"),
     ("poolhouse load MODEL", "load a model onto the machines"),
     ('poolhouse ask "…"', "ask a question"),
     ("poolhouse status", "machines, memory, layers"),
-    ("poolhouse doctor", "check this computer; each problem has a cure"),
+    ("poolhouse doctor", "check this computer and see how to fix problems"),
     ("poolhouse --help", "all commands"),
 )
 NO_SCREEN = "There is no screen for the window. Everything works from the command line:"
@@ -110,7 +110,7 @@ def welcome(
 def _note() -> str:
     """Return the introduction to the first steps. It mentions `--home` unless the home is the default."""
     option = terminal_text.home_option()
-    return f"{NO_SCREEN} (add{option} to each but the demo)" if option else NO_SCREEN
+    return f"{NO_SCREEN} (add{option} to each command except the demo)" if option else NO_SCREEN
 
 
 def _open_window(home: Path | None, hidden: bool) -> NoReturn:

@@ -182,7 +182,7 @@ def python_environment(**more: str) -> dict[str, str]:
 # Commands that are meant for another machine, and the demo, use other homes.
 _COMMAND = re.compile(
     r"`(poolhouse(?![^`]*--home)(?: (?!demo)[^`]+?)?)( --[^`]*)?`"
-    r"(?![^`.]*\b(?:there|on (?:a|an admin|another|the other) machine)\b)"
+    r"(?! on (?!this\b)|[^`.]*\b(?:there|on (?:a|an admin|another|the other) machine)\b)"
 )
 
 

@@ -66,7 +66,7 @@ def test_host_names_and_origins_are_allowed_one_by_one_listed_and_removed(den: T
     said(den, "on", "--port", port, "--host-name", "host.docker.internal", "--host-name", "pool")
     on = said(den, "on", "--origin", "http://localhost:3000", "--origin", "app://obsidian.md/")
     assert "to these host names: host.docker.internal, pool." in on
-    assert "of these origins may send requests: http://localhost:3000, app://obsidian.md." in " ".join(on.split())
+    assert "from these origins may send requests: http://localhost:3000, app://obsidian.md." in " ".join(on.split())
     assert said(den, "status") == on
     on = said(den, "on", "--no-host-name", "pool", "--no-origin", "http://localhost:3000")
     data = json.loads(said(den, "status", "--json"))

@@ -40,11 +40,12 @@ def test_the_list(poolhouse: Any, answering: Any) -> None:
     said = poolhouse("card", "list")
     assert said.code == 0, said.err
     assert said.out.splitlines() == [
-        "Big card (CUDA, 12.0 GiB) computes: 61 °C, 35% busy.",
-        "Small card (Vulkan, 2.0 GiB, shared with the processor) does not compute. It is",
+        "Big card (CUDA, 12.0 GiB) is in use: 61 °C, 35% busy.",
+        "Small card (Vulkan, 2.0 GiB, shared with the processor) is not used. It is",
         "switched off.",
-        "All models together may use at most 80% of a card's memory.",
-        "Other machines may use only the graphics card; without one, nothing is lent.",
+        "All models together may use at most 80% of each card's memory.",
+        "Other machines may use only the graphics card. If no card can be used, nothing",
+        "is lent.",
         "Lending pauses while another program uses the card (now: 3%).",
         "Lending pauses when the card reaches 85 °C.",
         "Paused: the graphics card is at 86 °C.",
@@ -56,13 +57,13 @@ def test_what_is_not_known_is_said(poolhouse: Any, answering: Any) -> None:
     lending = {"rules": {"gpu": True}, "readings": {}}
     answering({("GET", "/cards"): {"cards": [big]}, ("GET", "/lending"): lending})
     out = poolhouse("card", "list").out
-    assert "computes: temperature unknown, use unknown." in out
+    assert "is in use: temperature unknown, use unknown." in out
     assert "uses the card (now: unknown)." in out
     assert "at any temperature" in out
-    assert "may use all of a card's memory" in out
+    assert "may use all of each card's memory" in out
     answering({("GET", "/cards"): {}, ("GET", "/lending"): {"rules": {"gpu": False}}})
     out = poolhouse("card", "list").out
-    assert "No graphics card can be used: no engine pack sees one." in out
+    assert "No graphics card can be used because no engine pack detects one." in out
     assert "continues while another program uses the card" in out
 
 

@@ -126,7 +126,7 @@ def test_it_needs_no_qt() -> None:
 
 
 def test_help_says_where_chats_are_exported(poolhouse: Callable[..., Said]) -> None:
-    assert "To export chats, use the window" in poolhouse("chats", "--help", at_home=False).out
+    assert "To export chats, open the Chat page" in poolhouse("chats", "--help", at_home=False).out
 
 
 def test_one_chat_and_its_messages_are_counted_in_a_sentence(poolhouse: Poolhouse, file: Path) -> None:

@@ -42,7 +42,7 @@ EVERY = [
 def test_a_home_without_a_name_is_not_the_folder_somebody_is_in(poolhouse: Any, nothing: list[str]) -> None:
     said = poolhouse("status", *nothing, at_home=False)
     assert (said.code, said.out) == (2, "")
-    assert "The home is empty. Write --home DIR." in said.err
+    assert "The folder after --home is missing. Write --home DIR." in said.err
 
 
 @pytest.mark.parametrize("command", EVERY)
@@ -71,7 +71,7 @@ def test_a_home_that_is_not_there_is_named_and_not_made(poolhouse: Any, home: Pa
 
 def test_a_node_says_once_that_its_home_is_new(poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.node.start.run", lambda *_: None)
-    note = f"The folder {home} did not exist, so a new home for a node is made there.\n"
+    note = f"The folder {home} did not exist, so a new data folder is created there.\n"
     assert poolhouse("node").err == note
     assert poolhouse("node").err == ""
 
@@ -80,7 +80,7 @@ def test_the_window_says_that_its_home_is_new(poolhouse: Any, home: Path, monkey
     monkeypatch.setattr("app.cli.welcome.has_screen", lambda: True)
     monkeypatch.setattr("app.cli.welcome.require_libraries", lambda: None)
     monkeypatch.setattr("app.gui.app.application.start", lambda *_, **__: 0)
-    assert poolhouse().err == f"The folder {home} did not exist, so a new home for a node is made there.\n"
+    assert poolhouse().err == f"The folder {home} did not exist, so a new data folder is created there.\n"
 
 
 @pytest.mark.parametrize("command", ["status", "node"])
@@ -293,7 +293,7 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("folder", ""), "The folder is empty. Write `.` for the current one."),
         (("load", "m", "--number", "f8"), "'f8' is not one of 'auto', 'f16', 'f32', 'q8'"),
         (("pair", "--open", "10.0.0.1"), "Give either --open, or the address"),
-        (("pair", "--open", "--code", "123456"), "--open shows its own code."),
+        (("pair", "--open", "--code", "123456"), "--open shows a new code."),
         (("pair", "10.0.0.1:1", "--code", "12345"), "A pairing code has six digits."),
         (("pair", "10.0.0.1:1"), "Give the code with --code 123456."),
         (("ask", "x", "--raw", "--system", "y"), "--system needs the chat template"),
@@ -311,8 +311,8 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
             "Got unexpected extra argument(s) (loft). Put an argument with spaces in quotes. Usage: ",
         ),
         (("ask", "x", "-t", "nan"), "Give a number from 0 to 10."),
-        (("pull", "--cancel"), "Name the model too: `poolhouse pull MODEL --home "),
-        (("pull", "--name", "x"), "Name the model too: `poolhouse pull MODEL --home "),
+        (("pull", "--cancel"), "Add the name of the model: `poolhouse pull MODEL --home "),
+        (("pull", "--name", "x"), "Add the name of the model: `poolhouse pull MODEL --home "),
         (("lend", "--pause", "0"), "A pause of 0 is no pause."),
         (("status", "--x"), "No such option: --x. `poolhouse status --help` lists them all."),
         (("status", "--jsn"), "No such option: --jsn. Did you mean --json?"),

@@ -31,6 +31,8 @@ def remembered_home() -> Iterator[None]:
         ),
         ("Use `poolhouse api on --port`.", "Use `poolhouse api on --home X --port`."),
         ("Run `poolhouse reset` there, then pair.", "Run `poolhouse reset` there, then pair."),
+        ("Run `poolhouse share` on attic, then ask.", "Run `poolhouse share` on attic, then ask."),
+        ("Run `poolhouse share` on this machine.", "Run `poolhouse share --home X` on this machine."),
         ("Run `poolhouse node --home /y`.", "Run `poolhouse node --home /y`."),
         ("Open Poolhouse (`poolhouse`).", "Open Poolhouse (`poolhouse --home X`)."),
         ("Run `poolhouse demo`.", "Run `poolhouse demo`."),
@@ -69,7 +71,7 @@ def test_which_sentences_send_to_another_machine(remembered_home: None) -> None:
         "pairing_nobody_near",
         "lend_no_role", "role_missing", "role_missing_here",
         "guest_model_not_loaded", "guest_model_stays", "guest_embedding_missing", "guest_upstream_spent",
-        "guest_upstream_off",
+        "guest_upstream_off", "identity_copied",
     }  # fmt: skip
 
 
@@ -77,16 +79,16 @@ def test_a_node_that_is_ready_says_its_home(remembered_home: None, capsys: pytes
     _print_ready({"name": "den-pc"})
     option = terminal_text.home_option()
     assert capsys.readouterr().out == (
-        f"den-pc is ready. In another terminal, `poolhouse status{option}` shows it. To add a computer, "
-        f"`poolhouse pair{option} --open` shows a code and an address; use them with "
-        f"`poolhouse pair ADDRESS` there, or under “Join a household” in its window. Ctrl-C stops the node.\n"
+        f"den-pc is ready. To see its status, run `poolhouse status{option}` in another terminal. To add a "
+        f"computer, run `poolhouse pair{option} --open`, which shows a code and an address. Enter both with "
+        "`poolhouse pair ADDRESS` on that computer, or under “Join a household” in its window. Ctrl-C stops the node.\n"
     )
 
 
 def test_what_allows_sharing_has_its_home(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/settings"): {"share_models": False}})
     output = poolhouse("share").out
-    assert f"`poolhouse share on{terminal_text.home_option()}` allows it." in " ".join(output.split())
+    assert f"`poolhouse share on{terminal_text.home_option()}` allows them to." in " ".join(output.split())
 
 
 def test_the_next_command_has_its_own_home(poolhouse: Any, home: Path) -> None:
@@ -99,4 +101,4 @@ def test_the_next_command_has_its_own_home(poolhouse: Any, home: Path) -> None:
 def test_without_a_screen_the_steps_name_the_home(poolhouse: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    assert f"--home {home} to each but the demo" in poolhouse("--json").json["note"]
+    assert f"--home {home} to each command except the demo" in poolhouse("--json").json["note"]

@@ -229,7 +229,7 @@ def test_rename_and_roles(poolhouse: Any, answering: Any) -> None:
     assert node.asked[-1][2] == {"roles": ["guest"]}
     answering({("POST", "/machines/loft/roles"): {"machine": {"id": "x", "name": "loft", "roles": ["guest"]}}})
     output = poolhouse("roles", "loft", "--guest").out
-    assert output.startswith("Roles of loft: guest. Its memory is free again;")
+    assert output.startswith("Roles of loft: guest. Its memory is free again.")
     assert "Models that it loaded on other machines are unloaded." in " ".join(output.split())
     assert poolhouse("roles", "loft").code == 2
 

@@ -52,7 +52,7 @@ def test_the_machine_that_joins_does_not_choose_its_roles(poolhouse: Any, answer
     node = answering({})
     said = poolhouse("pair", "10.0.0.2:4242", "--code", "123456", "--guest")
     assert (said.code, node.asked) == (2, [])
-    assert "The machine that opens the pairing chooses the roles of the new one, with --open." in said.err
+    assert "Roles can be chosen only with --open, on the machine that opens the pairing." in said.err
 
 
 def test_json_with_wait_gives_a_second_line(poolhouse: Any, answering: Any) -> None:

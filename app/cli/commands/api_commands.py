@@ -31,7 +31,7 @@ PortOption = Annotated[
         max=65535,
         metavar="47114",
         show_default=False,
-        help="The port to listen on; it is remembered.",
+        help="The port to listen on. It is saved for the next start.",
     ),
 ]
 LoadOption = Annotated[
@@ -43,7 +43,7 @@ OllamaOption = Annotated[
     typer.Option(
         "--ollama-without-key/--ollama-with-key",
         show_default=False,
-        help="Whether Ollama's routes work without a key, which most of its clients cannot send.",
+        help="Whether Ollama's routes work without a key. Most Ollama clients cannot send one.",
     ),
 ]
 LanOption = Annotated[
@@ -60,12 +60,14 @@ HostNameOption = Annotated[
         "--host-name",
         metavar="NAME",
         show_default=False,
-        help="Also answer to this host name, such as host.docker.internal for containers. May be repeated.",
+        help="Also accept requests to this host name, such as host.docker.internal for containers. May be repeated.",
     ),
 ]
 NoHostNameOption = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--no-host-name", metavar="NAME", show_default=False, help="Stop answering to this host name."),
+    typer.Option(
+        "--no-host-name", metavar="NAME", show_default=False, help="Stop accepting requests to this host name."
+    ),
 ]
 OriginOption = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -78,7 +80,7 @@ OriginOption = Annotated[
 ]
 NoOriginOption = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--no-origin", metavar="URL", show_default=False, help="Refuse this origin again."),
+    typer.Option("--no-origin", metavar="URL", show_default=False, help="Stop accepting requests from this origin."),
 ]
 AtOnceOption = Annotated[
     Optional[int],  # noqa: UP045
@@ -204,7 +206,7 @@ def certificate(home: HomeOption = None, as_json: JsonOption = False) -> None:
     from app.api.chat_api import Certificate
 
     answer = ask_node(home, lambda node: node.get("/api/certificate", Certificate))
-    none = "There is no certificate, because other computers cannot use the pool. `poolhouse api on --lan` allows it."
+    none = "There is no certificate because other computers cannot use the pool. `poolhouse api on --lan` allows it."
     pem = (answer.certificate or "").rstrip()
     Output(as_json).result(answer, lambda: pem or terminal_text.command_text(none))
 
@@ -226,7 +228,7 @@ def _show(api: ChatApi, as_json: bool) -> None:
 
 def _lines(api: ChatApi) -> list[str]:
     if not api.listening:
-        return ["Other programs cannot use the pool. `poolhouse api on` allows it."]
+        return ["Other programs cannot use the pool. `poolhouse api on` allows them to."]
     lines = [f"Other programs on this computer can use the pool at {api.address}"]
     if api.listens_at != api.port:
         lines.append(f"Another program uses port {api.port}, so this time the port is {api.listens_at}.")
@@ -245,7 +247,7 @@ def _lines(api: ChatApi) -> list[str]:
     if api.may_load:
         lines.append("Programs may load another model.")
     if api.ollama_open:
-        lines.append("Ollama's routes are open without a key to every program on this computer.")
+        lines.append("Every program on this computer can use Ollama's routes without a key.")
     return lines
 
 
@@ -253,10 +255,10 @@ def _access(api: ChatApi) -> list[str]:
     """Return sentences about the allowed host names and origins, apart from this computer's own."""
     lines = []
     if names := api.host_names:
-        lines.append(f"It also answers to these host names: {_joined(names)}.")
+        lines.append(f"It also accepts requests to these host names: {_joined(names)}.")
     if origins := api.origins:
         shown = _joined(origins)
-        lines.append(f"Web pages and apps of these origins may send requests: {shown}.")
+        lines.append(f"Web pages and apps from these origins may send requests: {shown}.")
     return lines
 
 

@@ -41,12 +41,15 @@ TemperatureOption = Annotated[
         "-t",
         min=0,
         max=10,
-        help="How random the answer is; 0 always picks the likeliest token.",
+        help="How random the answer is; 0 always picks the most likely token.",
         callback=_not_nan,
     ),
 ]
 NoGuessesOption = Annotated[
-    bool, typer.Option("--no-guesses", help="Do not let idle machines compute guessed tokens ahead, to compare speeds.")
+    bool,
+    typer.Option(
+        "--no-guesses", help="Turn off speculative decoding (guessing tokens ahead), for example to compare speeds."
+    ),
 ]
 
 
@@ -61,7 +64,7 @@ ThinkOption = Annotated[
 ThinkTokensOption = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(
-        "--think-tokens", min=0, max=1 << 20, help="The maximum number of tokens to think.", show_default=False
+        "--think-tokens", min=0, max=1 << 20, help="The maximum number of tokens for thinking.", show_default=False
     ),
 ]
 

@@ -31,7 +31,10 @@ def bench(  # noqa: PLR0913  one for each option
     prompt: Annotated[int, typer.Option("--prompt", min=1, help="Tokens in each prompt.")] = 512,
     output: Annotated[int, typer.Option("--output", min=2, help="Tokens in each answer.")] = 256,
     streams: Annotated[
-        str, typer.Option("--streams", metavar="1,8", help="How many answers at once; each number is measured.")
+        str,
+        typer.Option(
+            "--streams", metavar="1,8", help="How many answers to run at once. Each number in the list is measured."
+        ),
     ] = "1,8",
     runs: Annotated[int, typer.Option("--runs", min=1, help="Repetitions of each measurement.")] = 5,
     split: SplitOption = None,

@@ -34,7 +34,9 @@ CardArgument = Annotated[
 LimitArgument = Annotated[
     str, typer.Argument(metavar="PERCENT", help="The share of a card's memory, such as 80%, or `off` for no limit.")
 ]
-OnlyArgument = Annotated[Literal["on", "off"], typer.Argument(metavar="on|off", help="Whether to use only cards.")]
+OnlyArgument = Annotated[
+    Literal["on", "off"], typer.Argument(metavar="on|off", help="Whether to lend only graphics cards.")
+]
 LEAST_PERCENT = 10  # the node's own limit
 OWN_MODELS = "Models that you have loaded stay on it until they are loaded again."
 
@@ -62,22 +64,22 @@ def list_cards(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 def on(card: CardArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Let a graphics card compute again. It is tested first."""
+    """Use a graphics card again. It is tested first."""
     _switch(card, home, as_json, is_on=True)
 
 
 def off(card: CardArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Stop using a graphics card. Layers of other machines on it are taken back at once."""
+    """Stop using a graphics card. Layers that it holds for other machines are removed immediately."""
     _switch(card, home, as_json, is_on=False)
 
 
 def limit(percent: LimitArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Limit how much of a card's memory models may use. What is loaded now stays until it is loaded again."""
+    """Limit how much memory of a graphics card models may use. Models that are loaded now are not affected."""
     _show(_change(home, {"memory_percent": _percent(percent)}), as_json)
 
 
 def only(choice: OnlyArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Choose whether other machines may use only the graphics card, never the processor."""
+    """Choose whether other machines may use only the graphics card and not the processor."""
     _show(_change(home, {"card_only": choice == "on"}), as_json)
 
 
@@ -94,7 +96,7 @@ def _switch(name: str | None, home: Path | None, as_json: bool, *, is_on: bool) 
     cards, card = ask_node(home, work)
     label = terminal_text.name(card.label)
     said = (
-        f"{label} is switched on. It is tested before it computes."
+        f"{label} is switched on. It is tested before it is used."
         if is_on
         else f"{label} is switched off. {OWN_MODELS}"
     )
@@ -120,7 +122,7 @@ def _percent(typed: str) -> int:
     known = number.isascii() and number.isdecimal() and len(number) <= len("100")
     if not (known and LEAST_PERCENT <= int(number) <= 100):
         raise typer.BadParameter(
-            f"'{typed}' is not a whole number of percent from {LEAST_PERCENT} to 100. Write it like 80%, or off."
+            f"'{typed}' is not a whole percentage from {LEAST_PERCENT} to 100. Write it like 80%, or off."
         )
     return int(number)
 
@@ -142,7 +144,7 @@ def _view(lines: list[str]) -> RenderableType:
 
 
 def _lines(cards: Cards) -> list[str]:
-    none = "No graphics card can be used: no engine pack sees one. `poolhouse engine list` shows the packs."
+    none = "No graphics card can be used because no engine pack detects one. `poolhouse engine list` shows the packs."
     return [_line(card) for card in cards.cards] or [none]
 
 
@@ -150,17 +152,17 @@ def _line(card: CardState) -> str:
     memory = f"{size(card.total_bytes)}{', shared with the processor' if card.is_integrated else ''}"
     name = f"{terminal_text.name(card.label)} ({terminal_text.line(card.api)}, {memory})"
     if not card.computes:
-        return f"{name} does not compute. {terminal_text.line(card.reason or '')}".rstrip()
+        return f"{name} is not used. {terminal_text.line(card.reason or '')}".rstrip()
     degrees = "temperature unknown" if card.celsius is None else f"{card.celsius:.0f} °C"
     busy = "use unknown" if card.busy_percent is None else f"{card.busy_percent:.0f}% busy"
-    return f"{name} computes: {degrees}, {busy}."
+    return f"{name} is in use: {degrees}, {busy}."
 
 
 def _limits(cards: Cards) -> list[str]:
     most = f"at most {cards.memory_percent}%" if cards.memory_percent < 100 else "all"
-    only_cards = "Other machines may use only the graphics card; without one, nothing is lent."
-    both = "Other machines may also use the processor, for what no graphics card can hold or compute."
-    return [f"All models together may use {most} of a card's memory.", only_cards if cards.card_only else both]
+    only_cards = "Other machines may use only the graphics card. If no card can be used, nothing is lent."
+    both = "Other machines may also use the processor for anything that no graphics card can hold or compute."
+    return [f"All models together may use {most} of each card's memory.", only_cards if cards.card_only else both]
 
 
 def _rules(cards: Cards, lending: LendingState) -> list[str]:

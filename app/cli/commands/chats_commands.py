@@ -29,7 +29,7 @@ def chats_group() -> typer.Typer:
     commands = typer.Typer(
         name="chats",
         help="Encrypt the window's chats on this disk, or decrypt them.",
-        epilog="To export chats, use the window: Chat, the three dots beside New chat.",
+        epilog="To export chats, open the Chat page of the window and click the three dots next to New chat.",
         no_args_is_help=True,
     )
     for command in (status, encrypt, decrypt):

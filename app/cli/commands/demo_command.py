@@ -44,7 +44,7 @@ def demo(
         typer.Option(
             "--home",
             metavar="DIR",
-            help="A folder for the nodes' homes while the demo runs; a temporary one by default.",
+            help="A folder for the nodes' data while the demo runs; a temporary one by default.",
             show_default=False,
             parser=read_home,
         ),

@@ -29,11 +29,13 @@ FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="The .tar.gz file or the folder of a pack.", parser=read_folder)
 ]
 BackendArgument = Annotated[
-    str, typer.Argument(metavar="BACKEND", help="Such as vulkan, cuda13 or metal.", parser=read_name)
+    str, typer.Argument(metavar="BACKEND", help="The kind of pack, such as vulkan or metal.", parser=read_name)
 ]
 TestedArgument = Annotated[
     Optional[str],  # noqa: UP045  typer reads it at run time
-    typer.Argument(metavar="[BACKEND]", help="Such as vulkan (default: all packs in use).", show_default=False),
+    typer.Argument(
+        metavar="[BACKEND]", help="The kind of pack, such as vulkan (default: all packs in use).", show_default=False
+    ),
 ]
 KINDS = {"gpu": "memory of its own", "igpu": "shared memory", "accelerator": "accelerator", "cpu": "processor"}
 
@@ -62,7 +64,7 @@ def _listed(home: Path | None) -> EnginePacks:
 
 
 def add(file: FileArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Install an engine pack and test it. It is used from then on if it passes."""
+    """Install and test an engine pack. If it passes the test, it is used from then on."""
     from app.api.engine_packs import EnginePacks
 
     order = {"path": str(file.expanduser().absolute())}
@@ -86,7 +88,7 @@ def use(name: PackArgument, home: HomeOption = None, as_json: JsonOption = False
 
 
 def rollback(backend: BackendArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Use the engine pack again that was used before the current one."""
+    """Go back to the engine pack that was used before the current one."""
     from app.api.engine_packs import EnginePacks
 
     order = {"backend": backend}
@@ -114,7 +116,7 @@ def remove(name: PackArgument, yes: YesOption = False, home: HomeOption = None, 
 
 
 def check_packs(backend: TestedArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Check the files of the engine packs in use, and list the devices that they see."""
+    """Check the files of the engine packs in use, and list the devices that they detect."""
     from app.api.engine_packs import EnginePacks
 
     order = {"backend": backend}

@@ -27,9 +27,7 @@ MachineArgument = Annotated[
     str, typer.Argument(metavar="MACHINE", help="Its name, or at least six characters of its id.", parser=read_name)
 ]
 LOST_ROLE = {  # the consequences of losing a role
-    "lender": (
-        "Its memory is free again; a model with layers there is reloaded without it, or lost if it does not fit."
-    ),
+    "lender": ("Its memory is free again. A model with layers there is loaded again without it, if it still fits."),
     "host": "Models that it loaded on other machines are unloaded.",
 }
 
@@ -105,7 +103,7 @@ def roles(
 
 
 def use_again(machine: MachineArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Use a machine for layers again after a check found that it computed wrong numbers."""
+    """Use a machine again after a check found that it had computed wrong numbers."""
     from app.api.responses import UseAgainResponse
     from app.client import segment
 

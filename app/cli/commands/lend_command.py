@@ -114,9 +114,7 @@ HotOption = Annotated[
 ]
 CardHotOption = Annotated[
     Words,
-    _option(
-        "--card-hot", "85", "Pause while a graphics card that computes is this hot or hotter, in °C; `off` for never."
-    ),
+    _option("--card-hot", "85", "Pause while a graphics card in use is at least this hot, in °C; `off` for never."),
 ]
 ScreenOption = Annotated[
     Optional[bool],  # noqa: UP045
@@ -137,7 +135,9 @@ NetworkOption = Annotated[
 LinkOption = Annotated[
     Words,
     _option(
-        "--link", "50", "The most of the network that Poolhouse may use, in Mbit/s each way; `off` removes the limit."
+        "--link",
+        "50",
+        "The most bandwidth that Poolhouse may use in each direction, in Mbit/s; `off` removes the limit.",
     ),
 ]
 DrainOption = Annotated[Words, _option("--drain", "30s", "How long a running answer may take to finish.")]

@@ -85,8 +85,8 @@ ExactOption = Annotated[
         "--exact/--no-exact",
         show_default=False,
         help=(
-            "Use the same processor instructions on all computers, so that an answer continues in the same words if a "
-            "computer is lost. Computers with AVX-512 then read prompts about half as fast. "
+            "Use the same processor instructions on all computers, so that an answer continues with the same words if "
+            "a computer is lost. In this mode, computers with AVX-512 read prompts about half as fast. "
             "`poolhouse exact` sets the default."
         ),
     ),

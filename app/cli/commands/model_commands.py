@@ -148,8 +148,8 @@ def folder(
             show_default=False,
             parser=read_folder,
             help=(
-                "The folder for models from now on. If it is not empty, they are kept in a folder "
-                "`Poolhouse models` inside it. Without it, the current folder is shown."
+                "The folder for your models. If it is not empty, they are kept in a folder `Poolhouse models` inside "
+                "it. Without this argument, the current folder is shown."
             ),
         ),
     ] = None,
@@ -250,11 +250,11 @@ def _folder_lines(answer: ModelsFolderRoom, chosen: Path | None) -> list[str]:
 
 
 SHARED = "Other hosts in this household may copy the models downloaded or imported here, over your own network."
-NOT_SHARED = "Other machines cannot copy models from here. `poolhouse share on` allows it."
+NOT_SHARED = "Other machines cannot copy models from here. `poolhouse share on` allows them to."
 
 
 EXACT = (
-    "Models that you load here use the same processor instructions on all computers, so that an answer continues in "
+    "Models that you load here use the same processor instructions on all computers, so that an answer continues with "
     "the same words if a computer is lost. `--no-exact` makes an exception for one load."
 )
 NOT_EXACT = "Each computer uses its own fastest processor instructions. `poolhouse exact on` makes them all the same."
@@ -281,7 +281,7 @@ SwitchArgument = Annotated[
 
 
 def share(action: SwitchArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Choose whether other machines in the household may copy models from this one, to save a download."""
+    """Choose whether other machines in the household may copy models from this one instead of downloading them."""
     shares = ask_node(home, lambda node: _settings(node, "share_models", action)).share_models
     Output(as_json).result({"on": shares}, lambda: terminal_text.with_home(SHARED if shares else NOT_SHARED))
 
@@ -293,7 +293,7 @@ def answer(action: SwitchArgument = None, home: HomeOption = None, as_json: Json
 
 
 def exact(action: SwitchArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Choose whether loads use the same processor instructions on all computers, for equal results everywhere."""
+    """Choose whether all computers use the same processor instructions, so that results are the same everywhere."""
     chosen = ask_node(home, lambda node: _settings(node, "exact", action)).exact
     Output(as_json).result({"on": chosen}, lambda: terminal_text.with_home(EXACT if chosen else NOT_EXACT))
 

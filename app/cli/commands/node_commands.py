@@ -145,9 +145,9 @@ def without_gc() -> Iterator[None]:
 
 def _print_ready(facts: dict[str, Any]) -> None:
     next_steps = (
-        "In another terminal, `poolhouse status` shows it. To add a computer, `poolhouse pair "
-        "--open` shows a code and an address; use them with `poolhouse pair ADDRESS` there, or under “Join "
-        "a household” in its window."
+        "To see its status, run `poolhouse status` in another terminal. To add a computer, run `poolhouse pair "
+        "--open`, which shows a code and an address. Enter both with `poolhouse pair ADDRESS` on that computer, or "
+        "under “Join a household” in its window."
     )
     name = terminal_text.line(facts["name"])
     sys.stdout.write(f"{name} is ready. {terminal_text.with_home(next_steps)} Ctrl-C stops the node.\n")
@@ -191,7 +191,7 @@ def autostart(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show whether Poolhouse starts when you sign in, or change it."""
+    """Show or change whether Poolhouse starts when you sign in."""
     from app.machine import autostart as system
     from app.machine.paths import Home
 
@@ -237,7 +237,10 @@ def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 def erase(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Delete all of Poolhouse's data here: identity, models, chats, settings and keys, before you remove the app."""
+    """Delete Poolhouse's data on this computer: identity, models, chats, settings and keys.
+
+    Do this before you remove the app.
+    """
     from app.machine import running_node, uninstall
     from app.machine.paths import Home
 

@@ -100,12 +100,12 @@ def pair(  # noqa: PLR0913  one for each option
     if open_window and address is not None:
         raise typer.BadParameter("Give either --open, or the address that another machine shows.")
     if open_window and code:
-        raise typer.BadParameter("--open shows its own code. Give --code on the other machine.")
+        raise typer.BadParameter("--open shows a new code. Use --code on the other machine.")
     if close and (open_window or address is not None or code):
         raise typer.BadParameter("--close cannot be combined with other options.")
     roles = {name for name, is_on in {"host": host, "lender": lender, "guest": guest, "admin": admin}.items() if is_on}
     if roles and not open_window:
-        raise typer.BadParameter("The machine that opens the pairing chooses the roles of the new one, with --open.")
+        raise typer.BadParameter("Roles can be chosen only with --open, on the machine that opens the pairing.")
     out = Output(as_json)
     if close:
         ask_node(home, lambda node: node.delete("/pairing"))

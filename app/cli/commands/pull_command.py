@@ -78,7 +78,7 @@ def pull(
         raise typer.BadParameter("Give --from or --online, not both.")
     if model is None:
         if cancel or name is not None:
-            raise typer.BadParameter("Name the model too: `poolhouse pull MODEL`.")
+            raise typer.BadParameter("Add the name of the model: `poolhouse pull MODEL`.")
         _list_catalog(out, home)
     elif cancel:
         answer = ask_node(home, lambda node: _cancel(node, model))

@@ -28,7 +28,7 @@ MAX_KEY_CHARACTERS = 1000  # the node's own limit
 KEY_STATES = {True: "yes", False: "no", None: "unknown, because the key store cannot be opened"}
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Your name for the server.", parser=read_name)]
-UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="Its address, up to and including /v1.")]
+UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="Its address, which usually ends in /v1.")]
 ModelsOption = Annotated[
     list[str],
     typer.Option(
@@ -53,7 +53,7 @@ CertificateOption = Annotated[
         help="Trust only this certificate, for example another Poolhouse's.",
     ),
 ]
-ForgetOption = Annotated[bool, typer.Option("--forget-spent", help="Reset the count of its tokens.")]
+ForgetOption = Annotated[bool, typer.Option("--forget-spent", help="Reset its token count.")]
 
 
 def upstream_group() -> typer.Typer:
@@ -132,9 +132,9 @@ def try_upstream(name: NameArgument, home: HomeOption = None, as_json: JsonOptio
 def _test_view(test: UpstreamTest) -> RenderableType:
     name, missing = terminal_text.name(test.name), ", ".join(map(terminal_text.name, test.missing))
     if test.missing:
-        cure = f"Name only models that it has: `poolhouse upstream add {name}`."
-        return terminal_text.command_text(f"{name} answers, but does not have {missing}. {cure}")
-    return f"{name} answers, and has all models that it may answer for."
+        cure = f"Choose only models that it has: `poolhouse upstream add {name}`."
+        return terminal_text.command_text(f"{name} is responding but does not have {missing}. {cure}")
+    return f"{name} is responding and has all models that it may answer for."
 
 
 def change(
@@ -144,7 +144,7 @@ def change(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change the cap of a server, or reset its count of tokens."""
+    """Change the token limit of a server, or reset its token count."""
     _change(name, {"cap_tokens": cap_tokens, "forget_spent": forget}, home, as_json)
 
 
@@ -223,7 +223,7 @@ def _lines(upstream: Upstream) -> list[str]:
     spent = f"{upstream.spent_tokens:,} of {upstream.cap_tokens:,} tokens spent"
     if not upstream.is_counted:
         spent = (
-            f"its count of tokens was lost, so it is sent nothing; `poolhouse upstream change {name} "
+            f"its token count was lost, so no requests are sent to it; `poolhouse upstream change {name} "
             "--forget-spent` resets the count"
         )
     return [

@@ -24,7 +24,7 @@ NARROWEST, WIDEST = 4, 40
 COLORS = ("blue", "green", "magenta", "cyan", "yellow")
 HELD, ELSEWHERE = "█", "░"
 
-ROUGH = "This is rough: with such a small model, other work on the computers matters as much."
+ROUGH = "This is a rough estimate. Other activity strongly affects the speed of such a small model."
 
 Run = tuple[int, int]
 

@@ -45,7 +45,7 @@ def _error_words(error: float) -> str:
 
 def _last_answer(outcome: AnswerOutcome) -> str:
     tokens = "prompt token" if outcome.prompt_tokens == 1 else "prompt tokens"
-    interruption = " Losing or changing a machine took part of that time." if outcome.interruptions else ""
+    interruption = " This includes the time to replace a lost machine." if outcome.interruptions else ""
     return (
         f"Last answer ({outcome.prompt_tokens:,} {tokens}, {outcome.output_tokens:,} in the answer): first word after "
         f"{seconds(outcome.ttft_s)}, forecast {seconds(outcome.forecast_ttft_s)}; then {rate(outcome.tok_s)}, "

@@ -108,7 +108,9 @@ class Overview(QWidget):
             show_if(widget, bool(sentence))
 
     def _no_forecast(self) -> str:
-        return self.tr("Nothing to compare yet. A comparison appears after a long answer that ran without others.")
+        return self.tr(
+            "Nothing to compare yet. A comparison appears after a long answer during which no other answers ran."
+        )
 
     def _show_one(self, answer: AnswerEntry | None) -> None:
         self.timeline.show_answer(answer)

@@ -190,7 +190,7 @@ class QuitDialog(Sheet):
         self, services: AppContext, where: Sequence[str], leave: Callable[[], object], parent: QWidget
     ) -> None:
         words = self.tr(
-            "Work is still in progress on these pages: {pages}. Quitting stops this work, but keeps the text of "
+            "Work is still in progress on these pages: {pages}. Quitting stops this work but keeps the text of "
             "unfinished answers. Downloads and imports resume the next time you start Poolhouse."
         )
         sentence = words.format(pages=", ".join(where))

@@ -29,8 +29,8 @@ def trust_note() -> str:
     """Return the warning to pair only trusted machines, shown on both sides of a pairing."""
     return QCoreApplication.translate(
         "Household",
-        "Paired machines could in theory reconstruct what you type from the numbers they process. Only pair "
-        "machines you trust.",
+        "In theory, paired machines could reconstruct what you type from the numbers that they process. Pair only "
+        "machines that you trust.",
     )
 
 

@@ -243,8 +243,8 @@ class RemoveMachineDialog(MachineDialog):
         self.add(
             paragraph(
                 _tr(
-                    "Removing {name} does not delete the model layers on its disk or anything it has already seen. "
-                    "To rejoin, it needs a new identity and a new code."
+                    "Removing {name} does not delete the model layers on its disk or anything it has already seen. To "
+                    "rejoin, the machine needs a new identity and a new code."
                 ).format(name=machine.name)
             )
         )

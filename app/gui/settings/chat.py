@@ -115,7 +115,7 @@ class Chat(SettingsGroup):
             ),
             "min_p": (
                 self.tr("Min p"),
-                self.tr("Skips words whose probability is below this fraction of the highest one."),
+                self.tr("Skips words whose probability is below this fraction of the most likely word's."),
             ),
             "repeat_penalty": (self.tr("Repeat penalty"), self.tr("Values above 1 reduce repetition.")),
         }

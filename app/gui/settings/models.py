@@ -196,8 +196,8 @@ class Models(SettingsGroup):
                 same,
                 self.tr(
                     "All computers use the same processor instructions, so an answer continues with the same words if "
-                    "a computer is lost. Computers with AVX-512 then read prompts about half as fast. Models that are "
-                    "loaded now stay as they are."
+                    "a computer is lost. In this mode, computers with AVX-512 read prompts about half as fast. Models "
+                    "that are loaded now stay as they are."
                 ),
                 self.exact,
                 default=self.tr("Default: off"),

@@ -289,8 +289,8 @@ class Privacy(SettingsGroup):
         )
         if self._where is not None and self._where.code == "kept_in_file":
             words += " " + self.tr(
-                "No keyring was found, so the key is in a file next to your chats. Only copies of your chats without "
-                "this file are protected."
+                "No keyring was found, so the key is in a file next to your chats. Your chats are protected only in "
+                "copies that do not include this file."
             )
         if lock.is_locked:
             words = self.tr("Your chats are locked. The Chat page shows why.")

@@ -53,7 +53,7 @@ class AddServerDialog(Sheet):
         self.cap.show_value(USUAL_TOKENS)
         for title, field in (
             (_tr("Name of the server"), self.name),
-            (_tr("Address, up to /v1"), self.url),
+            (_tr("Address that ends in /v1"), self.url),
             (_tr("Models it may provide"), self.models),
             (_tr("Total token limit"), self.cap),
             (_tr("Key"), self.key),

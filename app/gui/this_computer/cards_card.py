@@ -41,8 +41,8 @@ class CardsCard(QFrame):
         self._list: QVBoxLayout = column(gap=sizes.M)
         about = paragraph(
             _tr(
-                "A card that you switch off gives back the layers of other machines at once. Your own models stay on "
-                "it until they are loaded again."
+                "If you turn off a card, the layers of other machines are removed from it immediately. Your own "
+                "models stay on it until you load them again."
             ),
             "caption",
         )
@@ -62,7 +62,10 @@ class CardsCard(QFrame):
         self.memory = DebouncedNumber(title, "%", (LEAST_PERCENT, 100), self._memory_chosen)
         row = RuleRow(title, self.memory)
         row.say(
-            _tr("This limits all models on this computer together. Lower it to keep memory free for other programs.")
+            _tr(
+                "This limit applies to all models on this computer together. Lower it to keep memory free for other "
+                "programs."
+            )
         )
         return row
 
@@ -114,8 +117,8 @@ class CardsCard(QFrame):
             self._rows[card.key].say(card_words(card))
         self.memory.show_value(cards.memory_percent)
         self.card_only.show_on(cards.card_only)
-        only = _tr("Other machines can use the card and never the processor. Without a usable card, nothing is lent.")
-        both = _tr("Other machines can also use the processor, for what the card can't hold or compute.")
+        only = _tr("Other machines can use the card but not the processor. If no card can be used, nothing is lent.")
+        both = _tr("Other machines can also use the processor for anything that the card can't hold or compute.")
         self._only.say(only if cards.card_only else both)
         show_if(self, bool(cards.cards) or cards.card_only or cards.memory_percent < 100)
 

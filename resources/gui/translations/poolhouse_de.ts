@@ -753,7 +753,7 @@
 <context>
     <name>Cards</name>
     <message>
-        <source>A card that you switch off gives back the layers of other machines at once. Your own models stay on it until they are loaded again.</source>
+        <source>If you turn off a card, the layers of other machines are removed from it immediately. Your own models stay on it until you load them again.</source>
         <translation>Wird eine Karte ausgeschaltet, gibt sie die Schichten anderer Geräte sofort zurück. Eigene Modelle bleiben auf ihr, bis sie neu geladen werden.</translation>
     </message>
     <message>
@@ -777,11 +777,11 @@
         <translation>Jetzt: {values}.</translation>
     </message>
     <message>
-        <source>Other machines can also use the processor, for what the card can&apos;t hold or compute.</source>
+        <source>Other machines can also use the processor for anything that the card can&apos;t hold or compute.</source>
         <translation>Andere Geräte dürfen auch den Prozessor nutzen, für das, was die Karte nicht fasst oder nicht rechnet.</translation>
     </message>
     <message>
-        <source>Other machines can use the card and never the processor. Without a usable card, nothing is lent.</source>
+        <source>Other machines can use the card but not the processor. If no card can be used, nothing is lent.</source>
         <translation>Andere Geräte bekommen die Karte und nie den Prozessor. Ohne benutzbare Karte wird nichts verliehen.</translation>
     </message>
     <message>
@@ -789,7 +789,7 @@
         <translation>Rechnet Modelle über {api} ({memory}).</translation>
     </message>
     <message>
-        <source>This limits all models on this computer together. Lower it to keep memory free for other programs.</source>
+        <source>This limit applies to all models on this computer together. Lower it to keep memory free for other programs.</source>
         <translation>Das begrenzt alle Modelle auf diesem Gerät zusammen. Mit weniger bleibt mehr für andere Programme frei.</translation>
     </message>
     <message>
@@ -868,7 +868,7 @@
         <translation>Höher: abwechslungsreicher. 0: immer das wahrscheinlichste Wort.</translation>
     </message>
     <message>
-        <source>Skips words whose probability is below this fraction of the highest one.</source>
+        <source>Skips words whose probability is below this fraction of the most likely word&apos;s.</source>
         <translation>Lässt aus, was seltener ist als dieser Anteil des wahrscheinlichsten Wortes.</translation>
     </message>
     <message>
@@ -3020,7 +3020,7 @@
         <translation>Gerät</translation>
     </message>
     <message>
-        <source>Paired machines could in theory reconstruct what you type from the numbers they process. Only pair machines you trust.</source>
+        <source>In theory, paired machines could reconstruct what you type from the numbers that they process. Pair only machines that you trust.</source>
         <translation>Geräte eines Haushalts können im Prinzip aus den Zahlen, die sie verarbeiten, erschließen, was geschrieben wird. Koppeln Sie nur Geräte, denen Sie vertrauen.</translation>
     </message>
     <message>
@@ -3090,10 +3090,6 @@
     <message>
         <source>Ready</source>
         <translation>Bereit</translation>
-    </message>
-    <message>
-        <source>Removing {name} does not delete the model layers on its disk or anything it has already seen. To rejoin, it needs a new identity and a new code.</source>
-        <translation>Das Entfernen macht nicht ungeschehen, was {name} bereits gesehen hat, und die Schichten der Modelle bleiben dort auf dem Datenträger. Um zurückzukommen, braucht das Gerät eine neue Identität und einen neuen Code.</translation>
     </message>
     <message>
         <source>Also remove: {added}</source>
@@ -3174,6 +3170,10 @@
     <message>
         <source>To stop this machine from changing the household, remove it.</source>
         <translation>Das Recht, den Haushalt zu ändern, verliert es nur, wenn es entfernt wird.</translation>
+    </message>
+    <message>
+        <source>Removing {name} does not delete the model layers on its disk or anything it has already seen. To rejoin, the machine needs a new identity and a new code.</source>
+        <translation>Das Entfernen macht nicht ungeschehen, was {name} bereits gesehen hat, und die Schichten der Modelle bleiben dort auf dem Datenträger. Um zurückzukommen, braucht das Gerät eine neue Identität und einen neuen Code.</translation>
     </message>
     <message>
         <source>Share</source>
@@ -5044,7 +5044,7 @@
         <translation>{name} wird verschoben. Insgesamt {done} von {total}</translation>
     </message>
     <message>
-        <source>Needs {needs} of the {lends} available for models.</source>
+        <source>Needs {needs} of the {lends} that is available for models.</source>
         <translation>Braucht {needs} von {lends}, die für Modelle frei sind.</translation>
     </message>
     <message>
@@ -5096,7 +5096,7 @@
         <translation>Pausiert bei {amounts}</translation>
     </message>
     <message>
-        <source>All computers use the same processor instructions, so an answer continues with the same words if a computer is lost. Computers with AVX-512 then read prompts about half as fast. Models that are loaded now stay as they are.</source>
+        <source>All computers use the same processor instructions, so an answer continues with the same words if a computer is lost. In this mode, computers with AVX-512 read prompts about half as fast. Models that are loaded now stay as they are.</source>
         <translation>Alle Computer nutzen dieselben Prozessorbefehle. Fällt einer aus, geht die Antwort deshalb mit denselben Worten weiter. Computer mit AVX-512 lesen Eingaben dann etwa halb so schnell. Jetzt geladene Modelle bleiben, wie sie sind.</translation>
     </message>
     <message>
@@ -5718,7 +5718,7 @@
         <translation>Noch keine Antworten</translation>
     </message>
     <message>
-        <source>Nothing to compare yet. A comparison appears after a long answer that ran without others.</source>
+        <source>Nothing to compare yet. A comparison appears after a long answer during which no other answers ran.</source>
         <translation>Noch gibt es nichts zu vergleichen: Nach einer längeren Antwort, während der sonst niemand gefragt hat, steht hier ihre Prognose neben dem, was gemessen wurde.</translation>
     </message>
     <message>
@@ -6031,7 +6031,7 @@
         <translation>Keine Suche nach Updates</translation>
     </message>
     <message>
-        <source>No keyring was found, so the key is in a file next to your chats. Only copies of your chats without this file are protected.</source>
+        <source>No keyring was found, so the key is in a file next to your chats. Your chats are protected only in copies that do not include this file.</source>
         <translation>Hier wurde kein Schlüsselbund gefunden: Der Schlüssel liegt in einer Datei daneben. Das schützt nur Kopien, in denen sie fehlt.</translation>
     </message>
     <message>
@@ -6264,7 +6264,7 @@
         <translation>Jetzt beenden?</translation>
     </message>
     <message>
-        <source>Work is still in progress on these pages: {pages}. Quitting stops this work, but keeps the text of unfinished answers. Downloads and imports resume the next time you start Poolhouse.</source>
+        <source>Work is still in progress on these pages: {pages}. Quitting stops this work but keeps the text of unfinished answers. Downloads and imports resume the next time you start Poolhouse.</source>
         <translation>Noch im Gange auf: {pages}. Es endet, wenn Sie Poolhouse beenden; was von einer Antwort kam, bleibt. Downloads und Dateien, die aufgenommen werden, gehen beim nächsten Start weiter.</translation>
     </message>
 </context>
@@ -6875,7 +6875,7 @@
 <context>
     <name>SetupForm</name>
     <message>
-        <source>All computers use the same processor instructions, so an answer continues with the same words if a computer is lost. Computers with AVX-512 then read prompts about half as fast.</source>
+        <source>All computers use the same processor instructions, so an answer continues with the same words if a computer is lost. In this mode, computers with AVX-512 read prompts about half as fast.</source>
         <translation>Alle Computer nutzen dieselben Prozessorbefehle, daher geht eine Antwort mit denselben Worten weiter, wenn ein Computer ausfällt. Computer mit AVX-512 lesen Eingaben dann etwa halb so schnell.</translation>
     </message>
     <message>
@@ -6898,7 +6898,7 @@
         <translation>Jedes Gerät hält einen Teil der Schichten. Was Sie eingeben, bleibt hier.</translation>
     </message>
     <message>
-        <source>Best for several simultaneous users. Each question is sent to one machine, which can read it.</source>
+        <source>Best for several simultaneous users. Each question is sent to one machine, and that machine can read it.</source>
         <translation>Für mehrere Personen zugleich: Jede Frage geht ganz an ein Gerät, also erhalten die anderen, was eingegeben wird.</translation>
     </message>
     <message>
@@ -7613,7 +7613,7 @@
         <translation>Einen anderen Server hinzufügen</translation>
     </message>
     <message>
-        <source>Address, up to /v1</source>
+        <source>Address that ends in /v1</source>
         <translation>Adresse, bis einschließlich /v1</translation>
     </message>
     <message>

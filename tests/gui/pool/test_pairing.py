@@ -67,7 +67,7 @@ def test_a_wrong_code_then_the_right_one(qtbot: QtBot, sides: tuple[Desk, Desk],
     qtbot.waitUntil(lambda: "attic" in adding.heading.text(), timeout=10_000)
     for side in (adding, joining):
         assert not side.notice.sentence, "that a code was wrong is over"
-        assert "Only pair machines you trust" in side.sentence.text()
+        assert "Pair only machines that you trust" in side.sentence.text()
         done = side.focusWidget()
         assert isinstance(done, QPushButton)
         assert done.text() == "Done"

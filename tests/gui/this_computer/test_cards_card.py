@@ -102,7 +102,7 @@ def test_an_owner_who_lends_only_the_card_lends_nothing_without_one_and_can_undo
     qtbot.waitUntil(page.undo.isVisible, timeout=WITHIN_MS)
     qtbot.waitUntil(lambda: not card.switches, timeout=WITHIN_MS)
     assert card.isVisible(), "the switch stays there to take the choice back"
-    assert card._only.reading.text().endswith("Without a usable card, nothing is lent.")
+    assert card._only.reading.text().endswith("If no card can be used, nothing is lent.")
     page.undo.click()
     qtbot.waitUntil(lambda: not card.isVisible(), timeout=WITHIN_MS)
     qtbot.waitUntil(lambda: code() is None, timeout=WITHIN_MS)

@@ -49,7 +49,7 @@ class SetupForm(QWidget):
         self.exact.setToolTip(
             self.tr(
                 "All computers use the same processor instructions, so an answer continues with the same words if a "
-                "computer is lost. Computers with AVX-512 then read prompts about half as fast."
+                "computer is lost. In this mode, computers with AVX-512 read prompts about half as fast."
             )
         )
         self.exact.toggled.connect(lambda _: self.changed.emit())
@@ -422,7 +422,8 @@ class ShapeChoice(QWidget):
             "one": self.tr("This machine runs all layers."),
             "split": self.tr("Each machine runs some of the layers. Your text stays on this machine."),
             "replicas": self.tr(
-                "Best for several simultaneous users. Each question is sent to one machine, which can read it."
+                "Best for several simultaneous users. Each question is sent to one machine, and that machine can read "
+                "it."
             ),
         }
         chosen = str(self.combo.currentData() or "")
