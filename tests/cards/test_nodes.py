@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.cards import device
 from tests.cards.card_nodes import SLOW_SECONDS, Json, card_of, cards_of, device_environment, install_pack, load, until
-from tests.node.pool import TestNode, paired
+from tests.node.pool import TestNode, node, paired
 
 pytestmark = [pytest.mark.cards, pytest.mark.timeout(900)]
 
@@ -128,3 +131,15 @@ def test_a_worker_killed_on_its_card_is_a_lost_stage_and_nothing_more(nodes: tup
     load(den, split=SPLIT)
     assert cards_of(den) == ["", "", ""]  # the processor computes, and the host knows it
     assert asked(den)["token_ids"] == expected["token_ids"]
+
+
+def test_a_load_right_after_the_start_waits_until_the_card_has_been_tested(tmp_path: Path) -> None:
+    shutil.copytree(device.kept_shaders(), tmp_path / "graphics")
+    with device_environment():
+        with node(tmp_path, "den") as den:
+            install_pack(den)
+        with node(tmp_path, "den") as den:
+            done = den.run("load", "guide", "--shape", "one", within_s=SLOW_SECONDS)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert "Testing the graphics card" in done.stdout + done.stderr
+            assert cards_of(den) == [label(den)]
