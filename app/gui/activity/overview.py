@@ -348,7 +348,7 @@ class AnswersModel(QAbstractTableModel):
             self.tr("For"),
             self.tr("Tokens"),
             self.tr("First token"),
-            self.tr("Token forecast"),
+            self.tr("First-token forecast"),
             self.tr("Speed"),
             self.tr("Speed forecast"),
         )[section]

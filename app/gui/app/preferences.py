@@ -22,6 +22,10 @@ SEALED = "poolhouse-sealed-1:"  # prefix of an encrypted text, followed by base6
 ASIDE = "-locked"  # suffix for the name of a text that was set aside because it cannot be decrypted
 
 
+TEXT_SCALE = "look/text_scale"
+STEP_PERCENT = 10  # between two text sizes
+
+
 class Preferences(QObject):
     """Typed access to the preferences. `changed` is emitted with the name of a changed preference.
 
@@ -43,7 +47,7 @@ class Preferences(QObject):
 
     @property
     def text_scale(self) -> float:
-        return self.number("look/text_scale", 1.0)
+        return self.number(TEXT_SCALE, 1.0)
 
     @property
     def geometry(self) -> QByteArray | None:

@@ -13,7 +13,9 @@ from app.core.errors import AppError
 from app.gui.api.node_state import Link
 from app.gui.app import navigation, sidebar
 from app.gui.app.app_context import AppContext, restart
+from app.gui.app.command_palette import CommandPalette, commands_of
 from app.gui.app.page import Page
+from app.gui.app.shortcuts import ShortcutsDialog, TextSizeKeys
 from app.gui.app.sidebar import Sidebar
 from app.gui.look import sizes
 from app.gui.look.sentences import said
@@ -195,6 +197,9 @@ class Window(QMainWindow):
         QShortcut(QKeySequence.StandardKey.Quit, self, self._quit_by_key)
         QShortcut(QKeySequence.StandardKey.Close, self, self.close)
         QShortcut(QKeySequence(Qt.Key.Key_F1), self, self._help)
+        QShortcut(QKeySequence("Ctrl+K"), self, self._open_palette)
+        QShortcut(QKeySequence("Ctrl+/"), self, self._list_shortcuts)
+        self._text_size = TextSizeKeys(services, self)
         services.pool.link_changed.connect(self._tell_link)
         services.pool.restarted.connect(self._restarted)
         self._tell_link()
@@ -342,6 +347,12 @@ class Window(QMainWindow):
         from app.gui.diagnostics.dialogs import open_doctor
 
         open_doctor(self._services, self)
+
+    def _open_palette(self) -> None:
+        CommandPalette(self._services.theme, commands_of(self._services, self.go), self).open()
+
+    def _list_shortcuts(self) -> None:
+        ShortcutsDialog(self._services, self).open()
 
     def _place(self) -> None:
         kept = self._services.preferences.geometry

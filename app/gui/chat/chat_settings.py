@@ -33,7 +33,7 @@ from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.dialog import CompactDialog, NameDialog
-from app.gui.widgets.fields import DropDown
+from app.gui.widgets.fields import DropDown, wheel_scrolls_page
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import layout_widget, row
@@ -197,12 +197,14 @@ class ChatSettings(CompactDialog):
         self.system.setTabChangesFocus(True)
         line = self.system.fontMetrics().lineSpacing()
         self.system.setFixedHeight(SYSTEM_LINES * line + self._theme.px(sizes.XL))
+        wheel_scrolls_page(self.longest)
         self.longest.setRange(1, TOKEN_LIMIT)
         self.longest.setGroupSeparatorShown(True)
         self.longest.setSuffix(self.tr(" tokens"))
         self.thinking.addItem(self.tr("Model's default"), None)
         self.thinking.addItem(self.tr("On"), 1)
         self.thinking.addItem(self.tr("Off"), 0)
+        wheel_scrolls_page(self.longest_thought)
         self.longest_thought.setRange(0, TOKEN_LIMIT)
         self.longest_thought.setGroupSeparatorShown(True)
         self.longest_thought.setSuffix(self.tr(" tokens"))
@@ -285,6 +287,7 @@ class ChatSettings(CompactDialog):
             box.setDecimals(2)
             box.setSingleStep(parameter.step)
             box.setRange(parameter.minimum, parameter.maximum)
+        wheel_scrolls_page(box)
         default = self.tr("Random")
         if parameter.default is not None:
             default = formats.number(parameter.default, 0 if parameter.whole else 2)

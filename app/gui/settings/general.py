@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QMainWindow
 
 from app.gui.app.app_context import AppContext
+from app.gui.app.preferences import STEP_PERCENT, TEXT_SCALE
 from app.gui.look import formats
 from app.gui.look.language import LANGUAGE
 from app.gui.look.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM
@@ -13,8 +14,7 @@ from app.gui.settings.settings_group import Choice, Setting, SettingsGroup
 from app.gui.this_computer.rule_controls import AutostartSwitch
 from app.gui.widgets.buttons import button
 
-SCHEME, TEXT_SCALE = "look/scheme", "look/text_scale"
-STEP_PERCENT = 10
+SCHEME = "look/scheme"
 
 
 class General(SettingsGroup):

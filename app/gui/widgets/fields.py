@@ -19,6 +19,7 @@ class DropDown(QComboBox):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setItemDelegate(QStyledItemDelegate(self))
+        wheel_scrolls_page(self)
 
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
         """Return Qt's size hint plus a few pixels, because Qt alone would cut off the longest item."""

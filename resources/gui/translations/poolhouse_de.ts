@@ -491,6 +491,10 @@
         <translation>Sie wurde angehalten.</translation>
     </message>
     <message>
+        <source>First-token forecast</source>
+        <translation>Prognose erstes Token</translation>
+    </message>
+    <message>
         <source>Model</source>
         <translation>Modell</translation>
     </message>
@@ -505,10 +509,6 @@
     <message>
         <source>Stopped because the context was full.</source>
         <translation>Der Kontext war voll, darum endete sie dort.</translation>
-    </message>
-    <message>
-        <source>Token forecast</source>
-        <translation>Prognose</translation>
     </message>
     <message>
         <source>Tokens</source>
@@ -1433,6 +1433,52 @@
     <message>
         <source>For Windows</source>
         <translation>Für Windows</translation>
+    </message>
+</context>
+<context>
+    <name>CommandPalette</name>
+    <message numerus="yes">
+        <source>%n match(es)</source>
+        <translation>
+            <numerusform>%n Treffer</numerusform>
+            <numerusform>%n Treffer</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>Go to</source>
+        <translation>Gehe zu</translation>
+    </message>
+    <message>
+        <source>Matches</source>
+        <translation>Treffer</translation>
+    </message>
+    <message>
+        <source>New chat</source>
+        <translation>Neuer Chat</translation>
+    </message>
+    <message>
+        <source>Page, chat or model</source>
+        <translation>Seite, Chat oder Modell</translation>
+    </message>
+    <message>
+        <source>chat</source>
+        <translation>Chat</translation>
+    </message>
+    <message>
+        <source>model</source>
+        <translation>Modell</translation>
+    </message>
+    <message>
+        <source>page</source>
+        <translation>Seite</translation>
+    </message>
+    <message>
+        <source>settings</source>
+        <translation>Einstellungen</translation>
     </message>
 </context>
 <context>
@@ -6970,6 +7016,108 @@
     <message>
         <source>The background service isn&apos;t running right now. You can continue here when the service is back.</source>
         <translation>Der Hintergrunddienst läuft gerade nicht. Das hier wartet, bis er wieder da ist.</translation>
+    </message>
+</context>
+<context>
+    <name>Shortcuts</name>
+    <message>
+        <source>Chat</source>
+        <translation>Chat</translation>
+    </message>
+    <message>
+        <source>Close the window</source>
+        <translation>Das Fenster schließen</translation>
+    </message>
+    <message>
+        <source>Delete the selected chat</source>
+        <translation>Den gewählten Chat löschen</translation>
+    </message>
+    <message>
+        <source>Everywhere</source>
+        <translation>Überall</translation>
+    </message>
+    <message>
+        <source>Find other computers</source>
+        <translation>Andere Computer finden</translation>
+    </message>
+    <message>
+        <source>Go to a page, a chat or a model</source>
+        <translation>Zu einer Seite, einem Chat oder einem Modell gehen</translation>
+    </message>
+    <message>
+        <source>Larger text</source>
+        <translation>Größere Schrift</translation>
+    </message>
+    <message>
+        <source>Models</source>
+        <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>New chat</source>
+        <translation>Neuer Chat</translation>
+    </message>
+    <message>
+        <source>Quit</source>
+        <translation>Beenden</translation>
+    </message>
+    <message>
+        <source>Remove the selected model</source>
+        <translation>Das gewählte Modell entfernen</translation>
+    </message>
+    <message>
+        <source>Rename the selected chat</source>
+        <translation>Den gewählten Chat umbenennen</translation>
+    </message>
+    <message>
+        <source>Search all chats</source>
+        <translation>Alle Chats durchsuchen</translation>
+    </message>
+    <message>
+        <source>Search models</source>
+        <translation>Modelle durchsuchen</translation>
+    </message>
+    <message>
+        <source>Send the message</source>
+        <translation>Die Nachricht senden</translation>
+    </message>
+    <message>
+        <source>Show this list</source>
+        <translation>Diese Liste zeigen</translation>
+    </message>
+    <message>
+        <source>Smaller text</source>
+        <translation>Kleinere Schrift</translation>
+    </message>
+    <message>
+        <source>Start a new line</source>
+        <translation>Eine neue Zeile beginnen</translation>
+    </message>
+    <message>
+        <source>Stop the answer</source>
+        <translation>Die Antwort anhalten</translation>
+    </message>
+    <message>
+        <source>Text at 100%</source>
+        <translation>Schrift auf 100 %</translation>
+    </message>
+    <message>
+        <source>This computer</source>
+        <translation>Dieser Computer</translation>
+    </message>
+    <message>
+        <source>Undo the last change</source>
+        <translation>Die letzte Änderung rückgängig machen</translation>
+    </message>
+</context>
+<context>
+    <name>ShortcutsDialog</name>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>Keyboard shortcuts</source>
+        <translation>Tastenkürzel</translation>
     </message>
 </context>
 <context>

@@ -66,6 +66,16 @@
     </message>
 </context>
 <context>
+    <name>CommandPalette</name>
+    <message numerus="yes">
+        <source>%n match(es)</source>
+        <translation>
+            <numerusform>%Ln match</numerusform>
+            <numerusform>%Ln matches</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>DoctorDialog</name>
     <message numerus="yes">
         <source>All checks (%n)</source>

@@ -318,10 +318,23 @@ def _inline(state: StateCore) -> None:
             token.children.append(Token("text", "", 0, content=token.content))
 
 
+_TASK = re.compile(r"\[([ xX])\](?= )")
+_OPEN_TASK, _DONE_TASK = "\N{BALLOT BOX}", "\N{BALLOT BOX WITH CHECK}"
+
+
+def _task_lists(state: StateCore) -> None:
+    """Show the box of a task at the beginning of a list item, which GitHub writes as `[ ]` or `[x]`."""
+    for item, paragraph, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        is_first = (item.type, paragraph.type, inline.type) == ("list_item_open", "paragraph_open", "inline")
+        if is_first and (box := _TASK.match(inline.content)):
+            inline.content = (_OPEN_TASK if box[1] == " " else _DONE_TASK) + inline.content[box.end() :]
+
+
 def _parser() -> MarkdownIt:
     made = MarkdownIt("commonmark", {"html": False, "maxNesting": 2 * MAX_DEPTH}, renderer_cls=_Renderer)
     made.enable(["table", "strikethrough"])
     made.core.ruler.at("inline", _inline)
+    made.core.ruler.before("inline", "task_lists", _task_lists)
     return made
 
 

@@ -18,7 +18,7 @@ from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.models.model_item import ModelItem
 from app.gui.widgets.buttons import button
-from app.gui.widgets.fields import DropDown, wheel_scrolls_page
+from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, tooltip
 from app.gui.widgets.layouts import column
@@ -37,7 +37,6 @@ class FileChoice(QWidget):
         super().__init__()
         self.combo = DropDown()
         self.combo.setAccessibleName(self.tr("Quantization"))
-        wheel_scrolls_page(self.combo)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.combo.setSizeAdjustPolicy(policy)
         self.combo.setMinimumContentsLength(MIN_CHARACTERS)

@@ -174,3 +174,11 @@ def test_code_has_colors_where_its_language_is_known() -> None:
 
 def test_links_have_no_title() -> None:
     assert "title" not in html(tokens('[a](https://a.b "<b>x</b>") ![c](https://a.b/c "t")'))
+
+
+def test_task_lists_show_boxes() -> None:
+    """Boxes are written as on GitHub. A bracket elsewhere stays what it is."""
+    (shown,) = markdown.segments("- [ ] one\n- [x] two **bold**\n- [X] three\n- [y] four\n- text [x] five")
+    for words in ("\u2610 one", "\u2611 two <strong>bold</strong>", "\u2611 three", "[y] four", "text [x] five"):
+        assert words in shown.content
+    assert markdown.segments("[x] no list")[0].content == "<p>[x] no list</p>\n"
