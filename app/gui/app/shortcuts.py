@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QGridLayout, QWidget
 
@@ -96,7 +96,7 @@ class ShortcutsDialog(CompactDialog):
                 words, keys = label(entry.text), label(entry.key_text, "muted")
                 words.setAccessibleName(f"{entry.text}: {entry.key_text}")
                 grid.addWidget(words, number, 0)
-                grid.addWidget(keys, number, 1)
+                grid.addWidget(keys, number, 1, Qt.AlignmentFlag.AlignRight)
             self.add(layout_widget(grid))
         self.offer(self.tr("Close"))
 
