@@ -269,7 +269,7 @@ def runs_of(placed: Mapping[str, Any]) -> list[Run]:
 
 
 def _first_pipeline(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of the host's pipeline, without the runs of replicas on other machines."""
+    """Return the layer runs of the host's pipeline. The runs of replicas on other machines are excluded."""
     n_layers = max((last for _, _, last in runs), default=0)
     ends = next((place for place, (_, _, last) in enumerate(runs) if last == n_layers), 0)
     return list(runs[: ends + 1])

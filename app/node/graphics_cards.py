@@ -174,7 +174,7 @@ class GraphicsCards:
             self._verdicts.save()
 
     def woke(self) -> None:
-        """Test the card again, because this computer was asleep. What is known about families stays known."""
+        """Test the card again after this computer was asleep. What is known about families stays known."""
         self._n_doubts += 1
         self.changed()
 

@@ -148,7 +148,7 @@ def _lending(before: Snapshot, now: Snapshot) -> Iterator[Reason]:
 
 
 def _why(lending: Lending) -> str | None:
-    """Return the reason code for comparisons. Facts are left out, because their figures may change every minute."""
+    """Return the reason code for comparisons. The facts are left out because their figures may change every minute."""
     return lending.code or lending.reason
 
 

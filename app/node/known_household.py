@@ -29,8 +29,9 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LastSeen:
-    """The times when members were last seen. Opening a connection counts too, because a node that is killed cannot
-    record when its connections end."""
+    """The times when members were last seen. The time is saved when a connection opens as well as when it ends, because
+    a node that is killed cannot save the end.
+    """
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now

@@ -191,7 +191,7 @@ def take_work_buffers() -> dict[str, int]:
 
 
 def layer_devices() -> tuple[str, ...]:
-    """Return the name of the device, or of the processor, that computes each layer of the model loaded last.
+    """Return the name of the device that computes each layer of the model that was loaded last.
 
     The output matrix is the last entry.
     """

@@ -150,7 +150,7 @@ class Described:
 
 
 def computes_otherwise(before: Machine, news: Described) -> bool:
-    """Return whether the speeds measured on a machine no longer hold, because other devices compute now."""
+    """Return whether a machine now computes with other devices, so that the speeds measured on it are outdated."""
     return (before.device, before.about.refused_families) != (news.device, news.about.refused_families)
 
 

@@ -51,7 +51,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The state in which `machine` has the log but is not paired yet, because its first link is not up."""
+    """The state in which `machine` has the log. It is not paired until its first link is up."""
 
     machine: MachineId
     until_seconds: float
@@ -88,7 +88,7 @@ class ProofAccepted:
 
 @dataclass(frozen=True, slots=True)
 class ProofRejected:
-    """An event reporting that the proof is wrong, because somebody guessed the code or tampered with the messages."""
+    """The event that a proof was wrong. Somebody guessed the code or tampered with the messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class AddMember:
 
 @dataclass(frozen=True, slots=True)
 class RevokeAdmission:
-    """The command to forget `machine`, because its first link never came up."""
+    """The command to forget `machine` after its first link failed to come up."""
 
     machine: MachineId
 

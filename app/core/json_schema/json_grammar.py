@@ -252,8 +252,8 @@ PATTERNS: dict[str, Known] = {
 def string_expression(schema: Mapping[str, Any], least: int, most: int | None) -> str:
     """Return the expression for strings that match a schema's pattern or, if it has none, its format.
 
-    The result is empty if the constraint cannot be enforced, because the pattern or format is unknown or its strings
-    may be shorter than `least` or longer than `most`.
+    The result is empty if the constraint cannot be enforced: the pattern or format is unknown, or its strings may be
+    shorter than `least` or longer than `most`.
     """
     known: Mapping[Any, Known] = PATTERNS if "pattern" in schema else FORMATS
     name = schema.get("pattern" if "pattern" in schema else "format")

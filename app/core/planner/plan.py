@@ -323,7 +323,9 @@ PROVED = " or ".join(PROVED_ENGINES)
 
 @dataclass(frozen=True, slots=True)
 class EligibleMachines:
-    """The lenders that may hold layers, and the machines excluded because of their engines or their results."""
+    """The lenders that may hold layers, and the machines that are excluded because of their engines or because they
+    computed wrong numbers.
+    """
 
     lenders: tuple[Candidate, ...]
     unproved: tuple[Candidate, ...]

@@ -120,7 +120,7 @@ class StarterOption:
 
 
 def choose_starter(options: Sequence[StarterOption]) -> StarterOption | None:
-    """Return the best first model: the first that fits and is brisk, otherwise the lightest that fits.
+    """Return the recommended first model: the first that fits and is fast enough, otherwise the smallest that fits.
 
     Return None if none fits with memory to spare.
     """

@@ -272,7 +272,7 @@ def ends_process_reason(loss: Loss) -> Reason:
 def death_facts(why: Reason, name: str = "") -> dict[str, Fact]:
     """Return the facts about the process that ended last.
 
-    They include no remedy, because the message states its own.
+    They include no remedy because the message already has one.
     """
     worker = why.facts.get("worker") or why.facts.get("machine") or name
     how = why.facts.get("how") or PROCESS_ENDS.get(fault_table.cause_code(why), Reason("end_vanished"))
@@ -372,7 +372,7 @@ class InterruptionRecord:
         return not loss.machine or len(set(self.deaths)) > 1
 
     def absolve(self, times: int) -> None:
-        """Remove `times` interruptions from the count, because another answer caused them."""
+        """Remove `times` interruptions from the count. Another answer caused them."""
         self.times = max(0, self.times - times)
         self.deaths.clear()
 
@@ -485,7 +485,7 @@ class RecentFailures:
             del self._at_s[next(iter(self._at_s))]
 
     def forgive(self, machines: Iterable[str]) -> None:
-        """Forget the latest failure of each of these machines, because an answer that has ended was to blame."""
+        """Forget the latest failure of each of these machines. An answer that has ended was to blame."""
         for machine in machines:
             if times := self._at_s.get(machine):
                 times.pop()

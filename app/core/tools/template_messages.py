@@ -129,7 +129,7 @@ def one_call_per_message(messages: Sequence[Message]) -> list[Message]:
 
 
 def short_ids(messages: Sequence[Message]) -> list[Message]:
-    """Shorten the ids of calls to nine letters and digits, because Mistral's templates reject other ids."""
+    """Shorten the ids of calls to nine letters and digits. Mistral's templates reject other ids."""
     return _with_ids(messages, lambda call, at: _short(call.get("id") or f"call {at}"), _short)
 
 

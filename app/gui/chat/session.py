@@ -71,7 +71,7 @@ class RunningAnswer:
 
     @property
     def thought(self) -> str:
-        """The entire thought, including the part before the answer was continued."""
+        """The complete reasoning, including the part from before the answer was continued."""
         return self.thought_before + self.answer.thought
 
     @property

@@ -384,7 +384,7 @@ class PoolPage(Page):
         super().showEvent(event)
 
     def _follow(self) -> None:
-        """Show the latest snapshot, or mark the page as stale while it is hidden."""
+        """Show the latest snapshot. While the page is hidden, only mark it as outdated."""
         self._is_stale = self.parentWidget() is not None and not self.isVisible()
         if not self._is_stale:
             self._show()

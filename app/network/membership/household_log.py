@@ -357,7 +357,7 @@ class LogKeeper:
         return host
 
     async def settle(self) -> None:
-        """Save the household after `adopt`, because the first link is up."""
+        """Save the household after `adopt`, once the first link is up."""
         assert self.log is not None
         async with self._saving:
             await self._store.save(self.log)
@@ -365,7 +365,7 @@ class LogKeeper:
         self._changed()
 
     def revert(self) -> None:
-        """Restore the state before `adopt`, because the first link failed."""
+        """Restore the state from before `adopt` after the first link has failed."""
         if self._is_joining:
             self.log, self._before_joining, self._is_joining = self._before_joining, None, False
             self._evaluate()

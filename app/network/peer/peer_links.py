@@ -193,7 +193,7 @@ class LinkManager:
             self._calls[member.id] = _Call(task)
 
     def hint(self, machine: MachineId) -> None:
-        """Dial `machine` again without waiting, because its address may have changed or its link was lost."""
+        """Dial `machine` again without waiting. Its address may have changed, or its link was lost."""
         if machine in self._calls:
             self._calls[machine].news.set()
 

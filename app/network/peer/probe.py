@@ -200,7 +200,7 @@ def decode_end(text: bytes) -> LinkEnd:
 
 
 def round_trips_of(seconds: Sequence[float]) -> RoundTrips:
-    """Return the statistics of at least two consecutive round trips. The percentile is by nearest rank."""
+    """Return the statistics of at least two consecutive round trips. The percentile uses the nearest-rank method."""
     ranked = sorted(seconds)
     p95 = ranked[-(-95 * len(ranked) // 100) - 1]
     steps = [abs(after - before) for before, after in itertools.pairwise(seconds)]

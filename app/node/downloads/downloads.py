@@ -183,7 +183,7 @@ class Downloads:
 
     @asynccontextmanager
     async def suspended(self) -> AsyncIterator[None]:
-        """Suspend active downloads while the block runs, because their files are being moved."""
+        """Suspend active downloads while the block moves their files."""
         await self._ready.wait()
         async with self._request_lock:
             self._is_held = True
@@ -275,7 +275,7 @@ class Downloads:
             self._changed()
 
     async def _download(self, download_id: str) -> None:
-        """Run a download to its end. If it fails, save the error as the reason."""
+        """Run a download to completion. If it fails, save the error as the reason."""
         try:
             async with self._turns:
                 await self._fetch_and_shelve(download_id)

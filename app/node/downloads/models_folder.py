@@ -131,7 +131,7 @@ class Move:
         self._services.changed()
 
     def _check_room(self, held: StoredModel) -> None:
-        """Check the free space before moving a model, because the disk may have filled up. Raises AppError."""
+        """Check the free space again before moving a model. The disk may have filled up. Raises AppError."""
         services, folder = self._services, self._services.folders.now
         services.downloads.book.ensure(folder)
         if not same_disk(held.path, folder):

@@ -25,7 +25,7 @@ class TransferRate:
             self._marks.popleft()
 
     def clear(self) -> None:
-        """Forget the byte counts, because the transfer has stopped or restarted."""
+        """Forget the byte counts after the transfer has stopped or restarted."""
         self._marks.clear()
 
     def bytes_per_s(self) -> int | None:

@@ -278,7 +278,7 @@ class LendingPolicy:
         return None if seen is None else round(seen)
 
     def apply_soon(self) -> None:
-        """Apply the rules again soon, because the lent layers or the household may have changed."""
+        """Apply the rules again soon. The lent layers or the household may have changed."""
         self._news.set()
 
     # requests of the owner
@@ -462,7 +462,7 @@ class LendingPolicy:
                 self._changed()
 
     async def judge_afresh(self) -> None:
-        """Apply the rules without regard to the last verdict, because the owner has just changed something."""
+        """Apply the rules without regard to the last verdict. Call this when the owner has changed something."""
         self._verdict = None
         await self._sense()
         self._news.set()

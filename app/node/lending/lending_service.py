@@ -158,7 +158,7 @@ class SlowUploadBudget:
         return self._waited_s.get(member, 0.0) > MOST_WAITED_S
 
     def charge_offer(self, member: MachineId) -> None:
-        """Charge a member for an offer of layers, because the bytes may never arrive."""
+        """Charge a member for an offer of layers, even if the bytes never arrive."""
         self._count(member, OFFER_S)
 
     async def charge_chunks(
@@ -417,7 +417,7 @@ class LendingService:
         await self.stage_host.stop_now(reason)
 
     def end(self) -> None:
-        """Cancel all loads and uploads, because the node is stopping."""
+        """Cancel all loads and uploads when the node stops."""
         self._offers.close()
         for run in self._runs.values():
             if run.opening is not None:
@@ -459,7 +459,7 @@ class LendingService:
         await _answer(send, answer)
 
     async def _renew(self, member: Member, run: _Run, order: messages.OpenStage, send: Send) -> None:
-        """Start a new epoch on loaded layers, because the host replays its answers."""
+        """Start a new epoch on loaded layers before the host replays its answers."""
         try:
             opened = await self.stage_host.renew(pipeline_id(order.pipeline), order.epoch)
             run.order = order
@@ -540,7 +540,9 @@ class LendingService:
         return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)
 
     def _require(self) -> None:
-        """Raise Refused unless lending is allowed. The error names this machine, because the reply does not."""
+        """Raise Refused unless lending is allowed. The error contains the name of this machine, which the reply
+        otherwise lacks.
+        """
         try:
             self._terms.require()
         except Refused as error:

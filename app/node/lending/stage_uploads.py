@@ -167,7 +167,7 @@ class StageOffers:
         return offer
 
     def _make_way(self, member: MachineId, pipeline: PipelineId) -> None:
-        """Drop old offers if a member has too many, because the member may never upload or open them."""
+        """Drop old offers of a member that has too many. It may never upload or open them."""
         there = self._offers.get(pipeline)
         if there is not None and there.member != member:
             raise Refused("lend_twice")

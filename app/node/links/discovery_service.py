@@ -100,7 +100,7 @@ class DiscoveryService:
             self._discovery.set_pairing_window(None, None)
 
     def members_changed(self) -> None:
-        """Report all nearby machines again, because a stranger may have become a member or vice versa."""
+        """Report all nearby machines again after a stranger may have become a member, or vice versa."""
         for seen in self._near.values():
             self._tell(seen)
 

@@ -42,7 +42,7 @@ class BetterInterfaces:
         self.found: dict[MachineId, tuple[LinkEnd, Reason]] = {}  # the interface to use, and why
 
     def forget(self) -> None:
-        """Forget all results, because the network interfaces have changed."""
+        """Forget all results after the network interfaces have changed."""
         self._tried.clear()
         self.found.clear()
 
@@ -145,7 +145,7 @@ class InterfaceChoice:
         self._unreachable.add(machine)
 
     def try_again(self, machine: MachineId | None = None) -> None:
-        """Try the chosen interface again, because the interfaces or the machine's address have changed."""
+        """Try the chosen interface again after the interfaces or the machine's address have changed."""
         if machine is None:
             self._unreachable.clear()
         else:

@@ -214,7 +214,7 @@ class LinkRegistry:
             self._measure_soon(machine)
 
     def doubt(self, machine: MachineId) -> None:
-        """Schedule a new measurement of this link, because a forecast based on it was wrong."""
+        """Schedule a new measurement of this link after a forecast based on it was wrong."""
         now = time.monotonic()
         if now - self._doubted_at.get(machine, -math.inf) >= DOUBT_SECONDS:
             self._doubted_at[machine] = now

@@ -198,8 +198,9 @@ class LoadRetries:
         return False
 
     def _may_fit(self, error: DoesNotFit) -> bool:
-        """Return whether the next plan might fit, because it uses more recent figures for the free memory of this host
-        or of a lender."""
+        """Return whether the next plan might fit. It uses more recent figures for the free memory of this host or of a
+        lender.
+        """
         if error.reason.code in ("beside_no_room", "card_family_no_room", "card_short_no_room"):
             return True
         short = short_lender(error)

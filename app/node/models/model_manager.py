@@ -198,7 +198,7 @@ class ModelManager:
         return LoadResponse(running.describe())
 
     def forget_failed_load(self, name: str) -> None:
-        """Forget that loading this model failed, because the model was removed."""
+        """Forget that loading this model failed. Call this when the model is removed."""
         if self._load_failed is not None and self._load_failed.facts["model"] == name:
             self._load_failed = None
             self._changed()

@@ -123,8 +123,9 @@ async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.Stag
 
 
 def _error(machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
-    """Return the lender's error with the lender's name, because lenders do not name themselves. If this version has no
-    sentence for the reason, use a general one."""
+    """Return the lender's error with the lender's name added. Lenders do not name themselves. If this version has no
+    sentence for the reason, use a general one.
+    """
     reason = fault_table.limited_to_sender(messages.received_reason(message), name)
     facts: dict[str, Fact] = {"machine": name, "what": reason}
     if fault_table.classify(reason).fault is not Fault.MEMORY:

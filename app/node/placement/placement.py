@@ -179,8 +179,9 @@ class Placement:
         self._give_up_unused()
 
     def give_up_when_unused(self, machine: MachineId, why: StageLost | None) -> None:
-        """Give up the placement once no answer needs it, because this machine wants its memory back and `leave` may
-        fail. If `why` is None, the machine no longer wants its memory back."""
+        """Give up the placement once no answer needs it. This machine wants its memory back, and `leave` may fail. If
+        `why` is None, the machine no longer wants its memory back.
+        """
         if self.state.is_replicated:
             return  # its replica leaves at once, and the others continue
         self._wanted_back.pop(machine, None)

@@ -182,8 +182,9 @@ class PlacementState:
                 self.unused.set()
 
     def replace_slow(self, machine: MachineId | None) -> None:
-        """Record that this machine's layers are moving to other machines, because it has become much slower. None
-        clears the record."""
+        """Record that this machine has become much slower and that its layers are moving to other machines. None clears
+        the record.
+        """
         now = {machine: Reason("machine_replaced")} if machine else {}
         if self.replaced != now:
             self.replaced = now

@@ -362,7 +362,7 @@ class StageSet:
         task.add_done_callback(self._closing_on.pop)
 
     async def _wait_closed(self, machines: Collection[MachineId]) -> None:
-        """Wait until all closing stages on these machines are closed, because their memory is needed."""
+        """Wait until all closing stages on these machines are closed and their memory is free."""
         if tasks := [task for task, machine in self._closing_on.items() if machine in machines]:
             await asyncio.wait(tasks)
 
@@ -726,7 +726,7 @@ class MemoryClaims:
         return own, max(0, own - there)
 
     def end(self) -> None:
-        """Save the final list of stages, because lenders need a moment to free them and report it."""
+        """Save the final list of stages. Lenders need a moment to free them and report it."""
         self.stage_sets = list(self.stage_sets)  # PipelineOpener removes its stage sets from the old list
 
     def released(self, present: Iterable[PlannedStage], *, over: bool) -> dict[MachineId, int]:

@@ -135,7 +135,7 @@ class Hardware:
         return self._graphics.card_for(family)
 
     def is_refusal(self, shape: ModelShape, family: str, error: AppError) -> bool:
-        """Return whether a measurement failed because the card does not compute a family, and remember that."""
+        """If a measurement failed because the card cannot compute a family, remember that and return True."""
         card, why, graphics = self.card_for(family), refusal_of(error), self._graphics
         if card is None or family.partition(" ")[0] != shape.architecture:
             return False  # a stand-in's failure says nothing about the family

@@ -304,8 +304,9 @@ class SpeedMeasurer:
             future.set_result(answer)
 
     def link_lost(self, machine: MachineId, name: str) -> None:
-        """Fail the pending requests to this machine, and forget its speeds, because it may come back with another
-        build of the engine."""
+        """Fail the pending requests to this machine, and forget its speeds. It may come back with another build of the
+        engine.
+        """
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
                 future.set_exception(StageLost("stage_unreachable", machine=name))

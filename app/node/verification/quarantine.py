@@ -81,7 +81,7 @@ class Quarantine:
         await self._kept()
 
     def note_inconclusive(self, name: str) -> None:
-        """Record that a check was inconclusive, because a third machine agreed with the lender or with neither side."""
+        """Record that a check was inconclusive: a third machine agreed with the lender or with neither side."""
         self._note(Reason("log_machine_unclear", {"machine": name}))
 
     async def release(self, machine: Machine) -> UseAgainResponse:
