@@ -110,7 +110,7 @@ class Model:
     def family(self) -> str:
         """Return the architecture and the number format, such as `falcon-h1 Q4_K_M`.
 
-        A graphics card that computes one model of a family is taken to compute the others, too.
+        A graphics card that computes one model of a family is assumed to compute the others as well.
         """
         return family_of(self.architecture, self.quantization)
 

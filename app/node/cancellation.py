@@ -66,8 +66,9 @@ async def in_thread(work: Callable[[Report], T], on_report: Report) -> T:
 
 
 async def _all_over(*tasks: asyncio.Task[Any]) -> None:
-    """Wait for canceled tasks to end, even if this wait is canceled too. If it ended early, the task group would
-    cancel the tasks a second time."""
+    """Wait for canceled tasks to end, even if this wait is itself canceled. If this wait ended early, the task group
+    would cancel the tasks a second time.
+    """
     interrupted: asyncio.CancelledError | None = None
     while not all(task.done() for task in tasks):
         try:

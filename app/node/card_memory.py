@@ -94,9 +94,8 @@ class CardMemory:
     def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
         """Divide a stage among those of these cards that compute, and reserve its memory until it is released.
 
-        If none computes any more, the stage is on the first one.
-
-        If main memory may not be used, what the cards have no room for is left to the driver.
+        If none of them computes anymore, the whole stage is placed on the first card. If main memory may not be used,
+        the driver decides where to put what does not fit on the cards.
         """
         self.release(key)
         computing = {card.key for card in self._cards()}
@@ -151,5 +150,7 @@ class CardMemory:
         return max(0, min(self._free_bytes(card), most_bytes - self._claimed(card)))
 
     def _claimed(self, card: Card) -> int:
-        """Return the memory of stages on a card. The sensors' thread asks, too, so the claims may change meanwhile."""
+        """Return the memory of stages on a card. The thread of the sensors also calls this, so the claims may change
+        during the call.
+        """
         return sum(claim.get(card.key, 0) for claim in tuple(self._claims.values()))

@@ -79,9 +79,8 @@ class CardVerdicts:
         return {family: verdict for (of, family), verdict in self._verdicts.items() if of == mark}
 
     def keep(self, card: Card, family: str, why: Reason | None, *, with_head: bool = False) -> None:
-        """Add a verdict: why the card does not compute a family, or None if it does. The oldest ones make room.
-
-        with_head: whether the output matrix was compared too.
+        """Add a verdict: why the card does not compute a family, or None if it does. The oldest verdicts are dropped to
+        make room. with_head: whether the output matrix was compared as well.
         """
         mark = fingerprint_of(card)
         self._verdicts.pop((mark, family), None)

@@ -214,9 +214,8 @@ class GraphicsCards:
         return not with_head or sound[devices[-1]].with_head
 
     def judge(self, card: Card, family: str, why: Reason | None, *, with_head: bool = False) -> None:
-        """Record why a card does not compute a family, or that it does (None).
-
-        with_head: whether the output matrix was compared too.
+        """Record why a card does not compute a family, or None if it does. with_head: whether the output matrix was
+        compared as well.
         """
         if all(card.key != other.key for other in self.computing):
             return
@@ -282,7 +281,7 @@ class GraphicsCards:
         return any((c.name, str(c.library)) == (device, library) and c.key in off for c in self.cards)
 
     def reading(self) -> CardReading:
-        """Return what the sensors tell of the card that computes. May block for seconds, so call this in a thread.
+        """Return the sensor readings of the card that computes. May block for seconds, so call this in a thread.
 
         If none computes, or its place on the bus is unknown, this is the use of the busiest card with memory of its
         own: a game needs the whole computer.
@@ -380,7 +379,7 @@ class GraphicsCards:
 
 
 def _not_beside(card: Card, chosen: Sequence[Card]) -> Reason | None:
-    """Return why a card does not compute together with those that were chosen before it, or None."""
+    """Return why a card cannot compute together with the cards chosen before it, or None if it can."""
     if not chosen:
         return None
     if card.is_integrated:

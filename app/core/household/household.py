@@ -316,7 +316,7 @@ def _former(household: Household, machines: Mapping[MachineId, Machine]) -> Mapp
 
 
 def _with_stranger(strangers: Mapping[str, Announced], seen: Announced) -> Mapping[str, Announced]:
-    """Append a stranger. If there are too many, drop the one that has been silent the longest."""
+    """Append a stranger. If there are too many strangers, drop the one that has been silent the longest."""
     others_near = [(key, other) for key, other in strangers.items() if key != seen.id16]
     return dict([*others_near[-(MOST_STRANGERS - 1) :], (seen.id16, seen)])
 

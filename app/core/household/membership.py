@@ -141,7 +141,7 @@ def members(log: Log) -> Mapping[MachineId, Member]:
 
 
 def _told_apart(now: Mapping[MachineId, Member], first: MachineId | None) -> Mapping[MachineId, Member]:
-    """Append a number to names that several members share, because different admins may have chosen the same name.
+    """Append a number to names that several members share. Different admins may have chosen the same name.
 
     The founder keeps its name. Among other machines, the one with the lowest id keeps it, regardless of the order of
     arrival.

@@ -152,7 +152,7 @@ def _best(
 
 
 def _as_measured(machine: Candidate) -> Candidate:
-    """Return the machine without the main memory beside its graphics cards, unless its processor was measured too."""
+    """Return the machine. Its main memory is left out if it has graphics cards and its processor was not measured."""
     return machine if machine.speed and machine.speed.processor else machine.without_overflow
 
 

@@ -309,7 +309,7 @@ def leaving_notice(name: str, successors: Sequence[str], seconds: float) -> Noti
 
 
 def shortage_reason(loss: Loss, shortage: Reason) -> Reason:
-    """Return the reason for waiting, which is the lost machine, or a lack of memory if no machine is to blame."""
+    """Return the reason for waiting: a lost machine or, if no machine was lost, a lack of memory."""
     if not loss.machine:
         return Reason("recovery_short_here", {"what": shortage})
     return Reason("recovery_short", {"machine": loss.name, "what": shortage})

@@ -19,7 +19,7 @@ PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}  # templates wri
 class AcceptedValues:
     """The values that a schema accepts: their types, and the strings of an enum.
 
-    free: whether any other string is accepted too.
+    free: whether any other string is accepted as well.
     """
 
     kinds: frozenset[str]

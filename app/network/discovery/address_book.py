@@ -65,7 +65,7 @@ class AddressBook:
         return host.partition("%")[0] in self._hosts
 
     def note_announcement(self, news: Announced | AnnouncementEnded) -> None:
-        """Record an event from discovery. Strangers are recorded too, since they may become members."""
+        """Record an event from discovery. Strangers are also recorded because they may become members."""
         if isinstance(news, AnnouncementEnded):
             self._announced.pop(news.id16, None)
             return

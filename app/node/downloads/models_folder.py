@@ -54,7 +54,9 @@ class Move:
     """A move of the models folder. Models that have not been moved yet remain usable in the old folder."""
 
     def __init__(self, services: FolderServices, *, whole: bool) -> None:
-        """Prepare a move. If `whole` is set, complete models move too; otherwise only unfinished downloads move."""
+        """Prepare a move. If `whole` is set, complete models are moved as well. Otherwise, only unfinished downloads
+        are moved.
+        """
         self._services, self._whole = services, whole
         self.name, self.waits_for = "", ""
         self.given_up: set[Path] = set()  # former folders that are empty now

@@ -133,7 +133,7 @@ class MemoryRules:
         return max(0, min(self._without_limit(unloaded_bytes, own_bytes), most - used_bytes))
 
     def _limit_here(self) -> int:
-        """Return what the owner's limit leaves of this memory, or 0 without a limit."""
+        """Return how many of these bytes remain under the owner's limit, or 0 if there is no limit."""
         _, every_bytes = self.elsewhere()
         return max(1, self.limit_bytes - every_bytes) if self.limit_bytes else 0
 

@@ -41,8 +41,9 @@ class HostMemory:
                 raise DoesNotFit("beside_no_room", model=running.entry.name)
 
     def _of_family(self, family: str) -> tuple[Candidate, int]:
-        """Return the same for models whose layers are in the same memory as those of a family: on the graphics card or
-        in main memory."""
+        """Return the results of `here` for a family. They count only the models whose layers are in the same memory as
+        the family's: on the graphics card or in main memory.
+        """
         host, _ = self._planner_inputs.machines(released_bytes(self._loaded), {}, family)
         refused, beside = host.refused_families, bool(host.processor_family)
         same = [other for other in self._loaded if (other.entry.model.family in refused) == beside]

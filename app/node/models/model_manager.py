@@ -330,7 +330,9 @@ class ModelManager:
         return AnswerCounts(running, self.n_asks - running, waiting_chats(self.loaded))
 
     def state_word(self, lending_word: str) -> str:
-        """Return the state of this machine in one word. Generating answers for its own user counts as "working" too."""
+        """Return the state of this machine in one word. The word is "working" also while it generates answers for its
+        own user.
+        """
         own = self.answers().running or self.embeddings.n_asks
         return "working" if own and lending_word in ("off", "ready", "lending") else lending_word
 
@@ -440,7 +442,7 @@ class ModelManager:
             self.loaded.restore_order(before)
 
     def _with_settings(self, order: Order) -> Order:
-        """Return the order with the choices in the settings for what it leaves open."""
+        """Return the order, with its unset options taken from the settings."""
         return order if order.exact is not None else msgspec.structs.replace(order, exact=self.exact())
 
     def _stays(self, entry: Entry, order: requests.PlanModel) -> tuple[Placement, ...]:

@@ -179,7 +179,7 @@ class Failover:
         return self._intended is not None
 
     def intend(self, option: Option) -> None:
-        """Use this plan at the next replan, unless one of its machines is lost by then."""
+        """Use this plan at the next replan, unless one of its machines has been lost before that."""
         self._intended = option
 
     def missing(self, plan: Plan) -> list[PlannedStage]:

@@ -603,7 +603,7 @@ class StageSet:
     ) -> tuple[StageClient, messages.StageReady]:
         """Make the lender load the stage, or start a new epoch if it is already loaded. Then connect to it.
 
-        Return the client, and what the lender says of the stage.
+        Return the client and the lender's report on the stage.
         """
         pipeline = PipelineId(run.pipeline)
         link = self._sources.lenders.link(stage.machine)

@@ -158,7 +158,7 @@ class Hardware:
         return self._graphics.computing[1:]
 
     def card_reading(self) -> CardReading:
-        """Return what the sensors tell of that card. May block for seconds, so call this in a thread."""
+        """Return the sensor readings of that card. May block for seconds, so call this in a thread."""
         return self._graphics.reading()
 
     @property
