@@ -72,7 +72,7 @@ class Candidate:
 
     @property
     def without_overflow(self) -> Candidate:
-        """Return the machine without the main memory beside its graphics cards."""
+        """Return the machine without the main memory that it offers in addition to its graphics cards."""
         return replace(self, lends_bytes=self.fast_bytes, card_bytes=None)
 
     def for_family(self, family: str) -> Candidate:

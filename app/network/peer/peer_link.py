@@ -214,8 +214,9 @@ class Paths:
         self.now = client
 
     def back_to_first(self) -> bool:
-        """Switch back to the first path, since the other path may be gone. Return False if the first was already in
-        use."""
+        """Switch back to the first path, since the other path may be gone. Return False if the first path was already
+        in use.
+        """
         if self.now is self.first:
             return False
         self.use(self.first)

@@ -63,9 +63,9 @@ class MainMemory:
         return used, used + own
 
     def _kept_bytes(self, released: Mapping[MachineId, int], *, beside: bool) -> int:
-        """Return how much of one memory own models still use after `released` is freed.
+        """Return how much of one memory this machine's own models still use after `released` is freed.
 
-        It is not known which memory is freed, so what may be of the other one is not counted.
+        It is not known in which memory the released bytes are. Bytes that may be in the other one are not subtracted.
         """
         loaded = self.models.loaded
         if self.graphics.card is None:
