@@ -260,7 +260,7 @@ class StageSet:
 
     @property
     def coming_card_bytes(self) -> int:
-        """Return how much card memory is reserved for the local runs that are being loaded. It already counts as used."""
+        """Return how much card memory is reserved for local runs that are being loaded. It already counts as used."""
         loaded = {held.run.pipeline for held in self._held.values()}
         return sum(n_bytes for pipeline, n_bytes in self._claims.items() if pipeline not in loaded)
 
@@ -552,7 +552,7 @@ class StageSet:
             self._sources.graphics.ran_short(tuple(self._claims))
 
     def _require_room_beside(self, card: Card, needed_bytes: int) -> None:
-        """Raise DoesNotFit if the part of a stage that does not fit on its cards does not fit into main memory either."""
+        """Raise DoesNotFit if the part of a stage that is too large for its cards is too large for main memory, too."""
         free_bytes = devices.memory().free_bytes
         if needed_bytes > free_bytes:
             raise DoesNotFit("card_short_no_room", device=card.label, needed_bytes=needed_bytes, free_bytes=free_bytes)

@@ -135,7 +135,7 @@ class Hardware:
         return self._graphics.card_for(family)
 
     def is_refusal(self, shape: ModelShape, family: str, error: AppError) -> bool:
-        """If a measurement failed because the card cannot compute a family, remember that and return True."""
+        """Return True if a measurement failed because the card cannot compute a family, and remember that."""
         card, why, graphics = self.card_for(family), refusal_of(error), self._graphics
         if card is None or family.partition(" ")[0] != shape.architecture:
             return False  # a stand-in's failure says nothing about the family
