@@ -224,7 +224,7 @@ class Replica(msgspec.Struct, frozen=True):
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """The last time that layers of a loaded model moved without an order of the user."""
+    """The last time that layers of a loaded model were moved without a request from the user."""
 
     text: str
     text_facts: Reason

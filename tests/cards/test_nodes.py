@@ -98,7 +98,7 @@ def test_a_card_that_its_owner_switches_off_in_the_middle_of_an_answer_gives_its
         load(den, split=SPLIT)
         assert asked(den)["token_ids"] == expected["token_ids"]
         listed = attic.run("card", "list", within_s=60)
-        assert "does not compute. It is switched off." in " ".join(listed.stdout.split())
+        assert "is not used. It is switched off." in " ".join(listed.stdout.split())
         only = attic.run("card", "only", "on", within_s=60)
         assert only.returncode == 0, only.stderr
         until(lambda: attic.control("GET", "/lending")["lending"]["code"] == "pause_no_card", "the processor is lent")

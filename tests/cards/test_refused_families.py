@@ -57,7 +57,7 @@ def test_a_lender_computes_the_family_on_its_processor_within_the_same_load(node
     assert card_of(attic) is not None
     until(lambda: "plan_on_processor" in json.dumps(den.control("GET", "/status")["loaded"]["why"]), "nothing is told")
     doctor = attic.run("doctor", within_s=120)
-    assert f"does not compute {FAMILY}: it lacks an operation" in " ".join(doctor.stdout.split())
+    assert f"cannot run {FAMILY} models: it lacks an operation" in " ".join(doctor.stdout.split())
 
 
 def test_the_own_worker_does_the_same_and_the_card_computes_the_guide(nodes: tuple[TestNode, TestNode]) -> None:

@@ -128,7 +128,9 @@ def founder(log: Log) -> MachineId | None:
 
 
 def members(log: Log) -> Mapping[MachineId, Member]:
-    """Return the current members of the household, derived from the log in four passes. All names are different."""
+    """Return the current members of the household, derived from the log in four passes. No two of them have the same
+    name.
+    """
     counted, removed = _counted_members(log)
     changes = _changes(log, counted, removed)
     roles, names = effective_lines(changes, SetRoles), effective_lines(changes, Rename)

@@ -119,7 +119,7 @@ class AnnouncementListener(RecordUpdateListener):
         return min((sighting.seen_seconds for sighting in self._sightings.values()), default=None)
 
     def take(self) -> list[Announced | AnnouncementEnded]:
-        """Return the changes since the last call. Machines that left come first."""
+        """Return the changes since the last call, beginning with the machines that left."""
         now = self._clock()
         for id16, sighting in list(self._sightings.items()):
             if now - sighting.seen_seconds > FORGOTTEN_SECONDS:
