@@ -39,6 +39,7 @@ class Message:
 # "attachments" is a list of {"name", "text"}. "notes" is a list of sentences. "ended" is the reason that the text ends
 # where it does.
 MODEL, FIGURES, ATTACHMENTS, NOTES, ENDED = "model", "figures", "attachments", "notes", "ended"
+EDITED = "edited"  # whether the user wrote this version of the message
 THOUGHT, THOUGHT_S = "thought", "thought_s"  # the reasoning before an answer, and its duration
 BEFORE = "before"  # the length of an answer in characters when its generation was last resumed, while it is in progress
 UNFINISHED = "unfinished"  # the end that is recorded for an answer in progress, in case the app quits first
@@ -144,10 +145,13 @@ def add(chat: Chat, message: Message) -> Chat:
 
 
 def edit(chat: Chat, message: MessageId, text: str, new: MessageId, made_at: float) -> Chat:
-    """Add a new version of a question or an answer as a sibling of the original, with the same attachments."""
+    """Add a new version of a question or an answer as a sibling of the original.
+
+    It keeps the attachments and the model that answered, and is marked as edited.
+    """
     old = chat.messages[message]
-    kept = {ATTACHMENTS: old.details[ATTACHMENTS]} if ATTACHMENTS in old.details else {}
-    return add(chat, replace(old, id=new, text=text, made_at=made_at, details=kept))
+    kept = {name: old.details[name] for name in (ATTACHMENTS, MODEL) if name in old.details}
+    return add(chat, replace(old, id=new, text=text, made_at=made_at, details={**kept, EDITED: True}))
 
 
 def set_text(chat: Chat, message: MessageId, text: str, details: Details | None = None) -> Chat:

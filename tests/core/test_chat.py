@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from app.core.chat import (
     ATTACHMENTS,
+    EDITED,
+    MODEL,
     Chat,
     ChatId,
     Message,
@@ -84,7 +86,13 @@ def test_attachments_stay_with_an_edited_question() -> None:
     files = [{"name": "notes.txt", "text": "x"}]
     first = Message(MessageId("q"), None, USER, "", 0, {ATTACHMENTS: files, "figures": {}})
     new = edit(add(Chat(ChatId("c")), first), first.id, "other", MessageId("r"), 1.0)
-    assert new.messages[MessageId("r")].details == {ATTACHMENTS: files}
+    assert new.messages[MessageId("r")].details == {ATTACHMENTS: files, EDITED: True}
+
+
+def test_an_edited_answer_keeps_the_name_of_its_model() -> None:
+    answer = Message(MessageId("a"), None, ASSISTANT, "", 0, {MODEL: "qwen", "figures": {}})
+    new = edit(add(Chat(ChatId("c")), answer), answer.id, "other", MessageId("b"), 1.0)
+    assert new.messages[MessageId("b")].details == {MODEL: "qwen", EDITED: True}
 
 
 def test_switching_goes_to_the_newest_end(chat: Chat) -> None:

@@ -4659,6 +4659,10 @@
         <translation>Die Antwort hat die größte erlaubte Länge erreicht.</translation>
     </message>
     <message>
+        <source>{author} (edited)</source>
+        <translation>{author} (bearbeitet)</translation>
+    </message>
+    <message>
         <source>Poolhouse closed before this answer was finished.</source>
         <translation>Poolhouse endete, bevor diese Antwort fertig war.</translation>
     </message>

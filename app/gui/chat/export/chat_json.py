@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from app.core.chat import (
     ATTACHMENTS,
+    EDITED,
     ENDED,
     FIGURES,
     MODEL,
@@ -191,6 +192,8 @@ def _details(value: object) -> Details:
     for name in (MODEL, ENDED):
         if isinstance(text := details.get(name), str):
             kept[name] = text[:NAME_CHARACTERS]
+    if details.get(EDITED) is True:
+        kept[EDITED] = True
     if THOUGHT in details:
         kept[THOUGHT] = _text(details[THOUGHT], THOUGHT)
         kept |= _numbers({name: details[name] for name in (THOUGHT_S,) if name in details})

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.core.chat import (
     ATTACHMENTS,
+    EDITED,
     ENDED,
     FULL,
     MODEL,
@@ -386,9 +387,10 @@ class MessageView(QFrame):
 
     def _update(self) -> None:
         message, model = self.message, self.message.details.get(MODEL)
-        self._who.setText(
-            (model_name(str(model)) if model else self.tr("Answer")) if self._is_answer else self.tr("You")
-        )
+        who = (model_name(str(model)) if model else self.tr("Answer")) if self._is_answer else self.tr("You")
+        if message.details.get(EDITED):
+            who = self.tr("{author} (edited)").format(author=who)
+        self._who.setText(who)
         beginning = " ".join(message.text[: 2 * NAME_CHARACTERS].split())[:NAME_CHARACTERS]
         self.setAccessibleName(f"{self._who.text()}: {beginning}")
         self._update_files()
