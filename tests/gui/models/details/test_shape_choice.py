@@ -61,7 +61,7 @@ def test_the_planner_chooses_until_a_person_does(qtbot: QtBot, choice: ShapeChoi
     with qtbot.waitSignal(choice.changed):
         choice.combo.setCurrentIndex(choice.combo.findData("replicas"))
     assert kinds(choice) == ["replicas"]
-    assert "which can read it" in choice.hint.text()
+    assert "that machine can read it" in choice.hint.text()
     assert choice.combo.accessibleDescription() == choice.hint.text()
     forced = {**plan(1, ALONE, SPLIT), "shape": "replicas", "forecast": TWICE}  # for one person
     choice.show_plan(convert(forced, plans.Plan))
