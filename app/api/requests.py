@@ -133,6 +133,12 @@ class ChangeApi(Request, frozen=True):
     tokens_a_minute: Annotated[int, Meta(ge=0, le=1 << 30)] | msgspec.UnsetType = msgspec.UNSET
 
 
+class ChangePhones(Request, frozen=True):
+    """Whether phones and tablets may chat here."""
+
+    on: bool
+
+
 class LimitKey(Request, frozen=True):
     """The limits for one key. None means that the limit for all keys applies."""
 

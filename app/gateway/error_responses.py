@@ -25,6 +25,7 @@ NOT_FOUND = frozenset(
         "api_model_not_loaded",
         "guest_model_not_loaded",
         "nothing_loaded",
+        "phone_model_gone",
         "embedding_model_unknown",
         "embedding_model_missing",
         "reranker_missing",

@@ -95,7 +95,7 @@ class OpenRequests:
         finally:
             self._limits.pop(limit, None)
 
-    async def end_all(self, _: web.Application) -> None:
+    async def end_all(self, _: web.Application | None = None) -> None:
         """End all requests, and wait briefly for their errors to be sent."""
         for limit in self._limits:
             _end(limit)

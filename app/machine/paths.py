@@ -132,6 +132,11 @@ def guide_file() -> Path:
     return Path(__file__).resolve().parents[2] / "resources" / "guide.gguf"
 
 
+def phone_page_folder() -> Path:
+    """Return the folder with the files of the web chat for phones, which ship with the app."""
+    return Path(__file__).resolve().parents[2] / "resources" / "phone"
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file completely or not at all, with mode 0600, and flush it to disk.
 

@@ -121,6 +121,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     answer_household: bool = True  # other members may ask the models that are loaded here
     ask_household: bool = True  # offer the models that other hosts have loaded
     told_of_hosts: bool = False  # the user was told that questions to such models go to the hosts
+    phones: bool = False  # phones and tablets with a token of their own may chat here over the local network
     exact: bool = False  # loads from here use the same processor instructions on all computers, unless told otherwise
 
 

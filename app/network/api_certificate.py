@@ -58,6 +58,15 @@ def load_or_make(path: Path, write: Write, passphrase: str, addresses: Sequence[
     return _pem(root)
 
 
+def shown_fingerprint(path: Path) -> str:
+    """Return the SHA-256 fingerprint of the server certificate as browsers write it, or "" if there is none."""
+    try:
+        shown = x509.load_pem_x509_certificates(path.read_bytes())[0]
+    except (OSError, ValueError):
+        return ""
+    return shown.fingerprint(hashes.SHA256()).hex(":").upper()
+
+
 def _load(path: Path, passphrase: str) -> tuple[ec.EllipticCurvePrivateKey | None, list[x509.Certificate]]:
     """Return the stored key and certificates. An unreadable key counts as missing, since no pairing depends on it."""
     try:

@@ -160,7 +160,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         model_ambiguous model_builtin model_elsewhere model_in_use model_inexact model_name_odd model_not_pulled
         model_unknown model_unknown_near models_enough models_folder_file models_folder_inside models_folder_nested
         models_folder_new models_folder_none models_folder_odd models_not_pulled name_empty name_taken
-        move_none no_pairing_window nobody_to_ask nothing_loaded program_unknown prompt_beyond_model prompt_empty
+        move_none no_pairing_window nobody_to_ask nothing_loaded phone_code_wrong phone_model_gone phone_unknown
+        phones_many phones_off program_unknown prompt_beyond_model prompt_empty
         prompt_missing prompt_too_long prompt_unclear prompt_unreadable replicas_need_two roles_contradict
         sampling_odd schema_refused shape_and_split shape_not_alone shape_not_split split_boundary split_family
         split_lenders split_sum split_two stops_too_many text_too_long token_odd token_unknown

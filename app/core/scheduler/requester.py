@@ -1,4 +1,4 @@
-"""The requester of an answer: the owner, a program, a guest, or another machine."""
+"""The requester of an answer: the owner, a program, a phone, a guest, or another machine."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-RequesterKind = Literal["owner", "program", "guest", "machine"]
+RequesterKind = Literal["owner", "program", "phone", "guest", "machine"]
 
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """The requester of an answer: the owner of this machine, a program, a guest, or another machine of the household.
+    """The requester of an answer: the owner of this machine, a program, a phone, a guest, or another machine of the
+    household.
 
-    `name` is the name of the machine or of the program's key. It is empty for a program that needs no key.
+    `name` is the name of the machine, of the phone, or of the program's key. It is empty for a program that needs no
+    key.
     """
 
     kind: RequesterKind

@@ -119,13 +119,17 @@ class Access:
     host_names: Callable[[], Collection[str]] = NO_NAMES
     origins: Callable[[], Collection[str]] = NO_NAMES
 
+    def accepts_host(self, request: web.Request) -> bool:
+        """Return whether the request is addressed to one of our names, and not to another that leads here (DNS
+        rebinding)."""
+        return request.host in self.own_names() or is_allowed_host(request.host, self.host_names())
+
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
         """Return the status and text for rejecting a foreign Host or Origin, or None.
 
         An allowed origin is recorded on the request.
         """
-        is_own = request.host in self.own_names()
-        if not is_own and not is_allowed_host(request.host, self.host_names()):
+        if not self.accepts_host(request):
             return 421, FOREIGN_HOST
         origins = request.headers.getall(hdrs.ORIGIN, [])
         if not origins:

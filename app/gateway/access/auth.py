@@ -37,6 +37,7 @@ WRONG_KEY = (
     "Invalid API key: it was typed wrongly or cut short, was replaced, or belongs to another Poolhouse. "
     "`poolhouse api key` shows the valid one."
 )
+CLOSED_HERE = "Programs on other computers may not use this pool. Its owner can allow it: `poolhouse api on --lan`."
 # Ollama's routes that change models
 MODEL_CHANGES = frozenset({"/api/pull", "/api/create", "/api/copy", "/api/delete", "/api/push"})
 
@@ -98,12 +99,26 @@ class KeyAuthenticator:
     """The identity check for programs. Their requests must be addressed to an allowed host name and contain a valid
     key."""
 
-    def __init__(self, keys: ApiKeys, access: Access, ollama_open: Callable[[], bool], *, tells_health: bool) -> None:
+    def __init__(
+        self,
+        keys: ApiKeys,
+        access: Access,
+        ollama_open: Callable[[], bool],
+        *,
+        tells_health: bool,
+        is_open: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Check requests of programs.
+
+        is_open: whether programs may use this server. The server on the LAN may be open for phones alone.
+        """
         self._keys, self._access, self._ollama_open = keys, access, ollama_open
-        self._tells_health = tells_health
+        self._tells_health, self._is_open = tells_health, is_open
 
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
-        return self._access.address_error(request)
+        if error := self._access.address_error(request):
+            return error
+        return None if self._is_open() else (403, CLOSED_HERE)
 
     def caller_name(self, request: web.Request) -> str | None:
         key = self._keys.owner(_given_key(request))
@@ -122,7 +137,7 @@ class KeyAuthenticator:
         Ollama's examples use `curl -d`, which declares a form. A web page can also send a form, but it cannot add a
         header with a key unless CORS allows its origin.
         """
-        if api_of(request.path) is not ApiDialect.OLLAMA or self._keys.owner(_bearer(request)) is None:
+        if api_of(request.path) is not ApiDialect.OLLAMA or self._keys.owner(bearer(request)) is None:
             return False
         return "Content-Type" not in request.headers or request.content_type == FORM
 
@@ -338,10 +353,11 @@ def _error_response(request: web.Request, error: AppError) -> web.Response:
 
 def _given_key(request: web.Request) -> str:
     """Return the key from the header that clients of OpenAI and Ollama use, or else from Anthropic's header."""
-    return _bearer(request) or request.headers.get("X-Api-Key", "")
+    return bearer(request) or request.headers.get("X-Api-Key", "")
 
 
-def _bearer(request: web.Request) -> str:
+def bearer(request: web.Request) -> str:
+    """Return the key in the header `Authorization: Bearer KEY`, or ""."""
     scheme, _, key = request.headers.get("Authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
 

@@ -12,9 +12,11 @@ from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from app.api import chat_api, requests
+from app.api.phones import Phones
 from app.core.errors import AppError, BadInput
 from app.core.reasons import said
 from app.gateway.access import allowed_origins
@@ -31,6 +33,9 @@ from app.gateway.dialects.responses_routes import ResponsesRoutes
 from app.gateway.metrics import Metrics, gauges
 from app.gateway.model_cards import ListModels, ModelCards
 from app.gateway.open_requests import OpenRequests
+from app.gateway.phones.phone_auth import by_route
+from app.gateway.phones.phone_page import add_safe_headers
+from app.gateway.phones.phone_service import PhoneService
 from app.gateway.servers.host_proxy import forward_to_host
 from app.gateway.servers.lan_server import LanServer
 from app.gateway.servers.member_server import MemberAuthenticator, MemberRoutes, name_host_in_errors, while_allowed
@@ -117,6 +122,10 @@ class ChatApiService:
         self._n_open = Counter[str]()  # requests of each key on both servers
         self._open_requests = WeakSet[OpenRequests]()  # one for each server
         self.lan = lan
+        self.phones = PhoneService(
+            home, choices, lan, self._ready_contexts, self._models_for_phones, self._end_requests_of
+        )
+        self._lan_programs: OpenRequests | None = None  # of programs on the LAN
         self._watching: asyncio.Task[None] | None = None
         self._turn, self._changing = asyncio.Lock(), asyncio.Lock()
 
@@ -145,12 +154,12 @@ class ChatApiService:
         self._watching = group.create_task(self._watch_addresses(), name="addresses of the API")
         self._hosting.on_answer_over = self.answering.queue.admit
         self._hosting.on_answer_made = self.metrics.count
-        if self.choice.on:
-            try:
+        try:
+            if self.choice.on:
                 await self._open()
-                await self._apply_lan(self.choice)
-            except AppError:
-                log.exception("the Chat API stays closed")
+            await self._apply_lan(self.choice)
+        except AppError:
+            log.exception("the Chat API stays closed")
 
     async def stop(self) -> None:
         if self._watching is not None:
@@ -160,6 +169,10 @@ class ChatApiService:
     async def _close(self) -> None:
         async with self._turn:
             await self.lan.close()
+            await self._loopback.close()
+
+    async def _close_loopback(self) -> None:
+        async with self._turn:
             await self._loopback.close()
 
     async def state(self) -> chat_api.ChatApi:
@@ -207,10 +220,21 @@ class ChatApiService:
             if choice.on and (port_changes or not self.port):
                 await self._reopen(choice.port)
             elif not choice.on:
-                await self._close()
+                await self._close_loopback()
             await self._apply_lan_or_close(choice)
             await self._choices.change(lambda now: msgspec.structs.replace(now, api=choice))
+            if not (choice.on and choice.lan) and self._lan_programs is not None:
+                await self._lan_programs.end_all()  # the server may stay open for phones
         return await self.state()
+
+    async def change_phones(self, on: bool) -> Phones:
+        """Turn the web chat for phones on or off. Raises Refused, or BadInput if no port is free."""
+        async with self._changing:
+            await self._apply_lan(self.choice, for_phones=on)
+            await self._choices.change(lambda now: msgspec.structs.replace(now, phones=on))
+            if not on:
+                self.phones.close()
+        return await self.phones.state()
 
     async def limit(self, order: requests.LimitKey) -> chat_api.ChatApi:
         """Save the limits of a key. Raises BadInput if the key does not exist."""
@@ -253,24 +277,34 @@ class ChatApiService:
             await self._apply_lan(choice)
         except AppError:
             if not self.choice.on:
-                await self._close()
+                await self._close_loopback()
             raise
 
-    async def _apply_lan(self, choice: ApiSettings) -> None:
-        """Open or close the LAN server according to the settings. Raises BadInput, Refused."""
+    async def _apply_lan(self, choice: ApiSettings, for_phones: bool | None = None) -> None:
+        """Open or close the LAN server according to the settings. Raises BadInput, Refused.
+
+        for_phones: whether phones may chat here. None means the saved setting.
+        """
+        for_phones = self.phones.on if for_phones is None else for_phones
         async with self._turn:
-            if not (choice.on and choice.lan):
+            if not (choice.on and choice.lan) and not for_phones:
                 await self.lan.close()
             elif not self.lan.port:
                 ports = self._ports(choice.port + NEAR_PORTS)
                 keys = await open_keystore(self._home)
-                await self.lan.open(self._application(self._lan_auth()), ports, keys)
+                await self.lan.open(self._lan_application(), ports, keys)
+
+    def _serves_lan_programs(self) -> bool:
+        return self.choice.on and self.choice.lan
+
+    def _opens_lan(self) -> bool:
+        return self._serves_lan_programs() or self.phones.on
 
     async def _watch_addresses(self) -> None:
         """Update the LAN server whenever this computer's addresses change."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            if self.choice.on and self.choice.lan and await self.lan.addresses_changed():
+            if self._opens_lan() and await self.lan.addresses_changed():
                 async with self._changing:
                     try:
                         await self._follow()
@@ -328,7 +362,13 @@ class ChatApiService:
     def _lan_auth(self) -> Auth:
         """Return the checks for requests from the LAN, which always need a key."""
         return Auth(
-            KeyAuthenticator(self.keys, self._access(self.lan.host_names), lambda: False, tells_health=False),
+            KeyAuthenticator(
+                self.keys,
+                self._access(self.lan.host_names),
+                lambda: False,
+                tells_health=False,
+                is_open=self._serves_lan_programs,
+            ),
             self.metrics,
             self.lan.slow_clients.note_request,
             self._max_open_of,
@@ -336,15 +376,35 @@ class ChatApiService:
             on_admission=self.lan.known.met,
         )
 
+    def _phone_auth(self) -> Auth:
+        """Return the checks for phones, which share the LAN server with programs and nothing else."""
+        return Auth(
+            self.phones.authenticator(self._access(self.lan.host_names)),
+            self.metrics,
+            self.lan.slow_clients.note_request,
+            self._max_open_of,
+            self._n_open,
+        )
+
     def _access(self, own: Callable[[], Collection[str]]) -> Access:
         return Access(own, lambda: self.choice.host_names, lambda: self.choice.origins)
 
-    def _application(self, auth: Auth) -> web.Application:
+    def _lan_application(self) -> web.Application:
+        """Return the application on the LAN: the one for programs, and the routes for phones with their own checks."""
+        programs, phones = self._lan_auth(), self._phone_auth()
+        self._lan_programs = programs.open_requests
+        app = self._application(programs, by_route(phones.check, programs.check))
+        app.on_response_prepare.append(add_safe_headers)
+        app.on_shutdown.append(phones.open_requests.end_all)
+        self._open_requests.add(phones.open_requests)
+        app.add_routes(defer_bodies(self.phones.routes(OpenAiRoutes(self.answering, self._own_models))))
+        return app
+
+    def _application(self, auth: Auth, check: Middleware | None = None) -> web.Application:
         """Return the application for programs. Requests for a model of another host are forwarded to it."""
         household_models = self._household_models
-        app = web.Application(
-            client_max_size=MAX_BODY_BYTES, middlewares=[auth.check, forward_to_host(household_models)]
-        )
+        forward = forward_to_host(household_models)
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[check or auth.check, forward])
 
         async def listed() -> list[Json]:
             if household_models.answers_all:
@@ -364,6 +424,21 @@ class ChatApiService:
     async def _metrics_page(self, request: web.Request) -> web.Response:
         page = self.metrics.page(gauges(self._hosting, self.answering.queue))
         return web.Response(body=page, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+    def _ready_contexts(self) -> dict[str, int]:
+        """Return the models of this computer that answer at once, and their context lengths."""
+        return {name: placement.context for name, placement in self.answering.ready_models().items()}
+
+    async def _models_for_phones(self) -> list[Json]:
+        """Return the models that a phone can ask now: those loaded here, and those that other hosts share."""
+        own = [{"name": name, "machine": "", "context": context} for name, context in self._ready_contexts().items()]
+        models = self._household_models
+        offered = await models.listed() if models.answers_all else models.listed_by_reference()
+        return own + [
+            {"name": model.name, "machine": model.machine, "context": model.context}
+            for model in offered
+            if model.context
+        ]
 
     async def _own_models(self) -> list[Json]:
         return [msgspec.to_builtins(model) for model in await self._models.listed()]

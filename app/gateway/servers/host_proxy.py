@@ -17,6 +17,7 @@ from app.decoding import decode
 from app.gateway.access.auth import BODY, CALLER, ID, PROGRAM, UPSTREAM, Handler, id_headers
 from app.gateway.error_responses import api_of, stream_error
 from app.gateway.open_requests import STARTED, UNREAD_SECONDS, write
+from app.gateway.phones.phone_auth import JOIN_ROUTE, programs_route
 from app.gateway.streaming import EVENTS, NDJSON, UNBUFFERED
 from app.gateway.upstreams.upstreams import FORWARDED_BY
 from app.network.peer.peer_client import HostClient, reported_error
@@ -42,6 +43,8 @@ def forward_to_host(household_models: HouseholdModels) -> Callable[..., Awaitabl
     async def forward(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.method != "POST" or request.match_info.http_exception is not None:
             return await handler(request)
+        if _route(request) == JOIN_ROUTE:  # it belongs to this machine
+            return await handler(request)
         model = _model(request[BODY])
         there = await household_models.destination(model, by_program=True)
         if isinstance(there, str):
@@ -54,7 +57,7 @@ def forward_to_host(household_models: HouseholdModels) -> Callable[..., Awaitabl
         named = {ID: caller.request_id, PROGRAM: _pseudonym(secret, caller.key)}
         headers = HEADERS | named | {FORWARDED_BY: ",".join(caller.forwarded_by)}
         # The route's pattern: a path that contains `..` could reach other routes of the host.
-        path = _route(request)
+        path = programs_route(_route(request))
         async with host.request("POST", path, body, headers) as answer:
             if answer.status == REFUSED:
                 raise reported_error(await _read_whole(host, answer), host.host.name, of_its_pool=True)

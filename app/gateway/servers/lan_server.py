@@ -22,7 +22,7 @@ from app.core.errors import BadInput, Refused, Unreachable
 from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.machine.interfaces import interfaces, usable_interfaces
 from app.machine.paths import Home
-from app.network.api_certificate import FILE, load_or_make
+from app.network.api_certificate import FILE, load_or_make, shown_fingerprint
 from app.network.identity import Keystore
 from app.network.sockets import Address, accept_connection, listening_socket, tune
 from app.network.tls import free_handshake_memory, pairing_server_context
@@ -72,7 +72,15 @@ class LanServer:
 
     def host_names(self) -> set[str]:
         """Return the values that are accepted in a request's Host header."""
-        return {str(Address(address, self.port)) for address in self.addresses}
+        return set(self.sorted_host_names())
+
+    def sorted_host_names(self) -> list[str]:
+        """Return the values of `host_names`, IPv4 first."""
+        return [str(Address(address, self.port)) for address in self.addresses]
+
+    async def fingerprint(self) -> str:
+        """Return the SHA-256 fingerprint of the certificate that browsers show, or "" if there is none."""
+        return await asyncio.to_thread(shown_fingerprint, self._home.identity / FILE)
 
     async def open(self, application: web.Application, ports: Iterable[int], keys: Keystore) -> None:
         """Start listening. Raises BadInput if no address or port is available, Refused if the keyring is locked."""

@@ -19,7 +19,7 @@ from app.gateway.servers.chat_api_service import ChatApiService
 from app.gateway.servers.lan_server import LanServer
 from app.machine.secret_stores import ChatKey
 from app.network.peer.listener import ANSWERS_PATH, MODELS_PATH
-from app.node.control import api_routes, model_routes
+from app.node.control import api_routes, model_routes, phone_routes
 from app.node.control.answer_routes import AnswerRoutes
 from app.node.control.card_routes import CardRoutes
 from app.node.control.engine_routes import EngineRoutes
@@ -209,6 +209,7 @@ def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callab
         *models.routes(),
         *model_routes.routes(node.model_sources),
         *api_routes.routes(api),
+        *phone_routes.routes(api),
         *history_key_routes(ChatKey(home)),
         *answers.routes(),
         *machine.routes(),

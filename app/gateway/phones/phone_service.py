@@ -1,0 +1,157 @@
+"""The way in for phones and tablets: its switch, its one-time code, its devices, and its routes on the LAN server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from app.api import phones as api
+from app.core.errors import AppError, BadInput, Refused
+from app.gateway.access.allowed_origins import Access
+from app.gateway.access.auth import CALLER
+from app.gateway.answer_service import ANY_NAMES
+from app.gateway.dialects.openai_routes import OpenAiRoutes
+from app.gateway.phones.device_store import DeviceStore
+from app.gateway.phones.join_code import JoinCode
+from app.gateway.phones.phone_auth import JOIN_ROUTE, PhoneAuthenticator, caller_of, device_of
+from app.gateway.phones.phone_page import PREFIX, send_file
+from app.gateway.servers.lan_server import LanServer
+from app.gateway.streaming import read
+from app.machine.paths import Home
+from app.machine.settings import SettingsStore
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+MODELS_ROUTE, CHAT_ROUTE = "/chat/v1/models", "/chat/v1/chat/completions"
+WRONG_CODE_SECONDS = 1.0  # a wrong code is answered this late
+
+
+class _Join(msgspec.Struct):
+    """The body with which a device joins."""
+
+    code: Annotated[str, Meta(max_length=20)]
+    name: Annotated[str, Meta(max_length=200)] = ""
+
+
+class _Named(msgspec.Struct):
+    """The only field of a question that is read before it is answered."""
+
+    model: str = ""
+
+
+class PhoneService:
+    """Everything about phones that is not the server itself.
+
+    own_models: returns the models that are ready on this computer. list_models: lists these and those that other hosts
+    share. end_requests: ends the requests of a caller at once.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        choices: SettingsStore,
+        lan: LanServer,
+        own_models: Callable[[], dict[str, int]],
+        list_models: Callable[[], Awaitable[list[Json]]],
+        end_requests: Callable[[str], None],
+    ) -> None:
+        self._choices, self._lan = choices, lan
+        self._own_models, self._list_models, self._end_requests = own_models, list_models, end_requests
+        self.devices = DeviceStore(home.root / "phones.json")
+        self.code = JoinCode(time.monotonic)
+
+    @property
+    def on(self) -> bool:
+        return self._choices.now.phones
+
+    def authenticator(self, access: Access) -> PhoneAuthenticator:
+        return PhoneAuthenticator(self.devices, access, lambda: self.on, lambda: self._lan.addresses)
+
+    async def state(self) -> api.Phones:
+        is_open = self.on and bool(self._lan.port)
+        return api.Phones(
+            on=self.on,
+            listening=is_open,
+            addresses=self._addresses() if is_open else [],
+            fingerprint=await self._lan.fingerprint() if is_open else "",
+            code_seconds=self.code.seconds_left(),
+            devices=[
+                api.Phone(device, known.name, known.added_at, known.used_at)
+                for device, known in sorted(self.devices.all().items(), key=lambda item: item[1].added_at)
+            ],
+        )
+
+    def make_code(self) -> api.PhoneCode:
+        """Return a new one-time code. Raises Refused if phones are off or this computer is on no network."""
+        if not self.on:
+            raise Refused("phones_off")
+        if not self._lan.port:
+            raise Refused("api_no_lan")
+        return api.PhoneCode(self.code.make(), self.code.seconds_left(), self._addresses())
+
+    async def remove(self, ref: str) -> api.Phones:
+        """Remove a device and end its requests. Raises BadInput or DoesNotFit."""
+        self._end_requests(caller_of(await self.devices.remove(ref)))
+        return await self.state()
+
+    def close(self) -> None:
+        """Make the code void and end all answers to phones, because they were turned off."""
+        self.code.clear()
+        for device in self.devices.all():
+            self._end_requests(caller_of(device))
+
+    def routes(self, openai: OpenAiRoutes) -> list[web.RouteDef]:
+        """Return the routes for phones: the page, and what it needs. Everything else stays closed to them."""
+
+        async def chat(request: web.Request) -> web.StreamResponse:
+            await self._note_use(request)
+            name = read(request, _Named).model.removesuffix(":latest")
+            own = self._own_models()
+            if name not in own and not (name in ANY_NAMES and own):  # a phone must not load or unload anything
+                raise BadInput("phone_model_gone", name=name[:100])
+            return await openai.chat(request)
+
+        return [
+            web.get("/chat", _to_page),
+            web.get(PREFIX, send_file),
+            web.post(JOIN_ROUTE, self._join),
+            web.get(MODELS_ROUTE, self._models),
+            web.post(CHAT_ROUTE, chat),
+            web.get(PREFIX + "{name}", send_file),
+        ]
+
+    def _addresses(self) -> list[str]:
+        return [f"https://{name}{PREFIX}" for name in self._lan.sorted_host_names()]
+
+    async def _join(self, request: web.Request) -> web.Response:
+        order = read(request, _Join)
+        if not self.code.use(order.code):
+            await asyncio.sleep(WRONG_CODE_SECONDS)
+            raise Refused("phone_code_wrong")
+        token = await self.devices.add(order.name)
+        device = self.devices.owner(token) or ""
+        log.info("%s joined from %s", caller_of(device), request.remote)
+        return web.json_response({"token": token, "name": self.devices.name(device)})
+
+    async def _models(self, request: web.Request) -> web.Response:
+        await self._note_use(request)
+        return web.json_response({"models": await self._list_models(), "host": self._choices.now.name})
+
+    async def _note_use(self, request: web.Request) -> None:
+        self._lan.known.met(request.remote or "")  # it has proved its identity
+        try:
+            await self.devices.note_use(device_of(request[CALLER].key))
+        except AppError as error:  # a full disk must not end the chat
+            log.warning("the last use of a phone is not saved: %s", error.reason)
+
+
+async def _to_page(request: web.Request) -> web.Response:
+    raise web.HTTPPermanentRedirect(PREFIX)

@@ -1,0 +1,418 @@
+// The page: it joins with a code, shows the chats of this browser, and asks the computer that serves it.
+
+import { allChats, deleteAllChats, deleteChat, newChat, saveChat } from "./chats.js";
+import { copyButton, Growing, render } from "./markdown.js";
+import { ask, disconnect, isConnected, join, models, Problem } from "./node.js";
+import { fillWords, words } from "./words.js";
+
+const MODEL = "poolhouse model";
+const TITLE_LETTERS = 60, NEAR_END_PX = 80, SAVE_MS = 1000;
+const part = (id) => document.getElementById(id);
+const log = part("log"), question = part("question"), model = part("model");
+
+let chat = newChat();
+let running = null; // the AbortController of the answer that is being written
+let host = "";
+
+// Joining
+
+function showJoin(problem = "") {
+  part("chat").hidden = true;
+  part("join").hidden = false;
+  part("join-error").hidden = !problem;
+  part("join-error").textContent = problem;
+  if (!part("device").value) part("device").value = deviceName();
+  takeCode();
+  part(part("code").value ? "join-button" : "code").focus();
+}
+
+/** Take the code from the address that the picture contains, and remove it from there and from the history. */
+function takeCode() {
+  const code = /^#(\d{4,12})$/.exec(location.hash)?.[1];
+  if (!code) return;
+  part("code").value = code.replace(/(.{4})(?=.)/g, "$1 ");
+  history.replaceState(null, "", location.pathname);
+}
+
+function deviceName() {
+  const agent = navigator.userAgent;
+  for (const name of ["iPhone", "iPad"]) if (agent.includes(name)) return name;
+  if (/Android/.test(agent)) return words(/Mobile/.test(agent) ? "phone" : "tablet");
+  return words("browser");
+}
+
+part("join-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  part("join-button").disabled = true;
+  try {
+    await join(part("code").value, part("device").value);
+    part("code").value = "";
+    await start();
+  } catch (problem) {
+    showJoin(sentence(problem));
+  } finally {
+    part("join-button").disabled = false;
+  }
+});
+
+// Models
+
+async function loadModels() {
+  const answer = await models();
+  host = answer.host;
+  const chosen = model.value || localStorage.getItem(MODEL) || "";
+  model.replaceChildren(...answer.models.map(({ name, machine }) => {
+    const plain = machine ? name.replace(`@${machine}`, "") : name;
+    const option = new Option(words("on_machine", { name: plain, machine: machine || host }), name);
+    option.dataset.machine = machine || host;
+    return option;
+  }));
+  if (!answer.models.length) model.append(new Option(words("no_model"), ""));
+  if (answer.models.some(({ name }) => name === chosen)) model.value = chosen;
+  showState();
+}
+
+model.addEventListener("change", () => {
+  localStorage.setItem(MODEL, model.value);
+  showState();
+});
+
+function showState() {
+  const machine = model.selectedOptions[0]?.dataset.machine ?? "";
+  part("empty").hidden = chat.messages.length > 0;
+  part("empty-about").textContent = model.value ? words("empty_about", { machine }) : words("no_model_about");
+  part("send").hidden = running !== null;
+  part("stop").hidden = running === null;
+  part("send").disabled = !question.value.trim() || !model.value;
+}
+
+// Messages
+
+function addMessage(message) {
+  const box = document.createElement("article");
+  box.className = `message ${message.role === "user" ? "question" : "answer"}`;
+  box.setAttribute("aria-label", words(message.role === "user" ? "you" : "answer"));
+  const body = document.createElement("div");
+  body.className = "body";
+  if (message.role === "user") {
+    body.textContent = message.content;
+  } else {
+    if (message.thought) thoughtsIn(box).textContent = message.thought;
+    body.append(render(message.content));
+  }
+  box.append(body);
+  if (message.role !== "user" && !message.isWritten) finishMessage(box, message);
+  log.append(box);
+  return box;
+}
+
+function thoughtsIn(box) {
+  let thoughts = box.querySelector(".thoughts div");
+  if (!thoughts) {
+    const details = document.createElement("details");
+    details.className = "thoughts";
+    const summary = document.createElement("summary");
+    summary.textContent = words("thoughts");
+    thoughts = document.createElement("div");
+    details.append(summary, thoughts);
+    box.prepend(details);
+  }
+  return thoughts;
+}
+
+function finishMessage(box, message) {
+  if (message.stopped) {
+    const note = document.createElement("p");
+    note.className = "note";
+    note.textContent = words("stopped");
+    box.append(note);
+  }
+  const actions = document.createElement("div");
+  actions.className = "actions";
+  actions.append(copyButton(words("copy"), () => message.content));
+  const again = document.createElement("button");
+  again.type = "button";
+  again.className = "regenerate";
+  again.textContent = words("regenerate");
+  again.addEventListener("click", answerAgain);
+  actions.append(again);
+  box.append(actions);
+  showOneRegenerate();
+}
+
+/** Only the last answer can be asked for again. */
+function showOneRegenerate() {
+  const all = [...log.querySelectorAll(".regenerate")];
+  for (const button of all) button.hidden = running !== null || button.closest(".message") !== log.lastElementChild;
+}
+
+function showChat(next) {
+  stop();
+  chat = next;
+  log.replaceChildren();
+  hideProblem();
+  for (const message of chat.messages) addMessage(message);
+  showOneRegenerate();
+  showState();
+  closeDrawer();
+  part("messages").scrollTop = part("messages").scrollHeight;
+  question.focus({ preventScroll: true });
+}
+
+// Asking
+
+async function send() {
+  const text = question.value.trim();
+  if (!text || running || !model.value) return;
+  question.value = "";
+  fitQuestion();
+  chat.messages.push({ role: "user", content: text });
+  chat.title ||= text.replace(/\s+/g, " ").slice(0, TITLE_LETTERS);
+  addMessage(chat.messages.at(-1));
+  await answer();
+}
+
+async function answerAgain() {
+  if (running) return;
+  if (chat.messages.at(-1)?.role === "assistant") {
+    chat.messages.pop();
+    log.lastElementChild.remove();
+  }
+  await answer();
+}
+
+async function answer() {
+  hideProblem();
+  const own = chat, stops = (running = new AbortController());
+  const asked = own.messages.map(({ role, content }) => ({ role, content })).filter(({ content }) => content);
+  const message = { role: "assistant", content: "", thought: "", stopped: true, isWritten: true };
+  own.messages.push(message);
+  const box = addMessage(message), body = box.querySelector(".body"), growing = new Growing(body);
+  body.setAttribute("aria-live", "polite"); // read out once it is complete
+  body.setAttribute("aria-busy", "true");
+  box.classList.add("waiting");
+  part("said").textContent = words("answering");
+  showState();
+  showOneRegenerate();
+  scrollToEnd(true);
+  await saveChat(own);
+  let frame = 0, saved = Date.now(), problem = null;
+  const paint = () => {
+    frame = 0;
+    const follows = isNearEnd();
+    growing.paint();
+    if (message.thought) thoughtsIn(box).textContent = message.thought;
+    scrollToEnd(follows);
+  };
+  try {
+    for await (const piece of ask(model.value, asked, stops.signal)) {
+      message.content += piece.text ?? "";
+      message.thought += piece.thought ?? "";
+      growing.add(piece.text ?? "");
+      frame ||= requestAnimationFrame(paint);
+      if (Date.now() - saved > SAVE_MS) {
+        saved = Date.now();
+        saveChat(own).catch(() => {});
+      }
+    }
+    message.stopped = false;
+  } catch (error) {
+    if (error.name !== "AbortError") problem = error;
+  }
+  cancelAnimationFrame(frame);
+  if (running === stops) running = null;
+  delete message.isWritten;
+  const follows = isNearEnd();
+  growing.finish();
+  if (message.thought) thoughtsIn(box).textContent = message.thought;
+  box.classList.remove("waiting");
+  body.setAttribute("aria-busy", "false");
+  if (problem) message.stopped = Boolean(message.content);
+  if (!message.content && !message.thought) {
+    own.messages.splice(own.messages.indexOf(message), 1);
+    box.remove();
+  } else {
+    finishMessage(box, message);
+  }
+  await saveChat(own);
+  await listChats();
+  if (own === chat) {
+    part("said").textContent = words(message.stopped ? "stopped" : "answered");
+    showState();
+    showOneRegenerate();
+    if (problem) await tell(problem);
+    scrollToEnd(follows);
+  }
+}
+
+function stop() {
+  running?.abort();
+  running = null;
+}
+
+function isNearEnd() {
+  const view = part("messages");
+  return view.scrollHeight - view.scrollTop - view.clientHeight < NEAR_END_PX;
+}
+
+function scrollToEnd(follows) {
+  if (follows) part("messages").scrollTop = part("messages").scrollHeight;
+}
+
+// Errors
+
+function sentence(problem) {
+  if (!(problem instanceof Problem)) {
+    console.error(problem);
+    return words("failed");
+  }
+  return problem.text || words(problem.key);
+}
+
+async function tell(problem) {
+  if (problem.key === "removed") {
+    disconnect();
+    showJoin(words("removed"));
+    return;
+  }
+  part("problem").hidden = false;
+  part("problem-text").textContent = sentence(problem);
+  if (problem.key === "model_gone") await loadModels().catch(() => {});
+  scrollToEnd(true);
+}
+
+function hideProblem() {
+  part("problem").hidden = true;
+}
+
+part("again").addEventListener("click", async () => {
+  hideProblem();
+  if (chat.messages.at(-1)?.role === "user") {
+    await answer();
+  } else if (chat.messages.at(-1)?.stopped) {
+    await answerAgain();
+  } else {
+    await loadModels().catch(tell);
+  }
+});
+
+// The list of chats
+
+async function listChats() {
+  const rows = (await allChats()).map((kept) => {
+    const row = document.createElement("li");
+    if (kept.id === chat.id) row.className = "current";
+    const open = document.createElement("button");
+    open.type = "button";
+    open.className = "title";
+    open.textContent = kept.title;
+    if (kept.id === chat.id) open.setAttribute("aria-current", "true");
+    open.addEventListener("click", async () => {
+      showChat(kept.id === chat.id ? chat : kept);
+      await listChats();
+    });
+    const remove = document.createElement("button");
+    remove.type = "button";
+    remove.className = "icon";
+    remove.textContent = "×";
+    remove.setAttribute("aria-label", words("delete_chat", { title: kept.title }));
+    remove.addEventListener("click", async () => {
+      if (!confirm(words("delete_asks"))) return;
+      if (kept.id === chat.id) showChat(newChat());
+      await deleteChat(kept.id);
+      await listChats();
+    });
+    row.append(open, remove);
+    return row;
+  });
+  part("chat-list").replaceChildren(...rows);
+}
+
+function openDrawer() {
+  part("drawer").classList.add("open");
+  part("veil").hidden = false;
+  part("talk").inert = true;
+  part("open-drawer").setAttribute("aria-expanded", "true");
+  part("close-drawer").focus();
+}
+
+function closeDrawer() {
+  if (!part("drawer").classList.contains("open")) return;
+  part("drawer").classList.remove("open");
+  part("veil").hidden = true;
+  part("talk").inert = false;
+  part("open-drawer").setAttribute("aria-expanded", "false");
+  part("open-drawer").focus();
+}
+
+async function begin() {
+  showChat(newChat());
+  await listChats();
+}
+
+part("open-drawer").addEventListener("click", openDrawer);
+part("close-drawer").addEventListener("click", closeDrawer);
+part("veil").addEventListener("click", closeDrawer);
+part("new-chat").addEventListener("click", begin);
+part("new-in-drawer").addEventListener("click", begin);
+part("forget").addEventListener("click", async () => {
+  if (!confirm(words("forget_asks"))) return;
+  stop();
+  disconnect();
+  await deleteAllChats();
+  chat = newChat();
+  log.replaceChildren();
+  closeDrawer();
+  showJoin();
+});
+
+// Keys and typing
+
+part("composer").addEventListener("submit", (event) => {
+  event.preventDefault();
+  send().catch(tell);
+});
+part("stop").addEventListener("click", stop);
+question.addEventListener("input", () => {
+  fitQuestion();
+  showState();
+});
+question.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    send().catch(tell);
+  }
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  if (part("drawer").classList.contains("open")) closeDrawer();
+  else stop();
+});
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible" && isConnected() && !running && !part("chat").hidden) {
+    loadModels().catch(tell);
+  }
+});
+window.addEventListener("hashchange", () => {
+  if (!isConnected()) showJoin();
+});
+
+/** Make the field as high as its text; the style limits it. */
+function fitQuestion() {
+  question.rows = Math.min(8, question.value.split("\n").length);
+}
+
+async function start() {
+  part("join").hidden = true;
+  part("chat").hidden = false;
+  history.replaceState(null, "", location.pathname); // a used code is of no use in the address
+  await listChats();
+  const [last] = await allChats();
+  showChat(last ?? chat);
+  await listChats();
+  await loadModels();
+}
+
+fillWords();
+if (isConnected()) start().catch(tell);
+else showJoin();
