@@ -146,7 +146,7 @@ function showOneRegenerate() {
   for (const button of all) button.hidden = running !== null || button.closest(".message") !== log.lastElementChild;
 }
 
-function showChat(next) {
+function showChat(next, staysOpen = false) {
   stop();
   chat = next;
   log.replaceChildren();
@@ -154,9 +154,10 @@ function showChat(next) {
   for (const message of chat.messages) addMessage(message);
   showOneRegenerate();
   showState();
-  closeDrawer();
   part("messages").scrollTop = part("messages").scrollHeight;
-  question.focus({ preventScroll: true });
+  if (staysOpen) return;
+  closeDrawer();
+  if (matchMedia("(pointer: fine)").matches) question.focus({ preventScroll: true }); // a phone's keyboard covers much
 }
 
 // Asking
@@ -318,7 +319,7 @@ async function listChats() {
     remove.setAttribute("aria-label", words("delete_chat", { title: kept.title }));
     remove.addEventListener("click", async () => {
       if (!confirm(words("delete_asks"))) return;
-      if (kept.id === chat.id) showChat(newChat());
+      if (kept.id === chat.id) showChat(newChat(), true);
       await deleteChat(kept.id);
       await listChats();
     });

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api import chat_api, computer, downloads, engine_packs, models, plans, responses, snapshot
+from app.api import chat_api, computer, downloads, engine_packs, models, phones, plans, responses, snapshot
 
 # None: the change of a snapshot, which has only what differs.
 TYPES: dict[str, Any] = {
@@ -52,6 +52,7 @@ TYPES: dict[str, Any] = {
     "GET /answers": responses.AnswerKeys,
     "GET /history/key": computer.HistoryKey,
     "GET /updates": computer.Updates,
+    "GET /phones": phones.Phones,
     "GET /events: snapshot": snapshot.Snapshot,
     "GET /events: change": None,
     "GET /machines/{ref}": responses.MachineResponse,

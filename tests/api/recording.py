@@ -33,7 +33,7 @@ KEY_OF_MAP = re.compile(r"[0-9a-f]{16,64}")  # an id of a machine: the map has o
 PLAIN_GETS = (
     "/status", "/machines", "/lending", "/models", "/models/guide", "/starter", "/machine", "/programs", "/autostart",
     "/cards", "/engines", "/settings", "/doctor", "/journal", "/catalog", "/downloads", "/folder", "/token", "/api",
-    "/api/keys", "/api/upstreams", "/api/certificate", "/answers", "/history/key", "/updates",
+    "/api/keys", "/api/upstreams", "/api/certificate", "/answers", "/history/key", "/updates", "/phones",
 )  # fmt: skip
 SKETCH = {"key": "made", "file_bytes": 1 << 20, "architecture": "llama", "n_layers": 4}
 POSTS_AT_REST: tuple[tuple[str, Json], ...] = (
