@@ -20,7 +20,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
   $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "$1"
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test long real cards check faults hostile fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
+.PHONY: help run demo test long real cards phone check faults hostile fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
 .PHONY: templates thought-compare bench guide format
 .PHONY: translations architecture screenshots endure lock setup engine clean
 
@@ -46,8 +46,8 @@ demo: setup ## three nodes here share one model and answer a question
 # What is tested at once: $1, the words for pytest's -m.
 tested = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "$1" || \
   if [ $$? -eq 1 ]; then $(call again,$1); else exit 1; fi
-QUICK := not long and not alone and not real and not cards
-LONG := long and not alone and not real and not cards
+QUICK := not long and not alone and not real and not cards and not phone
+LONG := long and not alone and not real and not cards and not phone
 
 test: check ## all checks, and all tests but the long ones (15 minutes)
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
@@ -72,6 +72,11 @@ cards: dev ## tests on Mesa's software Vulkan device (15 minutes)
 	  $(BIN)/python -m scripts.engine_pack vulkan; fi
 	@$(BIN)/python -m pytest -n 2 --dist load --durations=10 -m cards tests/cards || \
 	if [ $$? -eq 1 ]; then $(call again,cards); else exit 1; fi
+
+# POOLHOUSE_PHONE_PICTURES=FOLDER takes pictures of the page in both palettes.
+phone: dev ## tests of the phones' web chat in Chromium (one minute)
+	@$(BIN)/python -m pytest --durations=5 -m phone tests/web || \
+	if [ $$? -eq 1 ]; then $(call again,phone); else exit 1; fi
 
 check: dev ## all checks without the tests
 	@echo "== format"

@@ -134,7 +134,7 @@ class ChangeApi(Request, frozen=True):
 
 
 class ChangePhones(Request, frozen=True):
-    """Whether phones and tablets may chat here."""
+    """The switch that lets phones and tablets chat here."""
 
     on: bool
 

@@ -21,6 +21,7 @@ from app.cli.commands.load_commands import load, plan, undo, unload
 from app.cli.commands.model_commands import answer, exact, folder, import_file, models, rm, share
 from app.cli.commands.node_commands import autostart, doctor, erase, node
 from app.cli.commands.pair_command import pair
+from app.cli.commands.phone_commands import phones_group
 from app.cli.commands.pull_command import pull
 from app.cli.commands.upstream_commands import upstream_group
 from app.cli.welcome import welcome
@@ -121,7 +122,7 @@ def build() -> typer.Typer:
         for name, command in commands.items():
             example = f"For example: {EXAMPLES[name]}" if name in EXAMPLES else None
             program.command(name, rich_help_panel=panel, epilog=example)(command)
-    for group in (api_group(), upstream_group(), chats_group()):
+    for group in (phones_group(), api_group(), upstream_group(), chats_group()):
         program.add_typer(group, cls=_Group, rich_help_panel="Every day")
     for group in (engine_group(), card_group()):
         program.add_typer(group, cls=_Group, rich_help_panel="Checks and figures")

@@ -1,4 +1,4 @@
-"""What a person does on the page, and what they see there."""
+"""The page as a person uses it: what they press, and what they see."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PhoneBrowser:
         )
 
     def js(self, script: str, *values: object) -> Any:
-        return self.chrome.execute_script(script, *values)  # type: ignore[no-untyped-call]
+        return self.chrome.execute_script(script, *values)
 
     def part(self, name: str) -> WebElement:
         return self.chrome.find_element(By.ID, name)
@@ -71,13 +71,13 @@ class PhoneBrowser:
     def join(self, address: str, code: str, name: str) -> None:
         """Scan the picture, and connect."""
         self.open(f"{address}#{code}")
-        self.until(lambda: self.part("join").is_displayed(), "the field for the code is shown")
+        self.until(self.part("join").is_displayed, "the field for the code is shown")
         device = self.part("device")
         device.clear()
         device.send_keys(name)
         self.press("join-button")
-        self.until(lambda: self.part("chat").is_displayed(), "the chat is shown")
-        self.until(lambda: self.part("model").text.strip(), "models are listed")
+        self.until(self.part("chat").is_displayed, "the chat is shown")
+        self.until(lambda: len(self.part("model").text.strip()) > 1, "models are listed")
 
     @property
     def answers(self) -> list[str]:

@@ -61,13 +61,13 @@ def test_from_the_picture_to_an_answer_and_the_chat_stays(door: Door, browser: P
     code = door.code()
     began = time.monotonic()
     browser.open(f"{door.base}/chat/#{code}")
-    browser.until(lambda: browser.part("join").is_displayed())
+    browser.until(browser.part("join").is_displayed)
     assert browser.part("code").get_attribute("value") == f"{code[:4]} {code[4:]}"
     assert browser.js("return location.hash") == ""  # the code stays in no history
     picture(browser, "join")
     browser.part("device").send_keys(" of Anna")
     browser.press("join-button")
-    browser.until(lambda: browser.part("model").text.strip())
+    browser.until(lambda: len(browser.part("model").text.strip()) > 1)
     assert browser.part("model").text.strip() == "guide · on den"
     picture(browser, "empty")
     browser.write(QUESTION)
@@ -230,7 +230,7 @@ HOSTILE = [
     "[press](&#106;avascript:window.pwned=1)",
     "<a href='javascript:window.pwned=1'>press</a>",
     "[press][r]\n\n[r]: javascript:window.pwned=1",
-    "```\"onmouseover=window.pwned=1 <script>\ncode</code></pre><img src=x onerror=window.pwned=1>\n```",
+    '```"onmouseover=window.pwned=1 <script>\ncode</code></pre><img src=x onerror=window.pwned=1>\n```',
     "<style>body{display:none}</style>",
     "<iframe srcdoc='<script>parent.pwned=1</script>'></iframe>",
     "<form action=https://evil.example><input name=q><button>press</button></form>",
@@ -253,12 +253,13 @@ import("/chat/markdown.js").then(({ render }) => {
     box.replaceChildren(render(text));
     for (const part of box.querySelectorAll("*")) {
       const tag = part.tagName.toLowerCase();
-      if (/^(script|img|svg|math|iframe|style|link|meta|base|form|object|embed|video|audio)$/.test(tag)) told.push([tag, text]);
+      if (/^(script|img|svg|math|iframe|style|link|meta|base|form|object|embed)$/.test(tag)) told.push([tag, text]);
       for (const { name, value } of part.attributes) {
         if (/^(on|src|style|srcset|formaction|id|name)/.test(name)) told.push([name, text]);
         if (name === "href" && !/^(https?|mailto):/.test(value)) told.push([value, text]);
       }
-      if (tag === "a" && (part.rel !== "noopener noreferrer nofollow" || part.target !== "_blank")) told.push(["rel", text]);
+      const isApart = part.rel === "noopener noreferrer nofollow" && part.target === "_blank";
+      if (tag === "a" && !isApart) told.push(["rel", text]);
     }
     for (const press of box.querySelectorAll("a, input")) press.dispatchEvent(new MouseEvent("mouseover"));
   }
@@ -270,8 +271,8 @@ import("/chat/markdown.js").then(({ render }) => {
 
 
 def test_what_a_model_writes_cannot_act(door: Door, page: PhoneBrowser) -> None:
-    told, pwned, loaded = page.chrome.execute_async_script(CHECK, HOSTILE)  # type: ignore[no-untyped-call]
-    assert told == []
+    harmful, pwned, loaded = page.chrome.execute_async_script(CHECK, HOSTILE)
+    assert harmful == []
     assert pwned is None
     assert not [name for name in loaded if not name.startswith(f"{door.base}/chat/")]
 
@@ -295,7 +296,7 @@ def test_markdown_is_shown_and_growing_ends_as_the_whole(page: PhoneBrowser) -> 
         "# Title\n\nSome *text* with `code`.\n\n```python\nprint('a')\n\nprint('b')\n```\n\n1. one\n\n2. two\n\n"
         "| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n\nend \u202e`a\u202eb`"
     )
-    whole, grown, before, tags = page.chrome.execute_async_script(SHAPES, text)  # type: ignore[no-untyped-call]
+    whole, grown, before, tags = page.chrome.execute_async_script(SHAPES, text)
     assert grown == whole
     assert {"H1", "EM", "CODE", "PRE", "OL", "TABLE", "INPUT", "BUTTON"} <= set(tags)
     assert "print('b')" in before

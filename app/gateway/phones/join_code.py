@@ -12,7 +12,7 @@ MAX_WRONG_TRIES = 5
 
 
 class JoinCode:
-    """At most one code, which is void once it was used, has expired, or was missed too often.
+    """The one code that is valid, if any. It is void once it was used, has expired, or was missed too often.
 
     With 8 digits and 5 tries, a stranger on the network guesses one code in twenty million.
     """

@@ -48,7 +48,7 @@ class _Named(msgspec.Struct):
 
 
 class PhoneService:
-    """Everything about phones that is not the server itself.
+    """The service for phones, apart from the server itself.
 
     own_models: returns the models that are ready on this computer. list_models: lists these and those that other hosts
     share. end_requests: ends the requests of a caller at once.

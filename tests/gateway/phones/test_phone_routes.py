@@ -32,7 +32,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 @pytest.fixture
 async def phone(door: Door) -> AsyncGenerator[aiohttp.ClientSession, None]:
-    """What a phone sends requests with, before it has joined."""
+    """A session of a phone that has not joined yet."""
     async with door.session() as session:
         yield session
     await asyncio.sleep(0.05)  # TLS takes a moment to close
