@@ -134,6 +134,8 @@ def _reading(requester: Requester) -> str:
             return _tr("{model} is reading a question from a program without a key")
         case Requester(kind="program"):
             return _tr("{model} is reading a question from the program {name}")
+        case Requester(kind="phone"):
+            return _tr("{model} is reading a question from the phone {name}")
         case Requester(kind="guest"):
             return _tr("{model} is reading a question from the guest {name}")
         case _:
@@ -149,6 +151,8 @@ def _writing(requester: Requester) -> str:
             return _tr("{model} is answering a program without a key")
         case Requester(kind="program"):
             return _tr("{model} is answering the program {name}")
+        case Requester(kind="phone"):
+            return _tr("{model} is answering the phone {name}")
         case Requester(kind="guest"):
             return _tr("{model} is answering the guest {name}")
         case _:

@@ -408,6 +408,8 @@ class AnswersModel(QAbstractTableModel):
                 words = self.tr("program without a key")
             case Requester(kind="program"):
                 words = self.tr("program {name}")
+            case Requester(kind="phone"):
+                words = self.tr("phone {name}")
             case Requester(kind="guest"):
                 words = self.tr("guest {name}")
             case _:

@@ -76,6 +76,12 @@ def _local_api(services: AppContext) -> SettingsGroup:
     return LocalApi(services)
 
 
+def _phones(services: AppContext) -> SettingsGroup:
+    from app.gui.settings.phones import PhoneSettings
+
+    return PhoneSettings(services)
+
+
 def _privacy(services: AppContext) -> SettingsGroup:
     from app.gui.settings.privacy import Privacy
 
@@ -107,6 +113,7 @@ ENTRIES = (
     Entry("Models", QT_TRANSLATE_NOOP("Models", "Models"), "models", _models),
     Entry("Chat", QT_TRANSLATE_NOOP("Chat", "Chat"), "chat", _chat),
     Entry("LocalApi", QT_TRANSLATE_NOOP("LocalApi", "Local API"), "cable", _local_api),
+    Entry("PhoneSettings", QT_TRANSLATE_NOOP("PhoneSettings", "Phones"), "phone", _phones),
     Entry("Privacy", QT_TRANSLATE_NOOP("Privacy", "Privacy"), "key", _privacy),
     Entry("Updates", QT_TRANSLATE_NOOP("Updates", "Updates"), "refresh", _updates),
     Entry(ADVANCED, QT_TRANSLATE_NOOP("Advanced", "Advanced"), "activity", _advanced),

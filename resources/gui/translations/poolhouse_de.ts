@@ -198,6 +198,49 @@
     </message>
 </context>
 <context>
+    <name>AddPhoneDialog</name>
+    <message>
+        <source>Add a phone or tablet</source>
+        <translation>Handy oder Tablet hinzufügen</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>New code</source>
+        <translation>Neuer Code</translation>
+    </message>
+    <message>
+        <source>On the device, in the same network, point the camera at this picture.</source>
+        <translation>Richten Sie am Gerät, im selben Netz, die Kamera auf dieses Bild.</translation>
+    </message>
+    <message>
+        <source>Or open {address} there and type:</source>
+        <translation>Oder öffnen Sie dort {address} und tippen Sie:</translation>
+    </message>
+    <message>
+        <source>QR code with the address and the code</source>
+        <translation>QR-Code mit der Adresse und dem Code</translation>
+    </message>
+    <message>
+        <source>The browser warns once, because no public authority vouches for a computer at home. The connection is encrypted all the same. Continue if the browser&apos;s certificate has this SHA-256 fingerprint:</source>
+        <translation>Der Browser warnt einmal, weil keine öffentliche Stelle für einen Computer zu Hause bürgt. Verschlüsselt ist die Verbindung trotzdem. Fahren Sie fort, wenn das Zertifikat im Browser diesen SHA-256-Fingerabdruck hat:</translation>
+    </message>
+    <message>
+        <source>This code has expired, or was typed wrongly too often.</source>
+        <translation>Dieser Code ist abgelaufen oder wurde zu oft falsch getippt.</translation>
+    </message>
+    <message>
+        <source>Valid for {time} and for one device.</source>
+        <translation>Gilt noch {time} und für ein Gerät.</translation>
+    </message>
+    <message>
+        <source>{name} is connected.</source>
+        <translation>{name} ist verbunden.</translation>
+    </message>
+</context>
+<context>
     <name>AddressForm</name>
     <message>
         <source>Address of {machine}</source>
@@ -537,6 +580,10 @@
     <message>
         <source>not recorded</source>
         <translation>nicht vermerkt</translation>
+    </message>
+    <message>
+        <source>phone {name}</source>
+        <translation>Handy {name}</translation>
     </message>
     <message>
         <source>program without a key</source>
@@ -5646,12 +5693,20 @@
         <translation>{machine} bereitet seine Schichten von {model} vor</translation>
     </message>
     <message>
+        <source>{model} is answering the phone {name}</source>
+        <translation>{model} antwortet dem Handy {name}</translation>
+    </message>
+    <message>
         <source>{model} is reading a question from a program without a key</source>
         <translation>{model} liest eine Frage eines Programms ohne Schlüssel</translation>
     </message>
     <message>
         <source>{model} is reading a question from the guest {name}</source>
         <translation>{model} liest eine Frage des Gasts {name}</translation>
+    </message>
+    <message>
+        <source>{model} is reading a question from the phone {name}</source>
+        <translation>{model} liest eine Frage vom Handy {name}</translation>
     </message>
     <message>
         <source>{model} is reading a question from the program {name}</source>
@@ -5861,6 +5916,97 @@
     <message>
         <source>Waiting for the background service. Pairing begins when the service responds.</source>
         <translation>Auf den Hintergrunddienst wird gewartet: Gekoppelt werden kann, sobald er antwortet.</translation>
+    </message>
+</context>
+<context>
+    <name>PhoneSettings</name>
+    <message>
+        <source>Add a device</source>
+        <translation>Gerät hinzufügen</translation>
+    </message>
+    <message>
+        <source>Add a phone or tablet…</source>
+        <translation>Handy oder Tablet hinzufügen…</translation>
+    </message>
+    <message>
+        <source>Added {added}, last used {used}</source>
+        <translation>Hinzugefügt {added}, zuletzt benutzt {used}</translation>
+    </message>
+    <message>
+        <source>Added {added}, not used yet</source>
+        <translation>Hinzugefügt {added}, noch nicht benutzt</translation>
+    </message>
+    <message>
+        <source>Address copied.</source>
+        <translation>Adresse kopiert.</translation>
+    </message>
+    <message>
+        <source>Address for phones</source>
+        <translation>Adresse für Handys</translation>
+    </message>
+    <message>
+        <source>Browsers warn once, because this computer vouches for itself. Compare this fingerprint there.</source>
+        <translation>Browser warnen einmal, weil dieser Computer für sich selbst bürgt. Vergleichen Sie dort diesen Fingerabdruck.</translation>
+    </message>
+    <message>
+        <source>Certificate fingerprint</source>
+        <translation>Fingerabdruck des Zertifikats</translation>
+    </message>
+    <message>
+        <source>Copy</source>
+        <translation>Kopieren</translation>
+    </message>
+    <message>
+        <source>Copy the address for phones</source>
+        <translation>Adresse für Handys kopieren</translation>
+    </message>
+    <message>
+        <source>Default: off</source>
+        <translation>Standard: aus</translation>
+    </message>
+    <message>
+        <source>Devices</source>
+        <translation>Geräte</translation>
+    </message>
+    <message>
+        <source>Each device joins with a one-time code. It may only chat with models that are loaded.</source>
+        <translation>Jedes Gerät verbindet sich mit einem Code, der einmal gilt. Es darf nur mit geladenen Modellen chatten.</translation>
+    </message>
+    <message>
+        <source>No device is connected.</source>
+        <translation>Kein Gerät ist verbunden.</translation>
+    </message>
+    <message>
+        <source>Off</source>
+        <translation>Aus</translation>
+    </message>
+    <message>
+        <source>Phones</source>
+        <translation>Handys</translation>
+    </message>
+    <message>
+        <source>Phones and tablets may chat here</source>
+        <translation>Handys und Tablets dürfen hier chatten</translation>
+    </message>
+    <message>
+        <source>Remove {name}</source>
+        <translation>{name} entfernen</translation>
+    </message>
+    <message>
+        <source>Remove…</source>
+        <translation>Entfernen…</translation>
+    </message>
+    <message>
+        <source>The devices are kept. They can chat again once you turn this on.</source>
+        <translation>Die Geräte bleiben. Sie können wieder chatten, sobald Sie das einschalten.</translation>
+    </message>
+    <message>
+        <source>They open a chat page in their browser, over your own network: no app, no account, no internet.</source>
+        <translation>Sie öffnen eine Chat-Seite in ihrem Browser, über Ihr eigenes Netz: ohne App, ohne Konto, ohne Internet.</translation>
+    </message>
+    <message>
+        <source>This computer is in no network of the household.</source>
+        <translation>Dieser Computer ist in keinem Netz des Haushalts.</translation>
     </message>
 </context>
 <context>
@@ -6409,6 +6555,25 @@
     <message>
         <source>{name} was removed from the list. Its file was not deleted.</source>
         <translation>{name} steht nicht mehr in der Liste. Die Datei bleibt, wo sie ist.</translation>
+    </message>
+</context>
+<context>
+    <name>RemovePhoneDialog</name>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Its answers end at once, and it needs a new code to come back. Chats that it keeps itself stay there.</source>
+        <translation>Seine Antworten enden sofort, und zum Wiederkommen ist ein neuer Code nötig. Chats, die es selbst aufbewahrt, bleiben dort.</translation>
+    </message>
+    <message>
+        <source>Remove {name}</source>
+        <translation>{name} entfernen</translation>
+    </message>
+    <message>
+        <source>{name} may no longer chat here.</source>
+        <translation>{name} darf hier nicht mehr chatten.</translation>
     </message>
 </context>
 <context>
