@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 DeviceArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="The device's name or ID, as `phones list` shows it.", parser=read_name)
 ]
+HALF = 48  # characters of a fingerprint in one line: 16 bytes
 WARNS_ONCE = (
     "The browser warns once, because this computer vouches for its own certificate. Compare the fingerprint there, "
     "then continue."
@@ -100,7 +101,7 @@ def _lines(state: Phones) -> list[str]:
     elif not state.listening:
         first = "Phones cannot chat here now, because this computer has no address on a network of the household."
     else:
-        first = f"Phones on this network chat at {' or '.join(state.addresses)}"
+        first = f"Phones on this network chat at {_typed(state.addresses)}"
     lines = [first]
     if state.on and not state.devices:
         lines.append("No device is connected. `poolhouse phones add` shows a code for one.")
@@ -114,12 +115,19 @@ def _lines(state: Phones) -> list[str]:
 def _code_lines(code: PhoneCode, state: Phones) -> list[str]:
     minutes = max(1, round(code.seconds_left / 60))
     return [
-        f"On the phone, open {' or '.join(code.addresses)}",
+        f"On the phone, open {_typed(code.addresses)}",
         f"and type this code: {code.code[:4]} {code.code[4:]}",
         f"It is valid for {minutes} minutes and for one device.",
         WARNS_ONCE,
-        f"SHA-256 fingerprint: {state.fingerprint}",
+        "SHA-256 fingerprint:",
+        state.fingerprint[:HALF],
+        state.fingerprint[HALF:],
     ]
+
+
+def _typed(addresses: list[str]) -> str:
+    """Return the addresses that people can type: those of IPv4, if there are any."""
+    return " or ".join([address for address in addresses if "[" not in address] or addresses)
 
 
 def _picture(code: PhoneCode) -> list[str]:
