@@ -240,7 +240,8 @@ def _more_here(host: Candidate, lenders: Sequence[Candidate], model: Model, work
 
 
 def _higher_limit(host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload) -> int | None:
-    """Return by how many bytes the host's own limit must rise, or None if it has no limit or too little memory."""
+    """Return how many bytes to add to the host's own limit. Return None if it has no limit, or too little memory for
+    a higher one."""
     if host.past_limit_bytes is None:
         return None
     alone = planned_stage(host, Role.WHOLE, Layers(0, model.n_layers), model, workload)

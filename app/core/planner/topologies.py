@@ -131,7 +131,7 @@ class TopologySearch:
         return TopologyOption(Topology.REPLICAS, used, self._known(used))
 
     def _split_without(self, reserved: frozenset[MachineId]) -> Stages:
-        """Return the best split without these machines, assuming that it serves all users."""
+        """Return the best split that uses none of these machines, rated as if it served all users."""
         if self.search is None:
             return ()
         left = set(self.search.set_of(reserved))

@@ -27,7 +27,7 @@ LOAD, UNLOAD = "load", "unload"
 
 
 class ModelLoader(QObject):
-    """A loader of models, one at a time. It also tracks loads that were requested elsewhere."""
+    """Loads models one at a time, and also tracks loads that were requested elsewhere."""
 
     changed = Signal()
     loaded = Signal(object)  # LoadedModel

@@ -94,7 +94,7 @@ class ForecastHistory:
         return self._corrections.corrected(machine)
 
     def with_corrections(self, plan: Plan) -> Plan:
-        """Return the plan with the current corrections for its machines, which may have changed since it was made."""
+        """Return the plan with its machines' current corrections. These may have changed since the plan was made."""
         return replace(plan, machines=tuple(map(self.corrected, plan.machines)))
 
     def expected(self, plan: Plan, model: Model, prompt: int, output: int) -> Forecast | None:
