@@ -321,7 +321,7 @@ def test_load(poolhouse: Any, answering: Any) -> None:
 
 def test_the_beginning_of_a_name_says_first_which_model_was_taken(poolhouse: Any, answering: Any) -> None:
     answering({("POST", "/load"): Lines([{"done": {"loaded": LOADED}}])})
-    assert poolhouse("load", "guid").out.startswith("guid stands for guide.\n")
+    assert poolhouse("load", "guid").out.startswith("guid refers to guide.\n")
     assert poolhouse("load", "Guide").out.startswith("guide · ")
     assert "means" not in poolhouse("load", "guid", "--json").out
 

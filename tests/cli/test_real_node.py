@@ -252,7 +252,7 @@ def test_an_id_is_taken_wherever_a_name_is(pool: Run, attic: Run, tmp_path: Path
     assert pool("status", "--json").json["beside"] == []
     request = pool("ask", "abc", "--raw", "--model", model, "-n", "4", "--json").json
     assert request["model"] == "by-id"
-    assert request["said_first"].endswith("stands for by-id.")
+    assert request["said_first"].endswith("refers to by-id.")
     assert pool("bench", model, "--prompt", "8", "--output", "2", "--streams", "1", "--runs", "1").code == 0
     assert pool("unload", model).out == "by-id is unloaded.\n"
     port = free_port()

@@ -210,7 +210,7 @@ async def test_a_passphrase_beside_its_key_is_no_more_than_noted(
     [
         (Restrictions(files=True, network=True), True, "no access to the network or to your files"),
         (Restrictions(files=True), None, "but it can reach the network. "),
-        (Restrictions(network=True), None, "but it can read your other files. "),
+        (Restrictions(network=True), None, "but it can read your other files, "),
         (Restrictions(), None, "can reach the network and your other files"),
         (None, None, "Poolhouse could not determine"),
     ],

@@ -323,7 +323,7 @@ async def test_a_load_that_somebody_stopped_has_not_failed(hosting: ModelManager
 
 async def test_who_is_called_by_less_than_its_name_is_named_first(hosting: ModelManager, shelf: Shelf) -> None:
     assert isinstance(await first_part(hosting, "one"), Delta)
-    assert "on stands for one." in str(await first_part(hosting, "on"))
+    assert "on refers to one." in str(await first_part(hosting, "on"))
     assert "refers to one." in str(await first_part(hosting, shelf.get("one").model.id))
     assert isinstance(await first_part(hosting), Delta)
 
