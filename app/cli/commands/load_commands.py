@@ -196,7 +196,7 @@ async def _load(node: NodeClient, body: dict[str, Any], show: ShowProgress) -> L
 def _show_full_name(out: Output, typed: str, name: str) -> None:
     """Show the full name of the model if the typed name is an abbreviation."""
     if not out.as_json and typed.casefold() != name.casefold():
-        out.show(f"{terminal_text.line(typed)} stands for {terminal_text.name(name)}.")
+        out.show(f"{terminal_text.line(typed)} refers to {terminal_text.name(name)}.")
 
 
 def undo(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
