@@ -48,6 +48,10 @@ places; the pack's self-test computes the known answer on it.
 In lfm2-moe, the difference jumps at one position from 6e-04 to 2e-01 and fades over the next: it looks like a near tie
 between two experts that rounding decides otherwise, which was not proved.
 
+Differences above 1e-1 occur where rounding decides a choice: glm4-moe, ernie4-5-moe and hy-v3 choose experts, and
+deepseek-v32 and glm-moe-dsa choose the positions that their attention reads. That these choices are the cause was not
+proved. Their cuts are exact up to rounding.
+
 The Guide in three stages, two of them on the device, in confined workers, eight answers at once (`python -m
 tests.cards.real_case guide`): 199 of 200 greedy answers are the processor's, token for token.
 
