@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+import ssl
 import time
 from collections.abc import AsyncGenerator, Iterator
 
@@ -253,3 +254,20 @@ def test_both_languages_have_every_text() -> None:
 
 def _keys(text: str) -> Iterator[str]:
     yield from re.findall(r"(?:^    |, )([a-z_]+): \"", text, re.MULTILINE)
+
+
+async def test_the_fingerprint_is_that_of_the_certificate_that_a_browser_shows(door: Door) -> None:
+    def shown() -> bytes:
+        host, port = door.base.removeprefix("https://").split(":")
+        return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate((host, int(port))))
+
+    fingerprint = (await asyncio.to_thread(door.control, "GET", "/phones"))["fingerprint"]
+    assert hashlib.sha256(await asyncio.to_thread(shown)).hexdigest() == fingerprint.replace(":", "").lower()
+
+
+async def test_the_owner_sees_whose_question_it_was(door: Door, phone: aiohttp.ClientSession) -> None:
+    device = await joined(door, phone, "kitchen tablet")
+    async with phone.post(CHAT, json=ASK, headers=device) as answer:
+        assert answer.status == 200
+    journal = await asyncio.to_thread(door.control, "GET", "/journal")
+    assert journal["answers"][-1]["whose"] == {"kind": "phone", "name": "kitchen tablet"}
