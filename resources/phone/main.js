@@ -288,12 +288,12 @@ function hideProblem() {
 
 part("again").addEventListener("click", async () => {
   hideProblem();
+  await loadModels().catch(tell);
+  if (!model.value || !isConnected()) return;
   if (chat.messages.at(-1)?.role === "user") {
     await answer();
   } else if (chat.messages.at(-1)?.stopped) {
     await answerAgain();
-  } else {
-    await loadModels().catch(tell);
   }
 });
 

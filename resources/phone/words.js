@@ -3,7 +3,7 @@
 const WORDS = {
   en: {
     join_title: "Connect this device",
-    join_about: "Type the code that Poolhouse shows on the computer: Settings > Phones.",
+    join_about: "Type the code that Poolhouse shows on the computer: Settings > Phones.",
     code: "Code (8 digits)",
     device_name: "Name of this device",
     connect: "Connect",
@@ -27,8 +27,8 @@ const WORDS = {
     answering: "The answer is being written.", answered: "The answer is complete.", stopped: "Stopped.",
     open_link: "Open this address? It leaves Poolhouse:\n\n{address}",
     code_wrong: "This code is wrong, was already used, or has expired. Ask for a new one on the computer.",
-    removed: "This device is not connected any more. Ask for a new code on the computer: Settings > Phones.",
-    phones_off: "Poolhouse no longer lets phones chat. Turn it on again on the computer: Settings > Phones.",
+    removed: "This device is not connected any more. Ask for a new code on the computer: Settings > Phones.",
+    phones_off: "Poolhouse no longer lets phones chat. Turn it on again on the computer: Settings > Phones.",
     unreachable: "The computer does not answer. Check that it is on and that this device is in the same network.",
     model_gone: "This model is not loaded any more. Choose another one above, then press Try again.",
     busy: "Many questions are waiting already. Try again in a moment.",
@@ -38,7 +38,7 @@ const WORDS = {
   },
   de: {
     join_title: "Dieses Gerät verbinden",
-    join_about: "Tippen Sie den Code ein, den Poolhouse am Computer zeigt: Einstellungen > Handys.",
+    join_about: "Tippen Sie den Code ein, den Poolhouse am Computer zeigt: Einstellungen > Handys.",
     code: "Code (8 Ziffern)",
     device_name: "Name dieses Geräts",
     connect: "Verbinden",
@@ -63,9 +63,9 @@ const WORDS = {
     open_link: "Diese Adresse öffnen? Sie führt aus Poolhouse hinaus:\n\n{address}",
     code_wrong: "Dieser Code ist falsch, schon benutzt oder abgelaufen. Lassen Sie sich am Computer einen neuen geben.",
     removed: "Dieses Gerät ist nicht mehr verbunden. Lassen Sie sich am Computer einen neuen Code geben: "
-      + "Einstellungen > Handys.",
+      + "Einstellungen > Handys.",
     phones_off: "Poolhouse lässt Handys nicht mehr chatten. Schalten Sie es am Computer wieder ein: "
-      + "Einstellungen > Handys.",
+      + "Einstellungen > Handys.",
     unreachable: "Der Computer antwortet nicht. Ist er an, und ist dieses Gerät im selben Netz?",
     model_gone: "Dieses Modell ist nicht mehr geladen. Wählen Sie oben ein anderes und drücken Sie Noch einmal.",
     busy: "Es warten schon viele Fragen. Versuchen Sie es gleich noch einmal.",

@@ -301,3 +301,34 @@ def test_markdown_is_shown_and_growing_ends_as_the_whole(page: PhoneBrowser) -> 
     assert {"H1", "EM", "CODE", "PRE", "OL", "TABLE", "INPUT", "BUTTON"} <= set(tags)
     assert "print('b')" in before
     assert "[U+202E]" in whole  # a sign that reorders code is written out
+
+
+PAINTED = """
+const [text, done] = arguments;
+import("/chat/markdown.js").then(async ({ Growing }) => {
+  const body = document.createElement("div");
+  document.getElementById("log").append(body);
+  const growing = new Growing(body), times = [];
+  for (const word of text.split(/(?<= )/)) {
+    growing.add(word);
+    const began = performance.now();
+    growing.paint();
+    body.getBoundingClientRect(); // the layout belongs to it
+    times.push(performance.now() - began);
+    if (times.length % 20 === 0) await new Promise((resolve) => setTimeout(resolve));
+  }
+  body.remove();
+  done(times.sort((one, other) => one - other));
+});
+"""
+MOST_PAINT_MS = 16.0  # a frame at 60 Hz
+
+
+def test_a_long_answer_is_painted_as_fast_as_a_short_one(page: PhoneBrowser) -> None:
+    block = (
+        "Some *words* about `code` and more of them in one line.\n\n```python\n" + "x = x + 1\n" * 12 + "```\n\n- one\n"
+    )
+    times = page.chrome.execute_async_script(PAINTED, block * 40)
+    print(f"{len(times)} words: median {times[len(times) // 2]:.1f} ms, 99 % {times[len(times) * 99 // 100]:.1f} ms, "
+          f"longest {times[-1]:.1f} ms")  # fmt: skip
+    assert times[len(times) * 95 // 100] < MOST_PAINT_MS

@@ -12,7 +12,7 @@ import pytest
 from app.machine.interfaces import interfaces
 from tests.gateway.conftest import free_port
 from tests.gateway.phones.phone_door import Door, opened
-from tests.node.pool import Json, TestNode, paired
+from tests.node.pool import Json, TestNode, node, pair, paired
 from tests.node.test_shared_models import until_shared
 
 CHAT, MODELS = "/chat/v1/chat/completions", "/chat/v1/models"
@@ -43,7 +43,7 @@ async def test_it_is_listed_with_its_machine_and_answers_through_it(pool: tuple[
     code = await asyncio.to_thread(door.code)
     async with door.session() as phone:
         async with phone.post("/chat/join", json={"code": code, "name": "Anna's phone"}) as answer:
-            assert answer.status == 200  # it is not passed on, though a host would answer any question
+            assert answer.status == 200
             headers = {"Authorization": f"Bearer {(await answer.json())['token']}"}
         async with phone.get(MODELS, headers=headers) as answer:
             listed = (await answer.json())["models"]
@@ -61,3 +61,23 @@ async def test_it_is_listed_with_its_machine_and_answers_through_it(pool: tuple[
     kept = (await asyncio.to_thread(host.control, "GET", "/journal"))["answers"][-1]
     assert kept["whose"] == {"kind": "machine", "name": "study"}  # the host learns no more than a name
     await asyncio.sleep(0.05)  # TLS takes a moment to close
+
+
+async def test_a_guest_s_phone_joins_there_and_asks_its_host(tmp_path: Path) -> None:
+    write_settings(tmp_path / "visitor")
+    with node(tmp_path / "den", "den") as host, node(tmp_path / "visitor", "visitor") as guest:
+        await asyncio.to_thread(pair, host, guest, role="guest")
+        await asyncio.to_thread(host.work, "/load", {"model": "guide", "split": [8], "measure": False})
+        door = await asyncio.to_thread(opened, guest)
+        code = await asyncio.to_thread(door.code)
+        async with door.session() as phone:
+            async with phone.post("/chat/join", json={"code": code, "name": "Ben's phone"}) as answer:
+                assert answer.status == 200  # it is not passed on to the host, as other requests of a guest are
+                headers = {"Authorization": f"Bearer {(await answer.json())['token']}"}
+            async with phone.get(MODELS, headers=headers) as answer:
+                listed = (await answer.json())["models"]
+            assert [(model["name"], model["machine"]) for model in listed] == [("guide", "den")]
+            async with phone.post(CHAT, json=ASK | {"model": "guide"}, headers=headers) as answer:
+                assert answer.status == 200, await answer.text()
+        assert not guest.workers()
+        await asyncio.sleep(0.05)
