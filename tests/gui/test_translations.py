@@ -137,7 +137,7 @@ def test_each_translation_fills_in_what_its_text_does(file: Path) -> None:
 
 def test_what_counts_has_a_form_of_its_own_for_one() -> None:
     """Most words have one in German. These do not, or only the number changes."""
-    same = {"%n token(s)", "Thinking… %n token(s)", "All checks (%n)", "%n running this version"}
+    same = {"%n token(s)", "Thinking… %n token(s)", "All checks (%n)", "%n running this version", "%n match(es)"}
     german = translations.FOLDER / "poolhouse_de.ts"
     counted = {source: forms for source, forms in messages(german) if len(forms) == 2}
     assert {source for source, (name, more) in counted.items() if name == more} == same
