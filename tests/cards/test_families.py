@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cards.report import NO_FUSION, row_of
+from tests.cards.report import DOCUMENT, NO_FUSION, document, row_of, rows_of
 
 # plain, one with a sliding window, one with experts, and two that keep a convolution or recurrent state
 CHOSEN = ("llama", "gemma3", "qwen3-moe", "lfm2", "qwen3-5")
@@ -26,3 +26,11 @@ def test_a_family_is_cut_exactly_without_fused_operations() -> None:
     """A cut separates operations that the device computes as one, which is all that makes a difference."""
     row = row_of("llama-tied", "--few", within_s=380, variables=NO_FUSION)
     assert row.findings["cut_error"] == 0.0, row.findings
+
+
+def test_the_page_is_read_as_it_was_written() -> None:
+    """So a later run computes only the families that are missing on it."""
+    page = DOCUMENT.read_text("utf-8")
+    rows = rows_of(page)
+    assert {bool(row.findings) for row in rows} == {True, False}
+    assert document(rows) == page
