@@ -316,7 +316,7 @@ class LlamaStage:
         self._model: Any = None
         self._context: Any = None
         self._embedding: TokenEmbedding | None = None
-        self._choice = ThreadChoice(config.threads, config.begin_threads)
+        self._choice = ThreadChoice(config.threads, config.begin_threads, exact=config.exact)
         self._threads = self._choice.used  # the number set in the context
         self._furthest = 0  # end position of the latest step
         self._ends: dict[int, int] = {}  # end position of each slot

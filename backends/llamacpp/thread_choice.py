@@ -12,6 +12,9 @@ step is called `tied`. To keep answers reproducible, tied steps use the best cou
 if these steps have clearly slowed down. The new count is dropped as soon as the previous one is faster again, because
 any other count looks better after the computer has stalled for a few steps.
 
+Where results must be the same on all computers, tied steps begin with EXACT_THREADS instead, or with the best count if
+that is lower, because the computer has no more threads to spare.
+
 This module does no I/O and uses only the standard library.
 """
 
@@ -30,6 +33,7 @@ LEAST_STEPS, MOST_STEPS = 3, 8  # steps of a trial
 LEAST_S, LONG_S = 0.03, 0.25  # minimum duration of a trial; a single step of LONG_S suffices
 HOPELESS = 2.0  # a trial ends early if steps take this many times as long
 N_RECENT = 6
+EXACT_THREADS = 4  # of tied steps in an exact stage: most computers have as many, and single rows gain little from more
 GRANT_STEPS = 2.0  # allowed cost, in steps, of a trial of an untested number
 EXACT_ROWS = 16  # up to here the weights dominate a step's time, so only steps with equal row counts are compared
 
@@ -75,9 +79,13 @@ class ThreadChoice:
     Call `next`, compute the step, then report its duration with `took`.
     """
 
-    def __init__(self, most: int, start: int = 0) -> None:
-        """Start with `start` threads. If `start` is 0, always use `most` threads and run no trials."""
-        self._fixed = start <= 0
+    def __init__(self, most: int, start: int = 0, *, exact: bool = False) -> None:
+        """Start with `start` threads. If `start` is 0, always use `most` threads and run no trials.
+
+        exact: whether tied steps should have the same results on all computers, whatever other steps have found to be
+        best.
+        """
+        self._fixed, self._exact = start <= 0, exact
         self._limit = self._most = max(1, most)
         self._start = min(max(1, start), self._most)
         self._kinds: dict[int, _Kind] = {}
@@ -105,13 +113,17 @@ class ThreadChoice:
 
     def next(self, n_rows: int, *, tied: bool = False) -> int:
         """Return the thread count for a step of `n_rows` rows. tied: whether the step's result depends on the count."""
+        is_common = tied and self._exact
         if self._fixed:
-            return self._limit
+            return min(EXACT_THREADS, self._limit) if is_common else self._limit
         key = n_rows if n_rows <= EXACT_ROWS else EXACT_ROWS + n_rows.bit_length()
         self._scale = 1.0 if n_rows <= EXACT_ROWS else 1.0 / n_rows
         self._kind = self._kinds.get(key)
         if self._kind is None:
             self._kind = self._kinds[key] = self._new(key)
+        if is_common:
+            best = self._kind.home
+            self._kind = self._kinds.setdefault(-key, _Kind(min(EXACT_THREADS, best, self._limit), -1))
         self._tied = tied
         if tied and not self._kind.urgent:
             self._kind.stop_trying()
@@ -133,7 +145,7 @@ class ThreadChoice:
         The first record for few rows and the first for many have no such predecessor, so they may start a trial
         immediately.
         """
-        near = [known for known in self._kinds if (known > EXACT_ROWS) == (key > EXACT_ROWS)]
+        near = [known for known in self._kinds if known > 0 and (known > EXACT_ROWS) == (key > EXACT_ROWS)]
         if near:
             like = self._kinds[min(near, key=lambda known: abs(known - key))]
             return _Kind(like.threads, like.direction, like.halvings, home=like.home)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from backends.llamacpp.thread_choice import ThreadChoice
+from backends.llamacpp.thread_choice import EXACT_THREADS, ThreadChoice
 
 Cost = Callable[[int, int], float]  # seconds of a step, by threads and the step's number
 
@@ -159,3 +159,37 @@ def test_a_try_ends_where_the_outcome_begins_to_depend_on_it() -> None:
             break
         choice.took(0.01)
     assert choice.next(1, tied=True) == 2
+
+
+@pytest.mark.parametrize("start", [0, 4, 8])
+def test_tied_steps_of_an_exact_stage_have_the_same_count_on_all_computers(start: int) -> None:
+    """Whatever other steps find to be best in the meantime."""
+    used, best = set(), set()
+    for most in (4, 6, 16):
+        choice = ThreadChoice(most, start, exact=True)
+        for number in range(400):
+            threads = choice.next(1)
+            best.add(threads)
+            choice.took(0.1 / threads)
+            used.add(choice.next(1, tied=True))
+            choice.took(0.03 + number * 1e-5)
+    assert used == {EXACT_THREADS}
+    assert len(best) > 1
+    choice.limit(3)  # the owner wants the others
+    assert choice.next(1, tied=True) == 3
+    assert ThreadChoice(8, 8).next(1, tied=True) == 8
+
+
+def test_an_exact_stage_does_not_use_threads_for_which_there_is_no_core() -> None:
+    """Beside another program on two cores, two threads would take ten times as long as one."""
+    choice = ThreadChoice(2, 1, exact=True)
+    machine = Machine(choice, lambda threads, _: 0.02 if threads == 1 else 0.25, 1)
+    machine.compute(200)
+    assert choice.next(1, tied=True) == 1
+    slowed = ThreadChoice(4, 4, exact=True)
+    used = []
+    for number in range(400):  # other programs have started on the cores
+        used.append(slowed.next(1, tied=True))
+        slowed.took(0.02 if number < 50 else 0.06 * used[-1])
+    assert set(used[:50]) == {EXACT_THREADS}
+    assert used[-1] < EXACT_THREADS

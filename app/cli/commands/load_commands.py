@@ -86,7 +86,9 @@ ExactOption = Annotated[
         show_default=False,
         help=(
             "Use the same processor instructions on all computers, so that an answer continues with the same words if "
-            "a computer is lost. In this mode, computers with AVX-512 read prompts about half as fast. "
+            "a computer is lost, and the same question gets the same answer at temperature 0. Answers that are "
+            "computed together with others or that reuse an earlier turn may still differ, as may those of graphics "
+            "cards. In this mode, computers with AVX-512 read prompts about half as fast. "
             "`poolhouse exact` sets the default."
         ),
     ),
