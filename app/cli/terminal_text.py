@@ -124,3 +124,9 @@ def milliseconds(value: float | None) -> str:
 def rate(value: float | None) -> str:
     """Format a rate in tokens per second."""
     return "not measured" if value is None else f"{value:.1f} tok/s"
+
+
+def ask_command(reference: str) -> str:
+    """Return the command that asks another machine's model."""
+    quoted = f'"{reference}"' if " " in reference else reference
+    return f'poolhouse ask --model {name(quoted)} "QUESTION"'

@@ -43,9 +43,9 @@ export async function* ask(model, messages, signal) {
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read().catch((error) => {
-      throw error.name === "AbortError" ? error : new Problem("broken");
+      throw error.name === "AbortError" ? error : await brokenBy({});
     });
-    if (done) throw new Problem("broken"); // a whole answer says so before it ends
+    if (done) throw await brokenBy({}); // a whole answer says so before it ends
     const lines = (rest + value).split("\n");
     rest = lines.pop();
     for (const line of lines) {

@@ -181,7 +181,7 @@ def test_tied_steps_of_an_exact_stage_have_the_same_count_on_all_computers(start
 
 
 def test_an_exact_stage_does_not_use_threads_for_which_there_is_no_core() -> None:
-    """Beside another program on two cores, two threads would take ten times as long as one."""
+    """Two threads beside another program on two cores would take ten times as long as one."""
     choice = ThreadChoice(2, 1, exact=True)
     machine = Machine(choice, lambda threads, _: 0.02 if threads == 1 else 0.25, 1)
     machine.compute(200)

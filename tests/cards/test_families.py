@@ -29,7 +29,7 @@ def test_a_family_is_cut_exactly_without_fused_operations() -> None:
 
 
 def test_the_page_is_read_as_it_was_written() -> None:
-    """So a later run computes only the families that are missing on it."""
+    """A later run computes only the families that are missing on it."""
     page = DOCUMENT.read_text("utf-8")
     rows = rows_of(page)
     assert {bool(row.findings) for row in rows} == {True, False}

@@ -1,4 +1,4 @@
-"""What `exact` promises, on real weights: the same words from the same question, whatever the computers do beside it.
+"""The promise of `exact` on real weights: the same words from the same question, whatever the computers do beside it.
 
 llama.cpp's flash attention splits the keys of a single row among its threads as soon as there are more than 256. The
 number of threads follows the load of a computer, so without `exact` the same question may be answered otherwise later.

@@ -50,6 +50,10 @@ ShapeOption = Annotated[
     ),
 ]
 
+MovedModelArgument = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Argument(metavar="[MODEL]", help="Without it, the model that answers by default.", show_default=False),
+]
 OneModelArgument = Annotated[
     Optional[str],  # noqa: UP045
     typer.Argument(metavar="[MODEL]", help="Unload only this model.", show_default=False),
@@ -201,8 +205,11 @@ def _show_full_name(out: Output, typed: str, name: str) -> None:
         out.show(f"{terminal_text.line(typed)} refers to {terminal_text.name(name)}.")
 
 
-def undo(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Move a model's layers back to where they were before they last moved by themselves, and keep them there."""
+def undo(model: MovedModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Move a model's layers back to where they were before they last moved by themselves, and keep them there.
+
+    Run it on the machine that loaded the model.
+    """
     from app.api.models import UndoMoveResponse
 
     answer = ask_node(home, lambda node: node.post("/undo-move", {"model": model}, answer=UndoMoveResponse))
@@ -215,7 +222,7 @@ def undo(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonO
 
 
 def unload(model: OneModelArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Unload a model on every machine or, without a name, all loaded models."""
+    """Unload a model that this machine has loaded, or all of them, and free its memory on every machine."""
     from app.api.models import UnloadResponse
 
     answer = ask_node(home, lambda node: node.post("/unload", {"model": model}, answer=UnloadResponse))

@@ -72,9 +72,8 @@ def shared_view(shared: Sequence[SharedModel]) -> list[RenderableType]:
         if not model.ready:
             lines.append(Text(f"{machine} is loading {name}."))
             continue
-        quoted = f'"{model.reference}"' if " " in model.reference else model.reference
-        command = f"`poolhouse ask --model {terminal_text.name(quoted)}`"
-        lines.append(terminal_text.command_text(f"{machine} has loaded {name}. Ask it from here: {command}"))
+        command = f"`{terminal_text.ask_command(model.reference)}`"
+        lines.append(terminal_text.command_text(f"{machine} has loaded {name}. To ask it from here, run {command}."))
     return [*lines, Text()] if lines else []
 
 

@@ -104,6 +104,8 @@ def _head(snapshot: Snapshot) -> RenderableType:
     online = {key for key, machine in snapshot.machines.items() if machine.online or machine.this}
     shared = snapshot.shared_model(None)
     sentences = [pool_sentence(snapshot.loaded, snapshot.hosts, used_by, online, shared)]
+    if snapshot.loaded is None and shared is None and snapshot.hosts is None:
+        sentences += [shared_sentence(model) for model in snapshot.shared if model.ready]
     sentences += [beside_sentence(model, online) for model in snapshot.beside]
     sentence = terminal_text.command_text(" ".join(sentences), "bold")
     if node.reason:
@@ -112,6 +114,12 @@ def _head(snapshot: Snapshot) -> RenderableType:
     if answers.running or answers.waiting:
         sentence.append(f" {answers.running} answering, {answers.waiting} waiting.", style="default")
     return Group(sentence, Text(" · ".join(parts), style="dim"))
+
+
+def shared_sentence(model: SharedModel) -> str:
+    """Name a model that another machine has loaded, and the command that asks it."""
+    name, machine = terminal_text.name(model.model), terminal_text.name(model.machine)
+    return f"{machine} has loaded {name}. To ask it from here, run `{terminal_text.ask_command(model.reference)}`."
 
 
 def pool_sentence(

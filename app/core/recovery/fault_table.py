@@ -228,7 +228,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         FaultClass(Fault.HOUSEHOLD),
         """
         check_protocol cure_alone cure_protocol_here cure_protocol_there cure_removed discovery_identity_copied
-        guest_alone guest_no_host host_gone host_gone_next household_asks_not
+        guest_alone guest_no_host host_gone host_gone_next host_answers_not host_ended_answer household_asks_not
         household_already household_damaged household_full household_full_here
         household_outranked household_unsaved identity_copied
         identity_damaged identity_locked identity_missing identity_unreadable identity_unwritten not_admin pairing_busy
@@ -326,7 +326,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         states_kept
         states_no_room unforecast_embeds unforecast_small unforecast_experts unforecast_family unforecast_indexer
         unforecast_unknown whole_family whole_one_layer whole_small whole_variant worker_log guide_answers
-        name_means plan_narrow_wire host_answers recovery_undone layers_moved
+        name_means plan_narrow_wire host_answers host_replaced recovery_undone layers_moved
         move_stays recovery_doubted
         """,
     ),

@@ -7,6 +7,7 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
@@ -26,6 +27,7 @@ from app.node.models.household_models import HEADERS, HouseholdModels
 
 # headers of the host's answer that are forwarded, in addition to its type
 KEPT = (UPSTREAM, "Retry-After", *UNBUFFERED)
+HOST = "X-Poolhouse-Host"  # the machine that answered a forwarded request
 REFUSED = 409  # a status that the listener for members uses, but the Chat API does not
 
 
@@ -47,11 +49,11 @@ def forward_to_host(household_models: HouseholdModels) -> Callable[..., Awaitabl
             return await handler(request)
         model = _model(request[BODY])
         there = await household_models.destination(model, by_program=True)
-        if isinstance(there, str):
-            if there != model:
-                request[BODY] = _with_model(request[BODY], there)
-            return await handler(request)
         host = there.host
+        if host is None:
+            if there.model != model:
+                request[BODY] = _with_model(request[BODY], there.model)
+            return await handler(request)
         body = request[BODY] if there.model == model else _with_model(request[BODY], there.model)
         caller = request[CALLER]
         named = {ID: caller.request_id, PROGRAM: _pseudonym(secret, caller.key)}
@@ -66,7 +68,7 @@ def forward_to_host(household_models: HouseholdModels) -> Callable[..., Awaitabl
             if (answer.content_length or 0) > ANSWER_BYTES:
                 return await _forward_large(request, host, answer)
             body = await _read_whole(host, answer)
-            return web.Response(body=body, status=answer.status, headers=_headers(answer))
+            return web.Response(body=body, status=answer.status, headers=_headers(host, answer))
 
     return forward
 
@@ -99,8 +101,9 @@ def _with_model(body: bytes, name: str) -> bytes:
     return msgspec.json.encode(fields | {"model": name})
 
 
-def _headers(answer: aiohttp.ClientResponse) -> dict[str, str]:
-    kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
+def _headers(host: HostClient, answer: aiohttp.ClientResponse) -> dict[str, str]:
+    """Return the headers of a forwarded answer. One names the host, percent-encoded like a URL."""
+    kept = {HOST: quote(host.host.name)} | {name: answer.headers[name] for name in KEPT if name in answer.headers}
     return kept | {"Content-Type": answer.headers.get("Content-Type", "application/json")}
 
 
@@ -116,7 +119,7 @@ async def _forward_large(request: web.Request, host: HostClient, answer: aiohttp
 
     If the host is lost before the end, the connection is aborted.
     """
-    response = web.StreamResponse(status=answer.status, headers=_headers(answer) | id_headers(request))
+    response = web.StreamResponse(status=answer.status, headers=_headers(host, answer) | id_headers(request))
     response.content_length = answer.content_length
     try:
         async with aclosing(host.chunks(answer)) as chunks:
@@ -133,7 +136,7 @@ async def _forward_large(request: web.Request, host: HostClient, answer: aiohttp
 async def _forward_stream(request: web.Request, host: HostClient, answer: aiohttp.ClientResponse) -> web.StreamResponse:
     """Forward a stream. If the host is lost before the end, the stream ends with an error in the format of its API."""
     name = request[CALLER].request_id
-    response = web.StreamResponse(status=answer.status, headers=_headers(answer) | id_headers(request))
+    response = web.StreamResponse(status=answer.status, headers=_headers(host, answer) | id_headers(request))
     request[STARTED] = True
     await response.prepare(request)
 

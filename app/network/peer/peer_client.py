@@ -97,6 +97,13 @@ class HostClient:
                 return
             yield chunk
 
+    async def is_gone(self, seconds: float) -> bool:
+        """Return whether the link to the host ends within this time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
+        return self._ended.is_set()
+
     async def _begun(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         """Send the request and wait for the status of the response.
 

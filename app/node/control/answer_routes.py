@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from app.api import requests
-from app.api.responses import AnswerKeys, EmptyResponse, TokenCount
+from app.api.responses import AnsweredBy, AnswerKeys, EmptyResponse, TokenCount
 from app.core.errors import BadInput
 from app.gateway.upstreams.upstreams import Upstreams
 from app.node.control.answer_conversion import answer_lines, explain_upstream_only
@@ -69,8 +69,10 @@ class AnswerRoutes:
     async def _parts(self, order: requests.Ask) -> Parts:
         """Yield the parts of an answer from this machine, or from the host that has the model loaded."""
         there = await self._household_models.destination(order.model or "")
-        if isinstance(there, str):
-            work = self._models.ask(msgspec.structs.replace(order, model=there or None))
+        if words := self._household_models.replacement_notice(there):
+            yield AnsweredBy(there.model, words)
+        if there.host is None:
+            work = self._models.ask(msgspec.structs.replace(order, model=there.model or None))
         else:
             work = self._household_models.ask(order, there)
         async with aclosing(work) as parts:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import msgspec
@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 MOST_BYTES = 4 << 20  # of one line of an answer, and of a list of models
 ANY_NAMES = ("", "default")  # stand for any loaded model
+FORBIDDEN = 403  # the status with which a host refuses every question of this machine
+GONE_SECONDS = 1.0  # in which the link of a host that was killed ends after its answer
 OFFERS_SECONDS = 5.0  # for a host to reply; the others' models are used without it
 HEADERS = {"Content-Type": "application/json"}
 Text = Annotated[str, Meta(max_length=200)]
@@ -68,10 +70,14 @@ class HostOffers(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The host that answers a request, and the name by which it knows the model, or "" for any."""
+    """The machine that answers a request, and the name by which it knows the model, or "" for any.
 
-    host: HostClient
+    host: None for this machine. instead_of: the name of the host that the request named, if that is gone.
+    """
+
+    host: HostClient | None
     model: str
+    instead_of: str = ""
 
 
 class HostNotice:
@@ -151,27 +157,29 @@ class HouseholdModels:
         """Return the chats of this machine that wait for a turn at a host."""
         return list(self._waiting.values())
 
-    async def destination(self, model: str, *, by_program: bool = False) -> Destination | str:
-        """Return the host that answers requests for a model, or the name under which this machine answers them itself.
+    async def destination(self, model: str, *, by_program: bool = False) -> Destination:
+        """Return who answers requests for a model: a host, or this machine.
 
         model: a name, a reference, or "" for any model. by_program: whether a program asks, which cannot show the
-        notice: its request is forwarded without naming a model only after the user has read it. Raises Unreachable or
-        Refused.
+        notice: its request is forwarded without naming a model only after the user has read it. Its model may also be
+        that of another server, whose name looks like a reference. Raises BadInput, Unreachable or Refused.
         """
-        name, machine = self._parts(model)
+        name, machine = self._parts(model, may_be_server=by_program)
         if self._rights.is_guest():
             own = self._own()
-            return name if own and name in (*ANY_NAMES, *own) else await self._host_for_guest(name, machine)
+            is_own = bool(own) and name in (*ANY_NAMES, *own)
+            return Destination(None, name) if is_own else await self._host_for_guest(name, machine)
         if machine is not None:
-            return name if machine.id == self._household.me else await self._host_of(machine, name)
+            is_own = machine.id == self._household.me
+            return Destination(None, name) if is_own else await self._host_of(machine, name)
         if name in ANY_NAMES:
             may = self._notice.was_given or not by_program
             pair = self._default() if may else None
-            return self._destination(*pair) if pair is not None else model
+            return self._destination(*pair) if pair is not None else Destination(None, model)
         if name in self._own() or name == GUIDE:
-            return model
+            return Destination(None, model)
         pair = next((pair for pair in self._shared() if pair[1].name == name), None)
-        return self._destination(*pair) if pair is not None else model
+        return self._destination(*pair) if pair is not None else Destination(None, model)
 
     def listed_by_reference(self) -> list[api.OfferedModel]:
         """Return the shared models under their references, for the lists that programs read. Empty for a guest, whose
@@ -219,13 +227,17 @@ class HouseholdModels:
 
     async def ask(self, order: requests.Ask, there: Destination) -> AsyncGenerator[AnswerPart, None]:
         """Yield the parts of a host's answer. Raises the host's AppError, Unreachable or Refused."""
-        host = there.host
-        if not self._rights.is_guest() and (words := await self._notice.give(host.host.name)):
-            yield AnsweredBy(f"{there.model}@{host.host.name}", words)
+        assert there.host is not None
+        host, is_guest = there.host, self._rights.is_guest()
+        named = there.model if is_guest else f"{there.model}@{host.host.name}"
+        if not is_guest and (words := await self._notice.give(host.host.name)):
+            yield AnsweredBy(named, words)
         order = msgspec.structs.replace(order, model=there.model or None)
         key = order.conversation or ""
         try:
             async with host.request("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
+                if answer.status == FORBIDDEN:
+                    raise Refused("host_answers_not", host=host.host.name)
                 if answer.status != 200:
                     raise reported_error(await _whole(host, answer), host.host.name, of_its_pool=True)
                 async with aclosing(_lines(host.chunks(answer))) as lines:
@@ -233,32 +245,43 @@ class HouseholdModels:
                         self._note_place(key, line.waiting)
                         if line.error is not None:
                             raise reported_error(msgspec.json.encode(line.error), host.host.name, of_its_pool=True)
-                        if (part := part_of(line)) is not None:
-                            yield part
-                        if isinstance(part, Answer):
+                        if isinstance(part := part_of(line), Answer):
+                            yield part if is_guest else msgspec.structs.replace(part, model=named)
                             return
+                        if part is not None:
+                            yield part
             raise Unreachable("peer_offline", name=host.host.name)
         except Unreachable as error:
-            raise await self._host_lost(there) or error from None
+            raise await self._host_lost(host, there.model) or error from None
         finally:
             self._note_place(key, None)
 
-    async def _host_lost(self, there: Destination) -> Unreachable | None:
+    def replacement_notice(self, there: Destination) -> str:
+        """Return a sentence that names who answers instead of the host that the request named, or ""."""
+        if not there.instead_of:
+            return ""
+        machine = self._rights.name() if there.host is None else there.host.host.name
+        return sentence_for("host_replaced", host=there.instead_of, machine=machine)
+
+    async def _host_lost(self, host: HostClient, model: str) -> AppError | None:
         """Let another machine load the model of a host that was lost during an answer, so that the answer can continue.
 
-        Return the error that names it, or None for a guest, whose next question goes to any host.
+        Return the error that names it, or None for a guest, whose next question goes to any host. If the host is still
+        connected, it ended the answer itself.
         """
-        gone = there.host.host
-        if self._rights.is_guest() or not there.model:
+        gone = host.host
+        if self._rights.is_guest() or not model:
             return None
+        if not await host.is_gone(GONE_SECONDS):
+            return Refused("host_ended_answer", host=gone.name)
         try:
-            following = await self._replacement(gone.id, gone.name, there.model)
+            following = await self._replacement(gone.id, gone.name, model)
         except Unreachable as error:
             return error
-        loading = self._load_here(following) if isinstance(following, str) else _load_there(following)
+        loading = self._load_here(model) if following.host is None else _load_there(following.host, model)
         self._group.create_task(loading, name="load the model of a lost host")
-        name = self._rights.name() if isinstance(following, str) else following.host.host.name
-        return Unreachable("host_gone_next", host=gone.name, machine=name, model=there.model)
+        name = self._rights.name() if following.host is None else following.host.host.name
+        return Unreachable("host_gone_next", host=gone.name, machine=name, model=model)
 
     async def _load_here(self, model: str) -> None:
         if model not in self._own():
@@ -298,17 +321,22 @@ class HouseholdModels:
             return None
         return next((pair for pair in self._shared() if pair[1].is_ready and pair[1].name != GUIDE), None)
 
-    def _parts(self, model: str) -> tuple[str, Machine | None]:
+    def _parts(self, model: str, *, may_be_server: bool) -> tuple[str, Machine | None]:
         """Split a reference into the name of its model and its host. For a name, the second part is None.
 
-        A name that contains @ but does not end with a machine of the household may be a model of another server.
+        may_be_server: whether a reference to an unknown machine may be the name of another server's model. Otherwise
+        raises BadInput.
         """
         model = model.removesuffix(":latest")
         name, separator, ref = model.rpartition("@")
-        if separator:
-            with suppress(BadInput):
-                return name, self._household.machine(ref)
-        return model, None
+        if not separator:
+            return model, None
+        try:
+            return name, self._household.machine(ref)
+        except BadInput:
+            if may_be_server:
+                return model, None
+            raise
 
     def _destination(self, machine: Machine, model: HostedModel) -> Destination:
         """Return where a shared model is asked. Raises Unreachable if the link has just ended."""
@@ -317,7 +345,7 @@ class HouseholdModels:
             raise Unreachable("peer_offline", name=machine.name)
         return Destination(client, model.name)
 
-    async def _host_of(self, machine: Machine, name: str) -> Destination | str:
+    async def _host_of(self, machine: Machine, name: str) -> Destination:
         """Return the host of a reference, or its replacement if it is gone. Raises Unreachable or Refused."""
         if not self._rights.may_ask():
             raise Refused("household_asks_not")
@@ -325,20 +353,20 @@ class HouseholdModels:
             return Destination(client, name)
         return await self._replacement(machine.id, machine.name, name)
 
-    async def _replacement(self, gone: MachineId, host: str, model: str) -> Destination | str:
+    async def _replacement(self, gone: MachineId, host: str, model: str) -> Destination:
         """Return who answers instead of a host that is gone: this machine or another that has the model loaded, this
         machine if it has the file and has loaded nothing else, or another that has the file. Raises Unreachable."""
         own = self._own()
         if model in own:
-            return model
+            return Destination(None, model, host)
         pairs = (pair for pair in self._shared() if pair[1].name == model and pair[0].id != gone)
         if (pair := next(pairs, None)) is not None:
-            return self._destination(*pair)
+            return replace(self._destination(*pair), instead_of=host)
         if not own and await self._has_file(model):
-            return model
+            return Destination(None, model, host)
         remaining = [client for client in self.hosts() if client.host.id != gone]
         if (host_with_file := _best(model, await _all_offers(remaining))) is not None:
-            return Destination(host_with_file, model)
+            return Destination(host_with_file, model, host)
         raise Unreachable("host_gone", host=host, model=model)
 
     async def _host_for_guest(self, name: str, machine: Machine | None) -> Destination:
@@ -358,14 +386,14 @@ class HouseholdModels:
         return Destination(_best(name, await _all_offers(hosts)) or hosts[0], name)
 
 
-async def _load_there(there: Destination) -> None:
+async def _load_there(host: HostClient, model: str) -> None:
     """Let a host load a model, as far as it permits that."""
-    body = msgspec.json.encode({"model": there.model})  # Ollama's request to load a model: no prompt
+    body = msgspec.json.encode({"model": model})  # Ollama's request to load a model: no prompt
     try:
-        async with there.host.request("POST", "/api/generate", body, HEADERS) as answer:
-            await _whole(there.host, answer)
+        async with host.request("POST", "/api/generate", body, HEADERS) as answer:
+            await _whole(host, answer)
     except AppError as error:
-        log.warning("%s could not be loaded on %s: %s", there.model, there.host.host.name, error.reason)
+        log.warning("%s could not be loaded on %s: %s", model, host.host.name, error.reason)
 
 
 def _best(model: str, offers_by_host: Sequence[tuple[HostClient, HostOffers]]) -> HostClient | None:

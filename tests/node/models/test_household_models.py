@@ -61,6 +61,7 @@ class Host:
         self.host = SimpleNamespace(name=name, id=name)
         self._offers, self._answer, self._status = offers, answer, status
         self.bodies: list[Any] = []
+        self.stays = False  # connected, although an answer ended
 
     @asynccontextmanager
     async def request(self, method: str, path: str, body: bytes = b"", headers: object = None) -> AsyncIterator[Any]:
@@ -69,6 +70,9 @@ class Host:
         raw = self._answer if path == "/ask" else msgspec.json.encode(self._offers)
         self.bodies.append(msgspec.json.decode(body) if body else None)
         yield SimpleNamespace(content=Content(raw), content_length=len(raw), status=self._status)
+
+    async def is_gone(self, seconds: float) -> bool:
+        return not self.stays
 
     async def chunks(self, answer: Any) -> AsyncGenerator[bytes, None]:
         while chunk := await answer.content.readany():
@@ -127,7 +131,7 @@ def models_of(
 async def at(made: HouseholdModels, model: str, **more: Any) -> tuple[str, str]:
     """The host that answers, or "" for this machine; and the name of the model there."""
     there = await made.destination(model, **more)
-    return ("", there) if isinstance(there, str) else (there.host.host.name, there.model)
+    return "" if there.host is None else there.host.host.name, there.model
 
 
 def guest(*hosts: Host, own: str | None = None, members: Any = GUEST) -> HouseholdModels:
@@ -177,7 +181,10 @@ async def test_a_member_forwards_what_another_host_has_loaded_and_it_has_not() -
     assert await at(member(den), "guide") == (here, "guide")  # every machine has the Guide
     assert await at(member(den), "guide@den") == ("den", "guide")
     assert await at(member(den), "qwen@study") == (here, "qwen")  # this machine
-    assert await at(member(den), "@cf/model@nowhere") == (here, "@cf/model@nowhere")  # a model of another server
+    # a program may mean a model of another server; a person has mistyped the machine
+    assert await at(member(den), "@cf/model@nowhere", by_program=True) == (here, "@cf/model@nowhere")
+    with pytest.raises(BadInput, match="machine_unknown"):
+        await member(den).destination("qwen@nowhere")
 
 
 async def test_a_question_without_a_model_goes_to_a_host_only_if_nothing_is_loaded_here() -> None:
@@ -239,6 +246,29 @@ async def test_a_host_that_is_gone_is_replaced_by_whoever_can_answer_soonest() -
     assert said(raised.value).startswith("attic has disconnected, and no other machine has the file of qwen.")
 
 
+async def test_who_answers_instead_of_a_host_that_is_gone_is_said() -> None:
+    gone = host_of(ATTIC, "attic", online=False)
+    made = member(gone, host_of(DEN, "den", "qwen"))
+    there_still = [host for host in made.hosts() if host.host.name == "den"]
+    made.hosts = lambda: there_still  # type: ignore[method-assign]
+    there = await made.destination("qwen@attic")
+    assert made.replacement_notice(there) == "attic is not connected, so den answers."
+    here = await member(gone, files=["qwen"]).destination("qwen@study")
+    assert made.replacement_notice(here) == ""
+
+
+async def test_a_host_that_ends_the_answer_itself_is_not_called_lost() -> None:
+    """Its owner has just stopped sharing: nobody else loads the model for that."""
+    made = member(host_of(DEN, "den", "qwen"))
+    den: Any = made.hosts()[0]
+    den._answer, den.stays = WHOLE.partition(b"\n")[0] + b"\n", True
+    with pytest.raises(Refused, match="host_ended_answer"):
+        await lines(made, "qwen@den")
+    den._status = 403
+    with pytest.raises(Refused, match="host_answers_not"):
+        await lines(made, "qwen@den")
+
+
 async def test_a_host_lost_in_mid_answer_is_replaced_and_named() -> None:
     """Its replacement begins to load at once; the error names it, and what was written is kept."""
     async with asyncio.TaskGroup() as group:
@@ -247,7 +277,6 @@ async def test_a_host_lost_in_mid_answer_is_replaced_and_named() -> None:
         attic._answer = WHOLE.partition(b"\n")[0] + b"\n"  # type: ignore[attr-defined]  # cut off
         den._offers = has("qwen")  # type: ignore[attr-defined]
         there = await made.destination("qwen@attic")
-        assert not isinstance(there, str)
         parts = list[AnswerPart]()
 
         async def answer() -> None:
@@ -257,14 +286,14 @@ async def test_a_host_lost_in_mid_answer_is_replaced_and_named() -> None:
         with pytest.raises(Unreachable, match="host_gone_next") as raised:
             await answer()
         assert parts[-1] == Delta("a", (1,))
-        assert said(raised.value) == "attic has disconnected. den is loading qwen and can continue the answer."
+        assert said(raised.value).startswith("attic has disconnected. den is loading qwen. To continue the answer, ")
     assert den.bodies[-1] == {"model": "qwen"}  # type: ignore[attr-defined]
 
 
 async def test_the_user_is_told_once_where_questions_go() -> None:
     den = host_of(DEN, "den", "qwen")
     first = await lines(member(den, was_given=False), "qwen@den")
-    assert first == [AnsweredBy("qwen@den", "den answers."), Delta("a", (1,)), Answer(text="a")]
+    assert first == [AnsweredBy("qwen@den", "den answers."), Delta("a", (1,)), Answer(text="a", model="qwen@den")]
     assert await lines(member(den), "qwen@den") == first[1:]
 
 
@@ -281,14 +310,13 @@ async def test_a_place_in_the_line_of_a_host_is_shown_until_the_answer_begins() 
     made, seen = member(host_of(DEN, "den", "qwen")), list[list[WaitingChat]]()
     made.hosts()[0]._answer = body  # type: ignore[attr-defined]
     made._changed = lambda: seen.append(made.waiting())
-    assert await lines(made, "qwen") == [Delta("a", (1,)), Answer(text="a")]
+    assert await lines(made, "qwen") == [Delta("a", (1,)), Answer(text="a", model="qwen@den")]
     assert seen == [[WaitingChat("c", 2, 30)], [WaitingChat("c", 1, None)], []]
     assert made.waiting() == []
 
 
 async def lines(household_models: HouseholdModels, model: str = "") -> list[AnswerPart]:
     there = await household_models.destination(model)
-    assert not isinstance(there, str)
     return [line async for line in household_models.ask(requests.Ask(prompt="Hello", conversation="c"), there)]
 
 
