@@ -42,7 +42,7 @@ export async function* ask(model, messages, signal) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read().catch((error) => {
+    const { value, done } = await reader.read().catch(async (error) => {
       throw error.name === "AbortError" ? error : await brokenBy({});
     });
     if (done) throw await brokenBy({}); // a whole answer says so before it ends
