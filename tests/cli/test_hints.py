@@ -71,6 +71,7 @@ def test_which_sentences_send_to_another_machine(remembered_home: None) -> None:
         "pairing_nobody_near",
         "lend_no_role", "role_missing", "role_missing_here",
         "guest_model_not_loaded", "guest_model_stays", "guest_embedding_missing", "guest_upstream_spent",
+        "host_answers_not",
         "guest_upstream_off", "identity_copied",
     }  # fmt: skip
 
