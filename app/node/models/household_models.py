@@ -233,18 +233,19 @@ class HouseholdModels:
         if not is_guest and (words := await self._notice.give(host.host.name)):
             yield AnsweredBy(named, words)
         order = msgspec.structs.replace(order, model=there.model or None)
-        key = order.conversation or ""
+        key, reported = order.conversation or "", None
         try:
             async with host.request("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
                 if answer.status == FORBIDDEN:
                     raise Refused("host_answers_not", host=host.host.name)
                 if answer.status != 200:
-                    raise reported_error(await _whole(host, answer), host.host.name, of_its_pool=True)
+                    raise (reported := reported_error(await _whole(host, answer), host.host.name, of_its_pool=True))
                 async with aclosing(_lines(host.chunks(answer))) as lines:
                     async for line in lines:
                         self._note_place(key, line.waiting)
                         if line.error is not None:
-                            raise reported_error(msgspec.json.encode(line.error), host.host.name, of_its_pool=True)
+                            body = msgspec.json.encode(line.error)
+                            raise (reported := reported_error(body, host.host.name, of_its_pool=True))
                         if isinstance(part := part_of(line), Answer):
                             yield part if is_guest else msgspec.structs.replace(part, model=named)
                             return
@@ -252,6 +253,8 @@ class HouseholdModels:
                             yield part
             raise Unreachable("peer_offline", name=host.host.name)
         except Unreachable as error:
+            if error is reported:  # a machine that computes for the host
+                raise
             raise await self._host_lost(host, there.model) or error from None
         finally:
             self._note_place(key, None)

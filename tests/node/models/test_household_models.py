@@ -269,6 +269,17 @@ async def test_a_host_that_ends_the_answer_itself_is_not_called_lost() -> None:
         await lines(made, "qwen@den")
 
 
+@pytest.mark.parametrize("status", [200, 409])
+async def test_a_loss_among_the_host_s_own_machines_is_told_as_that(status: int) -> None:
+    """The host is there, and names the machine that computes for it: nobody else has to load the model."""
+    made = member(host_of(DEN, "den", "qwen"))
+    den: Any = made.hosts()[0]
+    error = {"kind": "Unreachable", "code": "link_lost", "facts": {"name": "attic"}, "message": "?"}
+    den._answer, den._status = msgspec.json.encode({"error": error} if status == 200 else error) + b"\n", status
+    with pytest.raises(Unreachable, match="link_lost"):
+        await lines(made, "qwen@den")
+
+
 async def test_a_host_lost_in_mid_answer_is_replaced_and_named() -> None:
     """Its replacement begins to load at once; the error names it, and what was written is kept."""
     async with asyncio.TaskGroup() as group:
