@@ -230,12 +230,14 @@ async def _first_answer_line(lines: AsyncGenerator[AnswerLine, None], out: Outpu
 def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
     machines = len({stage.key for stage in answer.placement})
     shared = f" · {machines} machines" if machines > 1 else ""
+    pause_s = sum(recovery.recovered_after_s for recovery in answer.recovered)
+    pause = f", including a pause of {seconds(pause_s)}" if pause_s else ""
     n_tokens = len(answer.token_ids)
     if answer.finish_reason == "length":
         out.note(_cut_off(answer, max_tokens))
     out.note_dim(
         f"{terminal_text.name(answer.model)} · {n_tokens:,} tokens · first token after {seconds(answer.ttft_s)} · "
-        f"{rate(answer.decode_tok_s)}{shared}"
+        f"{rate(answer.decode_tok_s)}{pause}{shared}"
     )
     if answer.guessed:
         out.note_dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right.")

@@ -495,6 +495,10 @@
         <translation>{rate} (grobe Prognose {forecast})</translation>
     </message>
     <message>
+        <source>{rate}, including a pause of {time}</source>
+        <translation>{rate}, mit einer Pause von {time}</translation>
+    </message>
+    <message>
         <source>{step} on {machine}</source>
         <translation>{step} auf {machine}</translation>
     </message>

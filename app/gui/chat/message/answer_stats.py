@@ -96,6 +96,11 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         )
 
     @property
+    def pause_s(self) -> float:
+        """How long machines were lost or replaced during the answer, in seconds."""
+        return sum(recovery.recovered_after_s for recovery in self.recovered)
+
+    @property
     def context_tokens(self) -> int | None:
         """The number of context tokens used by the chat after this answer."""
         return self.prompt_tokens + (self.tokens or 0) if self.prompt_tokens else None
@@ -109,8 +114,11 @@ def caption(stats: AnswerStats) -> str:
         text = _tr("{rate} (forecast {forecast})") if forecast else "{rate}"
         if is_rough(forecast):
             text = _tr("{rate} (rough forecast {forecast})")
+        if pause_s := stats.pause_s:  # no forecast foresees an interruption, so they are not compared
+            text = _tr("{rate}, including a pause of {time}")
         shown = formats.number(forecast, 1 if forecast < NO_DECIMALS_FROM else 0)
-        parts.append(text.format(rate=formats.speed(stats.decode_tok_s), forecast=shown))
+        rate, pause = formats.speed(stats.decode_tok_s), formats.seconds(pause_s)
+        parts.append(text.format(rate=rate, forecast=shown, time=pause))
     if stats.ttft_s is not None:
         parts.append(_tr("first token {time}").format(time=formats.seconds(stats.ttft_s)))
     if stats.tokens is not None and stats.before_tokens is not None:

@@ -50,3 +50,13 @@ def test_what_is_done_now_names_the_machine_once(qapp: QApplication) -> None:
             progress = Progress("measuring", "attic", 29, 100, "")
             assert step(progress) == words
     assert step(Progress("loading", "attic", 0, 0, "")) == "Loading layers on attic…"
+
+
+def test_a_speed_that_includes_a_pause_says_so(qapp: QApplication) -> None:
+    """No forecast foresees the loss of a machine, so the two are not set side by side."""
+    stats = AnswerStats.stored({FIGURES: {
+        "decode_tok_s": 3.2, "predicted": {"decode_tok_s": 11.8},
+        "recovered": [{"machine": "attic", "recovered_after_s": 1.5}, {"machine": "den", "recovered_after_s": 2.5}],
+    }})  # fmt: skip
+    with speaking(qapp, "en"):
+        assert caption(stats) == "3.2 tok/s, including a pause of 4.0 s"
