@@ -539,7 +539,7 @@
     </message>
     <message>
         <source>First-token forecast</source>
-        <translation>Prognose erstes Token</translation>
+        <translation>Prognose</translation>
     </message>
     <message>
         <source>Model</source>

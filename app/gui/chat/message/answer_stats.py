@@ -97,7 +97,7 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def pause_s(self) -> float:
-        """How long machines were lost or replaced during the answer, in seconds."""
+        """The seconds for which machines were lost or replaced during the answer."""
         return sum(recovery.recovered_after_s for recovery in self.recovered)
 
     @property
