@@ -394,7 +394,9 @@ class StageHost:
                     await _last_word(channel, _lost(lent.order.run, self.machine, answer))
                     break
                 if lent.order.config.device and decode_header(answer).kind is FrameKind.LOST:
-                    self._note_lost_device(lent, decode_lost(decode_frame(answer).payload, self.machine))
+                    lost = decode_lost(decode_frame(answer).payload, self.machine)
+                    if is_card_short(lost):  # whatever else a living worker tells may be the host's fault
+                        self._note_lost_device(lent, lost)
                 self._n_answered += 1
                 self._count(n_out=len(answer))
                 await channel.send(answer)

@@ -38,6 +38,11 @@ def wanted(path: str = "fake:", needs_bytes: int = 100 * MIB) -> RunOrder:
     return RunOrder(run, form.context, config, needs_bytes - 20 * MIB, 10 * MIB, 10 * MIB)
 
 
+def on_device(device: str, code_cache: Path, order: RunOrder | None = None) -> RunOrder:
+    order = order or wanted()
+    return replace(order, config=replace(order.config, device=device), code_cache=code_cache)
+
+
 def step(subject: RunOrder, seq: int, *, pos: int = 0, n: int = 1, rows: bytes | None = None) -> bytes:
     rows = ROWS * n if rows is None else rows
     segments = (Segment(0, n, pos),)
@@ -309,8 +314,7 @@ async def test_a_worker_that_dies_on_a_device_is_reported_once_and_one_that_is_c
         lost: list[str] = []
         lender.on_device_lost = lambda config, _: lost.append(config.device)
         for device, is_closed in (("Vulkan0", False), ("Vulkan1", True), ("", False)):
-            order = wanted()
-            order = replace(order, config=replace(order.config, device=device), code_cache=tmp_path)
+            order = on_device(device, tmp_path)
             await lender.open(order)
             lent = lender.get_open(order.run.pipeline)
             near, far = MemoryChannel.pair()
@@ -342,9 +346,8 @@ async def test_a_worker_that_crashes_while_it_opens_a_stage_is_reported_with_the
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         lost: list[tuple[str, str]] = []
         lender.on_device_lost = lambda config, family: lost.append((config.device, family))
-        order = replace(wanted(), code_cache=tmp_path, family="llama Q4_K_M")
         with pytest.raises(StageLost):
-            await lender.open(replace(order, config=replace(order.config, device="Vulkan0")))
+            await lender.open(replace(on_device("Vulkan0", tmp_path), family="llama Q4_K_M"))
         assert lost == ([("Vulkan0", family)] if family else [])
 
 
@@ -358,8 +361,7 @@ async def test_a_device_that_ran_out_of_memory_while_it_computed_is_short_and_no
         short: list[bytes] = []
         lender.on_device_lost = lambda config, family: lost.append(config.device)
         lender.on_device_short = short.append
-        order = wanted()
-        order = replace(order, config=replace(order.config, device="Vulkan0"), code_cache=tmp_path)
+        order = on_device("Vulkan0", tmp_path)
         await lender.open(order)
         lent = lender.get_open(order.run.pipeline)
         near, far = MemoryChannel.pair()
@@ -377,21 +379,24 @@ async def test_a_device_that_ran_out_of_memory_while_it_computed_is_short_and_no
 
 
 async def test_a_worker_that_closes_a_stage_for_lack_of_memory_on_its_device_tells_it(tmp_path: Path) -> None:
+    """What a living worker tells for other reasons may be its host's fault, and is none of the device's."""
     async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
+        lost: list[str] = []
         short: list[bytes] = []
+        lender.on_device_lost = lambda config, _: lost.append(config.device)
         lender.on_device_short = short.append
-        order = wanted()
-        order = replace(order, config=replace(order.config, device="Vulkan0"), code_cache=tmp_path)
+        order = on_device("Vulkan0", tmp_path)
         await lender.open(order)
         lent = lender.get_open(order.run.pipeline)
         near, far = MemoryChannel.pair()
         group.create_task(lender.serve(order.run.pipeline, far), name="serve")
         await asyncio.sleep(0.05)
-        facts = {"words": "error: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)"}
-        payload = json.dumps({"code": "worker_card_short", "facts": facts}).encode()
-        lent.received(encode_frame(Frame(FrameKind.LOST, order.run.pipeline, 1, payload=payload)))
-        assert decode_frame(await near.receive()).kind is FrameKind.LOST
-        assert short == [order.run.pipeline]
+        words = "error: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)"
+        for code, facts in (("stage_bad_step", {"cause": "x"}), ("worker_card_short", {"words": words})):
+            payload = json.dumps({"code": code, "facts": facts}).encode()
+            lent.received(encode_frame(Frame(FrameKind.LOST, order.run.pipeline, 1, payload=payload)))
+            assert decode_frame(await near.receive()).kind is FrameKind.LOST
+        assert (lost, short) == ([], [order.run.pipeline])
         await near.close()
         await lender.close(order.run.pipeline)
 
@@ -401,8 +406,7 @@ async def test_beside_a_card_the_processor_has_its_own_memory(tmp_path: Path) ->
     async with StageHost(lambda: 250 * MIB, "den-pc") as lender:
         beside = [150 * MIB]
         lender.lent_bytes_beside = lambda: beside[0]
-        on_card = replace(wanted(), code_cache=tmp_path)
-        on_card = replace(on_card, config=replace(on_card.config, device="Vulkan0"))
+        on_card = on_device("Vulkan0", tmp_path)
         await lender.open(wanted())
         await lender.open(on_card)
         assert lender.reserved(on_device=True)[0] == lender.reserved(on_device=False)[0] == 100 * MIB
@@ -421,9 +425,8 @@ async def test_a_lack_of_memory_is_no_failure_of_the_device(tmp_path: Path) -> N
     async with StageHost(lambda: 1 << 40, "den-pc") as lender:
         lost: list[str] = []
         lender.on_device_lost = lambda config, _: lost.append(config.device)
-        order = wanted("fake:device_bytes=1000000000")
         with pytest.raises(DoesNotFit):
-            await lender.open(replace(order, config=replace(order.config, device="Vulkan0"), code_cache=tmp_path))
+            await lender.open(on_device("Vulkan0", tmp_path, wanted("fake:device_bytes=1000000000")))
         assert lost == []
 
 
