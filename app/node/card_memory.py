@@ -79,7 +79,7 @@ class CardMemory:
 
     def is_claimed(self, card: Card) -> bool:
         """Return whether stages of this node are on a card."""
-        return self._claimed(card) > 0
+        return self._claimed(card.key) > 0
 
     def with_most_free(self, card: Card) -> Card:
         """Return a probed card with the most memory that was ever free on it: later, our own stages occupy a part."""
@@ -119,18 +119,17 @@ class CardMemory:
         The engine does not tell which of several cards it was.
         """
         claimed = {key for claim in (self._claims.get(each, {}) for each in keys) for key in claim}
-        cards = [card for card in self._cards() if card.key in claimed]
-        known = {card.key: self._shortage(card) for card in cards}
-        for card in cards:
-            before = known[card.key]
+        known = {key: self._shortage(key) for key in claimed}
+        # A card that no longer computes counts too: a stage that is still being opened may try it again.
+        for key, before in known.items():
             count = 1 + (before.count if before else 0)
-            most_bytes = 0 if count >= MOST_SHORTAGES else int(SHORT_SHARE * self._claimed(card))
-            self._shortages[card.key] = _Shortage(most_bytes, self._clock() + SHORT_SECONDS, count)
-        return [card for card in cards if known[card.key] is None]
+            most_bytes = 0 if count >= MOST_SHORTAGES else int(SHORT_SHARE * self._claimed(key))
+            self._shortages[key] = _Shortage(most_bytes, self._clock() + SHORT_SECONDS, count)
+        return [card for card in self._cards() if card.key in claimed and known[card.key] is None]
 
-    def _shortage(self, card: Card) -> _Shortage | None:
+    def _shortage(self, key: str) -> _Shortage | None:
         """Return the latest lack of memory on a card, unless it was long ago."""
-        shortage = self._shortages.get(card.key)
+        shortage = self._shortages.get(key)
         return shortage if shortage is not None and self._clock() < shortage.until else None
 
     def release(self, key: bytes) -> None:
@@ -141,16 +140,16 @@ class CardMemory:
         reserve = max(RESERVE_BYTES, int(RESERVE_SHARE * card.total_bytes))
         free_bytes = min(card.free_bytes, card.total_bytes - (self._others_bytes.get(card.key) or 0))
         free_bytes -= reserve
-        if (shortage := self._shortage(card)) is not None:
+        if (shortage := self._shortage(card.key)) is not None:
             free_bytes = min(free_bytes, shortage.most_bytes)
-        return max(0, free_bytes - self._claimed(card))
+        return max(0, free_bytes - self._claimed(card.key))
 
     def _room_bytes(self, card: Card) -> int:
         most_bytes = card.total_bytes * self._settings().memory_percent // 100
-        return max(0, min(self._free_bytes(card), most_bytes - self._claimed(card)))
+        return max(0, min(self._free_bytes(card), most_bytes - self._claimed(card.key)))
 
-    def _claimed(self, card: Card) -> int:
+    def _claimed(self, key: str) -> int:
         """Return the memory of stages on a card. The thread of the sensors also calls this, so the claims may change
         during the call.
         """
-        return sum(claim.get(card.key, 0) for claim in tuple(self._claims.values()))
+        return sum(claim.get(key, 0) for claim in tuple(self._claims.values()))

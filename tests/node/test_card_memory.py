@@ -105,3 +105,14 @@ def test_all_stages_count_when_a_card_runs_out_of_memory_and_other_cards_do_not(
     again = bench.use(*[GIB] * 4)
     assert again.division.counts == (1, 3), "together they had 8 GiB, and 5.6 are left"
     assert bench.memory.ran_short([b"unknown"]) == []
+
+
+def test_a_stage_on_a_card_that_is_switched_off_meanwhile_is_not_tried_there_forever() -> None:
+    """Another card computes, but not this stage's family."""
+    bench = Bench()
+    bench.cards = (SMALL,)
+    on_card = []
+    for _ in range(4):
+        on_card.append(bench.memory.claim(KEY, (BIG,), parts(*[GIB] * 10)).division.counts)
+        assert bench.memory.ran_short([KEY]) == [], "the owner no longer cares for this card"
+    assert on_card == [(10,), (7,), (4,), (0,)]

@@ -519,7 +519,7 @@ class LendingService:
             try:
                 return claimed, await self.stage_host.open(claimed, threads=threads), was_short
             except AppError as error:
-                if not claimed.config.device or not is_card_short(error):
+                if not claimed.card_bytes or not is_card_short(error):  # without a claim, there is nothing to reduce
                     raise
                 was_short = True
                 self._graphics.ran_short({request.run.pipeline})

@@ -159,6 +159,31 @@ async def test_layers_are_divided_among_cards_and_more_stay_with_the_processor_i
         assert not cards.claims
 
 
+async def test_layers_for_a_card_that_is_switched_off_meanwhile_are_not_tried_there_again(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is claimed on it anymore, so there is nothing to reduce, although another card computes."""
+    lender, home = Fuller(*(True,) * 9), bench.home
+    cards = Cards(tmp_path, 1 << 30, 1 << 30)
+
+    def request_and_switch_off(*of: Any) -> RunOrder:
+        request = stage_request(*of)
+        cards.computing, cards.rooms = cards.computing[1:], cards.rooms[1:]
+        return request
+
+    monkeypatch.setattr(lending_module, "stage_request", request_and_switch_off)
+    async with asyncio.TaskGroup() as group:
+        bench.lending = LendingService(
+            lender, home.shelf, home.stages, OPEN, Threads(1), group, bench.changed, graphics=cards
+        )
+        pipeline = new()
+        await bench.bring(pipeline)
+        await bench.open(pipeline)
+        await bench.answered(1)
+        assert bench.codes() == ["memory_short"]
+        assert [order.config.devices for order in lender.orders] == [("Vulkan0",)]
+
+
 class Crashing(StandIn):
     """A lender whose workers crash on one of its cards, and are refused by another."""
 

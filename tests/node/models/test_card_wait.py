@@ -60,6 +60,15 @@ async def test_a_load_does_not_wait_forever_and_the_plan_says_so(tmp_path: Path)
     )
 
 
+async def test_a_load_that_is_cancelled_does_not_wait_for_the_test(tmp_path: Path) -> None:
+    cards, shown = CardsInTest(tmp_path, 1 << 30), asyncio.Event()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        waiting = group.create_task(wait_for_cards(cards, lambda _: shown.set()), name="wait")
+        await shown.wait()
+        waiting.cancel()
+    assert waiting.cancelled()
+
+
 async def test_without_a_card_nothing_is_told() -> None:
     shown: list[Progress] = []
     await wait_for_cards(PROCESSOR_ONLY, shown.append)
