@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
@@ -20,7 +19,6 @@ from app.core.errors import AppError, DoesNotFit, Reason, StageLost
 from app.core.ids import MachineId, PipelineId, clean_text
 from app.core.planner.card_division import StageParts
 from app.core.planner.placement import Plan, PlannedStage
-from app.core.reasons import said
 from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_links import ChannelLink, PipeLink, close_run, open_run
@@ -51,8 +49,6 @@ from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import Sizes
 from backends.contract import Layers, Role, StageConfig
 from backends.worker_orders import StageOpened
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Key = tuple[MachineId, Role, Layers]
@@ -154,7 +150,7 @@ class StageSet:
         # the failure that was recorded last: of a worker, which has died or failed in this epoch
         self._blamed: tuple[Worker | None, int | None] = (None, None)
         self._claims: dict[bytes, int] = {}  # bytes on cards of each run of the local worker, from before it is loaded
-        self._were_cards_short = False  # whether the cards of this machine ran out of memory
+        self._were_cards_short = False  # whether the cards of this machine ran out of memory for the last plan
         self._host: MachineId | None = None  # this machine, according to the last plan
         self._held: dict[Key, OpenRun] = {}
         self._on_disk: set[Key] = set()  # layers that this placement has sent to lenders' disks
@@ -175,6 +171,7 @@ class StageSet:
         try:
             with self.reservation.transfer():
                 async with self._take_turn():
+                    self._were_cards_short = False
                     return await self._open_on_sound_cards(plan)
         except BaseException:
             self.claimed = None  # the plan takes no more memory, so other models may
@@ -188,15 +185,12 @@ class StageSet:
             try:
                 return await self._open(plan)
             except AppError as error:
-                refused = next((each for each in graphics.refused if each.family == family), None)
-                stage = self.failed
-                if stage is None or not self.is_here(stage) or not is_crash(error) or refused is None:
+                stage, left = self.failed, graphics.cards_for(family)
+                if stage is None or not self.is_here(stage) or not is_crash(error) or len(left) >= len(cards):
                     raise
-                if len(left := graphics.cards_for(family)) >= len(cards):
-                    raise
-                log.warning("%s", said(refused.reason))
                 if not left:
-                    self._require_main_memory(stage, refused)
+                    crashed = RefusedFamily(cards[-1].label, family, Reason("device_crashed"))
+                    self._require_main_memory(stage, crashed)
 
     async def _open(self, plan: Plan) -> list[StageClient]:
         if not self._is_open:

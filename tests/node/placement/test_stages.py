@@ -29,7 +29,7 @@ from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_links import open_run
 from app.inference.worker.worker import Worker
 from app.machine.hardware import devices
-from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard
+from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, RefusedFamily
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import Memory
 from app.network import messages
@@ -266,6 +266,13 @@ async def test_a_card_that_runs_out_of_memory_while_it_computes_gets_fewer_layer
         assert len(graphics.shortages) == 2
         assert all(len(keys) == 1 for keys in graphics.shortages)
         assert graphics.losses == []
+        whole = place.plan(4).stages[0]
+        assert stages.was_card_short(whole)
+        worker = await stages._own_worker()
+        worker.kill(Reason("worker_hung", {"worker": "den", "seconds": 1}))
+        await worker.wait_dead()
+        await stages.open(place.plan(4))  # this plan knew how much memory the cards have
+        assert not stages.was_card_short(whole)
 
 
 LACKS = Reason("device_tensor", {"tensor": "blk.0.ssm_a"})
@@ -348,6 +355,36 @@ async def test_a_worker_that_crashes_with_a_new_family_is_started_again_on_the_p
             await stages.open(place.plan(4))
         assert len(set(workers)) == len(workers) == (1 if known else 2)
         assert (len(graphics.crashes), len(graphics.losses)) == ((0, 1) if known else (1, 0))
+
+
+class GivenUpCards(JudgedCards):
+    """Cards that are given up with their first crash, because another family had crashed there before."""
+
+    def crashed(self, card: Card, family: str) -> None:
+        super().crashed(card, family)
+        self.computing = tuple(other for other in self.computing if other != card)
+
+    @property
+    def refused(self) -> tuple[RefusedFamily, ...]:  # type: ignore[override]
+        return ()  # of a card that does not compute, no family is told
+
+
+async def test_after_a_crash_that_gives_the_card_up_the_processor_computes(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    async def open_or_crash(worker: Worker, run: Run, context: int, config: StageConfig) -> StageOpened:
+        opened.append(config.device)
+        if not config.device:
+            return await open_run(worker, run, context, config)
+        worker.kill(Reason("worker_crashed", {"worker": "den", "how": Reason("end_closed"), "words": ""}))
+        raise await worker.wait_dead()
+
+    monkeypatch.setattr(placement_stages, "open_run", open_or_crash)
+    async with AsyncExitStack() as stack:
+        await place.stage_set(Lender(), stack, GivenUpCards(tmp_path)).open(place.plan(4))
+    assert opened == ["Vulkan0", ""]
 
 
 async def test_after_a_crash_the_processor_must_have_room(
