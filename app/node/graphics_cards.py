@@ -34,7 +34,6 @@ from backends.contract import CPU_VARIANT, EXACT, KnownAnswer
 
 log = logging.getLogger(__name__)
 
-PROCESSOR = "cpu"  # the beginning of the names of its back ends
 TEST_SECONDS = 300.0  # a driver compiles code for its card first
 LEAST_BYTES = 256 << 20  # a smaller card would hold hardly a layer
 FAILED_TESTS = (
@@ -80,7 +79,7 @@ class GraphicsCards:
         self._is_unsaved = False  # whether there are verdicts that are not saved yet
         self._of_cards: dict[str, dict[str, Verdict]] = {}  # the verdicts on each card that computes, by family
         self._has_chosen = False
-        self._tested = asyncio.Event()  # unless cards are being tested and none computes meanwhile
+        self._tested = asyncio.Event()  # set unless cards are being tested and none computes meanwhile
         self._keys_off: frozenset[str] = frozenset(settings().off)  # when last told
         self.computing: tuple[Card, ...] = ()
         self.cards: tuple[Card, ...] = ()  # all that the back ends see
@@ -119,16 +118,12 @@ class GraphicsCards:
     @property
     def is_starting(self) -> bool:
         """Return whether cards are being tested for the first time since the start."""
-        return not self._has_chosen and self._has_libraries
+        return not self._has_chosen and bool(self.packs.libraries)
 
     @property
     def is_testing(self) -> bool:
         """Return whether it is not known yet if a card computes."""
-        return not self._tested.is_set() and self._has_libraries
-
-    @property
-    def _has_libraries(self) -> bool:
-        return any(not backend.startswith(PROCESSOR) for backend in self.packs.libraries)
+        return not self._tested.is_set() and bool(self.packs.libraries)
 
     async def tested(self) -> None:
         """Wait until it is known whether a card computes."""
@@ -331,8 +326,6 @@ class GraphicsCards:
         devices: list[tuple[Path, Device]] = []
         unused: list[UnusedCard] = []
         for backend, library in self.packs.libraries.items():
-            if backend.startswith(PROCESSOR):
-                continue
             tested = await self_test(backend, {backend: library})
             if tested.failure is not None:
                 unused.append(UnusedCard(backend, tested.failure))

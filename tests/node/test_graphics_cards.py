@@ -80,7 +80,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
     monkeypatch.setattr(graphics_cards, "self_test", self_test)
     monkeypatch.setattr(graphics_cards, "run_child", run_child)
-    libraries = {"vulkan": tmp_path / "libggml-vulkan.so", "cpu-zen4": tmp_path / "libggml-cpu-zen4.so"}
+    libraries = {"vulkan": tmp_path / "libggml-vulkan.so"}
     off: list[str] = []
     percents = [100]
 

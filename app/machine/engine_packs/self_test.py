@@ -56,10 +56,9 @@ def result_of(backend: str, code: int, out: str, err: str) -> Tested:
         return _failed(Reason("answer_not_understood"))
     if engine.missing:
         return _failed(Reason("engine_words", {"words": engine.missing[:_MAX_WORDS].rstrip(".")}))
-    devices = [device for device in engine.devices if (device.kind == "cpu") == (backend == "cpu")]
+    devices = [device for device in engine.devices if device.kind != "cpu"]
     if devices:
-        # Each variant for a processor registers that processor again, but no two cards have the same name.
-        return Tested(list({device.name: device for device in devices}.values()))
+        return Tested(devices)
     if engine.missing_backends:
         path, words = next(iter(engine.missing_backends.items()))
         return Tested(failure=Reason("pack_not_loaded", {"why": _loader_cause(words, path)}))

@@ -193,8 +193,7 @@ class PackStore:
     def libraries(self) -> dict[str, Path]:
         """Return the absolute paths of the current packs' libraries by the name of their back end.
 
-        Packs that are damaged, do not fit or failed their test are left out. A pack for processors has one library for
-        each variant, such as `cpu-haswell`.
+        Packs that are damaged, do not fit or failed their test are left out.
         """
         current = [pack for pack in self.packs() if pack.is_current and pack.problem is None]
         return {backend: path for pack in current for backend, path in self.libraries_of(pack).items()}
