@@ -379,7 +379,7 @@ async def test_a_device_that_ran_out_of_memory_while_it_computed_is_short_and_no
 
 
 async def test_a_worker_that_closes_a_stage_for_lack_of_memory_on_its_device_tells_it(tmp_path: Path) -> None:
-    """What a living worker tells for other reasons may be its host's fault, and is none of the device's."""
+    """Other failures of a living worker may be its host's fault, and say nothing about the device."""
     async with StageHost(lambda: 1 << 40, "den-pc") as lender, asyncio.TaskGroup() as group:
         lost: list[str] = []
         short: list[bytes] = []
