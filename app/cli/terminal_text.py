@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,11 @@ from app.machine import paths
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from app.api.models import SharedModel
+
 MAX_NAME = 64  # maximum characters shown of a foreign name (SAFETY.md 7)
+ID_SHOWN = 8  # characters of a machine's ID that stand for it
+_PLAIN = re.compile(r"[\w.@ -]+")  # means nothing to any shell inside double quotes
 
 _KEPT = "\n\t"
 _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -126,7 +131,11 @@ def rate(value: float | None) -> str:
     return "not measured" if value is None else f"{value:.1f} tok/s"
 
 
-def ask_command(reference: str) -> str:
-    """Return the command that asks another machine's model."""
+def ask_command(model: SharedModel) -> str:
+    """Return the command that asks another machine's model.
+
+    A machine whose name means something to a shell is named by its ID, because people copy the command.
+    """
+    reference = model.reference if _PLAIN.fullmatch(model.reference) else f"{model.model}@{model.machine_id[:ID_SHOWN]}"
     quoted = f'"{reference}"' if " " in reference else reference
-    return f'poolhouse ask --model {name(quoted)} "QUESTION"'
+    return f'poolhouse ask --model {line(quoted)} "QUESTION"'

@@ -71,15 +71,11 @@ class LastSeen:
 class Rights:
     """The rights of this machine, read on each call from the membership log and the owner's settings."""
 
-    def __init__(
-        self,
-        network: Network,
-        answers_household: Callable[[], bool] = lambda: True,
-        asks_household: Callable[[], bool] = lambda: True,
-    ) -> None:
-        """Both functions return the owner's choice: whether hosts are asked, and whether other members are answered."""
+    def __init__(self, network: Network) -> None:
         self._network = network
-        self.answers_household, self.asks_household = answers_household, asks_household
+        # the owner's choices: whether other members are answered, and whether other hosts are asked
+        self.answers_household: Callable[[], bool] = lambda: True
+        self.asks_household: Callable[[], bool] = lambda: True
 
     def may_lend(self) -> bool:
         """Return whether this machine may lend. Without a household, there is no member to lend to anyway."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from app.api.plans import AnswerOutcome
+from app.api.responses import Answer
 from app.api.snapshot import ForecastErrors
+from app.cli.commands.ask_command import _note_figures
 from app.cli.views.status_view import forecasts_view
 from app.decoding import convert
 from tests.cli.answers import ANSWER, ATTIC, DEN, KITCHEN, LOADED, MACHINES, MODELS, PLAN, SNAPSHOT, progress, streamed
@@ -445,6 +448,16 @@ def test_ask_says_what_happened_while_the_answer_was_mended(poolhouse: Any, answ
     said = poolhouse("ask", "How?")
     assert said.out == "One two.\n"
     assert said.err.splitlines()[-1] == "Rebuilding.[2J"
+
+
+def test_the_speed_of_an_answer_names_the_pause_that_it_includes() -> None:
+    lost = [{"machine": "attic", "recovered_after_s": seconds} for seconds in (1.5, 2.5)]
+    lines = list[str]()
+    out: Any = SimpleNamespace(note=lines.append, note_dim=lines.append)
+    for recovered in ([], lost):
+        _note_figures(out, convert(ANSWER | {"recovered": recovered}, Answer), None)
+    assert "pause" not in lines[0]
+    assert "11.8 tok/s, including a pause of 4.00 s" in lines[1]
 
 
 def test_a_lost_machine_is_one_line_of_an_answer(poolhouse: Any, answering: Any) -> None:

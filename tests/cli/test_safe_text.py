@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.api.models import SharedModel
 from app.cli import terminal_text
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -30,3 +32,19 @@ def test_what_is_harmless_stays() -> None:
     kept = "Grüße, 你好, שלום, 👩‍👩‍👧 tab\t\nline"
     assert terminal_text.text(kept) == kept
     assert terminal_text.text("a\x1b[2Jb\x9b31mc\x7f\x00") == "a[2Jb31mc"
+
+
+@pytest.mark.parametrize(
+    ("machine", "named"),
+    [
+        ("den", "qwen@den"),
+        ("büro", "qwen@büro"),
+        ("den pc", '"qwen@den pc"'),
+        ("$(reboot)", "qwen@bbbbbbbb"),
+        ('den" & reboot "', "qwen@bbbbbbbb"),
+        ("x" * 64, "qwen@" + "x" * 64),
+    ],
+)
+def test_a_command_to_copy_holds_nothing_that_a_shell_would_run(machine: str, named: str) -> None:
+    model = SharedModel("qwen", machine, "b" * 64, f"qwen@{machine}")
+    assert terminal_text.ask_command(model) == f'poolhouse ask --model {named} "QUESTION"'

@@ -72,7 +72,7 @@ def shared_view(shared: Sequence[SharedModel]) -> list[RenderableType]:
         if not model.ready:
             lines.append(Text(f"{machine} is loading {name}."))
             continue
-        command = f"`{terminal_text.ask_command(model.reference)}`"
+        command = f"`{terminal_text.ask_command(model)}`"
         lines.append(terminal_text.command_text(f"{machine} has loaded {name}. To ask it from here, run {command}."))
     return [*lines, Text()] if lines else []
 

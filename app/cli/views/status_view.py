@@ -119,7 +119,7 @@ def _head(snapshot: Snapshot) -> RenderableType:
 def shared_sentence(model: SharedModel) -> str:
     """Name a model that another machine has loaded, and the command that asks it."""
     name, machine = terminal_text.name(model.model), terminal_text.name(model.machine)
-    return f"{machine} has loaded {name}. To ask it from here, run `{terminal_text.ask_command(model.reference)}`."
+    return f"{machine} has loaded {name}. To ask it from here, run `{terminal_text.ask_command(model)}`."
 
 
 def pool_sentence(

@@ -196,8 +196,10 @@ class Session(QObject):
     def model_of(self, chat: Chat) -> str:
         """Return the name of the model that would now answer in a chat."""
         loaded, shared = self._pool.now.loaded, self._pool.now.shared_model(None)
-        if chat.model or loaded is not None:
-            return chat.model or (loaded.model if loaded is not None else GUIDE)
+        if chat.model:
+            return chat.model
+        if loaded is not None:
+            return loaded.model
         return shared.reference if shared is not None else GUIDE
 
     def _idle_chat(self, chat: ChatId) -> Chat | None:

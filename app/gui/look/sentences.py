@@ -51,7 +51,7 @@ def last_words(reason: Reason | None) -> str:
 def model_name(name: str) -> str:
     """Return the display name of a model. It differs from `name` for the built-in model and for references to a model
     of another machine."""
-    model, separator, machine = name.rpartition("@")
+    model, separator, machine = name.partition("@")
     if separator and model:
         words = QCoreApplication.translate("Answer", "{model} on {machine}")
         return words.format(model=model_name(model), machine=machine)

@@ -37,6 +37,7 @@ class General(SettingsGroup):
         )
         motions = [(SYSTEM, self.tr("Same as system")), (ALWAYS, self.tr("Always")), (NEVER, self.tr("Never"))]
         self.motion = Choice(motions, services.motion.choose)
+        services.theme.changed.connect(self.refresh)  # keys change the text size, too
         self.autostart = AutostartSwitch(services)
         again = button(self.tr("Show them"), self._first_steps)
         again.setAccessibleName(self.tr("Show the first steps again"))

@@ -47,7 +47,7 @@ MAX_FACT_CHARACTERS = 200  # the same limit as in a message
 
 
 class HostClient:
-    """A client for a guest's requests to the household member `host` at `address`.
+    """A client for requests to the models of the household member `host` at `address`.
 
     ended: set when the link to the host has ended, which also ends every response.
     below: the path prefix of requests.
@@ -229,7 +229,7 @@ class PeerClient:
         self.pace = pace or LinkPace()
         self._context, self._closed = context, False
         self._host_session: aiohttp.ClientSession | None = None
-        self._host_connector: PinnedConnector | None = None  # the connector of the guest session
+        self._host_connector: PinnedConnector | None = None  # of the session for requests to a host
         self._n_asked = 0  # number of requests in progress and connections being opened
         self._websockets: WeakSet[_WebSocket] = WeakSet()
         self._session = aiohttp.ClientSession(
@@ -243,7 +243,7 @@ class PeerClient:
         )
 
     def host_session(self) -> aiohttp.ClientSession:
-        """Return the HTTP session for guest requests. It reuses connections and sets no time limit for answers.
+        """Return the HTTP session for requests to a host. It reuses connections and sets no time limit for answers.
 
         Raises RuntimeError if the client is closed.
         """
@@ -263,8 +263,8 @@ class PeerClient:
     @property
     def is_idle(self) -> bool:
         """Return whether nothing opened by this client is in use."""
-        guests = self._host_connector is not None and self._host_connector.n_in_use > 0
-        return not (self._n_asked or guests or any(websocket.is_open for websocket in self._websockets))
+        is_asking_host = self._host_connector is not None and self._host_connector.n_in_use > 0
+        return not (self._n_asked or is_asking_host or any(websocket.is_open for websocket in self._websockets))
 
     async def open_control(self) -> aiohttp.ClientWebSocketResponse:
         """Open the control socket. HELLO must be sent next. Raises Unreachable or Refused."""

@@ -289,7 +289,7 @@ class PeerLink:
         return self.paths.now.through
 
     def host_session(self) -> aiohttp.ClientSession:
-        """Return the HTTP session for guest requests to a host. Raises RuntimeError after the link has ended."""
+        """Return the HTTP session for requests to a host. Raises RuntimeError after the link has ended."""
         return self.paths.now.host_session()
 
     @property

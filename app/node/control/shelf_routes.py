@@ -247,7 +247,7 @@ class ShelfRoutes:
 
     async def undo_move(self, request: web.Request) -> web.Response:
         order = await body(request, requests.UndoMove)
-        return answer(api.UndoMoveResponse(self._model_manager.undo_move(order.model)))
+        return answer(api.UndoMoveResponse(await self._model_manager.undo_move(order.model)))
 
     async def unload(self, request: web.Request) -> web.Response:
         order = await body(request, requests.UnloadModel)

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
+import aiohttp
 import msgspec
 from msgspec import Meta
 
@@ -124,7 +125,7 @@ class HouseholdModels:
         self._network, self._household, self._model_manager = network, household, model_manager
         self._rights, self._notice, self._changed = household.rights, notice, changed
         self._has_file, self._group = has_file, group
-        self._waiting: dict[str, WaitingChat] = {}  # requests of this machine that wait at a host, by conversation
+        self._waiting: dict[object, WaitingChat] = {}  # requests of this machine that wait at a host
 
     def answering_hosts(self) -> list[str] | None:
         """Return the names of the hosts that answer for this machine, or None if it answers its own requests or is not
@@ -233,7 +234,7 @@ class HouseholdModels:
         if not is_guest and (words := await self._notice.give(host.host.name)):
             yield AnsweredBy(named, words)
         order = msgspec.structs.replace(order, model=there.model or None)
-        key, reported = order.conversation or "", None
+        request, reported = object(), None  # several requests without a conversation may wait
         try:
             async with host.request("POST", "/ask", msgspec.json.encode(order), HEADERS) as answer:
                 if answer.status == FORBIDDEN:
@@ -242,7 +243,7 @@ class HouseholdModels:
                     raise (reported := reported_error(await _whole(host, answer), host.host.name, of_its_pool=True))
                 async with aclosing(_lines(host.chunks(answer))) as lines:
                     async for line in lines:
-                        self._note_place(key, line.waiting)
+                        self._note_place(request, order.conversation or "", line.waiting)
                         if line.error is not None:
                             body = msgspec.json.encode(line.error)
                             raise (reported := reported_error(body, host.host.name, of_its_pool=True))
@@ -257,7 +258,7 @@ class HouseholdModels:
                 raise
             raise await self._host_lost(host, there.model) or error from None
         finally:
-            self._note_place(key, None)
+            self._note_place(request, "", None)
 
     def replacement_notice(self, there: Destination) -> str:
         """Return a sentence that names who answers instead of the host that the request named, or ""."""
@@ -293,11 +294,11 @@ class HouseholdModels:
             except AppError as error:
                 log.warning("%s could not be loaded after its host was lost: %s", model, error.reason)
 
-    def _note_place(self, conversation: str, place: WaitingPlace | None) -> None:
-        """Show a chat's place in the line of its host, or remove it."""
+    def _note_place(self, request: object, conversation: str, place: WaitingPlace | None) -> None:
+        """Show a request's place in the line of its host, or remove it."""
         if place is not None:
-            self._waiting[conversation] = WaitingChat(conversation, place.place, place.seconds)
-        elif self._waiting.pop(conversation, None) is None:
+            self._waiting[request] = WaitingChat(conversation, place.place, place.seconds)
+        elif self._waiting.pop(request, None) is None:
             return
         self._changed()
 
@@ -331,7 +332,7 @@ class HouseholdModels:
         raises BadInput.
         """
         model = model.removesuffix(":latest")
-        name, separator, ref = model.rpartition("@")
+        name, separator, ref = model.partition("@")  # names of machines may contain "@", those of models may not
         if not separator:
             return model, None
         try:
@@ -439,7 +440,7 @@ async def _offers(host: HostClient) -> HostOffers:
 async def _whole(host: HostClient, answer: Any) -> bytes:
     try:
         return await whole_body(answer.content, answer.content_length, MOST_BYTES)
-    except (TooLong, TooSlow, OSError):
+    except (TooLong, TooSlow, OSError, aiohttp.ClientError):
         raise Unreachable("peer_offline", name=host.host.name) from None
 
 

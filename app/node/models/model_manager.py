@@ -214,12 +214,13 @@ class ModelManager:
         await self._end(self._stop_placements(only.name if only else None))
         return [*(placement.entry.name for placement in was), *([vectors] if vectors else [])]
 
-    def undo_move(self, name: str | None = None) -> str:
+    async def undo_move(self, name: str | None = None) -> str:
         """Move the layers of a model back to where they were before they last moved by themselves, and keep them
         there. Return the model's name. Raises BadInput."""
-        running = self.loaded.named(name)
+        entry = await asyncio.to_thread(self._shelf.get, name) if name else None
+        running = self.loaded.by_id(entry.model.id) if entry else self.loaded.first
         if running is None:
-            raise BadInput("nothing_loaded")
+            raise BadInput("move_none", model=entry.name) if entry else BadInput("nothing_loaded")
         running.state.undo_move()
         return running.entry.name
 

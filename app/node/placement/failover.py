@@ -63,7 +63,7 @@ class Failover:
         self.failures = failures or RecentFailures(time.monotonic)
         self._chosen: Option | None = None
         self._intended: Option | None = None  # the placement to use at the next replan
-        self._is_intended = False  # whether the chosen plan was prepared, so that whoever did so has recorded the move
+        self._is_recorded = False  # whether the move to the intended or chosen plan has already been recorded
         self.verifier: Verifier | None = None  # checks the lenders' results
         self.last_failed: Loss | None = None
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # speed at which layers were last loaded
@@ -91,10 +91,12 @@ class Failover:
 
     async def _choose(self, away: frozenset[MachineId]) -> Option:
         intended, self._intended = self._intended, None
-        self._is_intended = intended is not None
-        if intended is None or any(stage.machine in away for stage in intended[0].stages):
-            return await self._soonest(away)
-        return intended
+        if intended is not None and not any(stage.machine in away for stage in intended[0].stages):
+            return intended
+        if self._is_recorded and intended is not None:
+            self._state.forget_move(self._place)  # it does not take place
+        self._is_recorded = False
+        return await self._soonest(away)
 
     def failed(self, loss: Loss) -> None:
         self.last_failed = loss
@@ -118,7 +120,7 @@ class Failover:
             plan, _ = options[0]
             used = {machine.id for machine in plan.machines} | {stage.machine for stage in plan.stages}
             if not (more := used - {plan.host} - excluded):
-                self._intended = options[0]
+                self.intend(options[0])
                 return True
             excluded |= more
         return False
@@ -178,9 +180,12 @@ class Failover:
         """Return whether a move to another plan is pending."""
         return self._intended is not None
 
-    def intend(self, option: Option) -> None:
-        """Use this plan at the next replan, unless one of its machines has been lost before that."""
-        self._intended = option
+    def intend(self, option: Option, *, is_recorded: bool = False) -> None:
+        """Use this plan at the next replan, unless one of its machines has been lost before that.
+
+        is_recorded: whether the placement's state already describes the move.
+        """
+        self._intended, self._is_recorded = option, is_recorded
 
     def missing(self, plan: Plan) -> list[PlannedStage]:
         """Return the stages of this plan that other machines would have to load."""
@@ -203,7 +208,7 @@ class Failover:
         assert self._chosen is not None
         plan, described = self._chosen
         if plan is not (before := self._state.part(self._place)):  # otherwise only a worker is restarted
-            if gone := _left(before, plan) if not self._is_intended else "":
+            if not self._is_recorded and (gone := _left(before, plan)):
                 why = Reason("layers_moved", {"machine": gone})
                 self._state.record_move(self._place, why, time.monotonic(), for_speed=False)
             self._state.place(self._place, plan, described)

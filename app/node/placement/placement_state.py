@@ -144,13 +144,17 @@ class PlacementState:
         self.n_changes += 1
         self.changed()
 
-    def end_undo(self, problem: Reason | None = None) -> None:
-        """Record that the layers are moving back, or why they cannot."""
-        if problem is None:
-            self.moved = None
-        elif self.moved is not None:
+    def refuse_undo(self, problem: Reason) -> None:
+        """Record why the layers cannot move back."""
+        if self.moved is not None and self.moved.is_undone:
             self.moved = replace(self.moved, is_undone=False, is_for_speed=False, problem=problem)
-        self.changed()
+            self.changed()
+
+    def forget_move(self, place: int) -> None:
+        """Forget the last move if it was of this pipeline. It is being undone, or it was not carried out."""
+        if self.moved is not None and self.moved.place == place:
+            self.moved = None
+            self.changed()
 
     def household_changed(self) -> None:
         """Note that the household has changed, so layers that did not fit before may fit now."""

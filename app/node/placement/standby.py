@@ -115,7 +115,7 @@ class StandbyManager:
 
     def _begin_move(self, option: Option, why: Reason) -> None:
         placement = self._placement
-        self._failover.intend(option)
+        self._failover.intend(option, is_recorded=True)
         is_taken = self._pipeline.break_off(Loss("", "", why, time.monotonic()))
         placement.is_moving = is_taken and not placement.is_replicated
 
@@ -169,9 +169,9 @@ class StandbyManager:
             log.info("the move could not be undone: %s", error.reason)
             option = None
         if option is None:
-            placement.end_undo(Reason("move_stays"))
+            placement.refuse_undo(Reason("move_stays"))
             return
-        placement.end_undo()
+        placement.forget_move(self._place)
         self._begin_move(option, Reason("recovery_undone"))
 
     async def improve(self) -> None:

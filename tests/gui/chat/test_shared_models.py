@@ -39,6 +39,7 @@ def head_of(qapp: QApplication, chat: Chat, **snapshot: Any) -> ChatHead:
 def test_the_name_of_a_reference_is_said_in_words() -> None:
     assert model_name("qwen@den pc") == "qwen on den pc"
     assert model_name("guide@den pc") == "Guide on den pc"
+    assert model_name("qwen@den@home") == "qwen on den@home"
     assert model_name("@cf/llama") == "@cf/llama"  # a model of another server
 
 

@@ -15,7 +15,7 @@ from app import __version__
 from app.api import computer
 from app.core.errors import AppError
 from app.decoding import convert
-from app.gui.app.preferences import ENTER, new_chat_defaults, sampling, sends_with_enter, system_message
+from app.gui.app.preferences import ENTER, TEXT_SCALE, new_chat_defaults, sampling, sends_with_enter, system_message
 from app.gui.look import sizes
 from app.gui.look.theme import Scheme
 from app.gui.settings.about import About, TextDialog, libraries, license_text
@@ -149,6 +149,9 @@ def test_the_look_changes_at_once_and_goes_back(qtbot: QtBot, page: SettingsPage
     general.scale.show_value("150")
     general.scale.activated.emit(0)
     assert services.theme.scale == services.preferences.text_scale == 1.5
+    services.preferences.keep(TEXT_SCALE, 1.2)  # as by a key
+    services.theme.choose(services.theme.scheme, 1.2)
+    assert general.scale.value == "120"
     general.motion.show_value("always")
     general.motion.activated.emit(0)
     assert services.motion.still

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import aiohttp
 import msgspec
 import pytest
 
@@ -47,10 +48,12 @@ WHOLE = b'{"delta": {"text": "a", "token_ids": [1]}}\n{"done": {"text": "a"}}\n'
 class Content:
     """A body that comes in these chunks."""
 
-    def __init__(self, *chunks: bytes) -> None:
-        self._chunks = [*chunks, b""]
+    def __init__(self, *chunks: bytes, breaks_off: bool = False) -> None:
+        self._chunks, self._breaks_off = [*chunks, b""], breaks_off
 
     async def readany(self) -> bytes:
+        if self._breaks_off:
+            raise aiohttp.ClientPayloadError("not complete")
         return self._chunks.pop(0)
 
 
@@ -62,6 +65,7 @@ class Host:
         self._offers, self._answer, self._status = offers, answer, status
         self.bodies: list[Any] = []
         self.stays = False  # connected, although an answer ended
+        self.breaks_off = False  # in the middle of a response
 
     @asynccontextmanager
     async def request(self, method: str, path: str, body: bytes = b"", headers: object = None) -> AsyncIterator[Any]:
@@ -69,7 +73,8 @@ class Host:
             raise Unreachable("peer_offline", name=self.host.name)
         raw = self._answer if path == "/ask" else msgspec.json.encode(self._offers)
         self.bodies.append(msgspec.json.decode(body) if body else None)
-        yield SimpleNamespace(content=Content(raw), content_length=len(raw), status=self._status)
+        content = Content(raw, breaks_off=self.breaks_off)
+        yield SimpleNamespace(content=content, content_length=len(raw), status=self._status)
 
     async def is_gone(self, seconds: float) -> bool:
         return not self.stays
@@ -185,6 +190,12 @@ async def test_a_member_forwards_what_another_host_has_loaded_and_it_has_not() -
     assert await at(member(den), "@cf/model@nowhere", by_program=True) == (here, "@cf/model@nowhere")
     with pytest.raises(BadInput, match="machine_unknown"):
         await member(den).destination("qwen@nowhere")
+
+
+async def test_a_machine_whose_name_contains_an_at_sign_can_be_asked() -> None:
+    made = member(host_of(ATTIC, "qwen@den", "qwen"), host_of(DEN, "den", "qwen"))
+    references = [model.reference for model in made.shared()]
+    assert [await at(made, reference) for reference in references] == [("den", "qwen"), ("qwen@den", "qwen")]
 
 
 async def test_a_question_without_a_model_goes_to_a_host_only_if_nothing_is_loaded_here() -> None:
@@ -326,6 +337,41 @@ async def test_a_place_in_the_line_of_a_host_is_shown_until_the_answer_begins() 
     assert made.waiting() == []
 
 
+async def test_two_questions_that_belong_to_no_chat_wait_at_once() -> None:
+    """The end of one is not the end of the other one's wait."""
+    made = member(host_of(DEN, "den", "qwen"))
+    den: Any = made.hosts()[0]
+    den._answer = b'{"waiting": {"place": 2}}\n' + WHOLE
+    there, n_waiting, may_go_on = await made.destination("qwen"), list[int](), asyncio.Event()
+    chunks = den.chunks
+
+    async def slowly(answer: Any) -> AsyncGenerator[bytes, None]:
+        async for chunk in chunks(answer):
+            for line in chunk.splitlines(keepends=True):
+                yield line
+                await may_go_on.wait()
+
+    async def ask() -> None:
+        async for _ in made.ask(requests.Ask(prompt="Hello"), there):
+            pass
+
+    den.chunks = slowly
+    made._changed = lambda: n_waiting.append(len(made.waiting()))
+    async with asyncio.TaskGroup() as group:
+        for name in "ab":
+            group.create_task(ask(), name=name)
+        await until(lambda: len(n_waiting) == 2)
+        may_go_on.set()
+    assert n_waiting == [1, 2, 1, 0]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(50):
+        if not holds():
+            await asyncio.sleep(0)
+    assert holds()
+
+
 async def lines(household_models: HouseholdModels, model: str = "") -> list[AnswerPart]:
     there = await household_models.destination(model)
     return [line async for line in household_models.ask(requests.Ask(prompt="Hello", conversation="c"), there)]
@@ -368,6 +414,12 @@ async def test_a_host_that_does_not_answer_hides_no_other(caplog: pytest.LogCapt
     with pytest.raises(Unreachable, match="guest_no_host"):
         await guest().destination("a")
     assert await guest(Host("den", {"models": [{"name": 7}]})).listed() == []
+
+
+async def test_a_host_that_breaks_off_its_list_hides_no_other() -> None:
+    broken = Host("barn", has("b"))
+    broken.breaks_off = True
+    assert [offer.name for offer in await guest(broken, Host("den", has("a"))).listed()] == ["a"]
 
 
 async def test_what_is_listed_names_the_host_that_would_be_asked() -> None:

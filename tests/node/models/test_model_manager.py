@@ -347,6 +347,17 @@ async def test_who_answers_is_said_before_it_is_loaded_and_once(hosting: ModelMa
     assert scene.names == ["one"], "it had to be loaded"
 
 
+async def test_what_has_not_moved_cannot_be_moved_back(hosting: ModelManager, shelf: Shelf) -> None:
+    """Whatever the reason, the sentence is about the model that was named."""
+    first, second, *_ = [entry.name for entry in shelf.entries()]
+    with pytest.raises(BadInput, match="nothing_loaded"):
+        await hosting.undo_move()
+    await load(hosting, first)
+    for name, code in ((None, "move_none"), (first, "move_none"), (second, "move_none"), ("?", "model_unknown")):
+        with pytest.raises(BadInput, match=code):
+            await hosting.undo_move(name)
+
+
 async def test_a_model_is_known_by_its_id(hosting: ModelManager, shelf: Shelf, scene: Scene) -> None:
     text, two = (shelf.get(name).model.id for name in ("one", "two"))
     assert (await hosting.plan(requests.PlanModel(model=text), lambda _: None)).model == "one"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from app.core.recovery.recovery import Loss
 from app.node.placement import failover
 from app.node.placement.failover import Failover
 from app.node.placement.placement_state import IdleTracker, PlacementState
-from tests.node.placement.test_standby import ATTIC, KITCHEN, STUDY, spread
+from tests.node.placement.test_standby import ATTIC, ENTRY, KITCHEN, STUDY, spread
 
 DESCRIBED = plans.Plan(model="made")
 
@@ -44,6 +45,8 @@ class Placing:
 
     def __init__(self, now: Plan, spare: Sequence[PlannedStage] = ()) -> None:
         self._held, self.prepared = {*now.stages, *spare}, list[str]()
+        self.claimed: Plan | None = None
+        self.reservation = SimpleNamespace(choosing=asyncio.Lock())
 
     def stages_to_load(self, then: Plan) -> list[PlannedStage]:
         return [stage for stage in then.stages if stage not in self._held]
@@ -57,6 +60,9 @@ class Placing:
     async def prepare(self, stage: PlannedStage, *, load: bool) -> None:
         assert load
         self.prepared.append(stage.name)
+
+    async def open(self, _: Plan) -> list[Any]:
+        return []
 
 
 @pytest.mark.parametrize("has_spare", [True, False])
@@ -83,6 +89,39 @@ async def test_before_a_machine_is_left_it_is_said_who_loads_its_layers(has_spar
     assert rest == ["study"] == stage_set.prepared
     assert seconds > 0
     assert n_before == 0
+
+
+def moving(now: Plan, *plans_of_others: Plan) -> tuple[Failover, PlacementState]:
+    """A placement that a replan places in the first of these ways that needs no machine that is away."""
+    state = PlacementState(ENTRY, NOTHING, now, DESCRIBED, IdleTracker(), lambda: None)
+
+    async def replan(without: frozenset[MachineId], _: Plan | None = None) -> list[Any]:
+        fitting = [plan for plan in plans_of_others if not {stage.machine for stage in plan.stages} & without]
+        return [(plan, DESCRIBED) for plan in fitting]
+
+    return Failover(Placing(now), replan, state, 0), state  # type: ignore[arg-type]
+
+
+async def test_a_machine_that_leaves_on_its_own_account_is_named_in_the_notice_of_the_move() -> None:
+    """Its layers move by themselves, as if it had been lost."""
+    made, state = moving(spread(ATTIC, sizes=[2, 4, 2]), spread(KITCHEN, sizes=[2, 4, 2]))
+    await made.hand_over(frozenset({ATTIC.id}), lambda *_: None)
+    await made.plan(frozenset({ATTIC.id}))
+    await made.build()
+    assert state.moved is not None
+    assert (state.moved.why, state.moved.is_for_speed) == (Reason("layers_moved", {"machine": "attic"}), False)
+
+
+@pytest.mark.parametrize(("lost", "moved"), [([], "recovery_joining"), ([KITCHEN], None), ([ATTIC, KITCHEN], "attic")])
+async def test_a_move_to_a_machine_that_is_lost_meanwhile_is_not_told(lost: list[Any], moved: str | None) -> None:
+    """Nothing has moved if the layers stay; a machine that is lost as well is named instead."""
+    now, better = spread(ATTIC, sizes=[2, 4, 2]), spread(KITCHEN, sizes=[2, 4, 2])
+    made, state = moving(now, now, spread(STUDY, sizes=[2, 4, 2]))
+    state.record_move(0, Reason("recovery_joining"), 0.0, for_speed=True)
+    made.intend((better, DESCRIBED), is_recorded=True)
+    await made.plan(frozenset(machine.id for machine in lost))
+    await made.build()
+    assert (state.moved and (state.moved.why.facts.get("machine") or state.moved.why.code)) == moved
 
 
 DIED = Reason("worker_died")

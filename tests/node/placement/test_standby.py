@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.api import plans, requests
-from app.core.errors import BadInput, DoesNotFit, StageLost
+from app.core.errors import BadInput, DoesNotFit, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.planner.placement_change import MOVED_S, QUIET_S, SETTLED_S, plans_keeping_runs
@@ -67,7 +67,8 @@ class Scene(PlacementState):
         self.ahead._slow_machines.update(self.steps, self.placed_s, self.clock_s)
         return self
 
-    def intend(self, option: Option) -> None:
+    def intend(self, option: Option, *, is_recorded: bool) -> None:
+        assert is_recorded
         self.went.append(option[0])
 
     def break_off(self, loss: Loss) -> None:
@@ -230,6 +231,18 @@ async def test_what_cannot_be_undone_says_so() -> None:
     assert (described.undoable, described.undoing) == (False, False)
     assert described.problem is not None
     assert described.problem.startswith("The layers could not be moved back")
+
+
+async def test_an_undo_that_fails_blames_no_later_move() -> None:
+    """Another pipeline has moved in the meantime."""
+    scene = Scene(spread(SLOW, sizes=[1, 6, 1]), ATTIC, SLOW)
+    scene.record_move(0, Reason("recovery_joining"), 0.0, for_speed=True)
+    scene.undo_move()
+    scene.record_move(0, later := Reason("layers_moved", {"machine": "attic"}), 0.0, for_speed=False)
+    scene.refuse_undo(Reason("move_stays"))
+    assert (scene.moved.why, scene.moved.problem) == (later, None)  # type: ignore[union-attr]
+    scene.forget_move(1)
+    assert scene.moved is not None
 
 
 async def test_a_split_given_by_hand_is_kept_though_a_machine_is_slow() -> None:

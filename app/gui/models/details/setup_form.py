@@ -127,7 +127,6 @@ class ContextSlider(QWidget):
         self._title = label(self.tr("Context"))
         self._value = label("", "muted")
         self.slider = QSlider(Qt.Orientation.Horizontal)
-        wheel_scrolls_page(self.slider)
         self.slider.setAccessibleName(self.tr("Context, in tokens"))
         wheel_scrolls_page(self.slider)
         self.slider.valueChanged.connect(self._moved)
