@@ -87,7 +87,8 @@ async def explain_upstream_only(
             async for part in parts:
                 yield part
     except BadInput as error:
-        there = serving(model) if error.reason.code in MODEL_UNKNOWN else None
+        is_unknown = error.reason.code in (*MODEL_UNKNOWN, "machine_unknown")  # names of models there may contain "@"
+        there = serving(model) if is_unknown else None
         if there is None:
             raise
         raise BadInput("model_elsewhere", name=model, upstream=there.name) from None

@@ -107,9 +107,11 @@ def reference(machine: Machine, model: HostedModel) -> str:
 class HouseholdModels:
     """Forwards requests to the hosts of the household.
 
-    A guest forwards every request for a model that it has not loaded itself. Other members forward requests for a model
-    that another host has loaded. `has_file` returns whether this machine has the file of a model. `group` runs loads
-    that continue after a host was lost. `changed` is called when a chat's place in the line of a host changes.
+    A guest forwards every request for a model that it has not loaded itself. Other members forward requests that name
+    the machine, and those for a model that another host has loaded and of which they have no file.
+
+    has_file: returns whether this machine has the file of a model. group: runs loads that continue after a host was
+    lost. changed: called when a chat's place in the line of a host changes.
     """
 
     def __init__(
@@ -180,7 +182,9 @@ class HouseholdModels:
         if name in self._own() or name == GUIDE:
             return Destination(None, model)
         pair = next((pair for pair in self._shared() if pair[1].name == name), None)
-        return self._destination(*pair) if pair is not None else Destination(None, model)
+        if pair is None or await self._has_file(name):  # another machine may claim any name
+            return Destination(None, model)
+        return self._destination(*pair)
 
     def listed_by_reference(self) -> list[api.OfferedModel]:
         """Return the shared models under their references, for the lists that programs read. Empty for a guest, whose

@@ -182,6 +182,8 @@ async def test_a_member_forwards_what_another_host_has_loaded_and_it_has_not() -
     assert await at(member(den), "qwen:latest") == ("den", "qwen")
     assert await at(member(den), "other") == (here, "other")
     assert await at(member(den, own="qwen"), "qwen") == (here, "qwen")
+    assert await at(member(den, files=["qwen"]), "qwen") == (here, "qwen")  # loads here, as the window says
+    assert await at(member(den, files=["qwen"]), "qwen@den") == ("den", "qwen")
     assert await at(member(den, own="qwen"), "qwen@den") == ("den", "qwen")  # on purpose
     assert await at(member(den), "guide") == (here, "guide")  # every machine has the Guide
     assert await at(member(den), "guide@den") == ("den", "guide")
