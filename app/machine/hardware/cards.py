@@ -244,7 +244,9 @@ _OF_MAIN_MEMORY = ("bad_alloc", "allocate CPU")  # in llama.cpp's messages
 def is_card_short(error: AppError) -> bool:
     """Return whether a stage on a card failed because the card had too little memory, and not main memory."""
     if error.reason.code == "memory_short":
-        words = str(error.reason.facts.get("text", ""))
+        cause, words = error.reason.facts.get("cause"), str(error.reason.facts.get("text", ""))
+        if isinstance(cause, Reason) and cause.code == "layers_no_memory":  # Python's own allocations
+            return False
         return not any(sign in words for sign in _OF_MAIN_MEMORY)
     return error.reason.code == "worker_card_short"
 

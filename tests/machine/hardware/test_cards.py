@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import AppError, BadInput, DoesNotFit, StageLost
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageLost
 from app.machine.hardware.cards import Card, is_card_failure, is_card_short, ranked
 from app.machine.hardware.engines import Device
 
@@ -68,6 +68,7 @@ def test_only_failures_of_the_card_itself_count(error: AppError, is_failure: boo
     [
         (DoesNotFit("memory_short", worker="a", cause="b", text="unable to allocate Vulkan0 buffer"), True),
         (DoesNotFit("memory_short", worker="a", cause="b", text="failed to allocate CPU buffer of size 1"), False),
+        (DoesNotFit("memory_short", worker="a", cause=Reason("layers_no_memory"), text="not enough memory"), False),
         (StageLost("worker_card_short", worker="a", how="", words="CUDA error: out of memory"), True),
         (StageLost("worker_memory_short", worker="a", how="", words="what():  std::bad_alloc"), False),
         (StageLost("worker_crashed", worker="a", how="", words="ErrorDeviceLost"), False),
