@@ -89,6 +89,7 @@ class ThreadChoice:
         self._limit = self._most = max(1, most)
         self._start = min(max(1, start), self._most)
         self._kinds: dict[int, _Kind] = {}
+        self._exact_kinds: dict[int, _Kind] = {}  # of tied steps in an exact stage
         self._kind: _Kind | None = None  # of the current step
         self._scale = 1.0
         self._tied = False
@@ -103,7 +104,7 @@ class ThreadChoice:
     def limit(self, most: int) -> None:
         """Use at most `most` threads from now on, within the maximum set at the start."""
         before, self._limit = self._limit, min(max(1, most), self._most)
-        for kind in self._kinds.values():
+        for kind in (*self._kinds.values(), *self._exact_kinds.values()):
             if max(kind.threads, kind.tried) > self._limit:
                 kind.stop_trying()
             if kind.threads > self._limit:
@@ -113,21 +114,27 @@ class ThreadChoice:
 
     def next(self, n_rows: int, *, tied: bool = False) -> int:
         """Return the thread count for a step of `n_rows` rows. tied: whether the step's result depends on the count."""
-        is_common = tied and self._exact
+        is_exact = tied and self._exact
         if self._fixed:
-            return min(EXACT_THREADS, self._limit) if is_common else self._limit
-        key = n_rows if n_rows <= EXACT_ROWS else EXACT_ROWS + n_rows.bit_length()
+            return min(EXACT_THREADS, self._limit) if is_exact else self._limit
         self._scale = 1.0 if n_rows <= EXACT_ROWS else 1.0 / n_rows
-        self._kind = self._kinds.get(key)
-        if self._kind is None:
-            self._kind = self._kinds[key] = self._new(key)
-        if is_common:
-            best = self._kind.home
-            self._kind = self._kinds.setdefault(-key, _Kind(min(EXACT_THREADS, best, self._limit), -1))
+        kind = self._kind = self._exact_kind(n_rows) if is_exact else self._kind_of(n_rows)
         self._tied = tied
-        if tied and not self._kind.urgent:
-            self._kind.stop_trying()
-        return self._kind.now()
+        if tied and not kind.urgent:
+            kind.stop_trying()
+        return kind.now()
+
+    def _kind_of(self, n_rows: int) -> _Kind:
+        key = n_rows if n_rows <= EXACT_ROWS else EXACT_ROWS + n_rows.bit_length()
+        if key not in self._kinds:
+            self._kinds[key] = self._new(key)
+        return self._kinds[key]
+
+    def _exact_kind(self, n_rows: int) -> _Kind:
+        if n_rows not in self._exact_kinds:
+            best = self._kind_of(n_rows).home
+            self._exact_kinds[n_rows] = _Kind(min(EXACT_THREADS, best, self._limit), -1)
+        return self._exact_kinds[n_rows]
 
     def took(self, seconds: float) -> None:
         """Record the duration of the step for which `next` was last called."""
@@ -145,7 +152,7 @@ class ThreadChoice:
         The first record for few rows and the first for many have no such predecessor, so they may start a trial
         immediately.
         """
-        near = [known for known in self._kinds if known > 0 and (known > EXACT_ROWS) == (key > EXACT_ROWS)]
+        near = [known for known in self._kinds if (known > EXACT_ROWS) == (key > EXACT_ROWS)]
         if near:
             like = self._kinds[min(near, key=lambda known: abs(known - key))]
             return _Kind(like.threads, like.direction, like.halvings, home=like.home)
