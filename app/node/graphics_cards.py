@@ -270,6 +270,18 @@ class GraphicsCards:
         """Release the memory of a stage. Releasing it again is harmless."""
         self.card_memory.release(key)
 
+    def why_idle(self, backend: str, library: Path) -> Reason | None:
+        """Return why no card computes through the library of a pack in use, or None if one does or this is unknown."""
+        if library not in self.probed or any(card.library == library for card in self.computing):
+            return None
+        keys = {card.key for card in self.cards if card.library == library}
+        for other in self.unused:
+            if other.key and other.key in keys:
+                return Reason("check_card_unused", {"device": other.label, "why": other.why})
+            if not other.key and other.label == backend:
+                return other.why
+        return None if keys else Reason("pack_cards_elsewhere")
+
     def is_switched_off(self, device: str, library: str) -> bool:
         """Return whether the owner has switched off the card that an engine's library calls `device`."""
         off = self._settings().off

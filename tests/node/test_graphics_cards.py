@@ -28,7 +28,6 @@ from app.machine.settings import GraphicsSettings
 from app.node import card_memory, graphics_cards
 from app.node.engine_packs import EnginePackService
 from app.node.graphics_cards import GraphicsCards
-from app.node.idle_packs import why_idle
 
 GIB = 1 << 30
 BIG = Device("Vulkan0", "Big card", "gpu", "Vulkan", 12 * GIB, 16 * GIB, "0000:01:00.0")
@@ -201,7 +200,7 @@ CUDA = msgspec.structs.replace(BIG, name="CUDA0", api="CUDA", description="NVIDI
 
 
 def why_pack_is_idle(bench: Bench, backend: str) -> str:
-    why = why_idle(bench.cards, backend, bench.libraries[backend])
+    why = bench.cards.why_idle(backend, bench.libraries[backend])
     return said(why) if why is not None else ""
 
 

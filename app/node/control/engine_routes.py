@@ -10,7 +10,6 @@ from app.api.engine_packs import EnginePack, EnginePacks
 from app.core.reasons import sentence
 from app.node.control.json_bodies import answer, body
 from app.node.graphics_cards import GraphicsCards
-from app.node.idle_packs import why_idle
 
 
 class EngineRoutes:
@@ -58,5 +57,5 @@ class EngineRoutes:
         library = self._packs.libraries.get(pack.backend)
         if not pack.current or pack.problem_facts is not None or library is None:
             return pack
-        why = why_idle(self._graphics, pack.backend, library)
+        why = self._graphics.why_idle(pack.backend, library)
         return msgspec.structs.replace(pack, idle=sentence(why), idle_facts=why)

@@ -8,7 +8,7 @@ from app.api.plans import Progress
 from app.machine.hardware.cards import ComputingCard
 from app.node.control.json_bodies import Report
 
-# In its first test, a driver compiles its code. An answer from the processor is better than none for longer than this.
+# In a card's first test, its driver compiles code. After this time, the processor is better than a longer wait.
 WAIT_SECONDS = 120.0
 SHOWN_AFTER_SECONDS = 0.3
 
