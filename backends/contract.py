@@ -90,6 +90,11 @@ class Role(StrEnum):
     LAST = "last"  # hidden states in, logits and sampled tokens out
     WHOLE = "whole"  # token ids in, logits and sampled tokens out
 
+    @property
+    def has_head(self) -> bool:
+        """Return whether stages of this role hold the output matrix, and so compute logits and sample tokens."""
+        return self in (Role.LAST, Role.WHOLE)
+
 
 def n_blocks(width: int) -> int:
     """Return the number of blocks in an 8-bit row. The last block may be shorter."""

@@ -70,7 +70,7 @@ class FakeStage:
         self.device_bytes = self.options.device_bytes
         self._config = config
         self._takes_ids = config.role in (Role.FIRST, Role.WHOLE)
-        self._scores = config.role in (Role.LAST, Role.WHOLE)
+        self._scores = config.role.has_head
         if self._width < 1 or BASE**self._width < self.n_vocab:
             raise StageError(f"{config.width} values are too few for {self.n_vocab} tokens")
         self._powers = BASE ** np.arange(self._width, dtype=np.int64)

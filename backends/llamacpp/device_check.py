@@ -44,7 +44,7 @@ def open_stage(config: StageConfig) -> LlamaStage:
     stage = LlamaStage(config)
     try:
         checks.append(check_device(stage.model, config))
-        if stage.is_tail:
+        if config.role.has_head:
             checks.append(check_head(stage.model, config))
     except StageError:
         stage.close()

@@ -347,7 +347,7 @@ class LlamaStage:
         self._check_model(config)
         traits = config.traits
         self._boundary = None
-        if not self.is_tail:
+        if not config.role.has_head:
             last = len(config.layers) - 1
             self._boundary = Boundary(traits.boundary, last, by_name=traits.recurrent)
         self._context = self._new_context(config)
@@ -405,10 +405,6 @@ class LlamaStage:
             self._pass(batch, [0])
             self._llama.llama_memory_clear(self._memory, True)
         self._ends, self._furthest, self._most_cells = {}, 0, 0
-
-    @property
-    def is_tail(self) -> bool:
-        return self._config.role in (Role.LAST, Role.WHOLE)
 
     @property
     def model(self) -> Any:

@@ -243,7 +243,7 @@ class StageRunner:
 
     def begin(self, order: BeginSequence) -> None:
         """Start a sequence. Raises StageError, for example if this is not the last stage or has no such slot."""
-        if self.config.role not in (Role.LAST, Role.WHOLE):
+        if not self.config.role.has_head:
             raise StageError("only the last run samples")
         if not 0 <= order.slot < self.config.slots:
             raise StageError(f"there is no slot {order.slot}")

@@ -31,7 +31,7 @@ class StageParts:
         return cls(
             tuple(map(sum, zip(weights.layer_bytes[run], kv_bytes[run], strict=True))),
             weights.expert_bytes[run] or (0,) * len(layers),
-            weights.head_bytes if role in (Role.LAST, Role.WHOLE) else 0,
+            weights.head_bytes if role.has_head else 0,
             work_bytes,
         )
 

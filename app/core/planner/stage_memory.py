@@ -55,7 +55,7 @@ def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, 
     """Return a stage with these layers on a machine, including all the memory that it needs there."""
     cells = workload.context * workload.users
     header = STAGE_HEADER_BYTES
-    logits = workload.slots * model.n_vocab if role in (Role.LAST, Role.WHOLE) else 0
+    logits = workload.slots * model.n_vocab if role.has_head else 0
     return PlannedStage(
         machine.id,
         machine.name,

@@ -40,7 +40,7 @@ class Run:
 
     @property
     def samples(self) -> bool:
-        return self.role in (Role.LAST, Role.WHOLE)
+        return self.role.has_head
 
 
 @dataclass(frozen=True, slots=True)

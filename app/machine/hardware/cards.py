@@ -13,7 +13,7 @@ from app.core.planner.card_division import CardDivision, StageParts
 from app.core.recovery import fault_table
 from app.machine.hardware.engines import Device
 from app.machine.sensors.card_use import CardReading
-from backends.contract import Role, StageConfig
+from backends.contract import StageConfig
 
 # For a card that several back ends offer, the first of these. Vulkan decodes faster than ROCm on AMD's cards.
 APIS = ("CUDA", "Metal", "MTL", "Vulkan", "ROCm")
@@ -308,14 +308,9 @@ def refusal_of(error: AppError) -> Reason | None:
     return cause if isinstance(cause, Reason) else Reason("reason_unknown")
 
 
-def has_head(config: StageConfig) -> bool:
-    """Return whether a stage computes logits, and so holds the output matrix."""
-    return config.role in (Role.LAST, Role.WHOLE)
-
-
 def compared_if_needed(graphics: ComputingCard, config: StageConfig, family: str) -> StageConfig:
     """Return the configuration of a stage which is only compared with the processor if that was not done before."""
-    needed = config.compared and not graphics.is_proved(family, config.devices, with_head=has_head(config))
+    needed = config.compared and not graphics.is_proved(family, config.devices, with_head=config.role.has_head)
     return replace(config, compared=needed)
 
 
@@ -323,7 +318,7 @@ def prove(graphics: ComputingCard, config: StageConfig, family: str) -> None:
     """Record that the cards of a stage computed as the processor does. The output matrix is on the last one."""
     for card in graphics.computing:
         if card.name in config.devices:
-            graphics.judge(card, family, None, with_head=has_head(config) and card.name == config.devices[-1])
+            graphics.judge(card, family, None, with_head=config.role.has_head and card.name == config.devices[-1])
 
 
 def families_without_card(graphics: ComputingCard) -> tuple[str, ...]:
