@@ -33,7 +33,7 @@ NOTHING = 1 << 10
 
 @dataclass
 class Bench:
-    """A host that is a lender's only user, one of which has the card whose memory is scarce."""
+    """A host, alone or with a lender. The card of one of them has scarce memory."""
 
     host: TestNode
     owner: TestNode  # of the card
