@@ -203,7 +203,8 @@ class Caller:
     """The caller of the API: the name of its key, the ID of this request, and its time of arrival.
 
     `program` distinguishes programs that use the same key. `forwarded_by` lists the marks of the nodes that have
-    forwarded the request.
+    forwarded the request. `only_loaded` requests are answered by the loaded models alone: no upstream gets them, and no
+    model is loaded for them.
     """
 
     key: str
@@ -213,6 +214,7 @@ class Caller:
     origin: Origin = field(default_factory=Origin)
     requester: Requester = KEYLESS
     forwarded_by: tuple[str, ...] = ()
+    only_loaded: bool = False
 
 
 class AnswerService:
@@ -376,7 +378,7 @@ class AnswerService:
     async def _answer_one(self, api_request: ApiRequest, caller: Caller, index: int) -> AsyncGenerator[Piece, None]:
         """Yield the pieces of one answer from the pool, or from an upstream if the pool lacks the model or is full."""
         self._budget.check(caller.key)
-        chosen, is_missing = await self._choose_upstream(api_request, caller.forwarded_by)
+        chosen, is_missing = await self._choose_upstream(api_request, caller)
         if chosen is not None:
             caller.origin.n_upstreams_tried += 1
             try:
@@ -400,14 +402,14 @@ class AnswerService:
             async for piece in pieces:
                 yield piece
 
-    async def _choose_upstream(
-        self, api_request: ApiRequest, forwarded_by: Sequence[str]
-    ) -> tuple[UpstreamChoice | None, bool]:
+    async def _choose_upstream(self, api_request: ApiRequest, caller: Caller) -> tuple[UpstreamChoice | None, bool]:
         """Return the upstream to use instead of the pool, if any, and whether the pool lacks the model.
 
         A request that this node has already forwarded is not forwarded again.
         """
-        is_back = self._upstreams.node_mark in forwarded_by
+        if caller.only_loaded:
+            return None, False
+        is_back = self._upstreams.node_mark in caller.forwarded_by
         try:
             name = await self._resolve_here(api_request.model)
         except BadInput as error:
@@ -445,7 +447,8 @@ class AnswerService:
                 markers, read = await reader.prepare(running), self._budget.spender(caller.key)
                 return replace(question, signs=markers, came_at=came_at, read=read)
 
-            async with aclosing(self._hosting.answer(model, ask, may_load=self.needs_load(model))) as parts:
+            may_load = self.needs_load(model) and not caller.only_loaded
+            async with aclosing(self._hosting.answer(model, ask, may_load=may_load)) as parts:
                 last = 0.0
                 async for part in parts:
                     if isinstance(part, Delta):

@@ -12,6 +12,7 @@ function opened() {
 }
 
 let base = null;
+const deleted = new Set(); // IDs
 
 async function work(mode, how) {
   base ??= opened();
@@ -35,15 +36,19 @@ export async function allChats() {
   return chats.sort((one, other) => other.changed - one.changed);
 }
 
+/** Save a chat, unless it was deleted while its answer was being written. */
 export async function saveChat(chat) {
+  if (deleted.has(chat.id)) return;
   chat.changed = Date.now();
   await work("readwrite", (store) => store.put(structuredClone(chat)));
 }
 
 export async function deleteChat(id) {
+  deleted.add(id);
   await work("readwrite", (store) => store.delete(id));
 }
 
 export async function deleteAllChats() {
+  for (const { id } of await allChats()) deleted.add(id);
   await work("readwrite", (store) => store.clear());
 }

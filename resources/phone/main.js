@@ -26,11 +26,10 @@ function showJoin(problem = "") {
   part(part("code").value ? "join-button" : "code").focus();
 }
 
-/** Take the code from the address that the picture contains, and remove it from there and from the history. */
+/** Move the code from the address that the picture contains to its field, so that no history keeps it. */
 function takeCode() {
   const code = /^#(\d{4,12})$/.exec(location.hash)?.[1];
-  if (!code) return;
-  part("code").value = code.replace(/(.{4})(?=.)/g, "$1 ");
+  if (code) part("code").value = code.replace(/(.{4})(?=.)/g, "$1 ");
   history.replaceState(null, "", location.pathname);
 }
 
@@ -88,7 +87,7 @@ function showState() {
 
 // Messages
 
-function addMessage(message) {
+function addMessage(message, isWritten = false) {
   const box = document.createElement("article");
   box.className = `message ${message.role === "user" ? "question" : "answer"}`;
   box.setAttribute("aria-label", words(message.role === "user" ? "you" : "answer"));
@@ -101,7 +100,7 @@ function addMessage(message) {
     body.append(render(message.content));
   }
   box.append(body);
-  if (message.role !== "user" && !message.isWritten) finishMessage(box, message);
+  if (message.role !== "user" && !isWritten) finishMessage(box, message);
   log.append(box);
   return box;
 }
@@ -186,9 +185,9 @@ async function answer() {
   hideProblem();
   const own = chat, stops = (running = new AbortController());
   const asked = own.messages.map(({ role, content }) => ({ role, content })).filter(({ content }) => content);
-  const message = { role: "assistant", content: "", thought: "", stopped: true, isWritten: true };
+  const message = { role: "assistant", content: "", thought: "", stopped: true };
   own.messages.push(message);
-  const box = addMessage(message), body = box.querySelector(".body"), growing = new Growing(body);
+  const box = addMessage(message, true), body = box.querySelector(".body"), growing = new Growing(body);
   body.setAttribute("aria-live", "polite"); // read out once it is complete
   body.setAttribute("aria-busy", "true");
   box.classList.add("waiting");
@@ -222,7 +221,6 @@ async function answer() {
   }
   cancelAnimationFrame(frame);
   if (running === stops) running = null;
-  delete message.isWritten;
   const follows = isNearEnd();
   growing.finish();
   if (message.thought) thoughtsIn(box).textContent = message.thought;
@@ -273,7 +271,8 @@ function sentence(problem) {
 async function tell(problem) {
   if (problem.key === "removed") {
     disconnect();
-    showJoin(words("removed"));
+    takeCode();
+    showJoin(part("code").value ? "" : words("removed")); // who has just scanned a code needs no other
     return;
   }
   part("problem").hidden = false;
@@ -391,7 +390,7 @@ document.addEventListener("keydown", (event) => {
 });
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible" && isConnected() && !running && !part("chat").hidden) {
-    loadModels().catch(tell);
+    refresh().catch(tell);
   }
 });
 window.addEventListener("hashchange", () => {
@@ -403,15 +402,23 @@ function fitQuestion() {
   question.rows = Math.min(8, question.value.split("\n").length);
 }
 
+/** Show what has changed while this page was hidden: the models, and this chat if it went on in another tab. */
+async function refresh() {
+  const kept = (await allChats()).find(({ id }) => id === chat.id);
+  if (kept?.changed > chat.changed) showChat(kept, true);
+  await listChats();
+  await loadModels();
+}
+
 async function start() {
   part("join").hidden = true;
   part("chat").hidden = false;
-  history.replaceState(null, "", location.pathname); // a used code is of no use in the address
-  await listChats();
+  takeCode(); // this device may have been removed, and then needs it
   const [last] = await allChats();
   showChat(last ?? chat);
   await listChats();
   await loadModels();
+  part("code").value = "";
 }
 
 fillWords();

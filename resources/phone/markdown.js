@@ -29,9 +29,16 @@ const marked = new Marked({
   },
 });
 
-/** Return an answer's Markdown as a fragment of the page. */
+/** Return an answer's Markdown as a fragment of the page. What the library cannot read, such as 10,000 quotes in one
+ * another, is shown as it was written: otherwise one such answer would keep its chat, and the page, from opening. */
 export function render(text) {
-  const fragment = window.DOMPurify.sanitize(marked.parse(text), SAFE);
+  let html = "";
+  try {
+    html = marked.parse(text);
+  } catch {
+    html = `<pre>${escaped(text)}</pre>`;
+  }
+  const fragment = window.DOMPurify.sanitize(html, SAFE);
   for (const link of fragment.querySelectorAll("a")) {
     link.rel = "noopener noreferrer nofollow";
     link.target = "_blank";

@@ -74,8 +74,8 @@ async function call(path, options = {}) {
 async function problemOf(answer) {
   const { error = {} } = await answer.json().catch(() => ({}));
   if (error.code === "context_length_exceeded") return new Problem("too_long");
-  const keys = { 401: "removed", 404: "model_gone", 429: "busy", 503: "broken" };
-  if (answer.status === 404 && answer.url.endsWith("/models")) return new Problem("phones_off");
+  const keys = { 401: "removed", 404: "phones_off", 429: "busy", 503: "broken" };
+  if (error.code === "model_not_found") return new Problem("model_gone");
   return keys[answer.status] ? new Problem(keys[answer.status]) : new Problem("failed", error.message);
 }
 

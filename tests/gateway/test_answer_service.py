@@ -201,6 +201,20 @@ async def test_who_leaves_what_an_upstream_says_has_had_its_tokens() -> None:
         pool.budget.check("leaves")
 
 
+async def test_a_caller_of_loaded_models_alone_goes_to_no_upstream_and_loads_nothing() -> None:
+    pool = Pool()
+    pool.answering._may_load = lambda: True  # `Pool.answer` checks that nothing is loaded all the same
+    caller = Caller("phone", "r", only_loaded=True)
+    async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
+        assert await pool.says(ApiRequest("m", prompt="x")) == ("there, by theirs", "barn")
+        waiting = group.create_task(pool.says(ApiRequest("m", prompt="x"), caller=caller), name="waits")
+        await all_had_a_turn()
+        pool.running.is_ready = False  # it is unloaded while this waits
+    assert await waiting == ("here", "")
+    with pytest.raises(BadInput, match="model_unknown"):
+        await pool.says(ApiRequest("only", prompt="x"), caller=caller)
+
+
 async def test_who_waited_while_others_of_its_key_used_its_tokens_up_is_told_so() -> None:
     """Otherwise all requests that are sent at once would pass."""
     pool, api_request = Pool(), ApiRequest("m", prompt="x")

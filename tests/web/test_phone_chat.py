@@ -110,6 +110,85 @@ def test_stop_ends_the_answer_here_and_there_and_it_can_be_asked_again(door: Doo
     assert len(page.questions) == 1
 
 
+KEPT = """
+const [done] = arguments;
+import("/chat/chats.js").then(async ({ allChats }) => done((await allChats()).length));
+"""
+
+
+def begin_long(page: PhoneBrowser) -> None:
+    """Ask for an answer that does not end, and wait for its first words."""
+    page.js(LONG_ANSWERS)
+    page.write(QUESTION)
+    page.until(lambda: page.is_writing() and len(page.answers[-1]) > 40)
+
+
+def test_an_answer_that_the_page_was_closed_in_is_kept_as_stopped(door: Door, page: PhoneBrowser) -> None:
+    begin_long(page)
+    page.until(lambda: page.chrome.execute_async_script(ANSWER_KEPT), "it is saved while it grows")
+    page.open(f"{door.base}/chat/")
+    page.until(lambda: page.answers and page.answers[0])
+    assert [note.text for note in page.parts(".answer .note")] == ["Stopped."]
+    assert [again.is_displayed() for again in page.parts(".regenerate")] == [True]
+
+
+ANSWER_KEPT = """
+const [done] = arguments;
+import("/chat/chats.js").then(async ({ allChats }) => done((await allChats())[0]?.messages[1]?.content ?? ""));
+"""
+
+
+def test_what_is_deleted_while_it_is_being_answered_stays_deleted(door: Door, page: PhoneBrowser) -> None:
+    page.ask(QUESTION)
+    for name in ("#chat-list button.icon", "#forget"):
+        begin_long(page)
+        page.press("open-drawer")
+        page.parts(name)[0].click()
+        page.chrome.switch_to.alert.accept()
+        page.until(lambda: door.node.answers()["running"] == 0)
+        time.sleep(0.3)
+        assert page.chrome.execute_async_script(KEPT) == 0, name
+        if name != "#forget":
+            page.press("close-drawer")
+
+
+def test_a_removed_device_that_scans_a_new_code_needs_no_other(door: Door, page: PhoneBrowser) -> None:
+    for device in door.control("GET", "/phones")["devices"]:
+        door.control("DELETE", f"/phones/devices/{device['id']}")
+    page.open(f"{door.base}/chat/#{door.code()}")
+    page.until(page.part("join-button").is_displayed)
+    page.complaints()  # the browser names the answer 401
+    assert not page.part("join-error").is_displayed()
+    assert page.js("return location.hash") == ""
+    page.press("join-button")
+    page.until(lambda: page.part("model").text.strip() == "guide · on den")
+
+
+def test_a_chat_that_went_on_in_another_tab_goes_on_here(door: Door, page: PhoneBrowser) -> None:
+    page.ask("What is a host?")
+    first = page.chrome.current_window_handle
+    page.chrome.switch_to.new_window("tab")
+    page.open(f"{door.base}/chat/")
+    page.until(lambda: page.questions == ["What is a host?"])
+    page.ask("What is a lender?")
+    page.chrome.close()
+    page.chrome.switch_to.window(first)
+    page.js("document.dispatchEvent(new Event('visibilitychange'))")
+    page.until(lambda: page.questions == ["What is a host?", "What is a lender?"])
+
+
+def test_that_phones_were_turned_off_is_said(door: Door, page: PhoneBrowser) -> None:
+    door.control("POST", "/api", {"on": True, "lan": True})  # the server stays, for programs
+    try:
+        door.control("POST", "/phones", {"on": False})
+        page.write(QUESTION)
+        page.until(lambda: "no longer lets phones chat" in page.part("problem-text").text)
+        page.complaints()  # the browser names the answer 404
+    finally:
+        door.control("POST", "/phones", {"on": True})
+        door.control("POST", "/api", {"on": False, "lan": False})
+
+
 def test_enter_sends_and_shift_enter_breaks_the_line(page: PhoneBrowser) -> None:
     page.part("question").send_keys("one", "\ue008\ue007", "\ue000", "two")  # Shift and Enter, then release
     assert page.part("question").get_attribute("value") == "one\ntwo"
@@ -275,6 +354,17 @@ def test_what_a_model_writes_cannot_act(door: Door, page: PhoneBrowser) -> None:
     assert harmful == []
     assert pwned is None
     assert not [name for name in loaded if not name.startswith(f"{door.base}/chat/")]
+
+
+UNREADABLE = """
+const [text, done] = arguments;
+import("/chat/markdown.js").then(({ render }) => done(render(text).textContent));
+"""
+
+
+def test_what_no_markdown_library_can_read_is_shown_as_text(page: PhoneBrowser) -> None:
+    text = ">" * 20_000 + " <b>deep</b>"  # more quotes in one another than the stack holds
+    assert text in page.chrome.execute_async_script(UNREADABLE, text)
 
 
 SHAPES = """

@@ -60,7 +60,13 @@ LimitOption = Annotated[
 ]
 BindOption = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option("--bind", metavar="ADDR", help="Listen for other machines only on this address.", show_default=False),
+    typer.Option(
+        "--bind",
+        metavar="ADDR",
+        help="Listen for other machines of the household only on this address. The server for phones and programs on "
+        "the network is not affected: --interface chooses its networks.",
+        show_default=False,
+    ),
 ]
 DiscoveryOption = Annotated[
     bool, typer.Option("--discovery/--no-discovery", help="Whether to find machines of the household automatically.")

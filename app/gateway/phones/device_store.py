@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.core.errors import BadInput, DoesNotFit
+from app.core.errors import BadInput, DoesNotFit, Reason
 from app.core.reasons import os_cause
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
@@ -51,7 +51,7 @@ class DeviceStore:
         """Return the ID of the device with this token, or None. The comparison takes constant time."""
         digest, owner = _hash(presented), None
         for device, known in self._devices.items():
-            if hmac.compare_digest(digest, known.token_sha256):
+            if hmac.compare_digest(digest.encode(), known.token_sha256.encode()):
                 owner = device
         return owner
 
@@ -60,21 +60,27 @@ class DeviceStore:
         token = "pd-" + secrets.token_urlsafe(32)
 
         def added(devices: dict[str, Device]) -> dict[str, Device]:
-            if len(devices) >= MAX_DEVICES:
-                raise BadInput("phones_many", most=MAX_DEVICES)
+            self.require_room()
             unique = _unique(plain_name(name), {known.name for known in devices.values()})
             return devices | {secrets.token_hex(4): Device(unique, _hash(token), self._clock())}
 
         await self._change(added)
         return token
 
+    def require_room(self) -> None:
+        """Raise BadInput if there are as many devices as there may be."""
+        if len(self._devices) >= MAX_DEVICES:
+            raise BadInput("phones_many", most=MAX_DEVICES)
+
     async def remove(self, ref: str) -> str:
-        """Remove the device with this ID or name, and return its ID. Raises BadInput or DoesNotFit."""
-        named = [device for device, known in self._devices.items() if ref in (device, known.name)]
-        if not named:
-            there = ", ".join(sorted(known.name for known in self._devices.values())) or "–"
-            raise BadInput("phone_unknown", name=ref[:MAX_NAME_CHARS], there=there)
-        device = named[0]
+        """Remove the device with this ID or name, and return its ID. Raises BadInput or DoesNotFit.
+
+        An ID comes first, because devices choose their names.
+        """
+        ids = {known.name: device for device, known in self._devices.items()}
+        device = ref if ref in self._devices else ids.get(ref)
+        if device is None:
+            raise BadInput("phone_unknown", name=ref[:MAX_NAME_CHARS], there=", ".join(sorted(ids)) or Reason("none"))
         await self._change(lambda devices: {key: known for key, known in devices.items() if key != device})
         return device
 

@@ -88,8 +88,9 @@ def caller_of(device: str) -> str:
 
 
 def device_of(caller: str) -> str:
-    """Return the ID of the device with this caller name."""
-    return caller.removeprefix("phone ")
+    """Return the ID of the device with this caller name, or "" if it is no device's."""
+    kind, _, device = caller.partition(" ")
+    return device if kind == "phone" else ""
 
 
 def is_local(remote: str, own_addresses: Iterable[str]) -> bool:

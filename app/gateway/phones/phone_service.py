@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
@@ -15,13 +16,14 @@ from msgspec import Meta
 from app.api import phones as api
 from app.core.errors import AppError, BadInput, Refused
 from app.gateway.access.allowed_origins import Access
-from app.gateway.access.auth import CALLER
+from app.gateway.access.auth import BODY, CALLER, Handler
 from app.gateway.answer_service import ANY_NAMES
 from app.gateway.dialects.openai_routes import OpenAiRoutes
 from app.gateway.phones.device_store import DeviceStore
 from app.gateway.phones.join_code import JoinCode
 from app.gateway.phones.phone_auth import JOIN_ROUTE, PhoneAuthenticator, caller_of, device_of
 from app.gateway.phones.phone_page import PREFIX, send_file
+from app.gateway.servers.host_proxy import model_name
 from app.gateway.servers.lan_server import LanServer
 from app.gateway.streaming import read
 from app.machine.paths import Home
@@ -39,12 +41,6 @@ class _Join(msgspec.Struct):
 
     code: Annotated[str, Meta(max_length=20)]
     name: Annotated[str, Meta(max_length=200)] = ""
-
-
-class _Named(msgspec.Struct):
-    """The only field of a question that is read before it is answered."""
-
-    model: str = ""
 
 
 class PhoneService:
@@ -90,11 +86,12 @@ class PhoneService:
         )
 
     def make_code(self) -> api.PhoneCode:
-        """Return a new one-time code. Raises Refused if phones are off or this computer is on no network."""
+        """Return a new one-time code. Raises Refused or BadInput if no device could join with it now."""
         if not self.on:
             raise Refused("phones_off")
         if not self._lan.port:
             raise Refused("api_no_lan")
+        self.devices.require_room()
         return api.PhoneCode(self.code.make(), self.code.seconds_left(), self._addresses())
 
     async def remove(self, ref: str) -> api.Phones:
@@ -112,11 +109,11 @@ class PhoneService:
         """Return the routes for phones: the page, and what it needs. Everything else stays closed to them."""
 
         async def chat(request: web.Request) -> web.StreamResponse:
-            await self._note_use(request)
-            name = read(request, _Named).model.removesuffix(":latest")
-            own = self._own_models()
-            if name not in own and not (name in ANY_NAMES and own):  # a phone must not load or unload anything
+            name, own = model_name(request[BODY]), self._own_models()
+            if name not in own and not (name in ANY_NAMES and own):
                 raise BadInput("phone_model_gone", name=name[:100])
+            # even if the model is unloaded, or full, while this waits
+            request[CALLER] = replace(request[CALLER], only_loaded=True)
             return await openai.chat(request)
 
         return [
@@ -142,16 +139,20 @@ class PhoneService:
         return web.json_response({"token": token, "name": self.devices.name(device)})
 
     async def _models(self, request: web.Request) -> web.Response:
-        await self._note_use(request)
         return web.json_response({"models": await self._list_models(), "host": self._choices.now.name})
 
-    async def _note_use(self, request: web.Request) -> None:
-        self._lan.known.met(request.remote or "")  # it has proved its identity
-        try:
-            await self.devices.note_use(device_of(request[CALLER].key))
-        except AppError as error:  # a full disk must not end the chat
-            log.warning("the last use of a phone is not saved: %s", error.reason)
+    @web.middleware
+    async def note_use(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Note that a device has asked, whichever host then answers."""
+        device = device_of(request[CALLER].key)
+        if self.devices.name(device):
+            self._lan.known.met(request.remote or "")  # it has proved its identity
+            try:
+                await self.devices.note_use(device)
+            except AppError as error:  # a full disk must not end the chat
+                log.warning("the last use of a phone is not saved: %s", error.reason)
+        return await handler(request)
 
 
 async def _to_page(request: web.Request) -> web.Response:
-    raise web.HTTPPermanentRedirect(PREFIX)
+    return web.Response(status=308, headers={"Location": PREFIX})

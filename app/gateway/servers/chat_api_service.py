@@ -393,18 +393,18 @@ class ChatApiService:
         """Return the application on the LAN: the one for programs, and the routes for phones with their own checks."""
         programs, phones = self._lan_auth(), self._phone_auth()
         self._lan_programs = programs.open_requests
-        app = self._application(programs, by_route(phones.check, programs.check))
+        app = self._application(programs, by_route(phones.check, programs.check), self.phones.note_use)
         app.on_response_prepare.append(add_safe_headers)
         app.on_shutdown.append(phones.open_requests.end_all)
         self._open_requests.add(phones.open_requests)
         app.add_routes(defer_bodies(self.phones.routes(OpenAiRoutes(self.answering, self._own_models))))
         return app
 
-    def _application(self, auth: Auth, check: Middleware | None = None) -> web.Application:
+    def _application(self, auth: Auth, check: Middleware | None = None, *inner: Middleware) -> web.Application:
         """Return the application for programs. Requests for a model of another host are forwarded to it."""
         household_models = self._household_models
         forward = forward_to_host(household_models)
-        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[check or auth.check, forward])
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[check or auth.check, *inner, forward])
 
         async def listed() -> list[Json]:
             if household_models.answers_all:

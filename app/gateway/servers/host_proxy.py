@@ -47,7 +47,7 @@ def forward_to_host(household_models: HouseholdModels) -> Callable[..., Awaitabl
             return await handler(request)
         if _route(request) == JOIN_ROUTE:  # it belongs to this machine
             return await handler(request)
-        model = _model(request[BODY])
+        model = model_name(request[BODY])
         there = await household_models.destination(model, by_program=True)
         host = there.host
         if host is None:
@@ -87,8 +87,8 @@ def _route(request: web.Request) -> str:
     return resource.canonical
 
 
-def _model(body: bytes) -> str:
-    """Return the model's name, or "" if the body is invalid. The route or the host then reports the error."""
+def model_name(body: bytes) -> str:
+    """Return the requested model's name, or "" if the body is invalid. The route or the host then reports the error."""
     try:
         return decode(body, _Named).model.removesuffix(":latest")
     except (ValueError, RecursionError):

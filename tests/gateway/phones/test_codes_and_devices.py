@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import BadInput
+from app.core.reasons import said
 from app.gateway.phones.device_store import MAX_DEVICES, MAX_NAME_CHARS, DeviceStore, plain_name
 from app.gateway.phones.join_code import CODE_SECONDS, DIGITS, MAX_WRONG_TRIES, JoinCode
 from app.gateway.phones.phone_auth import is_local
@@ -70,9 +72,27 @@ async def test_devices_are_kept_and_a_removed_one_is_unknown(tmp_path: Path) -> 
 async def test_there_are_only_so_many_devices(tmp_path: Path) -> None:
     store = DeviceStore(tmp_path / "phones.json", Clock())
     for _ in range(MAX_DEVICES):
+        store.require_room()
         await store.add("phone")
     with pytest.raises(BadInput, match="phones_many"):
+        store.require_room()
+    with pytest.raises(BadInput, match="phones_many"):
         await store.add("phone")
+
+
+async def test_no_device_takes_another_s_place_by_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "phones.json"
+    known = {"name": "tablet", "token_sha256": "", "added_at": 1}
+    file.write_text(json.dumps({"1": known | {"name": "2"}, "2": known}))  # the first calls itself by the other's ID
+    store = DeviceStore(file)
+    assert await store.remove("2") == "2"
+    assert await store.remove("2") == "1"
+
+
+async def test_without_devices_the_error_names_none(tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as refused:
+        await DeviceStore(tmp_path / "phones.json").remove("nobody")
+    assert said(refused.value) == "There is no phone called nobody. Available: none."
 
 
 async def test_a_removed_device_does_not_return_by_its_last_use(tmp_path: Path) -> None:
@@ -95,6 +115,12 @@ async def test_a_damaged_list_lets_nobody_in_and_is_set_aside(tmp_path: Path) ->
     file.write_text("{")
     assert not DeviceStore(file).all()
     assert file.with_suffix(".damaged").read_text() == "{"
+
+
+def test_a_damaged_hash_lets_nobody_in(tmp_path: Path) -> None:
+    file = tmp_path / "phones.json"
+    file.write_text('{"a": {"name": "phone", "token_sha256": "é", "added_at": 1}}', "utf-8")
+    assert DeviceStore(file).owner("pd-x") is None
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,11 @@ async def test_foreign_names_and_origins_get_nothing(door: Door, phone: aiohttp.
             assert str(door.node.root) not in await answer.text()
 
 
+async def test_the_address_without_its_last_slash_leads_to_the_page(door: Door, phone: aiohttp.ClientSession) -> None:
+    async with phone.get("/chat") as answer:
+        assert (answer.status, answer.url.path) == (200, "/chat/")
+
+
 async def test_a_device_chats_and_reaches_nothing_else(door: Door, phone: aiohttp.ClientSession) -> None:
     device = await joined(door, phone, "tablet")
     refused: list[tuple[str, str]] = [

@@ -48,6 +48,7 @@ async def test_it_is_listed_with_its_machine_and_answers_through_it(pool: tuple[
         async with phone.get(MODELS, headers=headers) as answer:
             listed = (await answer.json())["models"]
         assert [(model["name"], model["machine"]) for model in listed] == [("guide@den", "den")]
+        used = (await asyncio.to_thread(door.control, "GET", "/phones"))["devices"][0]["used_at"]
         for stream in (False, True):
             order = ASK | {"model": "guide@den", "stream": stream}
             async with phone.post(CHAT, json=order, headers=headers) as answer:
@@ -55,6 +56,8 @@ async def test_it_is_listed_with_its_machine_and_answers_through_it(pool: tuple[
                 assert answer.status == 200, said
                 assert answer.headers["X-Content-Type-Options"] == "nosniff"
                 assert ("data: [DONE]" in said) is stream
+        now = (await asyncio.to_thread(door.control, "GET", "/phones"))["devices"][0]["used_at"]
+        assert now > used  # a question that another host answers is a use, too
         async with phone.post(CHAT, json=ASK | {"model": "guide"}, headers=headers) as answer:
             assert answer.status == 404  # this computer has it, and has not loaded it
     assert not door.node.workers()
