@@ -93,11 +93,11 @@ def check_device(model: Any, config: StageConfig, n_layers: int = 0) -> DeviceCh
     # the processor computes those before
     n_before = len(config.layers) - sum(config.device_layers) if config.device_layers else 0
     last = n_before + (n_layers or min(MOST_LAYERS, n_on_device)) - 1
-    ours, expected = _both(model, config, last)
-    if ours is None or expected is None:
+    both = _both(model, config, last)
+    if both is None:
         return None
     inputs = None if config.role is Role.WHOLE else _inputs(config)
-    return judge(expected, ours, inputs, device=config.device)
+    return judge(*both, inputs, device=config.device)
 
 
 def check_head(model: Any, config: StageConfig) -> DeviceCheck | None:
@@ -107,25 +107,28 @@ def check_head(model: Any, config: StageConfig) -> DeviceCheck | None:
 
     Raises FamilyUnfit if they are wrong.
     """
-    ours, expected = _both(model, config, None)
-    if ours is None or expected is None:
+    both = _both(model, config, None)
+    if both is None:
         return None
     parts = (slice(HEAD_ROWS), slice(HEAD_ROWS, None))
     device = (config.device, *config.more_devices)[-1]
-    return judge(expected, ours, device=device, parts=parts, most_apart=MOST_APART_LOGITS)
+    return judge(*both, device=device, parts=parts, most_apart=MOST_APART_LOGITS)
 
 
-def _both(model: Any, config: StageConfig, last: int | None) -> tuple[Rows | None, Rows | None]:
-    """Return the rows of the device and those of the processor, as far as they can be computed."""
+def _both(model: Any, config: StageConfig, last: int | None) -> tuple[Rows, Rows] | None:
+    """Return the rows of the processor and those of the device, or None if one of them cannot compute them."""
     ours = _rows(model, config, last, on_device=True)
+    if ours is None:
+        return None
     try:
         reference = binding.load_model(config.path, mapped=True)
     except StageError:
-        return ours, None
+        return None
     try:
-        return ours, _rows(reference, config, last, on_device=False)
+        expected = _rows(reference, config, last, on_device=False)
     finally:
         binding.load().llama_model_free(reference)
+    return None if expected is None else (expected, ours)
 
 
 PARTS = (slice(STEP_ROWS), slice(STEP_ROWS, PROMPT_ROWS), slice(PROMPT_ROWS, None))
