@@ -159,7 +159,8 @@ class GraphicsCards:
                 self._has_chosen = True
                 self._tested.set()
                 self._changed()
-            await asyncio.to_thread(self._save)
+            if self._is_unsaved:
+                await asyncio.to_thread(self._save)
             await self._news.wait()
             self._news.clear()
 

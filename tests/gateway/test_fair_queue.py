@@ -130,7 +130,8 @@ async def test_who_leaves_takes_nobodys_turn(at_its_turn: bool) -> None:
             await asyncio.sleep(0)
             if not at_its_turn:
                 leaving.cancel()
-                await asyncio.sleep(0)
+                await all_had_a_turn()
+                assert queue.n_waiting == 1  # it is gone at once
         leaving.cancel()  # in the moment in which its turn has come
     assert order == ["c"]
     assert (queue.n_running, queue.n_waiting) == (0, 0)
@@ -167,6 +168,24 @@ async def test_a_request_sees_how_many_come_before_it() -> None:
         assert queue.place(turns[0]) is None
         assert queue.n_waiting == 0
     assert queue.n_running == 0
+
+
+async def test_who_is_turned_away_while_waiting_for_a_while_is_told() -> None:
+    queue = FairQueue(Room(1), max_waiting=2)
+    with queue.line("first"), queue.line("a"), queue.line("a") as last, queue.line("b"):
+        with pytest.raises(Busy):
+            await last.wait(0)
+        assert queue.place(last) is None
+    assert (queue.n_running, queue.n_waiting) == (0, 0)
+
+
+async def test_the_estimate_follows_how_long_turns_take() -> None:
+    queue = FairQueue(Room(1))
+    for _ in range(10):
+        with queue.line("a"):
+            pass
+    with queue.line("first"), queue.line("a") as turn:
+        assert queue.place(turn) == (1, 2)  # almost no time, and far less than at first
 
 
 async def test_places_are_the_order_of_admission() -> None:

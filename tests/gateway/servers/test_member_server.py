@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,6 +14,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 from yarl import URL
 
+from app.api import requests
+from app.api.responses import WaitingPlace
 from app.core.errors import BadInput
 from app.core.household.operations import Role
 from app.core.ids import machine_id
@@ -22,11 +24,14 @@ from app.core.scheduler.requester import Requester
 from app.gateway.access.auth import BODY, CALLER, PROGRAM, Handler
 from app.gateway.answer_service import Caller
 from app.gateway.error_responses import status_of
+from app.gateway.fair_queue import FairQueue, Turn
 from app.gateway.servers import member_server
 from app.gateway.servers.host_proxy import forward_to_host
-from app.gateway.servers.member_server import FOR_MEMBERS, MemberAuthenticator, naming_host, while_allowed
+from app.gateway.servers.member_server import FOR_MEMBERS, MemberAuthenticator, MemberRoutes, naming_host, while_allowed
 from app.gateway.upstreams.upstreams import FORWARDED_BY
+from app.inference.pipeline.completion import Delta
 from app.network.peer.listener import MEMBER
+from app.node.control.answer_conversion import AnswerPart
 from app.node.models.household_models import Destination
 from tests.node.models.test_household_models import Content
 
@@ -83,6 +88,56 @@ async def test_an_answer_that_must_end_may_clean_up_as_long_as_it_takes(monkeypa
     answer = await while_allowed(lambda _: False)(request(), handler)
     assert messages == ["cleaned up"]
     assert answer.status == 403
+
+
+class Answering:
+    """Stands in for the service that answers: a queue with room for one answer."""
+
+    def __init__(self) -> None:
+        self.queue = FairQueue(lambda _: 1)
+
+    @asynccontextmanager
+    async def line(self, key: str, model: str) -> AsyncIterator[Turn]:
+        with self.queue.line(key, model) as turn:
+            yield turn
+
+    async def assigned_model(self, turn: Turn, model: str) -> str:
+        assert turn.admitted.done()
+        return model
+
+    def needs_load(self, _: str) -> bool:
+        return False
+
+
+async def test_a_member_that_waits_is_sent_its_place_whenever_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member_server, "PLACE_SECONDS", 0)
+    answering, parts = Answering(), list[AnswerPart]()
+
+    async def answer(*_: object, may_load: bool) -> AsyncGenerator[AnswerPart, None]:
+        assert not may_load
+        yield Delta("a", (1,))
+
+    budget: Any = SimpleNamespace(check=lambda _: None, spender=lambda _: None, spend=lambda *_: None)
+    hosting: Any = SimpleNamespace(answer=answer, notice=lambda *_: "")
+    made = MemberRoutes(cast("Any", answering), budget, hosting, cast("Any", None), lambda: "den")
+
+    async def collect() -> None:
+        async for part in made._answer(requests.Ask(prompt="Hello", model="guide"), Caller("member b", "r1")):
+            parts.append(part)
+
+    async def soon() -> list[AnswerPart]:
+        for _ in range(50):
+            await asyncio.sleep(0)
+        return parts
+
+    async with asyncio.TaskGroup() as group:
+        with answering.queue.line("a"):
+            with answering.queue.line("a"):
+                group.create_task(collect(), name="collect")
+                assert await soon() == [WaitingPlace(2, 20)]
+            assert await soon() == [WaitingPlace(2, 20), WaitingPlace(1, 10)]
+    assert parts[2:] == [Delta("a", (1,))]
+    assert (answering.queue.n_running, answering.queue.n_waiting) == (0, 0)
 
 
 class Host:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -238,6 +239,9 @@ async def test_an_undo_that_fails_blames_no_later_move() -> None:
     scene = Scene(spread(SLOW, sizes=[1, 6, 1]), ATTIC, SLOW)
     scene.record_move(0, Reason("recovery_joining"), 0.0, for_speed=True)
     scene.undo_move()
+    scene.moved = replace(scene.moved, place=1)  # type: ignore[type-var]
+    await scene.waits(LEAST_BETWEEN_SECONDS).ahead.run_due_work()
+    assert scene.went == []  # that pipeline does it itself
     scene.record_move(0, later := Reason("layers_moved", {"machine": "attic"}), 0.0, for_speed=False)
     scene.refuse_undo(Reason("move_stays"))
     assert (scene.moved.why, scene.moved.problem) == (later, None)  # type: ignore[union-attr]
