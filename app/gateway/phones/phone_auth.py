@@ -14,10 +14,13 @@ from app.gateway.access.auth import Handler, bearer
 from app.gateway.phones.device_store import DeviceStore
 from app.gateway.phones.phone_page import PREFIX, is_below_page
 from app.network.sockets import plain_host
+from app.network.waiting_room import network_of
 
 PAGE_ROUTES = frozenset({"/chat", "/chat/", "/chat/{name}"})
 JOIN_ROUTE = "/chat/join"
-PAGE_CALLER, JOIN_CALLER = "(a phone's page)", "(a phone that joins)"  # no device or program can have these names
+# No device or program can have these names. Those who join are limited by address, so that nobody with slow requests
+# keeps others from joining.
+PAGE_CALLER, JOIN_CALLER = "(a phone's page)", "(a phone that joins)"
 MAX_JOIN_BYTES = 2048
 SHARED_SPACE = ipaddress.ip_network("100.64.0.0/10")  # used by VPNs such as Tailscale, never routed on the internet
 OFF = "Phones may not chat here. The owner can turn it on: Settings > Phones."
@@ -70,7 +73,7 @@ class PhoneAuthenticator:
         if route in PAGE_ROUTES:
             return PAGE_CALLER
         if route == JOIN_ROUTE:
-            return JOIN_CALLER
+            return f"{JOIN_CALLER} at {network_of(plain_host(request.remote or ''))}"
         device = self._devices.owner(bearer(request))
         return None if device is None else caller_of(device)
 

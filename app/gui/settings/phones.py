@@ -114,7 +114,7 @@ class RemovePhoneDialog(Sheet):
         )
         super().__init__(services, title, sentence, parent)
         self._device, self._group = device, group
-        self.act = button(title, self.remove, "danger")
+        self.act = button(title.replace("&", "&&"), self.remove, "danger")  # one & would underline the next letter
         self.offer(self.tr("Cancel"), self.act)
 
     def remove(self) -> None:

@@ -8,11 +8,14 @@ import re
 import ssl
 import time
 from collections.abc import AsyncGenerator, Iterator
+from types import SimpleNamespace
+from typing import Any, cast
 
 import aiohttp
 import pytest
 
 from app.gateway.phones.join_code import MAX_WRONG_TRIES
+from app.gateway.phones.phone_auth import PhoneAuthenticator
 from app.gateway.phones.phone_page import page_files
 from app.machine.paths import phone_page_folder
 from tests.gateway.phones.phone_door import Door, phone_door
@@ -219,6 +222,35 @@ async def test_off_ends_answers_and_the_page_and_on_lets_devices_back_in(
         assert answer.status == 200
 
 
+async def test_off_ends_answers_also_while_programs_keep_the_server_open(
+    door: Door, phone: aiohttp.ClientSession
+) -> None:
+    device = await joined(door, phone, "tablet")
+    await asyncio.to_thread(door.control, "POST", "/api", {"on": True, "lan": True})
+    try:
+        async with phone.post(CHAT, json=LONG, headers=device) as answer:
+            await answer.content.readline()
+            await asyncio.to_thread(door.control, "POST", "/phones", {"on": False})
+            async with asyncio.timeout(5):
+                assert '"error"' in (await answer.text()).rstrip().splitlines()[-1]
+        for path in ("/chat/", MODELS):
+            async with phone.get(path, headers=device) as answer:
+                assert (answer.status, "Settings > Phones" in await answer.text()) == (404, True)
+    finally:
+        await asyncio.to_thread(door.control, "POST", "/phones", {"on": True})
+        await asyncio.to_thread(door.control, "POST", "/api", {"on": False, "lan": False})
+
+
+def test_slow_requests_of_one_address_keep_no_other_from_joining() -> None:
+    def at(address: str) -> str | None:
+        route = SimpleNamespace(resource=SimpleNamespace(canonical=JOIN))
+        request = SimpleNamespace(match_info=SimpleNamespace(route=route), remote=address)
+        return PhoneAuthenticator.caller_name(cast("Any", None), cast("Any", request))
+
+    assert at("192.168.1.7") != at("192.168.1.8")
+    assert at("fd12::7") == at("fd12::8")  # one machine may have as many as it likes
+
+
 async def test_a_join_has_a_small_body(door: Door, phone: aiohttp.ClientSession) -> None:
     async with phone.post(JOIN, json={"code": "1", "name": "x" * 5000}) as answer:
         assert answer.status == 413
@@ -255,6 +287,8 @@ def test_both_languages_have_every_text() -> None:
     keys = [set(_keys(part)) for part in (english, german)]
     assert keys[0] == keys[1]
     assert len(keys[0]) > 45
+    users = "".join(file.content.decode() for name, file in page_files().items() if name in OURS | {"index.html"})
+    assert not [key for key in keys[0] if f'"{key}"' not in users]
 
 
 def _keys(text: str) -> Iterator[str]:

@@ -69,19 +69,20 @@ def test_from_off_to_a_device_and_back(qtbot: QtBot, page: PhoneSettings, door: 
     assert shown.fingerprint.text().replace(" ", ":") == fingerprint
     assert page.fingerprint.text() == shown.fingerprint.text()
     with httpx.Client(verify=upstream_context(door.pem)) as phone:
-        joined = phone.post(f"{door.base}/chat/join", json={"code": shown.code.text(), "name": "Anna's <b>phone</b>"})
+        joined = phone.post(f"{door.base}/chat/join", json={"code": shown.code.text(), "name": "Anna & <b>Ben</b>"})
         assert joined.status_code == 200
-        qtbot.waitUntil(lambda: "Anna's <b>phone</b> is connected." in said, timeout=5000)  # and the dialog is closed
+        qtbot.waitUntil(lambda: "Anna & <b>Ben</b> is connected." in said, timeout=5000)  # and the dialog is closed
         qtbot.waitUntil(lambda: len(page.rows) == 1, timeout=5000)
         ((device, row),) = page.rows.items()
-        assert row.title.text() == "Anna's <b>phone</b>"
+        assert row.title.text() == "Anna & <b>Ben</b>"
         assert "not used yet" in row.about.text()
         assert not is_shown(page.none)
 
         QTest.mouseClick(page.removals[device], Qt.MouseButton.LeftButton)
         (asks,) = page.window().findChildren(RemovePhoneDialog)
+        assert asks.act.text() == "Remove Anna && <b>Ben</b>"
         QTest.mouseClick(asks.act, Qt.MouseButton.LeftButton)
-        qtbot.waitUntil(lambda: said[-1] == "Anna's <b>phone</b> may no longer chat here.", timeout=5000)
+        qtbot.waitUntil(lambda: said[-1] == "Anna & <b>Ben</b> may no longer chat here.", timeout=5000)
         assert not is_shown(row)
         assert is_shown(page.none)
         headers = {"Authorization": f"Bearer {joined.json()['token']}"}
