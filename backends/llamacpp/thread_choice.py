@@ -111,6 +111,10 @@ class ThreadChoice:
                 kind.settle(self._limit, 0.0)
             elif self._limit > before:
                 kind.direction, kind.granted_steps, kind.costs_s = 1, GRANT_STEPS, {}
+        for kind in self._exact_kinds.values():
+            if before < kind.home <= self._limit:  # again as on other computers, even if fewer are as fast
+                kind.stop_trying()
+                kind.settle(kind.home, kind.home_s)
 
     def next(self, n_rows: int, *, tied: bool = False) -> int:
         """Return the thread count for a step of `n_rows` rows. tied: whether the step's result depends on the count."""

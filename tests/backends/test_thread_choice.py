@@ -180,6 +180,25 @@ def test_tied_steps_of_an_exact_stage_have_the_same_count_on_all_computers(start
     assert ThreadChoice(8, 8).next(1, tied=True) == 8
 
 
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_an_exact_stage_returns_to_its_count_when_the_owner_allows_it_again(is_busy: bool) -> None:
+    """Even if fewer threads are as fast, because others use that count. Other programs may have started meanwhile."""
+    choice = ThreadChoice(8, 8, exact=True)
+
+    def compute(n_steps: int, *, busy: bool = False) -> int:
+        for _ in range(n_steps):
+            threads = choice.next(1, tied=True)
+            choice.took(0.06 * threads if busy and threads > 1 else 0.03)
+        return choice.next(1, tied=True)
+
+    assert compute(50) == EXACT_THREADS
+    choice.limit(3)
+    assert compute(50, busy=is_busy) <= 3
+    choice.limit(8)
+    assert choice.next(1, tied=True) == EXACT_THREADS
+    assert (compute(300, busy=is_busy) < EXACT_THREADS) is is_busy
+
+
 def test_an_exact_stage_does_not_use_threads_for_which_there_is_no_core() -> None:
     """Two threads beside another program on two cores would take ten times as long as one."""
     choice = ThreadChoice(2, 1, exact=True)
