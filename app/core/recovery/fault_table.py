@@ -314,6 +314,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         log_model_goes_on_after log_model_lost log_model_mended log_model_mended_late log_model_ready
         log_model_stopped log_model_unloaded log_model_with log_model_without log_node_newer log_node_started
         log_node_upstream log_node_uncounted log_machine_doubts_lost log_node_interfaces_lost
+        log_node_phones_lost
         log_node_journal_lost log_node_pins_lost machine_replaced pace_link pace_machine pace_memory
         plan_alone_faster plan_beside plan_engine plan_estimated plan_fits_host plan_forced plan_kept
         plan_forced_by_program plan_measured plan_measured_links plan_replicas plan_replicas_chosen

@@ -32,11 +32,19 @@ class Device(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DeviceStore:
-    """The devices by ID, kept in one file. A damaged file is set aside, and every device then needs a new code."""
+    """The devices by ID, kept in one file.
 
-    def __init__(self, file: Path, clock: Callable[[], float] = time.time) -> None:
+    A damaged file is set aside and every device then needs a new code, which `note` tells the owner.
+    """
+
+    def __init__(
+        self, file: Path, clock: Callable[[], float] = time.time, note: Callable[[Reason], None] = lambda _: None
+    ) -> None:
+        def lost(aside: Path) -> None:
+            note(Reason("log_node_phones_lost", {"path": str(aside)}))
+
         self._file, self._clock = file, clock
-        self._devices = read_json_or_default(file, dict[str, Device], "the list of phones")
+        self._devices = read_json_or_default(file, dict[str, Device], "the list of phones", lost=lost)
         self._saved_at: dict[str, float] = {}
         self._saving = asyncio.Lock()
 

@@ -14,7 +14,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from app.api import phones as api
-from app.core.errors import AppError, BadInput, Refused
+from app.core.errors import AppError, BadInput, Reason, Refused
 from app.gateway.access.allowed_origins import Access
 from app.gateway.access.auth import BODY, CALLER, Handler
 from app.gateway.answer_service import ANY_NAMES
@@ -47,7 +47,7 @@ class PhoneService:
     """The service for phones, apart from the server itself.
 
     own_models: returns the models that are ready on this computer. list_models: lists these and those that other hosts
-    share. end_requests: ends the requests of a caller at once.
+    share. end_requests: ends the requests of a caller at once. note: tells the owner something.
     """
 
     def __init__(
@@ -58,10 +58,11 @@ class PhoneService:
         own_models: Callable[[], dict[str, int]],
         list_models: Callable[[], Awaitable[list[Json]]],
         end_requests: Callable[[str], None],
+        note: Callable[[Reason], None],
     ) -> None:
         self._choices, self._lan = choices, lan
         self._own_models, self._list_models, self._end_requests = own_models, list_models, end_requests
-        self.devices = DeviceStore(home.root / "phones.json")
+        self.devices = DeviceStore(home.root / "phones.json", note=note)
         self.code = JoinCode(time.monotonic)
 
     @property

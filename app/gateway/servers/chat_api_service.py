@@ -123,7 +123,7 @@ class ChatApiService:
         self._open_requests = WeakSet[OpenRequests]()  # one for each server
         self.lan = lan
         self.phones = PhoneService(
-            home, choices, lan, self._ready_contexts, self._models_for_phones, self._end_requests_of
+            home, choices, lan, self._ready_contexts, self._models_for_phones, self._end_requests_of, journal.note
         )
         self._lan_programs: OpenRequests | None = None  # of programs on the LAN
         self._watching: asyncio.Task[None] | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import BadInput
+from app.core.errors import BadInput, Reason
 from app.core.reasons import said
 from app.gateway.phones.device_store import MAX_DEVICES, MAX_NAME_CHARS, DeviceStore, plain_name
 from app.gateway.phones.join_code import CODE_SECONDS, DIGITS, MAX_WRONG_TRIES, JoinCode
@@ -110,10 +110,11 @@ async def test_a_removed_device_does_not_return_by_its_last_use(tmp_path: Path) 
     assert not DeviceStore(tmp_path / "phones.json").all()
 
 
-async def test_a_damaged_list_lets_nobody_in_and_is_set_aside(tmp_path: Path) -> None:
-    file = tmp_path / "phones.json"
+async def test_a_damaged_list_lets_nobody_in_is_set_aside_and_the_owner_is_told(tmp_path: Path) -> None:
+    file, notes = tmp_path / "phones.json", list[Reason]()
     file.write_text("{")
-    assert not DeviceStore(file).all()
+    assert not DeviceStore(file, note=notes.append).all()
+    assert notes == [Reason("log_node_phones_lost", {"path": str(file.with_suffix(".damaged"))})]
     assert file.with_suffix(".damaged").read_text() == "{"
 
 
