@@ -1,6 +1,7 @@
 // The text of an answer as elements of the page. The text is untrusted: HTML in it is shown as text, nothing is loaded,
 // and what the Markdown library makes of it passes DOMPurify, of which only a list of harmless elements is left.
 
+import { extensions } from "./formulas.js";
 import { Marked } from "./marked.esm.js";
 import { words } from "./words.js";
 
@@ -23,6 +24,7 @@ function escaped(text) {
 const marked = new Marked({
   gfm: true,
   breaks: true,
+  extensions,
   renderer: {
     html: ({ text }) => escaped(text),
     image: ({ href, text }) => escaped(`${text} (${href})`),

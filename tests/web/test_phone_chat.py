@@ -393,6 +393,43 @@ def test_markdown_is_shown_and_growing_ends_as_the_whole(page: PhoneBrowser) -> 
     assert "[U+202E]" in whole  # a sign that reorders code is written out
 
 
+FORMULAS = """
+const [texts, done] = arguments;
+import("/chat/markdown.js").then(({ render }) => done(texts.map((text) => {
+  const box = document.createElement("div");
+  const began = performance.now();
+  box.append(render(text));
+  const found = [...box.querySelectorAll("code.formula, .formula code")].map((code) => code.textContent);
+  return [found, box.textContent.trim(), performance.now() - began];
+})));
+"""
+
+
+def formulas(page: PhoneBrowser, *texts: str) -> list[tuple[list[str], str, float]]:
+    """The formulas of each text, its whole text, and the milliseconds that it took."""
+    answers = page.chrome.execute_async_script(FORMULAS, list(texts))
+    return [(list(shown), str(text), float(took)) for shown, text, took in answers]
+
+
+def test_a_formula_is_shown_as_it_was_written(page: PhoneBrowser) -> None:
+    lines = "$$\na_1 \\\\ b_2\n= c * d * e\n$$"
+    kept = r"\, \; \{x\} \\ \% \( a"
+    inline, block, bare, money = formulas(
+        page, r"a $x_1$ b \(y\,\\\) c \[z\{\] d $$w$$ e", f"words:\n{lines}\nmore", kept,
+        "costs $5 and $6, US$5/NZ$6, **$5**, $A and $B, `$x$`",
+    )  # fmt: skip
+    assert inline[0] == ["$x_1$", r"\(y\,\\\)", r"\[z\{\]", "$$w$$"]
+    assert block[0] == [lines]
+    assert bare[:2] == ([], kept)
+    assert money[0] == []
+    assert money[1] == "costs $5 and $6, US$5/NZ$6, $5, $A and $B, $x$"
+
+
+def test_openings_without_an_end_do_not_hold_up_the_page(page: PhoneBrowser) -> None:
+    texts = ["\\(" * 5_000, "$a " * 5_000, "$$a\n" * 3_000, "\\[\n" * 5_000, "$$" + "x " * 50_000]
+    assert all(took < 2_000 for _, _, took in formulas(page, *texts))
+
+
 PAINTED = """
 const [text, done] = arguments;
 import("/chat/markdown.js").then(async ({ Growing }) => {

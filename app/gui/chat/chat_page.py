@@ -28,6 +28,7 @@ from app.gui.chat.message import highlight
 from app.gui.chat.message.body import MessageServices
 from app.gui.chat.message.branch_view import branch, is_unanswered, last_message, state_of
 from app.gui.chat.message.conversation import Conversation
+from app.gui.chat.message.formula_pictures import FormulaPictures
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.message_actions import MessageActionHandler, as_text
 from app.gui.chat.message.message_view import MessageAction
@@ -95,7 +96,10 @@ class ChatPage(Page):
         self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
         slicer = TimeSlicer(self)
         slicer.add(self, highlight.warm())
-        self.conversation = Conversation(MessageServices(services.theme, slicer, self._message_actions.open_link))
+        self._formulas = FormulaPictures(self)
+        self.conversation = Conversation(
+            MessageServices(services.theme, slicer, self._message_actions.open_link, self._formulas)
+        )
         self._error_actions = ErrorActions(
             self.session,
             services.pool,
@@ -198,6 +202,7 @@ class ChatPage(Page):
     def end(self) -> None:
         self._models.close()
         self._token_counts.close()
+        self._formulas.close()
         self.session.close()
 
     def close_history(self) -> None:

@@ -7532,6 +7532,10 @@
 <context>
     <name>TextBlock</name>
     <message>
+        <source>Copy formula</source>
+        <translation>Formel kopieren</translation>
+    </message>
+    <message>
         <source>Text</source>
         <translation>Text</translation>
     </message>

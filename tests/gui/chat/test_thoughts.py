@@ -20,6 +20,7 @@ from app.gui.chat.export.documents import PdfBook, without_thoughts
 from app.gui.chat.export.import_export import FORMATS, JSON, PDF, export, read_chats
 from app.gui.chat.history.history import History
 from app.gui.chat.message.body import Body, MessageServices
+from app.gui.chat.message.formula_pictures import FormulaPictures
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.message_view import MessageView, ShownMessage
 from app.gui.look.theme import Scheme, Theme
@@ -31,7 +32,7 @@ HMM = "Hmm, let me see. **Two** and two."
 
 @pytest.fixture
 def services(qapp: QApplication) -> MessageServices:
-    return MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), lambda _: None)
+    return MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), lambda _: None, FormulaPictures(qapp))
 
 
 def answered(text: str, thought: str, seconds: float = 12.4) -> Message:

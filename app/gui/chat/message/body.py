@@ -9,12 +9,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from PySide6.QtCore import QMimeData, QPoint, QSize, Qt, QUrl
-from PySide6.QtGui import QGuiApplication, QResizeEvent, QTextCharFormat, QTextCursor, QTextLayout, QWheelEvent
-from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QTextBrowser, QTextEdit, QWidget
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QGuiApplication,
+    QResizeEvent,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextLayout,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QFrame, QMenu, QPlainTextEdit, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from app.gui.chat.message import highlight, markdown
+from app.gui.chat.message.formula_pictures import FormulaPictures, Key, Look, place_of
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.markdown import IncrementalParser, Segment, SegmentKind
+from app.gui.chat.message.math_rules import Formula
 from app.gui.look import formats, sizes
 from app.gui.look.theme import Colors, Theme, set_role
 from app.gui.widgets.buttons import IconButton, button
@@ -39,16 +50,23 @@ class MessageServices:
     theme: Theme
     slicer: TimeSlicer
     open_link: Callable[[str], None]
+    formulas: FormulaPictures
+
+
+OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"  # stands for a picture in the text of a document
+FORMULA = "formula"  # scheme of the addresses of formulas within a document
 
 
 class TextBlock(QTextBrowser):
-    """A text widget as tall as its content. It never loads resources, and it does not follow links."""
+    """A text widget as tall as its content. It loads nothing but its own formulas, and it does not follow links."""
 
     def __init__(self, services: MessageServices, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._services = services
         self._shown: Segment | None = None
         self._highlighted: Sequence[str] = ()  # the highlighted words
+        self._missing: set[Key] = set()  # formulas that are being drawn
+        services.formulas.drawn.connect(self._formulas_drawn)
         self.setOpenLinks(False)
         self.setUndoRedoEnabled(False)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -80,7 +98,9 @@ class TextBlock(QTextBrowser):
             sheet = _style_sheet(theme.colors, theme.scale, theme.code_font().family())
             self.document().setIndentWidth(theme.px(_indent(segment.content)))
             self.document().setDefaultStyleSheet(sheet)
-            self.setHtml(segment.content)
+            self._missing = self._services.formulas.request(segment.formulas)
+            self.setHtml(markdown.with_formulas(segment, self._formula_html))
+            self.setAccessibleDescription(", ".join(formula.source for formula in segment.formulas))
             has_link = "<a href" in segment.content
             policy = Qt.FocusPolicy.StrongFocus if has_link else Qt.FocusPolicy.ClickFocus
             self.setFocusPolicy(policy)
@@ -104,14 +124,76 @@ class TextBlock(QTextBrowser):
         _set_height(self, int(height + 0.99))
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:  # noqa: N802  Qt's name
-        """Load nothing, neither from the network nor from disk."""
-        return None
+        """Return the picture of a formula. Load nothing else, neither from the network nor from disk."""
+        is_image = kind == QTextDocument.ResourceType.ImageResource.value
+        formula = self._formula(name.toString() if isinstance(name, QUrl) else name) if is_image else None
+        drawing = self._services.formulas.drawing(formula) if formula is not None else None
+        return self._services.formulas.image(drawing, self._look()) if drawing is not None else None
 
     def createMimeDataFromSelection(self) -> QMimeData:  # noqa: N802  Qt's name
         """Return the selection as plain text, so that copied text has no colors or fonts."""
         data = QMimeData()
-        data.setText(self.textCursor().selection().toPlainText())
+        data.setText(self._source_of(self.textCursor()))
         return data
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802  Qt's name
+        """Offer to copy the formula under the pointer. Otherwise, the menu is the one of the message."""
+        format_ = self.document().documentLayout().formatAt(event.pos() + QPoint(self.horizontalScrollBar().value(), 0))
+        formula = self._formula(format_.toImageFormat().name()) if format_.isImageFormat() else None
+        if formula is None:
+            super().contextMenuEvent(event)
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(self.tr("Copy formula"), lambda: QGuiApplication.clipboard().setText(formula.source))
+        menu.popup(event.globalPos())
+
+    def _look(self) -> Look:
+        theme = self._services.theme
+        font = self.document().defaultFont()
+        if font.pixelSize() <= 0:
+            font.setPixelSize(theme.px(sizes.BODY))
+        return Look(font, theme.color("text"), self.devicePixelRatioF())
+
+    def _formula(self, name: str) -> Formula | None:
+        scheme, _, number = name.partition(":")
+        formulas = self._shown.formulas if self._shown is not None else ()
+        is_ours = scheme == FORMULA and number.isascii() and number.isdigit() and int(number) < len(formulas)
+        return formulas[int(number)] if is_ours else None
+
+    def _formula_html(self, number: int, formula: Formula) -> str:
+        """Return a formula as a picture, or as it was written while it is unknown or if it cannot be drawn."""
+        drawing = self._services.formulas.drawing(formula)
+        if drawing is None:
+            return markdown.source_html(formula)
+        place = place_of(drawing, self._look().font)
+        align = ' style="vertical-align: middle"' if place.is_middle else ""
+        return f'<img src="{FORMULA}:{number}" width="{place.width}" height="{place.height}"{align}>'
+
+    def _formulas_drawn(self, keys: set[Key]) -> None:
+        if self._shown is not None and not self._missing.isdisjoint(keys):
+            self._write(self._shown)
+            self.mark(self._highlighted)
+
+    def _source_of(self, cursor: QTextCursor) -> str:
+        """Return the selected text with formulas as they were written."""
+        text = cursor.selection().toPlainText()
+        if OBJECT not in text:
+            return text
+        sources = self._selected_sources(cursor)
+        return "".join(next(sources, "") if sign == OBJECT else sign for sign in text)
+
+    def _selected_sources(self, cursor: QTextCursor) -> Iterator[str]:
+        """Yield the formulas of a selection, in the order of the text."""
+        document = self.document()
+        place = cursor.selectionStart()
+        while place < cursor.selectionEnd():
+            if document.characterAt(place) == OBJECT:
+                here = QTextCursor(document)
+                here.setPosition(place + 1)
+                formula = self._formula(here.charFormat().toImageFormat().name())
+                yield formula.source if formula is not None else ""
+            place += 1
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)

@@ -1,4 +1,4 @@
-"""The Markdown parser, which splits a text into segments. It supports CommonMark, tables and strikethrough.
+"""The Markdown parser, which splits a text into segments. It supports CommonMark, tables, strikethrough and formulas.
 
 HTML is shown as text, and images become links. Model output is untrusted, so the cost of parsing a single paragraph
 is limited to a few milliseconds.
@@ -7,15 +7,19 @@ is limited to a few milliseconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from html import escape
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
+
+from app.gui.chat.message import math_rules
+from app.gui.chat.message.math_rules import Formula
 
 SEGMENT_CHARS = 1_500  # length after which the next block begins a new segment
 LONG_CHARS = 2_500  # length after which a list or table continues in a new segment
@@ -34,11 +38,15 @@ class SegmentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The content of one widget. `language` is the language of a code block, or empty if unknown."""
+    """The content of one widget. `language` is the language of a code block, or empty if unknown.
+
+    formulas: what the places in `content` that `with_formulas` replaces stand for.
+    """
 
     kind: SegmentKind
     content: str
     language: str = ""
+    formulas: tuple[Formula, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +81,11 @@ class IncrementalParser:
 
     def feed(self, text: str) -> int:
         """Parse the full text received so far. Return the index of the first segment that may have changed."""
+        return self._parse(text, growing=True)
+
+    def _parse(self, text: str, *, growing: bool) -> int:
         first = self._n_closed
-        parts = parse_parts(text[self._at :], self._state)
+        parts = parse_parts(text[self._at :], self._state, growing=growing)
         self.segments[first:] = [part.segment for part in parts]
         if len(parts) > 1:
             self._n_closed += len(parts) - 1
@@ -89,9 +100,9 @@ class IncrementalParser:
         definitions.
         """
         if not self._n_closed or not _DEFINITION.search(text):
-            return self.feed(text)
+            return self._parse(text, growing=False)
         before, whole = self.segments, IncrementalParser()
-        whole.feed(text)
+        whole._parse(text, growing=False)
         self.segments, self._n_closed = whole.segments, whole._n_closed
         self._at, self._state = whole._at, whole._state
         pairs = zip(before, self.segments, strict=False)
@@ -125,14 +136,14 @@ def split_text(text: str, limit: int) -> Iterator[tuple[int, str]]:
         at = end
 
 
-def parse_parts(text: str, state: ParserState) -> list[Part]:
-    """Parse a text, starting in the state in which an earlier split ended."""
+def parse_parts(text: str, state: ParserState, *, growing: bool = False) -> list[Part]:
+    """Parse a text, starting in the state in which an earlier split ended. `growing` tells whether more will come."""
     if not state.is_plain:
-        return _SegmentBuilder(text, state).parts
+        return _SegmentBuilder(text, state, growing=growing).parts
     blank = _BLANK.search(text)
     end = blank.start() if blank else len(text)
     parts = list(_plain_parts(text[:end], 0))
-    rest = _SegmentBuilder(text[end:], ParserState()).parts
+    rest = _SegmentBuilder(text[end:], ParserState(), growing=growing).parts
     return parts + [replace(part, at=part.at + end) for part in rest]
 
 
@@ -144,7 +155,7 @@ def _plain_parts(text: str, at: int) -> Iterator[Part]:
 class _SegmentBuilder:
     """A builder that groups short blocks into one segment and splits long blocks into several."""
 
-    def __init__(self, text: str, state: ParserState) -> None:
+    def __init__(self, text: str, state: ParserState, *, growing: bool) -> None:
         self._text = state.prefix + text
         self._shift = len(state.prefix)
         self._starts = [0, *(line_end.end() for line_end in re.finditer("\n", self._text))]
@@ -153,7 +164,7 @@ class _SegmentBuilder:
         self._size = 0
         # the part under construction, whose segment is still empty
         self._begin = Part(0, Segment(SegmentKind.TEXT, ""), state)
-        for block in blocks(tokens(self._text)):
+        for block in blocks(tokens(self._text, growing=growing)):
             first = block[0]
             if state.number is not None and first.type == "ordered_list_open":
                 first.attrs["start"] = state.number
@@ -194,7 +205,8 @@ class _SegmentBuilder:
 
     def _close(self) -> None:
         if self._group:
-            shown = Segment(SegmentKind.TEXT, html(self._group))
+            formulas: list[Formula] = []
+            shown = Segment(SegmentKind.TEXT, html(self._group, formulas), formulas=tuple(formulas))
             self.parts.append(replace(self._begin, segment=shown))
         self._group, self._size = [], 0
 
@@ -302,8 +314,39 @@ class _Renderer(RendererHTML):
     def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return "</p>\n"
 
+    def math_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return _formula(math_rules.formula(tokens[idx].content), env)
+
+    def math_display(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """Render a formula that takes whole lines as a paragraph of its own."""
+        shown = math_rules.formula(tokens[idx].content, is_open=tokens[idx].markup == "open")
+        return f'<p align="center" class="math">{_formula(shown, env)}</p>\n'
+
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return '<table border="1" cellspacing="0" cellpadding="6">\n'
+
+
+_FORMULAS = "formulas"  # key of the renderer's environment: a list that takes the formulas
+_PLACE = re.compile(r'<img src="formula:(\d+)">')
+
+
+def _formula(formula: Formula, env: EnvType) -> str:
+    """Render a formula as a place to be replaced, or as its source if nothing will replace it."""
+    formulas: list[Formula] | None = env.get(_FORMULAS)
+    if formulas is None:
+        return source_html(formula)
+    formulas.append(formula)
+    return f'<img src="formula:{len(formulas) - 1}">'
+
+
+def source_html(formula: Formula) -> str:
+    """Return a formula as it was written, in the style of code."""
+    return f"<code>{escape(formula.source).replace(chr(10), '<br>')}</code>"
+
+
+def with_formulas(segment: Segment, shown: Callable[[int, Formula], str]) -> str:
+    """Return a segment's HTML with what `shown` returns for each formula and its index."""
+    return _PLACE.sub(lambda match: shown(int(match[1]), segment.formulas[int(match[1])]), segment.content)
 
 
 def _inline(state: StateCore) -> None:
@@ -333,6 +376,7 @@ def _task_lists(state: StateCore) -> None:
 def _parser() -> MarkdownIt:
     made = MarkdownIt("commonmark", {"html": False, "maxNesting": 2 * MAX_DEPTH}, renderer_cls=_Renderer)
     made.enable(["table", "strikethrough"])
+    math_rules.use_math(made)
     made.core.ruler.at("inline", _inline)
     made.core.ruler.before("inline", "task_lists", _task_lists)
     return made
@@ -341,14 +385,15 @@ def _parser() -> MarkdownIt:
 _MARKDOWN = _parser()
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str, *, growing: bool = False) -> list[Token]:
     """Parse a text into tokens. The tokens at level 0 have line numbers."""
-    return _MARKDOWN.parse(text, {})
+    return _MARKDOWN.parse(text, {math_rules.GROWING: growing})
 
 
-def html(tokens: Sequence[Token]) -> str:
-    """Render tokens as HTML that Qt can display."""
-    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
+def html(tokens: Sequence[Token], formulas: list[Formula] | None = None) -> str:
+    """Render tokens as HTML that Qt can display. Formulas are added to the list, or shown as source without one."""
+    env = {} if formulas is None else {_FORMULAS: formulas}
+    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, env))
 
 
 def blocks(tokens: Sequence[Token], level: int = 0) -> Iterator[list[Token]]:

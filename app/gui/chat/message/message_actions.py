@@ -30,7 +30,8 @@ def as_text(text: str) -> str:
     parts = []
     for segment in markdown.segments(text):
         if segment.kind is SegmentKind.TEXT:
-            parts.append(QTextDocumentFragment.fromHtml(segment.content).toPlainText().rstrip())
+            html = markdown.with_formulas(segment, lambda _, formula: markdown.source_html(formula))
+            parts.append(QTextDocumentFragment.fromHtml(html).toPlainText().rstrip())
         else:
             parts.append(segment.content)
     return "\n\n".join(parts)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QScrollArea
 from pytestqt.qtbot import QtBot
 
 from app.gui.chat.message.body import PORTION, Body, CodeBlock, Listing, MessageServices, TextBlock
+from app.gui.chat.message.formula_pictures import FormulaPictures
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.message_actions import TextWindow, as_text, ask_link
 from app.gui.look.theme import Scheme, Theme
@@ -25,7 +26,7 @@ def opened() -> list[str]:
 
 @pytest.fixture
 def services(qapp: QApplication, opened: list[str]) -> MessageServices:
-    return MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), opened.append)
+    return MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), opened.append, FormulaPictures(qapp))
 
 
 def body(qtbot: QtBot, services: MessageServices, text: str, *, is_markdown: bool = True) -> Body:

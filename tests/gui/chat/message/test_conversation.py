@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import ENDED, Message, MessageId, Role
 from app.gui.chat.message.body import Block, CodeBlock, MessageServices
 from app.gui.chat.message.conversation import PAGE, Conversation
+from app.gui.chat.message.formula_pictures import FormulaPictures
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.message_view import MessageAction, MessageView, ShownMessage
 from app.gui.look.theme import Scheme, Theme
@@ -22,7 +23,7 @@ MANY = 120
 
 @pytest.fixture
 def conversation(qtbot: QtBot, qapp: QApplication) -> Conversation:
-    services = MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), lambda _: None)
+    services = MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), lambda _: None, FormulaPictures(qapp))
     made = Conversation(services)
     qtbot.addWidget(made)
     made.resize(800, 600)

@@ -1,0 +1,208 @@
+"""A confined process that reads untrusted content, with limits on time, memory and the size of its replies."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import psutil
+from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer
+
+import backends
+from app.decoding import decode
+from backends.readers.messages import LENGTHS, MAX_JSON_BYTES, Reply, Request, framed
+
+START_SECONDS = 20.0  # additional time for the first reply of a process, on a busy computer
+WATCH_MS = 100
+MAX_FAILURES = 5  # of the process in a row, after which it is left alone for a while
+REST_SECONDS = 300.0
+
+Answered = Callable[[Reply | None], object]  # None if the process failed at this request
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderLimits:
+    """The limits for one request. idle_ms: how long an unused process is kept."""
+
+    seconds: float
+    resident_bytes: int
+    idle_ms: int
+
+
+class ReaderProcess(QObject):
+    """A child process that answers requests in order. It is started when needed, and again if it failed.
+
+    A request during which the process exceeds a limit is answered with None, and the next one gets a new process.
+    """
+
+    def __init__(self, kind: str, limits: ReaderLimits, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._kind, self._limits = kind, limits
+        self._process: QProcess | None = None
+        self._waiting: deque[tuple[bytes, Answered]] = deque()  # the first one is being answered
+        self._received = bytearray()
+        self._head_since, self._n_replies = 0.0, 0
+        self._n_failures, self._rests_until = 0, 0.0
+        self._watch = QTimer(self)
+        self._watch.setInterval(WATCH_MS)
+        self._watch.timeout.connect(self._check_limits)
+        self._idle = QTimer(self)
+        self._idle.setSingleShot(True)
+        self._idle.setInterval(limits.idle_ms)
+        self._idle.timeout.connect(self.close)
+
+    @property
+    def pid(self) -> int:
+        """The process ID, or 0 if no process is running."""
+        return self._process.processId() if self._process is not None else 0
+
+    def ask(self, request: Request, answered: Answered, payload: bytes = b"") -> None:
+        """Send a request. `answered` is called later, once."""
+        frame = framed(request, payload)
+        self._waiting.append((frame, answered))
+        if len(self._waiting) == 1:
+            self._head_since = time.monotonic()
+        self._idle.stop()
+        if self._process is None:
+            QTimer.singleShot(0, self, self._start)
+        else:
+            self._process.write(frame)
+            self._watch.start()
+
+    def close(self) -> None:
+        """End the process. Requests that have no reply yet are dropped."""
+        self._waiting.clear()
+        self._end()
+
+    def _start(self) -> None:
+        if self._process is not None or not self._waiting:
+            return
+        if time.monotonic() < self._rests_until:
+            self._fail_all()
+            return
+        process = self._process = QProcess(self)
+        process.setProcessEnvironment(_environment())
+        process.setStandardErrorFile(QProcess.nullDevice())
+        process.readyReadStandardOutput.connect(self._read)
+        process.finished.connect(self._gone)
+        process.errorOccurred.connect(self._failed_to_start)
+        self._received.clear()
+        self._n_replies = 0
+        self._head_since = time.monotonic()
+        process.start(sys.executable, ["-m", "backends.readers", self._kind])
+        for frame, _ in self._waiting:
+            process.write(frame)
+        self._watch.start()
+
+    def _read(self) -> None:
+        if self._process is None:
+            return
+        self._received += self._process.readAllStandardOutput().data()
+        while len(self._received) >= LENGTHS.size:
+            json_bytes, payload_bytes = LENGTHS.unpack_from(self._received)
+            end = LENGTHS.size + json_bytes
+            if json_bytes > MAX_JSON_BYTES or payload_bytes:
+                self._lose()
+                return
+            if len(self._received) < end:
+                return
+            body = bytes(self._received[LENGTHS.size : end])
+            del self._received[:end]
+            try:
+                reply = decode(body, cast("type[Reply]", Reply))
+            except msgspec.MsgspecError:
+                self._lose()
+                return
+            if not self._answer(reply):
+                return
+
+    def _answer(self, reply: Reply) -> bool:
+        """Pass a reply on. Return whether the process is still in use."""
+        if not self._waiting:
+            self._lose()
+            return False
+        _, answered = self._waiting.popleft()
+        self._n_replies += 1
+        self._n_failures = 0
+        self._head_since = time.monotonic()
+        if not self._waiting:
+            self._watch.stop()
+            self._idle.start()
+        answered(reply)
+        return self._process is not None
+
+    def _check_limits(self) -> None:
+        """End the process if it takes too long or too much memory. On Linux, it also limits itself."""
+        if self._process is None or not self._waiting:
+            self._watch.stop()
+            return
+        most = self._limits.seconds + (0 if self._n_replies else START_SECONDS)
+        is_late = time.monotonic() - self._head_since > most
+        if is_late or _resident_bytes(self.pid) > self._limits.resident_bytes:
+            self._lose()
+
+    def _gone(self) -> None:
+        if self._process is not None:
+            self._read()  # what it wrote before it ended
+        if self._process is not None:
+            self._lose()
+
+    def _failed_to_start(self, error: QProcess.ProcessError) -> None:
+        if error is QProcess.ProcessError.FailedToStart:
+            self._lose()
+
+    def _lose(self) -> None:
+        """Give up the process and the request that it was answering, and start another one for the others."""
+        self._end()
+        self._n_failures += 1
+        if self._n_failures >= MAX_FAILURES:
+            self._n_failures, self._rests_until = 0, time.monotonic() + REST_SECONDS
+        if self._waiting:
+            _, answered = self._waiting.popleft()
+            answered(None)
+        if self._waiting:
+            QTimer.singleShot(0, self, self._start)
+
+    def _fail_all(self) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for _, answered in waiting:
+            answered(None)
+
+    def _end(self) -> None:
+        self._watch.stop()
+        self._idle.stop()
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.readyReadStandardOutput.disconnect()
+        process.finished.disconnect()
+        process.errorOccurred.disconnect()
+        if process.state() is not QProcess.ProcessState.NotRunning:
+            process.finished.connect(process.deleteLater)
+            process.kill()
+            process.waitForFinished(WATCH_MS)
+        else:
+            process.deleteLater()
+
+
+def _environment() -> QProcessEnvironment:
+    """Return our environment with this version of the reader first on Python's path."""
+    made = QProcessEnvironment.systemEnvironment()
+    root = str(Path(backends.__file__ or ".").resolve().parent.parent)
+    made.insert("PYTHONPATH", os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH")))))
+    made.insert("PYTHONIOENCODING", "utf-8")
+    return made
+
+
+def _resident_bytes(pid: int) -> int:
+    with suppress(psutil.Error):
+        return int(psutil.Process(pid).memory_info().rss)
+    return 0

@@ -1,0 +1,79 @@
+"""The messages between the window and a reader: JSON with an optional payload, each after its length."""
+
+from __future__ import annotations
+
+import struct
+
+import msgspec
+
+LENGTHS = struct.Struct(">II")  # of the JSON and of the payload that follows it
+MAX_JSON_BYTES = 8 << 20
+MAX_FORMULA_CHARS = 4_000
+MAX_DOCUMENT_BYTES = 64 << 20  # of a file; the window refuses larger ones without opening them
+MAX_TEXT_CHARS = 1 << 20  # of a document; the pages after that are left out
+
+
+class DrawFormula(msgspec.Struct, frozen=True, tag="formula"):
+    """A request to draw a formula. `tex` is LaTeX without its delimiters."""
+
+    tex: str
+    is_display: bool
+
+
+class ReadDocument(msgspec.Struct, frozen=True, tag="document"):
+    """A request to read the document in the payload. The suffix of its name is a hint and is not trusted."""
+
+    suffix: str
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """An outline in thousandths of the font size: M, L, Q, C and Z with absolute coordinates, y pointing down."""
+
+    path: str
+    stroke: int = 0  # width of the line; 0 for a filled outline
+
+
+class Drawing(msgspec.Struct, frozen=True, tag="drawing"):
+    """A drawn formula, in thousandths of the font size. The origin is at the left end of the baseline."""
+
+    left: int
+    width: int
+    ascent: int
+    depth: int
+    shapes: tuple[Shape, ...]
+
+
+class DocumentText(msgspec.Struct, frozen=True, tag="text"):
+    """The text of a document, by page. `n_pages` also counts the pages that were left out at the end.
+
+    unit: what a page is: "page", "slide", "sheet", or "" for a text without pages.
+    """
+
+    unit: str
+    pages: tuple[str, ...]
+    n_pages: int
+    names: tuple[str, ...] = ()  # names of the pages, if they have any
+
+
+class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
+    """A reply that says why nothing could be read."""
+
+    code: str
+
+
+Request = DrawFormula | ReadDocument
+Reply = Drawing | DocumentText | Refusal
+
+
+class Refused(Exception):
+    """Raised by a reader. The code says why."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def framed(message: Request | Reply, payload: bytes = b"") -> bytes:
+    """Return a message as it is sent."""
+    body = msgspec.json.encode(message)
+    return LENGTHS.pack(len(body), len(payload)) + body + payload
