@@ -1,4 +1,4 @@
-r"""Texts that are formulas, and those that are money, variables or plain words."""
+r"""The texts that are formulas, and those that are money, variables or plain words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.gui.chat.message.message_actions import as_text
 
 
 def formulas(text: str) -> list[str]:
-    """The formulas of a text, as they were written."""
+    """Return the formulas of a text, as they were written."""
     return [formula.source for segment in markdown.segments(text) for formula in segment.formulas]
 
 
