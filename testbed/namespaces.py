@@ -45,7 +45,7 @@ class Lan:
 
         def run() -> None:
             try:
-                _enter(self.names[computer])
+                enter(self.names[computer])
                 results.append(work())
             except BaseException as error:  # noqa: BLE001  handed to the caller
                 failed.append(error)
@@ -112,7 +112,7 @@ def _build(made: Lan) -> None:
         _run("ip", "-n", name, "link", "set", "eth0", "up")
 
 
-def _enter(name: str) -> None:
+def enter(name: str) -> None:
     """Move the current thread, but no other, into the namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path("/run/netns", name).open("rb") as handle:

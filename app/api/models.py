@@ -254,7 +254,7 @@ class Verdicts(msgspec.Struct, frozen=True):
 
 
 class Starter(msgspec.Struct, frozen=True):
-    """The model in the catalog that suits this household best as its first model."""
+    """The model in the catalog that suits this household best as its first model for a use."""
 
     id: str
     name: str = ""
@@ -264,6 +264,7 @@ class Starter(msgspec.Struct, frozen=True):
     needs_bytes: int = 0
     lends_bytes: int = 0
     tok_s: float | None = None
+    machines: list[str] = []  # the names of the machines that would hold its layers
 
 
 class StarterResponse(msgspec.Struct, frozen=True):

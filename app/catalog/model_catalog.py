@@ -131,15 +131,15 @@ class Catalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                         return offer, offered
         return None
 
-    def starters(self) -> list[OfferedModel]:
-        """Return the models to recommend to a new household, best first."""
-        ranked = [(model.starter, model) for model in self.models if model.starter is not None]
+    def starters(self, use: GoodAt = "chat") -> list[OfferedModel]:
+        """Return the models to recommend to a new household for a use, best first."""
+        ranked = [(model.starter, model) for model in self.models if model.starter is not None and use in model.good_at]
         return [model for _, model in sorted(ranked, key=lambda pair: pair[0])]
 
-    def other_starters(self) -> list[OfferedModel]:
-        """Return the other freely downloadable chat models, largest first, in case no starter model fits."""
-        chatty = (model for model in self.models if "chat" in model.good_at and model.starter is None)
-        free = (model for model in chatty if not model.gated)
+    def other_starters(self, use: GoodAt = "chat") -> list[OfferedModel]:
+        """Return the other freely downloadable models for a use, largest first, in case no starter model fits."""
+        suitable = (model for model in self.models if use in model.good_at and model.starter is None)
+        free = (model for model in suitable if not model.gated)
         return sorted(free, key=lambda model: -(model.parameters or 0))
 
     def find_by_name(self, name: str) -> tuple[OfferedModel, OfferedFile]:

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from app.core.errors import Damaged, DoesNotFit
 from app.core.lending.policy import Rules
+from app.core.machine_names import N_GENERATED, generated_name
 from app.core.reasons import os_cause
 from app.decoding import decode
 from app.machine.paths import write_atomically
@@ -92,9 +93,6 @@ class GraphicsSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     card_only: bool = False
 
 
-ANIMALS = ("otter", "heron", "badger", "finch", "hare", "newt", "robin", "vole", "wren", "lynx")
-
-
 class Pause(msgspec.Struct, frozen=True):
     """A manual pause of lending. It remains in effect after a restart of the node."""
 
@@ -103,7 +101,11 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The settings of one node. Its name is never derived from the login or host name, because those are private."""
+    """The settings of one node.
+
+    Its first name is generated, because the names of the login and the host are private. The window suggests the name
+    of the host, which the user sees and confirms.
+    """
 
     name: str
     lending: Rules = Rules()
@@ -168,7 +170,7 @@ def load(path: Path) -> Settings:
     try:
         return decode(path.read_bytes(), Settings)
     except FileNotFoundError:
-        return Settings(f"{secrets.choice(ANIMALS)}-{secrets.randbelow(900) + 100}")
+        return Settings(generated_name(secrets.randbelow(N_GENERATED)))
     except ValueError as error:
         raise Damaged("settings_damaged", path=str(path), why=str(error)) from None
 

@@ -231,6 +231,6 @@ def _first_steps(camera: Camera) -> None:
         last = steps.is_last
         camera.shoot(f"first-{number}")
         if not last:
-            steps.skip()
+            steps.show_next()
             wait(PAINT_MS)
             number += 1

@@ -69,14 +69,12 @@ def test_an_evening(tmp_path: Path) -> None:
 
 
 def first_run(evening: Evening) -> None:
-    """Five steps, and the Guide answers."""
+    """Three pages, and the Guide answers."""
     screen = evening.screen
     screen.write("Name of this computer", "study", role="text", within=30)
-    for title in ("About this computer", "How will you use this computer?", "Do you have another computer?"):
-        screen.press("Next")
-        screen.read(title)
-    screen.press("Next")
-    screen.press("Ask the Guide")
+    screen.press("Continue")
+    screen.press("Only this computer for now", within=BUSY)
+    screen.press("Start with the built-in Guide", within=BUSY)
     screen.read("Pool status: Ready.", within=BUSY)  # its node still starts
     screen.press("How do I add a computer?")
     screen.read("it shows a six-digit code", within=BUSY)
@@ -92,7 +90,7 @@ def pair_by_code(evening: Evening) -> None:
         screen.read("enter this address", within=20)
         code = "".join(re.findall(r"^label: '(\d)' ", "\n".join(screen.tree()), re.MULTILINE))
         newcomer.run("pair", "--code", code)
-        screen.read(f"Paired with {newcomer.name}", within=20)
+        screen.read(f"{newcomer.name} joined", within=20)
         screen.press("Done")
     screen.press("Table")
     for name in ("study (this machine, host)", "attic-pc", "kitchen-pc"):

@@ -1,4 +1,4 @@
-"""The first run, a few steps that cover the whole window. The user can skip a step or go back."""
+"""The first run, a few pages that cover the whole window: this computer, the others, and the first model."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
-from app.api.plans import Plan
 from app.core.errors import AppError
-from app.core.planner.verdict import VerdictWord
 from app.gui.api.node_state import Link
 from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
@@ -19,61 +17,18 @@ from app.gui.look.accessibility import announce
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import GUIDE
 from app.gui.look.theme import set_role
-from app.gui.models.verdicts import of_plan
-from app.gui.welcome.other_models import OtherModels
-from app.gui.welcome.steps import BOTH, LEND, ROLE_KEY, HardwareStep, NameStep, PairStep, ReadyStep, RoleStep, Step
+from app.gui.welcome.first_page import FirstPage
+from app.gui.welcome.guide_preload import GuidePreload
+from app.gui.welcome.model_page import ModelPage
+from app.gui.welcome.step import BOTH, LEND, ROLE_KEY, Step
+from app.gui.welcome.together_page import TogetherPage
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row, scrolled
 from app.gui.widgets.notice import Notice
 
 DONE_KEY = "first_run/done"
-WIDTH, HEIGHT = 560, 620
-
-
-class GuidePreload(QObject):
-    """A helper that loads the built-in model during the first run, so that the first answer starts quickly.
-
-    Errors are not shown, because the user did not request this.
-    """
-
-    def __init__(self, services: AppContext) -> None:
-        super().__init__(services.pool)  # its parent is the pool, because it outlives the first run
-        self._services, self._pool = services, services.pool
-        self._is_asked = False
-
-    def begin(self) -> None:
-        """Load the model once the node is running, unless this computer only lends."""
-        if self._services.preferences.text(ROLE_KEY, BOTH) == LEND:
-            self._finish()
-            return
-        self._pool.changed.connect(self._pool_changed)
-        self._pool_changed()
-
-    @property
-    def _is_wanted(self) -> bool:
-        """Return whether no model is loaded or loading, and no other host answers for this machine."""
-        return not self._pool.now.models and self._pool.now.hosts is None
-
-    def _pool_changed(self) -> None:
-        if self._is_asked or not self._pool.is_there or self._pool.link is not Link.THERE:
-            return
-        self._is_asked = True
-        if not self._is_wanted:
-            self._finish()
-            return
-        body = {"model": GUIDE, "measure": False}
-        self._services.client.post("/plan", body, self._planned, self._finish, answer=Plan)
-
-    def _planned(self, plan: Plan) -> None:
-        """Load the model if it fits with memory to spare."""
-        if of_plan(plan).verdict.word is VerdictWord.FITS and self._is_wanted:
-            self._services.client.post("/load", {"model": GUIDE}, self._finish, self._finish)
-        else:
-            self._finish()
-
-    def _finish(self, _: object = None) -> None:
-        self.deleteLater()
+WIDTH, HEIGHT = 680, 760
 
 
 class _StepStack(QWidget):
@@ -96,7 +51,7 @@ class _StepStack(QWidget):
 
 
 class Welcome(QWidget):
-    """The first run. It covers `window` until the user completes the last step or skips the introduction."""
+    """The first run. It covers `window` until the user comes to its end or leaves it."""
 
     def __init__(self, services: AppContext, window: QMainWindow) -> None:
         super().__init__(window)
@@ -104,31 +59,30 @@ class Welcome(QWidget):
         set_role(self, "page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr("First steps"))
-        name, other_models = NameStep(services), OtherModels(services, self)
-        name.pending_name.refused.connect(self._failed)
-        self._steps: list[Step] = [
-            name,
-            HardwareStep(services, other_models),
-            RoleStep(services),
-            PairStep(services),
-            ReadyStep(services, other_models),
-        ]
-        self._stack = _StepStack(self._steps)
-        for step in self._steps:
-            step.leave.connect(self.end)
-            step.validity_changed.connect(self._update_next)
+        first = FirstPage(services)
+        first.pending_name.refused.connect(self._failed)
         self.notice = Notice(services.theme)
+        self._steps: list[Step] = [first, TogetherPage(services), ModelPage(services)]
+        self._stack = _StepStack(self._steps)
         self._where = label("", "caption")
-        self._back = button(self.tr("Back"), self._go_back)
-        self._skip = button(self.tr("Skip"), self.skip, "link")
-        self._next = button("", self._apply, "primary")
-        self._next.setDefault(True)
+        self._back = button(self.tr("Back"), self._go_back, "link")
+        self._quiet = button("", self._press_quiet, "link")
+        self._main = button("", self._press_main, "primary")
+        self._main.setDefault(True)
+        for step in self._steps:
+            step.left.connect(self.end)
+            step.finished.connect(self.show_next)
+            step.changed.connect(self._update_buttons)
+            step.moved.connect(self._move_focus)
+            step.failed.connect(self._failed)
+            step.retried.connect(self.notice.clear)
         self._fill()
+        services.pool.changed.connect(self._update_buttons)
         services.pool.link_changed.connect(self._show_link)
         window.installEventFilter(self)
 
     def begin(self) -> None:
-        """Show the first step."""
+        """Show the first page."""
         below = self._window.centralWidget()
         if below is not None:
             below.hide()  # keeps the keyboard focus away from the covered widgets
@@ -159,7 +113,7 @@ class Welcome(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._next.click()
+            self._main.click()
         elif event.key() == Qt.Key.Key_Escape:
             self._go_back()
         else:
@@ -170,9 +124,23 @@ class Welcome(QWidget):
             self.setGeometry(self._window.rect())
         return super().eventFilter(watched, event)
 
-    def skip(self) -> None:
-        """Discard the input and continue with the next step."""
-        self._show_next()
+    def show_next(self) -> None:
+        """Show the next page, or end after the last one. What was entered on this page is not applied."""
+        self.step.cancel()
+        if self.is_last:
+            self.end()
+        else:
+            self._show(self._stack.index + 1)
+
+    @property
+    def step(self) -> Step:
+        """The current page."""
+        return self._steps[self._stack.index]
+
+    @property
+    def is_last(self) -> bool:
+        """Return whether no page follows. A computer that only lends needs no model."""
+        return self._stack.index >= len(self._steps) - (2 if self.step.lends_only else 1)
 
     # Internals
 
@@ -186,16 +154,14 @@ class Welcome(QWidget):
         self._mark = label()
         theme.changed.connect(self._paint)
         self._paint()
-        leave = button(self.tr("Skip the introduction"), self.end, "link")
-        # placed at the top, so that it does not move when the buttons below change
-        head = row(self._mark, label("Poolhouse", "section"), self._where, None, leave, gap=sizes.S)
-        feet = row(self._back, None, self._skip, self._next, gap=sizes.S)
-        for line in (head, feet):  # as wide as the steps, which reserve room for a scroll bar
+        head = row(self._mark, label("Poolhouse", "section"), None, self._where, gap=sizes.S)
+        feet = row(self._back, None, self._quiet, self._main, gap=sizes.M)
+        for line in (head, feet):  # as wide as the pages, which reserve room for a scroll bar
             line.setContentsMargins(0, 0, sizes.M, 0)
         middle = QWidget()
         middle.setMaximumSize(theme.px(WIDTH), theme.px(HEIGHT))
         inside = column(head, self.notice, scrolled(self._stack), gap=sizes.L)
-        inside.setStretch(2, 1)  # if large text does not fit the screen, only the step scrolls
+        inside.setStretch(2, 1)  # if large text does not fit the screen, only the page scrolls
         inside.addLayout(feet)
         middle.setLayout(inside)
         across = row(None, middle, None)
@@ -206,56 +172,48 @@ class Welcome(QWidget):
         box.setContentsMargins(sizes.XL, sizes.XL, sizes.XL, sizes.XL)
         self.setLayout(box)
 
-    @property
-    def _number(self) -> int:
-        return self._stack.index
-
-    @property
-    def step(self) -> Step:
-        """The current step."""
-        return self._steps[self._number]
-
-    @property
-    def is_last(self) -> bool:
-        return self._number == len(self._steps) - 1
-
     def _show(self, number: int) -> None:
         step = self._steps[number]
         self.notice.clear()
         self._stack.show_only(number)
-        last = number == len(self._steps) - 1
-        self._back.setVisible(number > 0)
-        self._skip.setVisible(not last)
-        self._next.setText(step.next_label)
-        self._update_next()
-        words = self.tr("Step {number} of {many}").format(number=number + 1, many=len(self._steps))
+        words = self.tr("{number} of {many}").format(number=number + 1, many=len(self._steps))
         self._where.setText(words)
-        self._next.setFocus()
         step.entered()
+        self._update_buttons()
+        self._move_focus()
         announce(self, f"{words}. {step.title.text()}. {step.sentence.text()}")
 
-    def _update_next(self) -> None:
-        self._next.setEnabled(self.step.is_valid)
+    def _update_buttons(self) -> None:
+        step = self.step
+        main, quiet = step.main_label, step.quiet_label
+        had_focus = self._main.hasFocus() or self._quiet.hasFocus()
+        self._main.setText(main)
+        self._main.setVisible(bool(main))
+        self._main.setEnabled(step.main_enabled)
+        self._quiet.setText(quiet)
+        self._quiet.setVisible(bool(quiet))
+        self._back.setVisible(step.can_go_back)
+        if had_focus and not (self._main.hasFocus() or self._quiet.hasFocus()):
+            (self._main if main else self._quiet).setFocus()
 
-    def _apply(self) -> None:
-        self.notice.clear()
-        self._next.setEnabled(False)
-        self._steps[self._number].apply(self._show_next, self._failed)
+    def _move_focus(self) -> None:
+        step = self.step
+        (step.first_focus or (self._main if step.main_label and step.main_enabled else self._quiet)).setFocus()
 
-    def _show_next(self) -> None:
-        self._steps[self._number].cancel()
-        if self._number + 1 < len(self._steps):
-            self._show(self._number + 1)
-        else:
-            self.end(self.step.next_page)
+    def _press_main(self) -> None:
+        self.step.press_main()
+
+    def _press_quiet(self) -> None:
+        self.step.press_quiet()
 
     def _go_back(self) -> None:
-        self._steps[self._number].cancel()
-        if self._number:
-            self._show(self._number - 1)
+        if not self.step.can_go_back:
+            return
+        self.step.cancel()
+        self._show(self._stack.index - 1)
 
     def _failed(self, error: AppError) -> None:
-        self._update_next()
+        self._update_buttons()
         self.notice.fail(error, self.end)
 
     def _show_link(self) -> None:

@@ -28,7 +28,7 @@ from app.node.models.household_models import HouseholdModels
 from app.node.models.model_manager import ModelManager
 from app.node.planning.planning import BATCH_ROWS
 from app.node.planning.speed_measurer import SpeedMeasurer
-from app.node.planning.verdicts import starter, verdicts
+from app.node.planning.verdicts import Use, starter, verdicts
 
 
 class ModelOrigins(Protocol):
@@ -236,7 +236,8 @@ class ShelfRoutes:
 
     async def starter(self, request: web.Request) -> web.Response:
         model_manager = self._model_manager
-        offer = await starter(model_manager.planner_inputs, model_manager.released(), exact=model_manager.exact())
+        use: Use = "code" if request.query.get("use") == "code" else "chat"
+        offer = await starter(model_manager.planner_inputs, model_manager.released(), use, exact=model_manager.exact())
         return answer(api.StarterResponse(offer))
 
     async def load(self, request: web.Request) -> web.StreamResponse:

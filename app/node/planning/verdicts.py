@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Literal
 
 from app.api import requests
 from app.api.models import MemoryParts, Starter, Verdict, Verdicts
@@ -30,17 +30,21 @@ from app.node.planning.speed_measurer import SpeedBasis
 from app.node.snapshot import describe_plan
 
 MOST_CONTEXT = 1 << 24  # if the catalog states no context length
+Use = Literal["chat", "code"]  # for which a first model is recommended
 
 
 async def starter(
-    planner_inputs: PlannerInputs, released: Mapping[MachineId, int], *, exact: bool = False
+    planner_inputs: PlannerInputs, released: Mapping[MachineId, int], use: Use = "chat", *, exact: bool = False
 ) -> Starter | None:
-    """Return the catalog's recommended first model, or None if none fits with memory to spare. Nothing is measured."""
+    """Return the catalog's recommended first model for a use, or None if none fits with memory to spare.
+
+    Nothing is measured.
+    """
     known = await asyncio.to_thread(load_catalog)
     host, lenders = planner_inputs.machines(released, {})
     together = host.lends_bytes + sum(lender.lends_bytes for lender in lenders)
     versions: dict[str, tuple[OfferedModel, OfferedFile]] = {}
-    for offer in (*known.starters(), *known.other_starters()):
+    for offer in (*known.starters(use), *known.other_starters(use)):
         version = offer.version_for(together if offer.splits else host.lends_bytes)
         if version is not None:
             versions[offer.id] = offer, version
@@ -67,7 +71,13 @@ async def starter(
         parts.needs_bytes,
         parts.lends_bytes,
         chosen.tok_s,
+        _machines(known_verdicts[chosen.key]),
     )
+
+
+def _machines(verdict: Verdict) -> list[str]:
+    """Return the names of the machines that would hold layers, without repetition."""
+    return list(dict.fromkeys(stage.machine for stage in verdict.plan.stages)) if verdict.plan is not None else []
 
 
 def _sketch(offer: OfferedModel, file: OfferedFile) -> requests.Sketch:

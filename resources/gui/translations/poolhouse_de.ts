@@ -141,16 +141,8 @@
 <context>
     <name>AddMachineDialog</name>
     <message>
-        <source>Someone entered a wrong code. Tries left: {tries}.</source>
-        <translation>Ein falscher Code wurde eingegeben. Verbleibende Versuche: {tries}.</translation>
-    </message>
-    <message>
         <source>Add a machine</source>
         <translation>Gerät hinzufügen</translation>
-    </message>
-    <message>
-        <source>If the new machine can&apos;t find this one, enter this address there: {address}</source>
-        <translation>Adresse, falls das andere Gerät dieses nicht findet: {address}</translation>
     </message>
     <message>
         <source>Cancel</source>
@@ -169,32 +161,12 @@
         <translation>Neuer Code</translation>
     </message>
     <message>
-        <source>Paired with {name}</source>
-        <translation>Mit {name} gekoppelt</translation>
-    </message>
-    <message>
         <source>Open Poolhouse on the machine you want to add, click “Join a household” and enter this code.</source>
         <translation>Starten Sie Poolhouse auf dem Gerät, das dazukommen soll, drücken Sie dort „Einem Haushalt beitreten“ und geben Sie diesen Code ein.</translation>
     </message>
     <message>
         <source>The background service was restarted, so this code no longer works.</source>
         <translation>Der Hintergrunddienst wurde neu gestartet: Ein früherer Code öffnet nichts mehr.</translation>
-    </message>
-    <message>
-        <source>The code is {code}.</source>
-        <translation>Der Code ist {code}.</translation>
-    </message>
-    <message>
-        <source>Permissions of the new machine</source>
-        <translation>Das neue Gerät darf</translation>
-    </message>
-    <message>
-        <source>Time left</source>
-        <translation>Verbleibende Zeit</translation>
-    </message>
-    <message>
-        <source>Time left: {time}, tries left: {tries}</source>
-        <translation>Noch {time}, verbleibende Versuche: {tries}</translation>
     </message>
 </context>
 <context>
@@ -1464,6 +1436,33 @@
     </message>
 </context>
 <context>
+    <name>CodePanel</name>
+    <message>
+        <source>If the new machine can&apos;t find this one, enter this address there: {address}</source>
+        <translation>Adresse, falls das andere Gerät dieses nicht findet: {address}</translation>
+    </message>
+    <message>
+        <source>Permissions of the new machine</source>
+        <translation>Das neue Gerät darf</translation>
+    </message>
+    <message>
+        <source>Someone entered a wrong code. Tries left: {tries}.</source>
+        <translation>Ein falscher Code wurde eingegeben. Verbleibende Versuche: {tries}.</translation>
+    </message>
+    <message>
+        <source>The code is {code}.</source>
+        <translation>Der Code ist {code}.</translation>
+    </message>
+    <message>
+        <source>Time left</source>
+        <translation>Verbleibende Zeit</translation>
+    </message>
+    <message>
+        <source>Time left: {time}, tries left: {tries}</source>
+        <translation>Noch {time}, verbleibende Versuche: {tries}</translation>
+    </message>
+</context>
+<context>
     <name>CommandButton</name>
     <message>
         <source>Copy command</source>
@@ -2385,6 +2384,68 @@
     </message>
 </context>
 <context>
+    <name>FirstModels</name>
+    <message>
+        <source> and </source>
+        <translation> und </translation>
+    </message>
+    <message>
+        <source>Already on this computer. No download.</source>
+        <translation>Schon auf diesem Computer. Kein Download.</translation>
+    </message>
+    <message>
+        <source>From {app}, used in place. No download.</source>
+        <translation>Aus {app}, wird dort benutzt. Kein Download.</translation>
+    </message>
+    <message>
+        <source>Ready now. Your questions go to {machine}.</source>
+        <translation>Sofort bereit. Ihre Fragen gehen an {machine}.</translation>
+    </message>
+    <message>
+        <source>Runs split over {machines}.</source>
+        <translation>Läuft verteilt auf {machines}.</translation>
+    </message>
+    <message>
+        <source>chat</source>
+        <translation>Chat</translation>
+    </message>
+    <message>
+        <source>code</source>
+        <translation>Code</translation>
+    </message>
+    <message>
+        <source>{model} for {uses}</source>
+        <translation>{model} für {uses}</translation>
+    </message>
+    <message>
+        <source>{model}, loaded on {machine}</source>
+        <translation>{model}, geladen auf {machine}</translation>
+    </message>
+</context>
+<context>
+    <name>FirstPage</name>
+    <message>
+        <source>More settings</source>
+        <translation>Weitere Einstellungen</translation>
+    </message>
+    <message>
+        <source>Skip the setup</source>
+        <translation>Einrichtung überspringen</translation>
+    </message>
+    <message>
+        <source>This computer</source>
+        <translation>Dieser Computer</translation>
+    </message>
+    <message>
+        <source>Welcome to Poolhouse</source>
+        <translation>Willkommen bei Poolhouse</translation>
+    </message>
+    <message>
+        <source>Your home computers run one AI model together. Your chats stay on this computer; the others only process numbers.</source>
+        <translation>Ihre Computer zu Hause rechnen zusammen an einem KI-Modell. Ihre Chats bleiben auf diesem Computer; die anderen verarbeiten nur Zahlen.</translation>
+    </message>
+</context>
+<context>
     <name>ForecastChart</name>
     <message numerus="yes">
         <source>Over %n answer(s), the median forecast error was {first} for the first token and {speed} for the speed.</source>
@@ -2701,11 +2762,7 @@
     </message>
 </context>
 <context>
-    <name>HardwareStep</name>
-    <message>
-        <source>Memory matters most for models. You can decide later how much of it to lend.</source>
-        <translation>Ein Modell braucht vor allem Arbeitsspeicher. Wie viel davon verliehen wird, entscheiden Sie später.</translation>
-    </message>
+    <name>HardwareRow</name>
     <message>
         <source>Computes with</source>
         <translation>Rechnet mit</translation>
@@ -2729,10 +2786,6 @@
     <message>
         <source>The disk could not be read</source>
         <translation>Der Datenträger konnte nicht gelesen werden</translation>
-    </message>
-    <message>
-        <source>About this computer</source>
-        <translation>Was dieser Computer hat</translation>
     </message>
     <message>
         <source>{free} is free</source>
@@ -3461,8 +3514,20 @@
         <translation>Vektoren mit {model}</translation>
     </message>
     <message>
+        <source>Another machine already has this name, so this one is now called {name}.</source>
+        <translation>Dort heißt schon ein anderes Gerät so wie dieses; dieses heißt ab jetzt {name}.</translation>
+    </message>
+    <message>
         <source>Computed by</source>
         <translation>Rechnet mit</translation>
+    </message>
+    <message>
+        <source>You joined {name}’s household</source>
+        <translation>Dem Haushalt von {name} beigetreten</translation>
+    </message>
+    <message>
+        <source>You joined {name}’s household: +{size}</source>
+        <translation>Dem Haushalt von {name} beigetreten: +{size}</translation>
     </message>
     <message numerus="yes">
         <source>whole model: %n answer(s)</source>
@@ -3514,6 +3579,14 @@
     <message>
         <source>{model}: {layers}</source>
         <translation>{model}: {layers}</translation>
+    </message>
+    <message>
+        <source>{name} joined</source>
+        <translation>{name} ist dabei</translation>
+    </message>
+    <message>
+        <source>{name} joined: +{size}</source>
+        <translation>{name} ist dabei: +{size}</translation>
     </message>
     <message>
         <source>{part} lent</source>
@@ -3610,6 +3683,37 @@
     <message>
         <source>{used} of {lent}</source>
         <translation>{used} von {lent}</translation>
+    </message>
+</context>
+<context>
+    <name>HouseholdPicture</name>
+    <message>
+        <source>Another one</source>
+        <translation>Noch einer</translation>
+    </message>
+    <message>
+        <source>Nearby</source>
+        <translation>In der Nähe</translation>
+    </message>
+    <message>
+        <source>Nearby: {names}.</source>
+        <translation>In der Nähe: {names}.</translation>
+    </message>
+    <message>
+        <source>Together: {size}.</source>
+        <translation>Zusammen: {size}.</translation>
+    </message>
+    <message>
+        <source>Your household: {names}.</source>
+        <translation>Ihr Haushalt: {names}.</translation>
+    </message>
+    <message>
+        <source>can join</source>
+        <translation>kann dazukommen</translation>
+    </message>
+    <message>
+        <source>shows a code</source>
+        <translation>zeigt einen Code</translation>
     </message>
 </context>
 <context>
@@ -3725,38 +3829,30 @@
     </message>
 </context>
 <context>
-    <name>JoinHouseholdDialog</name>
+    <name>JoinForm</name>
     <message>
         <source>Address</source>
         <translation>Adresse</translation>
-    </message>
-    <message>
-        <source>Another machine already has this name, so this one is now called {name}.</source>
-        <translation>Dort heißt schon ein anderes Gerät so wie dieses; dieses heißt ab jetzt {name}.</translation>
-    </message>
-    <message>
-        <source>Cancel</source>
-        <translation>Abbrechen</translation>
     </message>
     <message>
         <source>Code</source>
         <translation>Code</translation>
     </message>
     <message>
-        <source>Six-digit code</source>
-        <translation>Code, sechs Ziffern</translation>
-    </message>
-    <message>
-        <source>Done</source>
-        <translation>Fertig</translation>
-    </message>
-    <message>
         <source>Enter the address and the six-digit code.</source>
         <translation>Es braucht die Adresse und die sechs Ziffern des Codes.</translation>
     </message>
     <message>
+        <source>Enter the address shown next to the code.</source>
+        <translation>Geben Sie die Adresse ein, die neben dem Code steht.</translation>
+    </message>
+    <message>
         <source>Find out why</source>
         <translation>Grund suchen</translation>
+    </message>
+    <message>
+        <source>Finding nearby machines is turned off in Settings.</source>
+        <translation>Hier wird nicht nach Geräten in der Nähe gesucht. So ist es in den Einstellungen gewählt.</translation>
     </message>
     <message>
         <source>For example 192.168.1.20:4242</source>
@@ -3767,16 +3863,35 @@
         <translation>Haushalte in der Nähe</translation>
     </message>
     <message>
-        <source>Finding nearby machines is turned off in Settings.</source>
-        <translation>Hier wird nicht nach Geräten in der Nähe gesucht. So ist es in den Einstellungen gewählt.</translation>
+        <source>Nearby</source>
+        <translation>In der Nähe</translation>
     </message>
     <message>
         <source>No nearby machine is showing a code right now.</source>
         <translation>In der Nähe nimmt gerade niemand ein Gerät auf.</translation>
     </message>
     <message>
+        <source>Six-digit code</source>
+        <translation>Code, sechs Ziffern</translation>
+    </message>
+    <message>
+        <source>Why can&apos;t Poolhouse find my other computer?</source>
+        <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
+    </message>
+    <message>
         <source>{claims} (reported by that machine)</source>
         <translation>{claims}: nach eigener Angabe</translation>
+    </message>
+</context>
+<context>
+    <name>JoinHouseholdDialog</name>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Done</source>
+        <translation>Fertig</translation>
     </message>
     <message>
         <source>Join</source>
@@ -3791,24 +3906,8 @@
         <translation>Beitritt läuft…</translation>
     </message>
     <message>
-        <source>Nearby</source>
-        <translation>In der Nähe</translation>
-    </message>
-    <message>
-        <source>Enter the address shown next to the code.</source>
-        <translation>Geben Sie die Adresse ein, die neben dem Code steht.</translation>
-    </message>
-    <message>
-        <source>Why can&apos;t Poolhouse find my other computer?</source>
-        <translation>Warum wird mein anderer Computer nicht gefunden?</translation>
-    </message>
-    <message>
         <source>On a machine in the household, click “Add a machine”. It shows a code.</source>
         <translation>Drücken Sie auf einem Gerät des Haushalts „Gerät hinzufügen“. Es zeigt dann einen Code.</translation>
-    </message>
-    <message>
-        <source>Paired with {name}</source>
-        <translation>Mit {name} gekoppelt</translation>
     </message>
 </context>
 <context>
@@ -4913,6 +5012,73 @@
     </message>
 </context>
 <context>
+    <name>ModelPage</name>
+    <message>
+        <source>Answers come from {hosts}. You need no model on this computer.</source>
+        <translation>{hosts} antwortet. Auf diesem Computer brauchen Sie kein Modell.</translation>
+    </message>
+    <message>
+        <source>Ask the Guide</source>
+        <translation>Den Guide fragen</translation>
+    </message>
+    <message>
+        <source>Ask the Guide meanwhile</source>
+        <translation>Inzwischen den Guide fragen</translation>
+    </message>
+    <message>
+        <source>Download and load</source>
+        <translation>Herunterladen und laden</translation>
+    </message>
+    <message>
+        <source>Load</source>
+        <translation>Laden</translation>
+    </message>
+    <message>
+        <source>Looking for models that fit…</source>
+        <translation>Passende Modelle werden gesucht…</translation>
+    </message>
+    <message>
+        <source>Measuring how fast your computers are…</source>
+        <translation>Es wird gemessen, wie schnell Ihre Computer sind…</translation>
+    </message>
+    <message>
+        <source>No model in the catalog fits comfortably now. Close large programs or add a computer. Until then, the small built-in Guide answers questions about Poolhouse.</source>
+        <translation>Kein Modell im Katalog passt gerade gut. Schließen Sie große Programme, oder nehmen Sie einen Computer dazu. Bis dahin beantwortet der kleine eingebaute Guide Fragen zu Poolhouse.</translation>
+    </message>
+    <message>
+        <source>Recommended for your household. You can add others later on the Models page.</source>
+        <translation>Empfohlen für Ihren Haushalt. Weitere finden Sie später auf der Seite Modelle.</translation>
+    </message>
+    <message>
+        <source>Start chatting</source>
+        <translation>Chatten</translation>
+    </message>
+    <message>
+        <source>Start with the built-in Guide</source>
+        <translation>Mit dem eingebauten Guide anfangen</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>This computer</source>
+        <translation>Dieser Computer</translation>
+    </message>
+    <message>
+        <source>You already have a model that fits. Choose one to begin with.</source>
+        <translation>Sie haben schon ein Modell, das passt. Wählen Sie eines für den Anfang.</translation>
+    </message>
+    <message>
+        <source>Your first model</source>
+        <translation>Ihr erstes Modell</translation>
+    </message>
+    <message>
+        <source>the household</source>
+        <translation>Der Haushalt</translation>
+    </message>
+</context>
+<context>
     <name>Models</name>
     <message numerus="yes">
         <source>%n model(s) in {folder}, {size}</source>
@@ -5478,7 +5644,7 @@
     </message>
 </context>
 <context>
-    <name>NameStep</name>
+    <name>NameField</name>
     <message>
         <source>Name of this computer</source>
         <translation>Name dieses Computers</translation>
@@ -5486,14 +5652,6 @@
     <message>
         <source>One moment…</source>
         <translation>Einen Moment…</translation>
-    </message>
-    <message>
-        <source>The computers in your home run one language model together. Your chats stay on this computer. The other computers only process numbers from inside the model.</source>
-        <translation>Die Computer in Ihrem Zuhause führen gemeinsam ein Sprachmodell aus. Was Sie schreiben und die Antwort darauf bleiben auf diesem Computer; zwischen den Computern reisen nur die Zahlen im Inneren des Modells.</translation>
-    </message>
-    <message>
-        <source>Welcome to Poolhouse</source>
-        <translation>Willkommen bei Poolhouse</translation>
     </message>
     <message>
         <source>Your other computers see this name. It doesn&apos;t have to identify you.</source>
@@ -5761,46 +5919,6 @@
     </message>
 </context>
 <context>
-    <name>OtherModelsCard</name>
-    <message numerus="yes">
-        <source>You can load %n model(s) on the Models page.</source>
-        <translation>
-            <numerusform>%Ln Modell lässt sich auf der Seite „Modelle“ laden.</numerusform>
-            <numerusform>%Ln Modelle lassen sich auf der Seite „Modelle“ laden.</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
-        <source>You can use %n model(s) ({size}) from {apps} in place, without a download. Each file is read once to check it.</source>
-        <translation>
-            <numerusform>%Ln Modell von {apps} lässt sich ohne Download benutzen, wo es liegt: {size}. Die Datei wird zum Prüfen einmal gelesen.</numerusform>
-            <numerusform>%Ln Modelle von {apps} lassen sich ohne Download benutzen, wo sie liegen: {size}. Jede Datei wird zum Prüfen einmal gelesen.</numerusform>
-        </translation>
-    </message>
-    <message>
-        <source>Already on this computer</source>
-        <translation>Schon auf diesem Computer</translation>
-    </message>
-    <message>
-        <source>Show on the Models page</source>
-        <translation>Auf der Seite „Modelle“ zeigen</translation>
-    </message>
-    <message>
-        <source>Stop</source>
-        <translation>Anhalten</translation>
-    </message>
-    <message numerus="yes">
-        <source>Use %n model(s)</source>
-        <translation>
-            <numerusform>%Ln Modell benutzen</numerusform>
-            <numerusform>%Ln Modelle benutzen</numerusform>
-        </translation>
-    </message>
-    <message>
-        <source>{name}: {how_far}. You can continue in the meantime.</source>
-        <translation>{name}: {how_far}. Sie können inzwischen weitermachen.</translation>
-    </message>
-</context>
-<context>
     <name>Overview</name>
     <message>
         <source>Answers</source>
@@ -5873,53 +5991,6 @@
     <message>
         <source>{seconds} for {tokens} tokens (the bars include work for other answers)</source>
         <translation>{seconds} für {tokens} Token; die Balken enthalten auch die Arbeit für andere Antworten</translation>
-    </message>
-</context>
-<context>
-    <name>PairStep</name>
-    <message>
-        <source>Add a machine…</source>
-        <translation>Gerät hinzufügen…</translation>
-    </message>
-    <message>
-        <source>Add another</source>
-        <translation>Noch einen hinzufügen</translation>
-    </message>
-    <message>
-        <source>Do you have another computer?</source>
-        <translation>Haben Sie noch einen Computer?</translation>
-    </message>
-    <message>
-        <source>Join a household…</source>
-        <translation>Einem Haushalt beitreten…</translation>
-    </message>
-    <message>
-        <source>Paired with {names}.</source>
-        <translation>Gekoppelt mit {names}.</translation>
-    </message>
-    <message>
-        <source>Another computer already runs Poolhouse</source>
-        <translation>Poolhouse läuft schon auf einem anderen</translation>
-    </message>
-    <message>
-        <source>Click “Add a machine” there, and enter the code here.</source>
-        <translation>Drücken Sie dort „Gerät hinzufügen“, und geben Sie den Code von dort hier ein.</translation>
-    </message>
-    <message>
-        <source>Shows a code to enter on the other computer.</source>
-        <translation>Zeigt einen Code, den Sie auf dem anderen Computer eingeben.</translation>
-    </message>
-    <message>
-        <source>This is the first computer</source>
-        <translation>Dies ist der erste</translation>
-    </message>
-    <message>
-        <source>Together, your computers can run larger models. You can also add the other one later on the Pool page.</source>
-        <translation>Zusammen fassen sie größere Modelle. Sie können ihn auch später hinzufügen, auf der Seite „Pool“.</translation>
-    </message>
-    <message>
-        <source>Waiting for the background service. Pairing begins when the service responds.</source>
-        <translation>Auf den Hintergrunddienst wird gewartet: Gekoppelt werden kann, sobald er antwortet.</translation>
     </message>
 </context>
 <context>
@@ -6469,48 +6540,6 @@
     </message>
 </context>
 <context>
-    <name>ReadyStep</name>
-    <message>
-        <source>Ask the small built-in model how Poolhouse works. For everything else, load a larger model on the Models page.</source>
-        <translation>Ein kleines Modell, mit dem Sie die App kennenlernen, ist eingebaut. Fragen Sie es, wie Poolhouse funktioniert; für alles andere laden Sie auf der Seite „Modelle“ ein größeres.</translation>
-    </message>
-    <message>
-        <source>Ask the Guide</source>
-        <translation>Den Guide fragen</translation>
-    </message>
-    <message>
-        <source>Finish</source>
-        <translation>Fertig</translation>
-    </message>
-    <message>
-        <source>Ready</source>
-        <translation>Bereit</translation>
-    </message>
-    <message>
-        <source>The Guide</source>
-        <translation>Der Guide</translation>
-    </message>
-    <message>
-        <source>Your first answer needs no download or network connection.</source>
-        <translation>Die erste Antwort braucht keinen Download und kein Netzwerk.</translation>
-    </message>
-</context>
-<context>
-    <name>Recommendation</name>
-    <message>
-        <source>Recommended: {name}</source>
-        <translation>Empfohlen: {name}</translation>
-    </message>
-    <message>
-        <source>Show on the Models page</source>
-        <translation>Auf der Seite „Modelle“ zeigen</translation>
-    </message>
-    <message>
-        <source>{size} download from huggingface.co.</source>
-        <translation>{size} Download von huggingface.co.</translation>
-    </message>
-</context>
-<context>
     <name>Removal</name>
     <message>
         <source>Cancel</source>
@@ -6742,25 +6771,6 @@
     <message>
         <source>Restart now</source>
         <translation>Jetzt neu starten</translation>
-    </message>
-</context>
-<context>
-    <name>RoleStep</name>
-    <message>
-        <source>Either way, your other computers can use this computer&apos;s memory. You can pause lending at any time.</source>
-        <translation>In beiden Fällen hilft sein Arbeitsspeicher den anderen, und Sie können das jederzeit pausieren.</translation>
-    </message>
-    <message>
-        <source>Nobody chats on this computer. Poolhouse opens on the page that shows its lending.</source>
-        <translation>Hier chattet niemand. Zuerst sehen Sie, was er verleiht und an wen.</translation>
-    </message>
-    <message>
-        <source>How will you use this computer?</source>
-        <translation>Wofür ist dieser Computer da?</translation>
-    </message>
-    <message>
-        <source>You chat on this computer. Your other computers can use its memory while you don&apos;t need it.</source>
-        <translation>Sie chatten hier. Solange Sie seinen Arbeitsspeicher nicht brauchen, dürfen die anderen ihn benutzen.</translation>
     </message>
 </context>
 <context>
@@ -7415,6 +7425,29 @@
     </message>
 </context>
 <context>
+    <name>StartProgress</name>
+    <message>
+        <source>Checking {model}</source>
+        <translation>{model} wird geprüft</translation>
+    </message>
+    <message>
+        <source>Downloading {model}</source>
+        <translation>{model} wird heruntergeladen</translation>
+    </message>
+    <message>
+        <source>Loading {model}</source>
+        <translation>{model} wird geladen</translation>
+    </message>
+    <message>
+        <source>Progress</source>
+        <translation>Fortschritt</translation>
+    </message>
+    <message>
+        <source>Then it is loaded by itself.</source>
+        <translation>Danach wird es von selbst geladen.</translation>
+    </message>
+</context>
+<context>
     <name>StarterCard</name>
     <message>
         <source>Download {size}</source>
@@ -7475,8 +7508,8 @@
 <context>
     <name>Step</name>
     <message>
-        <source>Next</source>
-        <translation>Weiter</translation>
+        <source>Continue</source>
+        <translation>Fortsetzen</translation>
     </message>
 </context>
 <context>
@@ -7597,6 +7630,97 @@
     <message>
         <source>waiting {waits}, {others}</source>
         <translation>wartet {waits}, {others}</translation>
+    </message>
+</context>
+<context>
+    <name>TogetherPage</name>
+    <message>
+        <source>A computer nearby runs Poolhouse, too. Show a code on one of them. Enter it on the other.</source>
+        <translation>Auf einem Computer in der Nähe läuft auch Poolhouse. Lassen Sie auf einem der beiden einen Code anzeigen, und geben Sie ihn auf dem anderen ein.</translation>
+    </message>
+    <message>
+        <source>Add another computer</source>
+        <translation>Noch einen Computer hinzufügen</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Continue</source>
+        <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Do you have another computer?</source>
+        <translation>Haben Sie noch einen Computer?</translation>
+    </message>
+    <message>
+        <source>Enter a code shown elsewhere</source>
+        <translation>Einen Code von anderswo eingeben</translation>
+    </message>
+    <message>
+        <source>Enter the code that the other computer shows.</source>
+        <translation>Geben Sie den Code ein, den der andere Computer zeigt.</translation>
+    </message>
+    <message>
+        <source>Enter this code on the other computer.</source>
+        <translation>Geben Sie diesen Code auf dem anderen Computer ein.</translation>
+    </message>
+    <message>
+        <source>Finish</source>
+        <translation>Fertig</translation>
+    </message>
+    <message>
+        <source>Join</source>
+        <translation>Beitreten</translation>
+    </message>
+    <message>
+        <source>Joining…</source>
+        <translation>Beitritt läuft…</translation>
+    </message>
+    <message>
+        <source>New code</source>
+        <translation>Neuer Code</translation>
+    </message>
+    <message>
+        <source>Only this computer for now</source>
+        <translation>Vorerst nur dieser Computer</translation>
+    </message>
+    <message>
+        <source>Open Poolhouse on the other computer, too. One of them shows a code. Enter it on the other.</source>
+        <translation>Öffnen Sie Poolhouse auch auf dem anderen Computer. Einer der beiden zeigt einen Code, den Sie auf dem anderen eingeben.</translation>
+    </message>
+    <message>
+        <source>Paired with {names}.</source>
+        <translation>Gekoppelt mit {names}.</translation>
+    </message>
+    <message>
+        <source>Show a code</source>
+        <translation>Code anzeigen</translation>
+    </message>
+    <message>
+        <source>This computer</source>
+        <translation>Dieser Computer</translation>
+    </message>
+    <message>
+        <source>Together, your computers can run larger models. You can also do this later on the Pool page.</source>
+        <translation>Zusammen können Ihre Computer größere Modelle nutzen. Das geht auch später auf der Seite Pool.</translation>
+    </message>
+    <message>
+        <source>Waiting for the background service. Pairing begins when the service responds.</source>
+        <translation>Auf den Hintergrunddienst wird gewartet: Gekoppelt werden kann, sobald er antwortet.</translation>
+    </message>
+    <message>
+        <source>Your computers now run models together.</source>
+        <translation>Ihre Computer rechnen jetzt zusammen.</translation>
+    </message>
+    <message>
+        <source>Your household</source>
+        <translation>Ihr Haushalt</translation>
+    </message>
+    <message>
+        <source>{name} shows a code. Enter it here.</source>
+        <translation>{name} zeigt einen Code. Geben Sie ihn hier ein.</translation>
     </message>
 </context>
 <context>
@@ -8067,6 +8191,21 @@
     </message>
 </context>
 <context>
+    <name>UseChoice</name>
+    <message>
+        <source>How will you use this computer?</source>
+        <translation>Wofür ist dieser Computer da?</translation>
+    </message>
+    <message>
+        <source>Nobody chats on this computer. Poolhouse opens on the page that shows its lending.</source>
+        <translation>Hier chattet niemand. Zuerst sehen Sie, was er verleiht und an wen.</translation>
+    </message>
+    <message>
+        <source>You chat on this computer. The others can use its memory while you don&apos;t need it.</source>
+        <translation>Sie chatten an diesem Computer. Die anderen können seinen Speicher nutzen, solange Sie ihn nicht brauchen.</translation>
+    </message>
+</context>
+<context>
     <name>VerdictView</name>
     <message>
         <source>This model can&apos;t be split, so only this machine&apos;s memory counts.</source>
@@ -8138,24 +8277,16 @@
         <translation>Zurück</translation>
     </message>
     <message>
-        <source>Skip the introduction</source>
-        <translation>Einführung beenden</translation>
+        <source>{number} of {many}</source>
+        <translation>{number} von {many}</translation>
     </message>
     <message>
         <source>First steps</source>
         <translation>Erste Schritte</translation>
     </message>
     <message>
-        <source>Skip</source>
-        <translation>Überspringen</translation>
-    </message>
-    <message>
         <source>Start again</source>
         <translation>Erneut starten</translation>
-    </message>
-    <message>
-        <source>Step {number} of {many}</source>
-        <translation>Schritt {number} von {many}</translation>
     </message>
 </context>
 <context>

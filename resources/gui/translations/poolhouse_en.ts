@@ -225,30 +225,6 @@
     </message>
 </context>
 <context>
-    <name>OtherModelsCard</name>
-    <message numerus="yes">
-        <source>You can load %n model(s) on the Models page.</source>
-        <translation>
-            <numerusform>You can load %Ln model on the Models page.</numerusform>
-            <numerusform>You can load %Ln models on the Models page.</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
-        <source>You can use %n model(s) ({size}) from {apps} in place, without a download. Each file is read once to check it.</source>
-        <translation>
-            <numerusform>You can use %Ln model ({size}) from {apps} in place, without a download. Each file is read once to check it.</numerusform>
-            <numerusform>You can use %Ln models ({size}) from {apps} in place, without a download. Each file is read once to check it.</numerusform>
-        </translation>
-    </message>
-    <message numerus="yes">
-        <source>Use %n model(s)</source>
-        <translation>
-            <numerusform>Use %Ln model</numerusform>
-            <numerusform>Use %Ln models</numerusform>
-        </translation>
-    </message>
-</context>
-<context>
     <name>Privacy</name>
     <message numerus="yes">
         <source>%n download(s) in progress</source>

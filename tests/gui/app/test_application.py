@@ -15,7 +15,7 @@ from app.gui.api.node_state import Link
 from app.gui.app import navigation
 from app.gui.app.application import Application, PoolhouseApplication, QuitDialog
 from app.gui.app.window import GOES_ON
-from app.gui.welcome.steps import NameStep
+from app.gui.welcome.first_page import FirstPage
 from app.gui.welcome.welcome import Welcome
 from tests.gui.desk import Attached
 from tests.gui.speaking import unchanged
@@ -152,8 +152,8 @@ def test_the_first_step_has_the_keyboard_in_the_name(
     qtbot.addWidget(made.window)
     made.window.activateWindow()
     steps = made.window.findChildren(Welcome)[0]
-    name = steps.step
-    assert isinstance(name, NameStep)
-    qtbot.waitUntil(name.field.hasFocus, timeout=5000)
+    page = steps.step
+    assert isinstance(page, FirstPage)
+    qtbot.waitUntil(page.name.field.hasFocus, timeout=5000)
     steps.end()
     made.quit()

@@ -195,7 +195,7 @@ def test_every_button_of_the_first_steps_is_on_a_small_screen(
             counted.add(steps._where.pos())
             if steps.is_last:
                 break
-            steps.skip()
+            steps.show_next()
         steps.end()
     at_lone.services.theme.choose(Scheme.LIGHT, 1.0)
     assert not result, "\n".join(result)

@@ -7,12 +7,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from testbed.namespaces import enter
 from tests.catalog.hub_server import HubServer, serving
 
 
 @contextmanager
-def hub_thread(data: bytes) -> Iterator[HubServer]:
-    """Up until the end of the block. Its faults may be changed from any thread."""
+def hub_thread(data: bytes, inside: str = "") -> Iterator[HubServer]:
+    """Up until the end of the block. Its faults may be changed from any thread.
+
+    inside: the network namespace in which it listens.
+    """
     loop = asyncio.new_event_loop()
     up: list[HubServer] = []
     ready, over = threading.Event(), asyncio.Event()
@@ -23,7 +27,12 @@ def hub_thread(data: bytes) -> Iterator[HubServer]:
             ready.set()
             await over.wait()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    def run() -> None:
+        if inside:
+            enter(inside)
+        loop.run_until_complete(serve())
+
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     assert ready.wait(10)
     try:

@@ -14,13 +14,14 @@ from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
 from app.gui.look.theme import Scheme, Theme
 from app.gui.pool import machine_words
-from app.gui.pool.household_dialogs import ROLE_ORDER, AddMachineDialog
+from app.gui.pool.code_panel import ROLE_ORDER
+from app.gui.pool.household_dialogs import AddMachineDialog
 from app.gui.pool.machine_dialogs import RoleChoice
 from app.gui.pool.machine_facts import machines_of
 from app.gui.pool.map.card_item import all_lines, last_line
 from app.gui.pool.pool_page import PoolPage
 from app.gui.pool.pool_tables import MachineTable
-from app.gui.welcome.steps import RoleStep
+from app.gui.welcome.first_page import UseChoice
 from testbed.snapshots import household, snapshot_of
 from tests.gui.desk import Desk
 from tests.gui.typed_api import pool_of
@@ -40,7 +41,7 @@ def test_the_right_has_a_name_and_is_offered(qapp: object) -> None:
 def test_a_right_is_called_the_same_where_it_is_given_and_where_it_is_shown(qtbot: QtBot, at_lone: Desk) -> None:
     shown = {name: machine_words.roles_text(rights) for name, rights in machine_words.ROLES.items()}
     services, over = at_lone.services, QWidget()
-    choice, sheet, first = RoleChoice(frozenset()), AddMachineDialog(services, over), RoleStep(services)
+    choice, sheet, first = RoleChoice(frozenset()), AddMachineDialog(services, over), UseChoice(services)
     for widget in (over, first):
         qtbot.addWidget(widget)
     assert [button.text() for button in choice.buttons] == list(shown.values())

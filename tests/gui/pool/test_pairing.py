@@ -18,7 +18,8 @@ from app.core.errors import Refused
 from app.gui.api.node_client import Call
 from app.gui.diagnostics.doctor_dialog import DoctorDialog
 from app.gui.look.theme import Scheme
-from app.gui.pool.household_dialogs import ROLE_ORDER, AddMachineDialog
+from app.gui.pool.code_panel import ROLE_ORDER
+from app.gui.pool.household_dialogs import AddMachineDialog
 from app.gui.pool.join_dialog import JoinHouseholdDialog
 from tests.gui.desk import Desk, desk, follow
 from tests.node.pool import node
@@ -64,10 +65,11 @@ def test_a_wrong_code_then_the_right_one(qtbot: QtBot, sides: tuple[Desk, Desk],
     joining.code.setText(f"{adding.code[:3]} {adding.code[3:]}")
     joining.join()
     qtbot.waitUntil(lambda: "den" in joining.heading.text(), timeout=10_000)
-    qtbot.waitUntil(lambda: "attic" in adding.heading.text(), timeout=10_000)
+    qtbot.waitUntil(lambda: "attic joined: +" in adding.heading.text(), timeout=10_000)
+    qtbot.waitUntil(lambda: "household: +" in joining.heading.text(), timeout=10_000)
     for side in (adding, joining):
         assert not side.notice.sentence, "that a code was wrong is over"
-        assert "Pair only machines that you trust" in side.sentence.text()
+        assert side.sentence.isHidden(), "the warning came before, where it can still be heeded"
         done = side.focusWidget()
         assert isinstance(done, QPushButton)
         assert done.text() == "Done"
@@ -132,8 +134,8 @@ def test_three_wrong_codes_close_the_window_and_a_new_code_is_offered(
 def test_who_joins_where_its_name_is_taken_reads_its_new_one(at_lone: Desk, parent: QWidget) -> None:
     joining = JoinHouseholdDialog(at_lone.services, parent)
     joining._joined(JoinResponse(MachineRef("d", "den"), called="DEN 2"))
-    assert joining.heading.text() == "Paired with den"
-    assert "so this one is now called DEN 2. " in joining.sentence.text()
+    assert joining.heading.text() == "You joined den’s household"
+    assert "so this one is now called DEN 2." in joining.sentence.text()
     again = JoinHouseholdDialog(at_lone.services, parent)
     again._joined(JoinResponse(MachineRef("d", "den")))
     assert "is now called" not in again.sentence.text()

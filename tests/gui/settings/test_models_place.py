@@ -16,8 +16,7 @@ from app.gui.models.folder_dialog import FolderSheet, choose_folder
 from app.gui.models.transfers import TransferRow, of_download
 from app.gui.settings.models import Models, ModelsFolder
 from app.gui.settings.settings_page import SettingsPage
-from app.gui.welcome.other_models import OtherModels
-from app.gui.welcome.steps import HardwareStep
+from app.gui.welcome.first_page import HardwareRow
 from app.machine.models_folders import MARKER, ModelsFolders
 from tests.findings import tells
 from tests.gui.desk import Desk
@@ -188,14 +187,14 @@ def test_the_system_s_dialog_asks_for_a_folder(qtbot: QtBot, at_lone: Desk, page
 def test_the_first_steps_offer_another_disk_where_there_is_little_room(
     qtbot: QtBot, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gui.welcome.steps.LOW_SPACE_BYTES", 0)
-    step = HardwareStep(at_lone.services, OtherModels(at_lone.services))
+    monkeypatch.setattr("app.gui.welcome.first_page.LOW_SPACE_BYTES", 0)
+    step = HardwareRow(at_lone.services)
     qtbot.addWidget(step)
     step.show()
     assert not step.few.isVisible()
     assert not step.choose.isVisible()
-    monkeypatch.setattr("app.gui.welcome.steps.LOW_SPACE_BYTES", 1 << 62)
-    step.entered()
+    monkeypatch.setattr("app.gui.welcome.first_page.LOW_SPACE_BYTES", 1 << 62)
+    step.refresh()
     assert step.few.isVisible()
     assert step.choose.isVisible()
 

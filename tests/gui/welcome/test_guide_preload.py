@@ -12,8 +12,9 @@ from app.api.plans import MachineNeed, Plan
 from app.core.errors import DoesNotFit
 from app.gui.api.node_state import Link
 from app.gui.look.sentences import GUIDE
-from app.gui.welcome.steps import LEND, ROLE_KEY
-from app.gui.welcome.welcome import GuidePreload, Welcome
+from app.gui.welcome.guide_preload import GuidePreload
+from app.gui.welcome.step import LEND, ROLE_KEY
+from app.gui.welcome.welcome import Welcome
 from tests.gui.desk import Desk
 
 PLAN = Plan(model=GUIDE, machines=[MachineNeed("den", needs_bytes=1 << 20, lends_bytes=8 << 30)])

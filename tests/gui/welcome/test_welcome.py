@@ -1,11 +1,11 @@
-"""The first run: every step can be skipped, Back works, the keyboard is enough, and nothing needs the node."""
+"""The first run: one page for this computer, one for others, one for a model; one main button, one quiet way out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSysInfo, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QMainWindow, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -17,15 +17,18 @@ from app.decoding import convert
 from app.gui.app import navigation
 from app.gui.look.sentences import GUIDE, said
 from app.gui.look.theme import Scheme
-from app.gui.welcome.steps import HardwareStep, NameStep, PairStep, RoleStep
+from app.gui.welcome.first_page import FirstPage
+from app.gui.welcome.model_page import ModelPage
+from app.gui.welcome.step import LEND, ROLE_KEY
+from app.gui.welcome.together_page import TogetherPage
 from app.gui.welcome.welcome import DONE_KEY, Welcome
 from app.gui.widgets.scroll_area import ScrollArea
-from testbed.snapshots import household
 from tests.gui.desk import Desk, follow
 from tests.node.pool import node
 
 MOST_PAST_IT = 20
 LOW = 260
+PAGES = 3
 
 
 @pytest.fixture
@@ -52,31 +55,37 @@ def below(window: QMainWindow) -> QWidget:
 
 
 def press(welcome: Welcome, text: str) -> None:
-    buttons = [button for button in welcome.findChildren(QPushButton) if button.text() == text]
+    buttons = [button for button in welcome.findChildren(QPushButton) if button.text() == text and button.isVisible()]
     buttons[0].click()
 
 
-def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
+def first_page(welcome: Welcome) -> FirstPage:
+    assert isinstance(welcome.step, FirstPage)
+    return welcome.step
+
+
+def ways(welcome: Welcome) -> list[str]:
+    """The words of the buttons below the page that can be seen."""
+    return [button.text() for button in (welcome._back, welcome._quiet, welcome._main) if button.isVisible()]
+
+
+def test_it_names_the_machine_and_may_end_with_the_guide(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
     welcome = begun(at_lone, window)
-    name = welcome.step
-    assert isinstance(name, NameStep)
-    assert name.field.text() == "den"
-    name.field.selectAll()
-    QTest.keyClicks(name.field, "study")
-    QTest.keyClick(name.field, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: isinstance(welcome.step, HardwareStep), timeout=5000)
+    page = first_page(welcome)
+    assert page.name.field.text() == "den", "a name that somebody has given stays"
+    assert "GiB" in page.hardware.memory.value.text()
+    assert "GiB" in page.hardware.disk.value.text()
+    assert page.hardware.device.value.text()
+    page.name.field.setFocus()
+    page.name.field.selectAll()
+    QTest.keyClicks(page.name.field, "study")
+    assert "study" in page.picture.accessibleName()
+    QTest.keyClick(page.name.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: isinstance(welcome.step, TogetherPage), timeout=5000)
     qtbot.waitUntil(lambda: at_lone.services.pool.now.node.name == "study", timeout=5000)
-    step = welcome.step
-    assert isinstance(step, HardwareStep)
-    assert "GiB" in step.memory.value.text()
-    assert "GiB" in step.disk.value.text()
-    assert step.device.value.text()
-    press(welcome, "Next")
-    assert isinstance(welcome.step, RoleStep)
-    press(welcome, "Next")
-    assert isinstance(welcome.step, PairStep)
-    press(welcome, "Next")
-    press(welcome, "Ask the Guide")
+    press(welcome, "Only this computer for now")
+    assert isinstance(welcome.step, ModelPage)
+    welcome.step.left.emit(welcome.step.next_page)
     assert at_lone.went == [f"{navigation.CHAT}/{GUIDE}"]
     assert at_lone.services.preferences.flag(DONE_KEY)
     assert below(window).isVisible()
@@ -85,26 +94,57 @@ def test_it_names_the_machine_and_ends_with_the_guide(qtbot: QtBot, at_lone: Des
     qtbot.waitUntil(lambda: at_lone.services.pool.now.node.name == "den", timeout=5000)
 
 
+def test_a_machine_that_nobody_named_is_called_as_its_host(
+    away: Desk, window: QMainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QSysInfo, "machineHostName", lambda: "kitchen-pc.local")
+    page = first_page(begun(away, window))
+    pool = away.services.pool
+    pool.snapshot = {"node": {"id": "a" * 64, "name": "badger-486"}}
+    pool.changed.emit()
+    assert page.name.field.text() == "Kitchen PC"
+    page.name.field.setText("Anna's")
+    pool.changed.emit()
+    assert page.name.field.text() == "Anna's", "what a person typed stays"
+    monkeypatch.setattr(QSysInfo, "machineHostName", lambda: "localhost")
+    page.name.field.setText(page.name._proposed)
+    pool.changed.emit()
+    assert page.name.field.text() == "badger-486", "a name that any computer has is none"
+
+
+def test_there_is_one_main_button_and_one_quiet_way_out(at_lone: Desk, window: QMainWindow) -> None:
+    welcome = begun(at_lone, window)
+    assert ways(welcome) == ["Skip the setup", "Continue"]
+    welcome.show_next()
+    assert ways(welcome) == ["Back", "Only this computer for now", "Show a code"]
+    welcome.show_next()
+    assert len(ways(welcome)) <= PAGES
+    press(welcome, "Back")
+    places = [welcome._stack.index]
+    for _ in range(2):
+        QTest.keyClick(welcome, Qt.Key.Key_Escape)
+        places.append(welcome._stack.index)
+    assert places == [1, 0, 0], "there is nothing before the first page"
+    welcome.end()
+
+
 def test_a_card_that_is_not_used_is_told_where_the_computer_is(
     qtbot: QtBot, at_lone: Desk, window: QMainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reason, cure = Reason("graphics_unused", {"cards": "A", "pack": "Vulkan"}), Reason("cure_graphics_unused")
     unused = UnusedGraphics(reason_facts=reason, cure_facts=cure)
 
-    def get(path: str, done: Callable[[Computer], None], _failed: object, **_: object) -> None:
+    def get(path: str, done: Callable[[Computer], None], *_failed: object, **_: object) -> None:
         if path == "/machine":
             done(Computer(unused_graphics=unused))
 
     monkeypatch.setattr(at_lone.services.client, "get", get)
-    welcome = begun(at_lone, window)
-    press(welcome, "Skip")
-    step = welcome.step
-    assert isinstance(step, HardwareStep)
-    qtbot.waitUntil(step.unused.isVisible, timeout=5000)
-    assert step.unused.text() == f"{said(reason)} {said(cure)}"
+    page = first_page(begun(at_lone, window))
+    qtbot.waitUntil(page.hardware.unused.isVisible, timeout=5000)
+    assert page.hardware.unused.text() == f"{said(reason)} {said(cure)}"
 
 
-def test_a_step_keeps_no_height_below_its_last_card(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
+def test_a_page_keeps_no_height_below_its_last_part(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
     window.resize(1200, LOW)
     welcome = begun(at_lone, window)
     view = welcome.findChild(ScrollArea)
@@ -117,42 +157,41 @@ def test_a_step_keeps_no_height_below_its_last_card(qtbot: QtBot, at_lone: Desk,
         assert body.height() <= max(view.viewport().height(), end + MOST_PAST_IT)
         if welcome.is_last:
             break
-        welcome.skip()
+        welcome.show_next()
+    welcome.end()
 
 
 def test_a_name_that_cannot_be_is_said_and_stays(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
     welcome = begun(at_lone, window)
-    name = welcome.step
-    assert isinstance(name, NameStep)
-    name.field.setText("\u2060")  # nothing that can be seen
-    press(welcome, "Next")
+    page = first_page(welcome)
+    page.name.field.setText("\u2060")  # nothing that can be seen
+    press(welcome, "Continue")
     qtbot.waitUntil(lambda: bool(welcome.notice.sentence), timeout=5000)
-    assert welcome.step is name
+    assert welcome.step is page
     assert welcome.notice.sentence == "The name of a machine cannot be empty. Enter a name with visible characters."
 
 
 @pytest.mark.parametrize("typed", ["", "x" * 65])
 def test_a_name_that_is_none_or_too_long_is_said_in_the_field(at_lone: Desk, window: QMainWindow, typed: str) -> None:
     welcome = begun(at_lone, window)
-    name = welcome.step
-    assert isinstance(name, NameStep)
-    name.field.setText(typed)
-    assert "up to 64 characters" in name.field.problem.text()
-    assert not name.field.placeholderText(), "there is nothing to wait for"
-    QTest.keyClick(name.field, Qt.Key.Key_Return)
-    assert welcome.step is name
-    name.field.setText("attic")
-    assert not name.field.problem.isVisible()
-    assert welcome._next.isEnabled()
+    field = first_page(welcome).name.field
+    field.setText(typed)
+    assert "up to 64 characters" in field.problem.text()
+    assert not field.placeholderText(), "there is nothing to wait for"
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert isinstance(welcome.step, FirstPage)
+    field.setText("attic")
+    assert not field.problem.isVisible()
+    assert welcome._main.isEnabled()
 
 
-def test_a_name_outlives_steps_that_are_over_before_the_node_is_there(
+def test_a_name_outlives_pages_that_are_over_before_the_node_is_there(
     qtbot: QtBot, away: Desk, window: QMainWindow
 ) -> None:
     welcome = begun(away, window)
     QTest.keyClicks(welcome.step.findChildren(QLineEdit)[0], "study")
-    press(welcome, "Next")
-    press(welcome, "Skip the introduction")
+    press(welcome, "Continue")
+    welcome.end()
     pool = away.services.pool
     with node(away.services.launcher.home, "den"):
         follow(qtbot, away.services)
@@ -160,71 +199,59 @@ def test_a_name_outlives_steps_that_are_over_before_the_node_is_there(
         pool.stop()
 
 
-def test_back_and_skip_and_the_role(away: Desk, window: QMainWindow) -> None:
+def test_who_only_lends_is_asked_for_no_model(away: Desk, window: QMainWindow) -> None:
     welcome = begun(away, window)
     assert not below(window).isVisible()  # nothing under it takes the keyboard
-    press(welcome, "Skip")
-    step = welcome.step
-    assert isinstance(step, HardwareStep)
-    assert step.memory.value.text() == "Still looking…"  # the node has not started yet
-    assert "GiB" in step.disk.value.text()
-    press(welcome, "Back")
-    assert isinstance(welcome.step, NameStep)
-    press(welcome, "Skip")
-    press(welcome, "Skip")
-    role = welcome.step
-    assert isinstance(role, RoleStep)
-    role.lend.click()
-    press(welcome, "Next")
-    press(welcome, "Next")
-    press(welcome, "Finish")
+    page = first_page(welcome)
+    assert page.hardware.memory.value.text() == "Still looking…"  # the node has not started yet
+    assert "GiB" in page.hardware.disk.value.text()
+    page.role.lend.click()
+    press(welcome, "Continue")
+    assert away.services.preferences.text(ROLE_KEY) == LEND
+    assert isinstance(welcome.step, TogetherPage)
+    assert welcome.is_last
+    press(welcome, "Only this computer for now")
     assert away.went == [navigation.COMPUTER]
+    away.services.preferences.forget(ROLE_KEY)
 
 
 def test_it_can_be_left_at_once_and_seen_again(away: Desk, window: QMainWindow) -> None:
-    press(begun(away, window), "Skip the introduction")
+    press(begun(away, window), "Skip the setup")
     assert away.went == [navigation.CHAT]
     assert away.services.preferences.flag(DONE_KEY)
     again = begun(away, window)
-    assert isinstance(again.step, NameStep)
+    assert isinstance(again.step, FirstPage)
     window.resize(1000, 640)
     assert again.size() == window.size()
-    press(again, "Skip the introduction")
+    press(again, "Skip the setup")
 
 
 def test_everything_has_a_name_and_the_keyboard_reaches_it(away: Desk, window: QMainWindow) -> None:
     welcome = begun(away, window)
-    for _ in range(5):
+    for _ in range(PAGES):
         for widget in welcome.step.findChildren(QWidget):
             if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible():
                 assert widget.accessibleName() or getattr(widget, "text", str)(), widget
         if not welcome.is_last:
-            press(welcome, "Skip")
+            welcome.show_next()
     assert welcome.is_last
+    welcome.end()
 
 
-def test_who_may_not_change_its_household_is_offered_no_code(qtbot: QtBot, away: Desk) -> None:
-    """The first steps may come again, when the machine belongs to a household."""
-    made = household(2)
-    away.services.pool.snapshot = made
-    step = PairStep(away.services)
-    qtbot.addWidget(step)
-    assert not step._first.isVisibleTo(step)
-    made["machines"][f"{0:064x}"]["roles"] = ["admin"]
-    away.services.pool.snapshot = dict(made)
-    away.services.pool.changed.emit()
-    assert step._first.isVisibleTo(step)
-
-
-def test_whose_machine_is_paired_already_is_offered_one_more(qtbot: QtBot, away: Desk) -> None:
-    step = PairStep(away.services)
-    qtbot.addWidget(step)
-    assert step._which.text() == "This is the first computer"
-    assert not step._first.isEnabled()
-    assert step.away.isVisibleTo(step), "that nothing can be pressed has its reason"
-    away.services.pool.snapshot = household(2)
-    away.services.pool.changed.emit()
-    assert step._which.text() == "Add another"
+def test_a_role_that_the_keyboard_reaches_has_one_ring(qtbot: QtBot, away: Desk, window: QMainWindow) -> None:
+    welcome = begun(away, window)
+    page = first_page(welcome)
+    card = page.role.both.parentWidget()
+    while card is not None and not card.property("role"):
+        card = card.parentWidget()
+    assert card is not None
+    page.role.both.setFocus(Qt.FocusReason.TabFocusReason)
+    assert card.property("role") == "option-chosen-focused"
+    page.name.field.setFocus()
+    assert card.property("role") == "option-chosen"
+    page.role.both.setFocus(Qt.FocusReason.MouseFocusReason)
+    assert card.property("role") == "option-chosen", "whoever clicked knows where"
+    welcome.end()
 
 
 def test_its_mark_follows_the_palette(away: Desk, window: QMainWindow) -> None:
@@ -238,16 +265,17 @@ def test_its_mark_follows_the_palette(away: Desk, window: QMainWindow) -> None:
 
 
 def test_looking_for_updates_is_offered_off_and_only_where_somebody_can_be_asked(qtbot: QtBot, at_lone: Desk) -> None:
-    step = RoleStep(at_lone.services)
-    qtbot.addWidget(step)
-    step.show()
-    step.entered()
-    daily = step.updates
+    page = FirstPage(at_lone.services)
+    qtbot.addWidget(page)
+    page.more.open()
+    page.show()
+    page.entered()
+    daily = page.updates
     daily.show_state(convert({"place": None, "daily": False}, computer.Updates))
     assert daily.isHidden()
-    step.cancel()  # the node's own answer comes no more
+    page.cancel()  # the node's own answer comes no more
     daily.show_state(convert({"place": "api.github.com/someone/poolhouse", "daily": False}, computer.Updates))
-    assert daily.isVisible()
+    assert not daily.isHidden()
     assert not daily.switch.isChecked()
     assert "api.github.com/someone/poolhouse" in daily.words.text()
     daily.switch.click()

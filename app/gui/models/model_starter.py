@@ -1,0 +1,182 @@
+"""One action that brings a model into use: download or import it if necessary, then load it."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from PySide6.QtCore import QObject, Signal
+
+from app.api.downloads import Download, DownloadResponse
+from app.api.models import FoundFile, ShelfModel
+from app.api.plans import LoadedModel, Progress
+from app.core.errors import AppError, Reason
+from app.gui.api.node_client import Calls
+from app.gui.app.app_context import AppContext
+from app.gui.models.details.plan_loader import Setup
+from app.gui.models.model_item import ModelItem, shelf_item
+from app.gui.models.model_loading import ModelLoader
+
+BEGIN, PAUSE = "begin", "pause"
+ENDED = ("paused", "failed")
+
+
+class Stage(Enum):
+    """What the starter is doing."""
+
+    IDLE = auto()
+    DOWNLOADING = auto()
+    IMPORTING = auto()
+    LOADING = auto()
+
+
+class ModelStarter(QObject):
+    """Brings one model at a time into use. It goes on while its page is hidden, and ends with the window.
+
+    The node places the model: on this computer, or over the household if it is too large for one. It measures the
+    computers first.
+    """
+
+    changed = Signal()
+    ready = Signal(str)  # the name of the loaded model
+    failed = Signal(object)  # AppError
+
+    def __init__(self, services: AppContext, parent: QObject) -> None:
+        super().__init__(parent)
+        self._client, self._pool, self._importing = services.client, services.pool, services.importing
+        self._calls = Calls()
+        self.stage = Stage.IDLE
+        self.title = ""  # the model as the user knows it
+        self._download = ""  # the ID of the download
+        self._path = ""  # the file that is being imported
+        self._loader = ModelLoader(services.pool, self)
+        self._loader.changed.connect(self.changed)
+        self._loader.loaded.connect(self._loaded)
+        self._loader.failed.connect(self._fail)
+        self._pool.changed.connect(self._follow)
+        self._importing.changed.connect(self._import_changed)
+        self._importing.imported.connect(self._imported)
+        self._importing.ended.connect(self._import_ended)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.stage is not Stage.IDLE
+
+    @property
+    def download(self) -> Download | None:
+        """The download in progress, if any."""
+        return self._pool.now.downloads.get(self._download) if self.stage is Stage.DOWNLOADING else None
+
+    @property
+    def imported_share(self) -> float | None:
+        """The part of the file that has been read by the import, or None if that is not known."""
+        queue = self._importing
+        return queue.done_bytes / queue.total_bytes if queue.path == self._path and queue.total_bytes else None
+
+    @property
+    def steps(self) -> list[Progress]:
+        """The progress of the load on each machine."""
+        return self._loader.steps if self.stage is Stage.LOADING else []
+
+    def start(self, item: ModelItem, file: str | None = None) -> None:
+        """Bring a model into use. `file` selects a file of a downloadable model."""
+        self.title = item.title
+        chosen = item.file(file)
+        match item.facts:
+            case ShelfModel():
+                self._load(item.name)
+            case FoundFile() as found:
+                self._path = found.path
+                self._go(Stage.IMPORTING)
+                self._importing.add(found.path, found.name)
+            case _ if chosen is not None and chosen.on_shelf:
+                self._load(chosen.on_shelf)
+            case _ if chosen is not None and item.remote is not None:
+                body = {"repository": item.remote.repository, "file": chosen.file, "revision": item.revision}
+                self._go(Stage.DOWNLOADING)
+                self._resume(chosen.download) if chosen.download else self._begin(body)
+
+    def stop(self) -> None:
+        """Stop. Data that was downloaded so far is kept, so a later start continues there."""
+        stage, download = self.stage, self.download
+        self._go(Stage.IDLE)
+        self._calls.end_all()
+        if download is not None:
+            self._calls.keep(PAUSE, self._client.post(f"/downloads/{download.id}/pause", None, lambda _: None))
+        elif stage is Stage.IMPORTING:
+            self._importing.cancel_paths([self._path])
+        elif stage is Stage.LOADING:
+            self._loader.cancel()
+
+    def end(self) -> None:
+        """Cancel all requests. A download continues in the node."""
+        self.stage = Stage.IDLE
+        self._calls.end_all()
+        self._loader.end()
+
+    def _go(self, stage: Stage) -> None:
+        self.stage = stage
+        if stage is not Stage.DOWNLOADING:
+            self._download = ""
+        self.changed.emit()
+
+    def _begin(self, body: dict[str, str | None]) -> None:
+        call = self._client.post("/downloads", body, self._begun, self._fail, answer=DownloadResponse)
+        self._calls.keep(BEGIN, call)
+
+    def _resume(self, download: str) -> None:
+        """Follow a download that was begun before, and resume it if it is paused."""
+        known = self._pool.now.downloads.get(download)
+        if known is None or known.state not in ENDED:
+            self._download = download
+            self._follow()
+            return
+        path = f"/downloads/{download}/resume"
+        self._calls.keep(BEGIN, self._client.post(path, None, self._begun, self._fail, answer=DownloadResponse))
+
+    def _begun(self, answer: DownloadResponse) -> None:
+        self._calls.done(BEGIN)
+        self._download = answer.download.id
+        self._follow()
+
+    def _follow(self) -> None:
+        """Load the model as soon as its download is complete."""
+        download = self.download
+        if download is None or self._calls.running(BEGIN):
+            return
+        match download.state:
+            case "done" if download.model:
+                self._load(download.model)
+            case "failed":
+                reason = download.reason_facts or Reason("download_stopped", {"why": download.reason or ""})
+                self._fail(AppError(reason.code, **reason.facts))
+            case "paused":  # elsewhere in the window, or by a command
+                self._go(Stage.IDLE)
+            case _:
+                self.changed.emit()
+
+    def _import_changed(self) -> None:
+        if self.stage is Stage.IMPORTING:
+            self.changed.emit()
+
+    def _imported(self, model: ShelfModel) -> None:
+        if self.stage is Stage.IMPORTING and model.path == self._path:
+            self._load(model.name)
+
+    def _import_ended(self, path: str, error: AppError | None) -> None:
+        if self.stage is Stage.IMPORTING and path == self._path and error is not None:
+            self._importing.take_unseen_error()
+            self._fail(error)
+
+    def _load(self, name: str) -> None:
+        self._go(Stage.LOADING)
+        self._loader.start(Setup(shelf_item(ShelfModel(name=name)), exact=self._pool.now.exact))
+
+    def _loaded(self, loaded: LoadedModel) -> None:
+        if self.stage is Stage.LOADING:
+            self._go(Stage.IDLE)
+            self.ready.emit(loaded.model)
+
+    def _fail(self, error: AppError) -> None:
+        if self.is_busy:
+            self._go(Stage.IDLE)
+            self.failed.emit(error)

@@ -1,0 +1,224 @@
+"""The first model: what needs no download comes first, and one button brings it into use, over a real node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.api.models import Catalog, FoundFile, FoundFiles, Starter, StarterResponse
+from app.core.errors import DoesNotFit
+from app.decoding import convert
+from app.gui.app import navigation
+from app.gui.look.sentences import GUIDE
+from app.gui.models.model_starter import ModelStarter, Stage
+from app.gui.welcome.first_models import CHAT, CODE, FirstModels, Source
+from app.gui.welcome.model_page import ModelPage
+from app.gui.welcome.welcome import Welcome
+from testbed import tiny
+from tests.catalog.hub_server import HubServer
+from tests.gui.desk import Desk, desk, follow
+from tests.gui.first_catalog import NAME, search_path
+from tests.gui.models.hub_thread import hub_thread
+from tests.gui.models.offers import GIB, file, offer
+from tests.node.pool import TestNode, node
+
+WITHIN_MS = 30_000
+SHAPE = tiny.Shape(layers=4, width=256, ffn=512, context=512)
+FACTS = {"parameters": 4_000_000, "architecture": "llama", "n_layers": 4, "context_length": 512,
+         "kv_bytes_per_token": 4 << 10}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubServer]:
+    path = tiny.llama(tmp_path_factory.mktemp("hub") / "served.gguf", SHAPE)
+    with hub_thread(path.read_bytes()) as server:
+        yield server
+
+
+@pytest.fixture
+def shop(hub: HubServer, tmp_path: Path) -> Iterator[TestNode]:
+    """A node whose catalog holds one model, on a computer where another app holds one."""
+    served, person = tmp_path / "served.gguf", tmp_path / "person"
+    served.write_bytes(hub.data)
+    others = person / ".lmstudio" / "models" / "maker" / "other-GGUF"
+    others.mkdir(parents=True)
+    tiny.llama(others / "other-model-F16.gguf", tiny.Shape(layers=4, width=256, ffn=512, context=512, seed=7))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", search_path(tmp_path / "catalog", served, FACTS))
+        patch.setenv("HF_ENDPOINT", hub.hub.endpoint)
+        patch.setenv("HOME", str(person))
+        patch.setenv("USERPROFILE", str(person))
+        for name in ("HF_HOME", "HF_HUB_CACHE", "OLLAMA_MODELS", "XDG_DATA_HOME"):
+            patch.delenv(name, raising=False)
+        with node(tmp_path / "den", "den") as made:
+            yield made
+
+
+@pytest.fixture
+def at_shop(qtbot: QtBot, qapp: QApplication, shop: TestNode, hub: HubServer) -> Iterator[Desk]:
+    made = desk(qapp, shop.root)
+    follow(qtbot, made.services)
+    yield made
+    hub.faults.pause_s, hub.faults.sends = 0.0, None
+    made.services.pool.stop()
+
+
+def last_page(qtbot: QtBot, parts: Desk) -> tuple[Welcome, ModelPage]:
+    window = QMainWindow()
+    window.setCentralWidget(QWidget())
+    window.resize(1200, 760)
+    qtbot.addWidget(window)
+    window.show()
+    welcome = Welcome(parts.services, window)
+    welcome.begin()
+    welcome.show_next()
+    welcome.show_next()
+    page = welcome.step
+    assert isinstance(page, ModelPage)
+    return welcome, page
+
+
+def chosen(page: ModelPage, source: Source) -> None:
+    """Choose the model of this source as soon as it is there."""
+    choice = next(choice for choice in page.models.choices() if choice.source is source)
+    page.options[choice.key].button.click()
+
+
+@pytest.mark.long
+def test_what_another_app_holds_comes_first_and_one_button_ends_in_a_chat(qtbot: QtBot, at_shop: Desk) -> None:
+    welcome, page = last_page(qtbot, at_shop)
+    sources = [Source.OTHER_APP, Source.DOWNLOAD]
+    qtbot.waitUntil(lambda: [choice.source for choice in page.models.choices()] == sources, timeout=WITHIN_MS)
+    assert "LM Studio" in page.models.choices()[0].sentence
+    assert welcome._main.text() == "Load"
+    welcome._main.click()
+    assert not welcome._main.isVisible(), "a second click does nothing else"
+    qtbot.waitUntil(lambda: bool(at_shop.went), timeout=WITHIN_MS)
+    assert at_shop.went[-1].startswith(f"{navigation.CHAT}/other-model")
+    loaded = at_shop.services.pool.now.loaded
+    assert loaded is not None
+    assert loaded.state == "ready"
+
+
+@pytest.mark.long
+def test_the_recommended_one_is_measured_downloaded_and_loaded(qtbot: QtBot, at_shop: Desk, hub: HubServer) -> None:
+    welcome, page = last_page(qtbot, at_shop)
+    qtbot.waitUntil(lambda: len(page.options) == 2, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: bool(page.models._starters[CHAT].tok_s), timeout=WITHIN_MS)
+    chosen(page, Source.DOWNLOAD)
+    assert f"{NAME} for chat and code" in page.options[page._key].button.text()
+    assert welcome._main.text() == "Download and load"
+    hub.faults.bytes_at_once, hub.faults.pause_s = 1 << 14, 0.2
+    welcome._main.click()
+    qtbot.waitUntil(lambda: page.starter.download is not None and bool(page.starter.download.done_bytes))
+    assert page.progress.isVisible()
+    assert welcome._quiet.text() == "Stop"
+    welcome._quiet.click()
+    assert page.choice.isVisible()
+    assert welcome._main.text() == "Download and load"
+    pool = at_shop.services.pool
+    qtbot.waitUntil(lambda: [d.state for d in pool.now.downloads.values()] == ["paused"], timeout=WITHIN_MS)
+    hub.faults.pause_s = 0.0
+    page.models.ask()
+    qtbot.waitUntil(lambda: any(f.download for c in page.models.choices() if c.item for f in c.item.files))
+    welcome._main.click()
+    qtbot.waitUntil(lambda: bool(at_shop.went), timeout=WITHIN_MS)
+    assert at_shop.went[-1].startswith(f"{navigation.CHAT}/")
+    assert pool.now.loaded is not None
+
+
+@pytest.mark.long
+def test_an_error_is_shown_where_the_person_is(qtbot: QtBot, at_shop: Desk, hub: HubServer) -> None:
+    welcome, page = last_page(qtbot, at_shop)
+    qtbot.waitUntil(lambda: len(page.options) == 2, timeout=WITHIN_MS)
+    chosen(page, Source.DOWNLOAD)
+    hub.faults.sends = bytes(len(hub.data))
+    welcome._main.click()
+    qtbot.waitUntil(lambda: bool(welcome.notice.sentence), timeout=WITHIN_MS)
+    assert "damaged" in welcome.notice.sentence
+    assert page.choice.isVisible()
+    assert welcome._main.isEnabled()
+    welcome.end()
+
+
+@pytest.mark.long
+def test_a_download_that_is_left_alone_ends_in_a_load(qtbot: QtBot, at_shop: Desk, hub: HubServer) -> None:
+    welcome, page = last_page(qtbot, at_shop)
+    qtbot.waitUntil(lambda: len(page.options) == 2, timeout=WITHIN_MS)
+    chosen(page, Source.DOWNLOAD)
+    hub.faults.bytes_at_once, hub.faults.pause_s = 1 << 14, 0.1
+    welcome._main.click()
+    qtbot.waitUntil(page.meanwhile.isVisible, timeout=WITHIN_MS)
+    page.meanwhile.click()
+    assert at_shop.went == [f"{navigation.CHAT}/{GUIDE}"]
+    hub.faults.pause_s = 0.0
+    pool = at_shop.services.pool
+    qtbot.waitUntil(lambda: any("Tiny" in model.model for model in pool.now.models), timeout=WITHIN_MS)
+    assert at_shop.went == [f"{navigation.CHAT}/{GUIDE}"], "nobody is taken away from what they do"
+
+
+def models_of(away: Desk) -> FirstModels:
+    made = FirstModels(away.services, away.services.pool)
+    made._library.has_shelf = True
+    made._library._offers_loaded(Catalog(models=[offer("small", file("Q4", 1.0, recommended=True), about="Small.")]))
+    return made
+
+
+def recommended(ident: str, **more: Any) -> StarterResponse:
+    starter = {
+        "id": ident,
+        "name": ident,
+        "file": "m-Q4.gguf",
+        "size_bytes": GIB,
+        "needs_bytes": GIB,
+        "lends_bytes": GIB,
+    }
+    return StarterResponse(convert(starter | more, Starter))
+
+
+def test_one_model_for_two_uses_is_one_choice_and_says_where_it_runs(away: Desk) -> None:
+    made = models_of(away)
+    for use in (CHAT, CODE):
+        made._recommended(use, recommended("small", machines=["study", "kitchen"]))
+    (choice,) = made.choices()
+    assert choice.title == "small for chat and code"
+    assert choice.sentence.endswith("Runs split over study, kitchen.")
+    made._recommended(CODE, StarterResponse(None))
+    assert made.choices()[0].title == "small for chat"
+    made._not_recommended(CHAT, DoesNotFit("x"))
+    assert made.is_known
+
+
+def test_what_the_household_has_loaded_comes_before_all(away: Desk) -> None:
+    made = models_of(away)
+    made._recommended(CHAT, recommended("small"))
+    shared = {"model": "large", "machine": "study", "machine_id": "a", "reference": "large@study", "ready": True}
+    away.services.pool.snapshot = {"shared": [shared]}
+    first, second = made.choices()
+    assert (first.source, first.title, first.reference) == (Source.HOUSEHOLD, "large, loaded on study", "large@study")
+    assert second.source is Source.DOWNLOAD
+
+
+def test_only_what_can_be_used_is_offered(away: Desk) -> None:
+    made = models_of(away)
+    usual = {"app": "LM Studio", "size_bytes": 9, "architecture": "llama"}
+    files = [usual | {"path": "/a", "name": "a", "usable": False}, usual | {"path": "/b", "name": "b"}]
+    made._library._others_loaded(FoundFiles([convert(one, FoundFile) for one in files]))
+    assert made.choices() == (), "their verdicts are not known yet"
+
+
+def test_a_starter_without_a_node_says_so(qtbot: QtBot, away: Desk) -> None:
+    starter = ModelStarter(away.services, away.services.pool)
+    told: list[Any] = []
+    starter.failed.connect(told.append)
+    made = models_of(away)
+    item = made._library.item("offer:small")
+    assert item is not None
+    starter.start(item)
+    assert starter.stage is Stage.IDLE
+    assert told[0].reason.code == "node_away"
