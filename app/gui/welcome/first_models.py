@@ -17,6 +17,7 @@ from app.core.errors import AppError
 from app.gui.api.node_client import Calls
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
+from app.gui.look.sentences import GUIDE
 from app.gui.models.details.about_view import about_of
 from app.gui.models.library import Library
 from app.gui.models.model_item import ModelItem
@@ -101,7 +102,7 @@ class FirstModels(QObject):
         return (*map(_shared, self._ready()), *here, *self._downloads())
 
     def _ready(self) -> Iterable[SharedModel]:
-        return (model for model in self._pool.now.shared if model.ready)
+        return (model for model in self._pool.now.shared if model.ready and model.model != GUIDE)
 
     def _here(self, items: Sequence[ModelItem], source: Source) -> list[Choice]:
         """Return the largest models of a list that fit now."""
