@@ -1,4 +1,4 @@
-"""From two new computers to the first answer of a model that neither holds alone: clicks and seconds, from outside."""
+"""Two new computers come to an answer of a model that one alone cannot hold: clicks and seconds, from outside."""
 
 from __future__ import annotations
 

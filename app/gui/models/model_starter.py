@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.api.downloads import Download, DownloadResponse
 from app.api.models import FoundFile, ShelfModel
@@ -18,10 +18,11 @@ from app.gui.models.model_loading import ModelLoader
 
 BEGIN, PAUSE = "begin", "pause"
 ENDED = ("paused", "failed")
+STALE_MS = 2000  # after which a snapshot shows that a download has resumed
 
 
 class Stage(Enum):
-    """What the starter is doing."""
+    """The current work of a starter."""
 
     IDLE = auto()
     DOWNLOADING = auto()
@@ -47,6 +48,7 @@ class ModelStarter(QObject):
         self.stage = Stage.IDLE
         self.title = ""  # the model as the user knows it
         self._download = ""  # the ID of the download
+        self._stale: Download | None = None  # the download as it was before it was resumed
         self._path = ""  # the file that is being imported
         self._loader = ModelLoader(services.pool, self)
         self._loader.changed.connect(self.changed)
@@ -136,12 +138,19 @@ class ModelStarter(QObject):
     def _begun(self, answer: DownloadResponse) -> None:
         self._calls.done(BEGIN)
         self._download = answer.download.id
+        self._stale = self._pool.now.downloads.get(self._download)
+        QTimer.singleShot(STALE_MS, self, self._trust)
+        self._follow()
+
+    def _trust(self) -> None:
+        """Take the snapshot at its word, although it has not changed since the download was resumed."""
+        self._stale = None
         self._follow()
 
     def _follow(self) -> None:
         """Load the model as soon as its download is complete."""
         download = self.download
-        if download is None or self._calls.running(BEGIN):
+        if download is None or self._calls.running(BEGIN) or download == self._stale:
             return
         match download.state:
             case "done" if download.model:

@@ -33,8 +33,8 @@ translate = QCoreApplication.translate
 
 def joined_household_words(snapshot: Snapshot, peer: str) -> str:
     """Report on the newcomer that it has joined, with the memory of the household as soon as it is known."""
-    others = [machine for machine in snapshot.machines.values() if not machine.this and machine.online]
-    lent = sum(machine.lent_bytes or 0 for machine in others)
+    online = [machine for machine in snapshot.machines.values() if not machine.this and machine.online]
+    lent = sum(machine.lent_bytes or 0 for machine in online)
     if not lent:
         return translate("Household", "You joined {name}’s household").format(name=peer)
     return translate("Household", "You joined {name}’s household: +{size}").format(name=peer, size=formats.size(lent))
@@ -99,7 +99,7 @@ class JoinForm(QWidget):
 
     @property
     def needed(self) -> str:
-        """What the user has to enter."""
+        """A sentence about the missing input."""
         return self.tr("Enter the address and the six-digit code.")
 
     def join(self) -> None:

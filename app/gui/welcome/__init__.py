@@ -1,1 +1,1 @@
-"""The first run, in which the user names this computer, chooses its role, and can pair another computer."""
+"""The first run, in which the user names this computer, pairs others, and brings a first model into use."""

@@ -33,7 +33,7 @@ translate = QCoreApplication.translate
 
 
 class Source(Enum):
-    """Where a model would come from."""
+    """The origin of a model that can be chosen."""
 
     HOUSEHOLD = auto()  # another computer has loaded it
     HERE = auto()

@@ -79,8 +79,8 @@ class FirstPage(Step):
         self.updates = DailyCheck(services)
         more = layout_widget(column(card(AutostartSwitch(services)), self.updates, gap=sizes.M))
         self.more = Fold(services.theme, self.tr("More settings"), more)
-        found = layout_widget(column(self.picture, self.hardware, gap=sizes.M))
-        for part in (found, self.name, self.role, self.more):
+        computer = layout_widget(column(self.picture, self.hardware, gap=sizes.M))
+        for part in (computer, self.name, self.role, self.more):
             self.content.addWidget(part)
         services.pool.changed.connect(self._show)
         self._show()

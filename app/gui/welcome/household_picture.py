@@ -51,8 +51,8 @@ def computers_of(snapshot: Snapshot, own_name: str) -> tuple[DrawnComputer, ...]
     own_name: the name that the user is giving to this computer.
     """
     made = [DrawnComputer(own_name, _own_memory(snapshot), Standing.THIS)]
-    others = [machine for machine in snapshot.sorted_machines if not machine.this]
-    for machine in others[: MOST_INSIDE - 1]:
+    members = [machine for machine in snapshot.sorted_machines if not machine.this]
+    for machine in members[: MOST_INSIDE - 1]:
         note = formats.size(machine.lent_bytes) if machine.lent_bytes else ""
         standing = Standing.MEMBER if machine.online else Standing.OFFLINE
         made.append(DrawnComputer(machine.name, note, standing))
@@ -74,8 +74,8 @@ def _own_memory(snapshot: Snapshot) -> str:
 
 def together_bytes(snapshot: Snapshot) -> int:
     """Return the memory that is free here, and that all other members lend."""
-    others = (machine for machine in snapshot.machines.values() if not machine.this and machine.online)
-    return snapshot.node.lending.free_bytes + sum(machine.lent_bytes or 0 for machine in others)
+    lenders = (machine for machine in snapshot.machines.values() if not machine.this and machine.online)
+    return snapshot.node.lending.free_bytes + sum(machine.lent_bytes or 0 for machine in lenders)
 
 
 class HouseholdPicture(QWidget):

@@ -2788,12 +2788,12 @@
         <translation>Der Datenträger konnte nicht gelesen werden</translation>
     </message>
     <message>
-        <source>{free} is free</source>
-        <translation>{free} sind frei</translation>
+        <source>{free} free</source>
+        <translation>{free} frei</translation>
     </message>
     <message>
-        <source>{free} of {total} is free now</source>
-        <translation>{free} von {total} sind jetzt frei</translation>
+        <source>{free} of {total} free</source>
+        <translation>{free} von {total} frei</translation>
     </message>
 </context>
 <context>
@@ -3709,7 +3709,7 @@
     </message>
     <message>
         <source>can join</source>
-        <translation>kann dazukommen</translation>
+        <translation>kann mitmachen</translation>
     </message>
     <message>
         <source>shows a code</source>
@@ -7509,7 +7509,7 @@
     <name>Step</name>
     <message>
         <source>Continue</source>
-        <translation>Fortsetzen</translation>
+        <translation>Weiter</translation>
     </message>
 </context>
 <context>
@@ -7648,7 +7648,7 @@
     </message>
     <message>
         <source>Continue</source>
-        <translation>Fortsetzen</translation>
+        <translation>Weiter</translation>
     </message>
     <message>
         <source>Do you have another computer?</source>

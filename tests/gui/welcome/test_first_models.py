@@ -45,9 +45,9 @@ def shop(hub: HubServer, tmp_path: Path) -> Iterator[TestNode]:
     """A node whose catalog holds one model, on a computer where another app holds one."""
     served, person = tmp_path / "served.gguf", tmp_path / "person"
     served.write_bytes(hub.data)
-    others = person / ".lmstudio" / "models" / "maker" / "other-GGUF"
-    others.mkdir(parents=True)
-    tiny.llama(others / "other-model-F16.gguf", tiny.Shape(layers=4, width=256, ffn=512, context=512, seed=7))
+    folder = person / ".lmstudio" / "models" / "maker" / "other-GGUF"
+    folder.mkdir(parents=True)
+    tiny.llama(folder / "other-model-F16.gguf", tiny.Shape(layers=4, width=256, ffn=512, context=512, seed=7))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", search_path(tmp_path / "catalog", served, FACTS))
         patch.setenv("HF_ENDPOINT", hub.hub.endpoint)
@@ -208,17 +208,17 @@ def test_only_what_can_be_used_is_offered(away: Desk) -> None:
     made = models_of(away)
     usual = {"app": "LM Studio", "size_bytes": 9, "architecture": "llama"}
     files = [usual | {"path": "/a", "name": "a", "usable": False}, usual | {"path": "/b", "name": "b"}]
-    made._library._others_loaded(FoundFiles([convert(one, FoundFile) for one in files]))
+    made._library._others_loaded(FoundFiles([convert(facts, FoundFile) for facts in files]))
     assert made.choices() == (), "their verdicts are not known yet"
 
 
 def test_a_starter_without_a_node_says_so(qtbot: QtBot, away: Desk) -> None:
     starter = ModelStarter(away.services, away.services.pool)
-    told: list[Any] = []
-    starter.failed.connect(told.append)
+    errors: list[Any] = []
+    starter.failed.connect(errors.append)
     made = models_of(away)
     item = made._library.item("offer:small")
     assert item is not None
     starter.start(item)
     assert starter.stage is Stage.IDLE
-    assert told[0].reason.code == "node_away"
+    assert errors[0].reason.code == "node_away"

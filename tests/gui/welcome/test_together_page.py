@@ -54,6 +54,7 @@ def test_two_computers_pair_without_a_dialog_and_say_what_was_gained(qtbot: QtBo
     first._main.click()
     qtbot.waitUntil(lambda: len(adding.panel.code) == 6)
     assert (first._main.isVisible(), first._quiet.text()) == (False, "Cancel")
+    qtbot.waitUntil(lambda: sides[0].services.pool.snapshot.get("pairing") is not None)
     joining._enter_code()
     joining.form.address.setText(sides[0].services.pool.snapshot["pairing"]["address"])
     joining.form.code.setText(adding.panel.code)
