@@ -38,12 +38,21 @@ class ShelfModel(Model, frozen=True, kw_only=True):
     has_template: bool = True
     ranks: bool = False
     n_parameters: int | None = None
+    tools: bool = False  # whether its chat template describes tools to it
+    thinks: bool = False  # whether its chat template knows thoughts
+    languages: list[str] = []  # as stated in its file
+    maker: str = ""
     downloaded: bool = False  # whether Poolhouse downloaded it, so that removing the model deletes the file
     in_catalog: bool = False
     source: str | None = msgspec.field(name="from", default=None)  # the program that stored the file
     away: bool = False  # whether its disk is disconnected; otherwise a missing file is gone
     missing: str | None = None
     missing_facts: Reason | None = None
+
+    @property
+    def is_base(self) -> bool:
+        """Return whether it is a base model, which completes text but does not chat."""
+        return self.writes and not self.has_template
 
 
 class OfferedModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +81,7 @@ class SharedModel(msgspec.Struct, frozen=True):
     context: int = 0  # the context of a conversation
     ready: bool = True  # whether it can answer now; otherwise it is loading or being rebuilt
     default: bool = False  # whether it answers requests that name no model, as long as none is loaded here
+    base: bool = False  # whether it completes text but does not chat
 
 
 class Models(msgspec.Struct, frozen=True):
@@ -134,6 +144,7 @@ class CatalogModel(msgspec.Struct, frozen=True, kw_only=True):
     about: str = ""
     about_in: dict[str, str] = {}  # `about` in other languages
     good_at: list[str] = []
+    n_languages: int | None = None  # that its maker says it knows
     parameters: int | None = None
     active_parameters: int | None = None
     architecture: str = ""
@@ -243,6 +254,8 @@ class Verdict(msgspec.Struct, frozen=True):
     context: int = 0  # a context that fits
     parts: MemoryParts | None = None
     plan: Plan | None = None  # None if it was not requested or nothing fits
+    tok_s: float | None = None  # the forecast speed of an answer, if it was requested
+    spread: float = 1.0  # the factor by which an answer may be faster or slower than `tok_s`
     unforecast: str | None = None  # why the plan has no forecast
     unforecast_facts: Reason | None = None
 
@@ -265,6 +278,7 @@ class Starter(msgspec.Struct, frozen=True):
     lends_bytes: int = 0
     tok_s: float | None = None
     machines: list[str] = []  # the names of the machines that would hold its layers
+    spread: float = 1.0  # the factor by which an answer may be faster or slower than `tok_s`
 
 
 class StarterResponse(msgspec.Struct, frozen=True):

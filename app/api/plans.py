@@ -8,6 +8,7 @@ import msgspec
 
 from app.core.errors import Fact, Reason
 from app.core.household.link import Link
+from app.core.planner.forecast_range import spread_of
 from app.core.planner.speed_estimates import FORECAST_CODES, Speed
 from app.core.reasons import said
 
@@ -74,6 +75,7 @@ class Forecast(msgspec.Struct, frozen=True):
     estimated: bool = False  # based on the size of the model, not on measured layers
     bottleneck: Bottleneck = Bottleneck()
     shares: list[TimeShare] = []
+    spread: float = 1.0  # the factor by which an answer may be faster or slower than these figures
 
 
 class Alternative(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +90,7 @@ class Alternative(msgspec.Struct, frozen=True, kw_only=True):
     estimated: bool = False
     bottleneck: Bottleneck = Bottleneck()
     shares: list[TimeShare] = []
+    spread: float = 1.0  # as in Forecast
 
 
 class FirstToken(msgspec.Struct, frozen=True):
@@ -210,6 +213,11 @@ class AnswerOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     forecast_tok_s: float
     tok_s: float
     interruptions: int = 0
+
+    @property
+    def spread(self) -> float:
+        """The factor by which the answer could be faster or slower than its forecast and still be as forecast."""
+        return spread_of(self.forecast_tok_s, estimated=False)
 
 
 class Replica(msgspec.Struct, frozen=True):

@@ -250,8 +250,9 @@ class Sketch(Request, frozen=True, kw_only=True):
 class JudgeModels(Request, frozen=True):
     """A request for verdicts on whether these models would fit.
 
-    place: whether to also plan where the layers would go and forecast the speed. measure: whether to first measure
-    machines that have not been measured on similar layers.
+    place: whether to also plan where the layers would go and forecast the speed. forecast: whether to return the
+    forecast speed without its plan. measure: whether to first measure machines that have not been measured on similar
+    layers.
     """
 
     sketches: Annotated[list[Sketch], Meta(max_length=400)]
@@ -260,6 +261,7 @@ class JudgeModels(Request, frozen=True):
     without: Annotated[list[Name], Meta(max_length=64)] = []
     kv: KvType = KvType.F16
     place: bool = False
+    forecast: bool = False
     measure: bool = False
 
 

@@ -82,6 +82,7 @@ class OfferedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     about: About
     about_in: dict[Language, About]  # translations of `about`, which is in English
     good_at: Annotated[tuple[GoodAt, ...], Meta(max_length=8)]
+    n_languages: Annotated[int, Meta(ge=1, le=1000)] | None  # that its maker says it knows
     parameters: Count | None
     active_parameters: Count | None
     architecture: Short

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 GUIDE = "guide"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 TURN_SECONDS = 0.2  # interval at which a waiting thread may stop
-FORMAT = 5  # version of stored entries; increase it when Model or the family table changes
+FORMAT = 6  # version of stored entries; increase it when Model or the family table changes
 _PART_END = re.compile(r"-\d{5}-of-\d{5}$")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names reserved by Windows
 

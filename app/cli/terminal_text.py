@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.core.planner.forecast_range import rounded_range
 from app.core.reasons import size
 from app.machine import paths
 
@@ -129,6 +130,25 @@ def milliseconds(value: float | None) -> str:
 def rate(value: float | None) -> str:
     """Format a rate in tokens per second."""
     return "not measured" if value is None else f"{value:.1f} tok/s"
+
+
+def rate_range(value: float, spread: float) -> str:
+    """Format a forecast rate as a range, such as `9–14 tok/s`."""
+    return f"{_range(value, spread)} tok/s"
+
+
+def seconds_range(value: float, spread: float) -> str:
+    """Format a forecast time as a range, such as `0.8–1.3 s`."""
+    high = value * spread
+    if high < SHORT_SECONDS:
+        return f"{_range(1000 * value, spread)} ms"
+    return f"{_range(value, spread)} s" if high < 60 else f"{_range(value / 60, spread)} min"
+
+
+def _range(value: float, spread: float) -> str:
+    low, high, digits = rounded_range(value, spread)
+    shown = f"{low:,.{digits}f}"
+    return shown if low == high else f"{shown}–{high:,.{digits}f}"
 
 
 def ask_command(model: SharedModel) -> str:

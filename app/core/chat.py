@@ -39,6 +39,7 @@ class Message:
 # "attachments" is a list of {"name", "text"}. "notes" is a list of sentences. "ended" is the reason that the text ends
 # where it does.
 MODEL, FIGURES, ATTACHMENTS, NOTES, ENDED = "model", "figures", "attachments", "notes", "ended"
+COMPLETION = "completion"  # whether the message is the only one, a text that a base model continues in place
 EDITED = "edited"  # whether the user wrote this version of the message
 THOUGHT, THOUGHT_S = "thought", "thought_s"  # the reasoning before an answer, and its duration
 BEFORE = "before"  # the length of an answer in characters when its generation was last resumed, while it is in progress
@@ -161,6 +162,12 @@ def set_text(chat: Chat, message: MessageId, text: str, details: Details | None 
     return replace(chat, messages={**chat.messages, message: now})
 
 
+def completed_text(chat: Chat) -> Message | None:
+    """Return the text that a base model continues in this chat, or None if the chat has questions and answers."""
+    first = next(iter(chat.messages.values()), None)
+    return first if first is not None and first.details.get(COMPLETION) else None
+
+
 def switch(chat: Chat, message: MessageId) -> Chat:
     """Display the branch through `message`, following the newest reply to each message after it."""
     newest = {below.parent: below.id for below in chat.messages.values()}  # of several replies, the last one remains
@@ -241,7 +248,7 @@ def title_of(chat: Chat) -> str:
     """Return the title chosen by the user, the beginning of the first question if no title was chosen, or ""."""
     if chat.title:
         return chat.title
-    first = next((m for m in chat.messages.values() if m.role is Role.USER), None)
+    first = completed_text(chat) or next((m for m in chat.messages.values() if m.role is Role.USER), None)
     words = " ".join(first.text[: 4 * TITLE_CHARACTERS].split()) if first else ""
     if len(words) <= TITLE_CHARACTERS:
         return words

@@ -101,6 +101,15 @@ class Model:
     writes: bool = True  # whether it predicts tokens; encoders and rerankers do not
     ranks: bool = False  # whether it scores how well a text answers a query
     n_parameters: int = 0
+    has_tools: bool = False  # whether its chat template describes tools to it
+    thinks: bool = False  # whether its chat template knows thoughts
+    languages: tuple[str, ...] = ()  # as stated in the file
+    maker: str = ""  # as stated in the file
+
+    @property
+    def is_base(self) -> bool:
+        """Return whether it is a base model, which completes text but was not made for chats."""
+        return self.writes and not self.has_template
 
     @property
     def layers(self) -> Layers:

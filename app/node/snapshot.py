@@ -14,6 +14,7 @@ from app.core.household.household import Household, Machine
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import transfer_times
+from app.core.planner.forecast_range import spread_of
 from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage, processor_reasons
 from app.core.planner.speed_estimates import is_too_small
 from app.core.reasons import said, sentence
@@ -176,6 +177,7 @@ def describe_forecast(known: Forecast) -> plans.Forecast:
         known.estimated,
         plans.Bottleneck(slowest.part, slowest.name, slowest.machine, slowest.share),
         [plans.TimeShare(share.part, share.name, share.machine, share.busy_s, share.share) for share in known.shares],
+        spread_of(known.decode_tok_s, estimated=known.estimated),
     )
 
 

@@ -97,6 +97,7 @@ def catalog_of(server: HubServer, sha256: str | None, n_bytes: int | None = None
     file = OfferedFile(FILE, "Q4_K_M", n_bytes, sha256, recommended=True)
     offer = OfferedModel(
         id="tiny", name="Tiny", maker="maker", about="for tests, and for nothing else", about_in={}, good_at=(),
+        n_languages=None,
         parameters=None, active_parameters=None, architecture="llama", n_layers=None,
         context_length=None, kv_bytes_per_token=None, license="MIT", gated=False,
         repository=REPOSITORY, revision=COMMIT, files=(file,),

@@ -12,6 +12,7 @@ from app.catalog.families import layer_metadata
 from app.catalog.families.family_table import FAMILIES, boundaries, family_facts
 from app.catalog.families.layer_metadata import MAX_LAYERS, check_lists
 from app.catalog.gguf import tensor_types
+from app.catalog.gguf.chat_facts import TEMPLATE, chat_facts, template_of
 from app.catalog.gguf.gguf_file import Header, Scalar, Tensor, part_paths, printable, read_header
 from app.core.errors import BadInput, Reason
 from app.core.model import Cuts, Model, Weights
@@ -41,7 +42,7 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
     parts = _parts(header, n_layers)
     n_vocab = _vocabulary(header, width)
     where, runs, why_whole = boundaries(header, architecture, n_vocab)
-    facts = family_facts(header, architecture, width, n_vocab)
+    facts, chat = family_facts(header, architecture, width, n_vocab), chat_facts(header)
     return Model(
         id=model_id,
         name=name,
@@ -65,13 +66,17 @@ def model_of(header: Header, name: str, model_id: str) -> Model:
         file_bytes=header.file_bytes,
         quantization=_quantization(header),
         license=header.text("general.license"),
-        has_template="tokenizer.chat_template" in header.entries,
+        has_template=chat.has_template,
         state_bytes=facts.state_bytes,
         quantized_kv=_quantized_kv(header, architecture, width),
         embeds=embeds(header, architecture),
         writes=writes(header, architecture),
         ranks=ranks(header, architecture),
         n_parameters=sum(prod(tensor.shape) for tensor in header.tensors.values()),
+        has_tools=chat.has_tools,
+        thinks=chat.thinks,
+        languages=chat.languages,
+        maker=chat.maker,
     )
 
 
@@ -347,13 +352,10 @@ KNOWN = frozenset(
 )  # fmt: skip
 
 
-TEMPLATE = "tokenizer.chat_template"
-
-
 TOKENS = "tokenizer.ggml.tokens"
 
 
-MOST_TEMPLATE, MOST_TEXT = 1 << 20, 4096  # characters
+MOST_TEXT = 4096  # characters
 
 
 MOST_ENTRIES = 512
@@ -379,14 +381,7 @@ def read_card(path: Path) -> Card:
         key: printable(value, MOST_TEXT) if isinstance(value, str) else value
         for key, value in list(single.items())[:MOST_ENTRIES]
     }
-    return Card(_template(header), entries, _token(header, "bos"), _token(header, "eos"))
-
-
-def _template(header: Header) -> str:
-    value = header.entries.get(TEMPLATE)
-    if value is None or value.is_array or value.kind != tensor_types.STRING:
-        return ""
-    return str(header.items(TEMPLATE)[0])[:MOST_TEMPLATE]
+    return Card(template_of(header), entries, _token(header, "bos"), _token(header, "eos"))
 
 
 def _token(header: Header, role: str) -> str:

@@ -37,7 +37,7 @@ def models_view(models: Sequence[ShelfModel]) -> RenderableType:
             size(model.file_bytes),
         )
     missing = [terminal_text.command_text(terminal_text.line(model.missing)) for model in models if model.missing]
-    return Group(table, *_unsplittable(models), *_without_template(models), *missing)
+    return Group(table, *_unsplittable(models), *_base_models(models), *missing)
 
 
 def starter_view(starter: Starter | None) -> list[RenderableType]:
@@ -45,7 +45,7 @@ def starter_view(starter: Starter | None) -> list[RenderableType]:
     if starter is None:
         return []
     needs, lends = size(starter.needs_bytes), size(starter.lends_bytes)
-    speed = f"; forecast: about {starter.tok_s:.0f} tok/s" if starter.tok_s else ""
+    speed = f"; forecast: {terminal_text.rate_range(starter.tok_s, starter.spread)}" if starter.tok_s else ""
     name = terminal_text.name(starter.name)
     sentence = (
         f"Recommended: {name}. It needs {needs} of the {lends} free for models{speed}. `poolhouse pull {starter.id}`"
@@ -77,11 +77,11 @@ def shared_view(shared: Sequence[SharedModel]) -> list[RenderableType]:
     return [*lines, Text()] if lines else []
 
 
-def _without_template(models: Sequence[ShelfModel]) -> list[Text]:
+def _base_models(models: Sequence[ShelfModel]) -> list[Text]:
     return [
-        Text(f"{terminal_text.name(model.name)}: its file has no chat template, so chats use ChatML.", style="dim")
+        Text(f"{terminal_text.name(model.name)} is a base model: it completes text and doesn't chat.", style="dim")
         for model in models
-        if model.writes and not model.has_template
+        if model.is_base
     ]
 
 

@@ -12,8 +12,7 @@ from rich.text import Text
 
 from app.api.plans import Forecast, LoadedEmbedder, LoadedModel, Plan, Replica, Stage
 from app.cli import terminal_text
-from app.cli.terminal_text import memory_bar, rate, seconds
-from app.core.planner.speed_estimates import is_rough
+from app.cli.terminal_text import memory_bar, rate_range, seconds, seconds_range
 from app.core.reasons import size
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 NARROWEST, WIDEST = 4, 40
 COLORS = ("blue", "green", "magenta", "cyan", "yellow")
 HELD, ELSEWHERE = "█", "░"
-
-ROUGH = "This is a rough estimate. Other activity strongly affects the speed of such a small model."
 
 Run = tuple[int, int]
 
@@ -44,17 +41,17 @@ def plan_view(plan: Plan) -> RenderableType:
 def forecast_line(plan: Plan, forecast: Forecast) -> str:
     """Return the forecast as a sentence.
 
-    An example is `Forecast (prompt of 512 tokens): first word after 1.20 s, then 9.3 tok/s; 8 at once 31.0 tok/s in
-    all.` Once a loaded model has answered, the times of its answers improve the forecast.
+    An example is `Forecast for a 512-token prompt: first word after 1.0–1.5 s, then 7.4–12 tok/s (8 at once: 25–39
+    tok/s in total).` Once a loaded model has answered, the times of its answers improve the forecast.
     """
     users = plan.users or 1
     prompt = f" for a {plan.first_token.prompt_tokens:,}-token prompt" if plan.first_token else ""
     learned = ", corrected by its answers so far" if isinstance(plan, LoadedModel) and plan.last_answer else ""
-    alone = f"first word after {seconds(forecast.ttft_s)}, then {rate(forecast.decode_tok_s)}"
-    together = f" ({users} at once: {rate(forecast.together_tok_s)} in total)" if users > 1 else ""
-    rough = f" {ROUGH}" if is_rough(forecast.decode_tok_s) else ""
-    kind = "Estimate" if forecast.estimated else "Forecast"
-    return f"{kind}{prompt}{learned}: {alone}{together}.{rough}"
+    first_s = plan.first_token.ttft_s if plan.first_token else forecast.ttft_s
+    first, speed = seconds_range(first_s, forecast.spread), rate_range(forecast.decode_tok_s, forecast.spread)
+    total = rate_range(forecast.together_tok_s, forecast.spread)
+    together = f" ({users} at once: {total} in total)" if users > 1 else ""
+    return f"Forecast{prompt}{learned}: first word after {first}, then {speed}{together}."
 
 
 def headline(plan: Plan) -> str:

@@ -13,7 +13,7 @@ from app.api.models import SharedModel
 from app.api.plans import AnswerOutcome, LoadedEmbedder, LoadedModel
 from app.api.snapshot import ForecastErrors, Link, Machine, Snapshot
 from app.cli import terminal_text
-from app.cli.terminal_text import duration, memory_bar, rate, seconds
+from app.cli.terminal_text import duration, memory_bar, rate, rate_range, seconds, seconds_range
 from app.cli.views.machines_view import machine_name, nearby_view, short_link, state_of
 from app.cli.views.placement_view import by_machine, forecast_line, headline, placement_view, replicas_line
 
@@ -48,8 +48,8 @@ def _last_answer(outcome: AnswerOutcome) -> str:
     interruption = " This includes the time to replace a lost machine." if outcome.interruptions else ""
     return (
         f"Last answer ({outcome.prompt_tokens:,} {tokens}, {outcome.output_tokens:,} in the answer): first word after "
-        f"{seconds(outcome.ttft_s)}, forecast {seconds(outcome.forecast_ttft_s)}; then {rate(outcome.tok_s)}, "
-        f"forecast {rate(outcome.forecast_tok_s)}.{interruption}"
+        f"{seconds(outcome.ttft_s)}, forecast {seconds_range(outcome.forecast_ttft_s, outcome.spread)}; then "
+        f"{rate(outcome.tok_s)}, forecast {rate_range(outcome.forecast_tok_s, outcome.spread)}.{interruption}"
     )
 
 

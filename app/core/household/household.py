@@ -36,6 +36,7 @@ class SharedModel:
     id: str  # SHA-256 of its file, as the host claims
     context: int  # positions of a conversation
     is_ready: bool  # whether it can answer now; otherwise it is loading or being rebuilt
+    is_base: bool = False  # whether it completes text but does not chat
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QFrame, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.errors import BadInput
-from app.core.planner.speed_estimates import is_rough
 from app.core.reasons import os_cause
 from app.gui.activity.bench_store import Bench, Energy, Result
 from app.gui.activity.journal_feed import by_machine
@@ -96,9 +95,7 @@ def compared_with_forecast(bench: Bench, name: Literal["ttft_s", "decode_tok_s"]
         return _tr("no forecast")
     if name == "ttft_s":
         return _first_token_against(bench.forecast.ttft_s, error)
-    speed = bench.forecast.decode_tok_s
-    words = _speed_against(speed, error)
-    return _tr("{forecast} (rough)").format(forecast=words) if is_rough(speed) else words
+    return _speed_against(bench.forecast.decode_tok_s, error)
 
 
 def _first_token_against(forecast_s: float, error: float) -> str:

@@ -10,7 +10,7 @@ from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QSizePolicy, QTableView, QWidget
 
 from app.api.computer import AnswerEntry
-from app.core.planner.speed_estimates import is_rough
+from app.core.planner.forecast_range import spread_of
 from app.core.scheduler.requester import OWNER, Requester
 from app.gui.activity.journal_feed import (
     JournalFeed,
@@ -393,10 +393,12 @@ class AnswersModel(QAbstractTableModel):
                 return self.tr("none")
             broken = answer.end in ("stopped", "failed")
             return self.end_word(answer) if broken else self.tr("not measured")
-        if column in (FIRST, FIRST_FORECAST):
-            return formats.seconds(value)
-        text = self.tr("rough {speed}") if column == SPEED_FORECAST and is_rough(value) else "{speed}"
-        return text.format(speed=formats.speed(value))
+        spread = spread_of(answer.forecast_tok_s or 0.0, estimated=False)
+        if column == FIRST_FORECAST:
+            return formats.seconds_range(value, spread)
+        if column == SPEED_FORECAST:
+            return formats.speed_range(value, spread)
+        return formats.seconds(value) if column == FIRST else formats.speed(value)
 
     def _requester_words(self, requester: Requester | None) -> str:
         match requester:

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Signal
 from app.api.plans import Progress
 from app.api.responses import Answer as FinishedAnswer
 from app.api.responses import AnswerLine, Delta, LoadResponse
-from app.core.chat import ATTACHMENTS, FULL, THOUGHT, Chat, ChatId, Message, path_to
+from app.core.chat import ATTACHMENTS, COMPLETION, FULL, THOUGHT, Chat, ChatId, Message, path_to
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, NodeClient
 from app.gui.app.navigation import chat_address
@@ -180,10 +180,8 @@ def question(chat: Chat, branch: Sequence[Message], default_sampling: Mapping[st
         thinking["think"] = bool(think)
     if (limit := sampling.pop(THINK_TOKENS, None)) is not None:
         thinking["think_tokens"] = int(limit)
-    messages = [{"role": "system", "content": chat.system}] if chat.system.strip() else []
-    messages += [_message_body(message) for message in branch]
     return {
-        "messages": messages,
+        **_prompt(chat, branch),
         "model": chat.model,
         "conversation": chat.id,
         "begun_at": _begun_at(chat, branch),
@@ -191,6 +189,14 @@ def question(chat: Chat, branch: Sequence[Message], default_sampling: Mapping[st
         "sampling": sampling,
         **thinking,
     }
+
+
+def _prompt(chat: Chat, branch: Sequence[Message]) -> dict[str, Any]:
+    """Return the messages of a conversation, or the text that a base model continues."""
+    if branch and branch[-1].details.get(COMPLETION):
+        return {"prompt": branch[-1].text, "raw": True}
+    messages = [{"role": "system", "content": chat.system}] if chat.system.strip() else []
+    return {"messages": [*messages, *(_message_body(message) for message in branch)]}
 
 
 def _message_body(message: Message) -> dict[str, str]:

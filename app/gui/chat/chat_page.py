@@ -20,6 +20,7 @@ from app.gui.app.preferences import Preferences
 from app.gui.chat.answer import Ending
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_settings import ChatSettingsOpener, ModelNames
+from app.gui.chat.completion.completion_view import CompletionView
 from app.gui.chat.composer import Composer, ComposerHint, TokenCounts
 from app.gui.chat.empty_chat import LockedChats, Suggestions
 from app.gui.chat.error_actions import TOO_BIG, ErrorActions, Handlers, SmallerModelOffer
@@ -90,7 +91,7 @@ class ChatPage(Page):
         self._guide_fails = False  # the Guide was asked in this chat and does not fit in memory
         self._message_actions = MessageActionHandler(self.history, self.session, services.theme, self.open_chat, self)
         self._smaller_model = SmallerModelOffer(services.client, self.notice, self._use_model_and_retry, self)
-        self._models = ModelNames(services.client, services.pool, self._show_hint, self)
+        self._models = ModelNames(services.client, services.pool, self._models_listed, self)
         self._settings = ChatSettingsOpener(services, self._models, self.session.model_of, self)
         self.list = ChatList(services, self.history)
         self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
@@ -116,7 +117,8 @@ class ChatPage(Page):
         self.suggestions = Suggestions(
             self._send_suggestion, partial(services.go, navigation.MODELS), self._choose_guide
         )
-        self._stack = QStackedWidget()  # shows either the suggestions or the conversation
+        self.completion = CompletionView(services.theme, self.session, self.history.chat)
+        self._stack = QStackedWidget()  # shows the suggestions, the conversation, or a text to complete
         self.hint = ComposerHint(services.preferences, self._choose_model)
         self.composer = Composer(services.theme, self.fail, services.preferences)
         self.composer.field.sends_with_enter = lambda: preferences.sends_with_enter(services.preferences)
@@ -137,10 +139,11 @@ class ChatPage(Page):
         self.title.hide()
         self._stack.addWidget(self.suggestions)
         self._stack.addWidget(self.conversation)
+        self._stack.addWidget(self.completion)
         self._stack.setMinimumHeight(1)  # lets the conversation shrink before a composer button is clipped
         top = column(self.chat_head, BoundedScrollArea(self.notice), gap=sizes.M)
         top.setContentsMargins(sizes.XL, sizes.L, sizes.XL, sizes.S)
-        writing = layout_widget(column(self.hint, self.composer, gap=sizes.XS))
+        self._writing = writing = layout_widget(column(self.hint, self.composer, gap=sizes.XS))
         bound_width(theme, writing, sizes.CHAT_WIDTH)
         bottom = row(None, gap=0)
         bottom.addWidget(writing, 1000)
@@ -169,6 +172,7 @@ class ChatPage(Page):
         self.session.progressed.connect(self._answer_progressed)
         self.session.ended.connect(self._answer_ended)
         self.conversation.action_requested.connect(self._act)
+        self.completion.changed.connect(self._messages_changed)
         self.composer.sent.connect(self._send)
         self.composer.stopped.connect(self._stop_answer)
         self.composer.edited.connect(self._keep_draft)
@@ -203,6 +207,7 @@ class ChatPage(Page):
         self._models.close()
         self._token_counts.close()
         self._formulas.close()
+        self.completion.save()
         self.session.close()
 
     def close_history(self) -> None:
@@ -212,8 +217,11 @@ class ChatPage(Page):
 
     def shown(self) -> None:
         self.composer.show_busy(self._running is not None)  # the setting for the Send key may have changed
-        self.composer.field.setFocus()
+        self._focus()
         self._models.load()
+
+    def _focus(self) -> None:
+        (self.completion.field if self._completes else self.composer.field).setFocus()
 
     # Switching chats
 
@@ -246,7 +254,7 @@ class ChatPage(Page):
             self.notice.say(words, "info", (self.tr("Answer it"), self._retry))
         if self.history.locked is None:  # the chat of a locked history cannot be reopened at the next start
             self.services.preferences.keep(LAST_CHAT_KEY, chat_id)
-        self.composer.field.setFocus()
+        self._focus()
 
     def _open_match(self, chat_id: str, message: str, words: str) -> None:
         """Show a message found by a search, switching to its branch if necessary."""
@@ -285,14 +293,37 @@ class ChatPage(Page):
     def _show_surroundings(self) -> None:
         """Update everything around the messages."""
         is_busy = self._running is not None
-        self._stack.setCurrentWidget(self.suggestions if self.chat.leaf is None else self.conversation)
+        self._show_view()
         self.composer.show_busy(is_busy)
         self._escape.setEnabled(is_busy)
         self._pool_changed()
 
+    @property
+    def _completes(self) -> bool:
+        """Return whether the chat is a text to complete, or empty and its model completes text only."""
+        if self.chat.leaf is not None:
+            return tree.completed_text(self.chat) is not None
+        return self._models.is_base(self.session.model_of(self.chat))
+
+    def _show_view(self) -> None:
+        """Show the suggestions, the conversation, or a text to complete."""
+        completes = self._completes
+        had_focus = self.composer.field.hasFocus()
+        if completes:
+            self.completion.open(self.chat, self.session.model_of(self.chat))
+            self._stack.setCurrentWidget(self.completion)
+        else:
+            self.completion.close_text()
+            self._stack.setCurrentWidget(self.suggestions if self.chat.leaf is None else self.conversation)
+        self._writing.setVisible(not completes)
+        if completes and had_focus:
+            self.completion.field.setFocus()
+
     def _pool_changed(self) -> None:
         now = self.services.pool.now
         self._models.pool_changed()
+        if self.chat.leaf is None:  # its model may have changed to one that completes text, or from one
+            self._show_view()
         self._token_counts.request(self.composer.files, self.chat.model)
         self.chat_head.show_chat(self.chat, guide_fails=self._guide_fails)
         if now.load_failed is not None and self.chat.model is None and now.hosts is None:
@@ -302,6 +333,11 @@ class ChatPage(Page):
             self.suggestions.show_questions(for_guide=for_guide)
         self._show_hint()
         self._show_state()
+
+    def _models_listed(self) -> None:
+        """Update what depends on the list of models, which the node has just sent."""
+        self._show_view()
+        self._show_hint()
 
     def _show_hint(self) -> None:
         self.hint.show_for(

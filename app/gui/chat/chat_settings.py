@@ -73,6 +73,12 @@ class ModelNames(QObject):
         lengths = {model.name: model.context_length for model in (self._models or Models()).models}
         return lengths.get(name)
 
+    def is_base(self, name: str) -> bool:
+        """Return whether a model only completes text. False if that is not known."""
+        if (shared := self._pool.now.shared_model(name)) is not None:
+            return shared.base
+        return any(model.is_base for model in (self._models or Models()).models if model.name == name)
+
     def load(self) -> None:
         """Request the list of models from the node."""
         if self._call is None or not self._call.running:

@@ -175,6 +175,27 @@ class Session(QObject):
         branch, notes = self._fitting(chat, tree.prompt_messages(tree.path_to(chat, message)))
         self._begin(chat, message, chat.messages[message].text, branch, notes)
 
+    def keep_text(self, chat: Chat, text: str) -> Chat:
+        """Save a text that a base model may continue, and return the chat with it."""
+        message = tree.completed_text(chat)
+        if message is None:
+            ident = self._history.new_message_id()
+            first = Message(ident, None, Role.ASSISTANT, text, self._history.now(), {tree.COMPLETION: True})
+            chat = replace(tree.add(chat, first), draft="")
+        else:
+            chat = tree.set_text(chat, message.id, text)
+        self._history.save(chat)
+        return chat
+
+    def complete(self, chat: Chat, text: str) -> None:
+        """Let the model continue a text in place."""
+        if chat.id in self.running:
+            return
+        chat = self.keep_text(chat, text)
+        message = tree.completed_text(chat)
+        assert message is not None
+        self._begin(chat, message.id, text, [message], ())
+
     def stop(self, chat: ChatId) -> None:
         """Stop the answer in progress in a chat. Its text is preserved."""
         if chat in self.running:

@@ -6,6 +6,8 @@ import math
 
 from PySide6.QtCore import QCoreApplication, QDate, QDateTime, QLocale
 
+from app.core.planner.forecast_range import rounded_range
+
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 MINUTE_S, HOUR_S, STEP_S = 60, 3600, 5
 
@@ -55,6 +57,28 @@ def token_energy(joules: float) -> str:
 def speed(tok_s: float) -> str:
     """Format a speed in tokens per second."""
     return f"{number(tok_s, 1 if tok_s < 100 else 0)} tok/s"
+
+
+def speed_range(tok_s: float, spread: float) -> str:
+    """Format a forecast speed as a range, such as `9–14 tok/s`."""
+    return f"{plain_range(tok_s, spread)} tok/s"
+
+
+def seconds_range(value: float, spread: float) -> str:
+    """Format a forecast duration as a range, such as `0.8–1.3 s`."""
+    high = value * spread
+    if high < 0.1:
+        return f"{plain_range(value * 1000, spread)} ms"
+    if high < MINUTE_S:
+        return f"{plain_range(value, spread)} s"
+    return f"{plain_range(value / MINUTE_S, spread)} min"
+
+
+def plain_range(value: float, spread: float) -> str:
+    """Format a forecast as a range without its unit, such as `9–14`."""
+    low, high, digits = rounded_range(value, spread)
+    shown = number(low, digits)
+    return shown if low == high else f"{shown}–{number(high, digits)}"
 
 
 def seconds(value: float) -> str:

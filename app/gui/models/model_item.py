@@ -13,7 +13,7 @@ from app.gui.look.sentences import model_name
 
 translate = QCoreApplication.translate
 
-BILLION = 1e9
+MILLION, BILLION = 1e6, 1e9
 BYTES_PER_PARAMETER = 0.61  # at Q4_K_M (4.85 bits), the usual recommendation
 Facts = ShelfModel | FoundFile | CatalogModel | HubModel
 
@@ -181,12 +181,16 @@ def details_line(item: ModelItem) -> str:
 
 
 def parameters(count: float | None) -> str:
-    """Return a parameter count as text, such as `8.2 B parameters`, or an empty string if unknown."""
-    if not count:
-        return ""
+    """Return a parameter count as text, such as `8.2B parameters`, or an empty string if unknown."""
+    return translate("Models", "{count} parameters").format(count=count_words(count)) if count else ""
+
+
+def count_words(count: float) -> str:
+    """Return a number of parameters as text, such as `8.2B` or `270M`."""
+    if count < BILLION:
+        return translate("Models", "{count}M").format(count=formats.number(count / MILLION))
     digits = 0 if count >= 100 * BILLION else 1
-    shown = formats.number(count / BILLION, digits)
-    return translate("Models", "{count}B parameters").format(count=shown)
+    return translate("Models", "{count}B").format(count=formats.number(count / BILLION, digits))
 
 
 def matches(item: ModelItem, words: str) -> bool:

@@ -7,27 +7,27 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication, QModelIndex, QSize, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QListView, QStackedWidget
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QListView, QSizePolicy, QStackedWidget
 
 from app.api.plans import LoadedEmbedder, LoadedModel
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import LOG_PAGE
 from app.gui.look import sizes
-from app.gui.look.drawing import icon
 from app.gui.look.formats import GIB, whole_size
+from app.gui.models.badges import badges
 from app.gui.models.library import Library, filtered
 from app.gui.models.model_item import ModelItem
 from app.gui.models.model_rows import ITEM_ROLE, LINE_HEIGHT, Row, RowPainter, Rows
+from app.gui.models.ranking import Fit, fit_of, rank
 from app.gui.models.verdicts import VerdictLoader
 from app.gui.widgets.buttons import button
-from app.gui.widgets.fields import DropDown
-from app.gui.widgets.flow import Flow
+from app.gui.widgets.fields import DropDown, SearchField
 from app.gui.widgets.labels import FullHeightFrame
 from app.gui.widgets.layouts import EmptyState, column, row
 
 translate = QCoreApplication.translate
 ALL, FITS, HERE = "all", "fits", "here"
-SEARCH_ICONS_WIDTH = 48  # width of the magnifying glass and the clear button
+MIN_FILTER_CHARACTERS = 8  # minimum number of visible characters of a filter, so that two of them share a row
 MIN_QUERY_CHARACTERS = 2  # minimum number of characters for an online search
 MIN_ROWS = 2  # minimum number of fully visible rows; if less is available, the page scrolls
 
@@ -52,7 +52,9 @@ class ModelList(FullHeightFrame):
         self._stack = _Stack()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self._empty)
-        box = column(Flow(self.search, self.filter, self.size_filter, gap=sizes.S), gap=sizes.S)
+        # two rows at any width, so that the list never moves when the details beside it grow
+        filters = row(self.filter, self.size_filter, gap=sizes.S)
+        box = column(self.search, filters, gap=sizes.S)
         box.addLayout(row(self._online, None))
         box.addWidget(self._stack, 1)
         self.setLayout(box)
@@ -95,9 +97,11 @@ class ModelList(FullHeightFrame):
         model_filter.size = self.size_filter.currentIndex()
         rows = self._sections()
         blocked = self.view.selectionModel().blockSignals(True)
+        scrolled, before = self.view.verticalScrollBar().value(), self._top_of_chosen()
         self.rows.show(rows)
         place = self.rows.place(self.chosen_key)
         self.view.setCurrentIndex(place)
+        self._hold(scrolled, before)
         self.view.selectionModel().blockSignals(blocked)
         self.view.viewport().update()
         shown = [row.item for row in rows if row.item is not None]
@@ -105,6 +109,22 @@ class ModelList(FullHeightFrame):
         self._update_empty()
         if not place.isValid() and shown and not self.chosen_key and self._library.has_shelf:
             self.select(shown[0].key)
+
+    def _top_of_chosen(self) -> int | None:
+        """Return where the selected row is painted, or None if it is not visible."""
+        place = self.rows.place(self.chosen_key)
+        top = self.view.visualRect(place).top() if place.isValid() else -1
+        return top if 0 <= top < self.view.viewport().height() else None
+
+    def _hold(self, scrolled: int, before: int | None) -> None:
+        """Keep the selected row, or else the scroll position, where it was before the rows changed."""
+        bar, now = self.view.verticalScrollBar(), self._top_of_chosen()
+        self.view.doItemsLayout()
+        place = self.rows.place(self.chosen_key)
+        if before is not None and place.isValid():
+            bar.setValue(bar.value() + self.view.visualRect(place).top() - before)
+        elif now is None:
+            bar.setValue(scrolled)
 
     def refresh_marks(self) -> None:
         """Rebuild the list if the loaded models have changed."""
@@ -119,15 +139,11 @@ class ModelList(FullHeightFrame):
         return [*snapshot.models, *([snapshot.embeds] if snapshot.embeds else [])]
 
     def _make_fields(self) -> None:
-        self.search = QLineEdit()
+        self.search = SearchField(self._services.theme)
         self.search.setPlaceholderText(self.tr("Search"))
         self.search.setAccessibleName(self.tr("Search models"))
-        self.search.setClearButtonEnabled(True)
         self.search.setMaxLength(200)
         self.search.returnPressed.connect(self._search_online)
-        self._glass = self.search.addAction(
-            icon("search", self._services.theme.colors.muted), QLineEdit.ActionPosition.LeadingPosition
-        )
         self.filter = DropDown()
         self.filter.setAccessibleName(self.tr("Show"))
         self.filter.addItem(self.tr("All models"), ALL)
@@ -140,17 +156,16 @@ class ModelList(FullHeightFrame):
             self.size_filter.addItem(size.words, size)
         model_filter = self._services.model_filter
         self.search.setText(model_filter.words)
+        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         for box, place in ((self.filter, model_filter.kind), (self.size_filter, model_filter.size)):
+            box.setSizeAdjustPolicy(policy)
+            box.setMinimumContentsLength(MIN_FILTER_CHARACTERS)
+            box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             box.setCurrentIndex(place)
             box.currentIndexChanged.connect(lambda _: self.refresh())
         self.search.textChanged.connect(self._searched)
         find = QShortcut(QKeySequence.StandardKey.Find, self, self.search.setFocus)
         find.setContext(Qt.ShortcutContext.WindowShortcut)
-
-    def _fit_search(self) -> None:
-        """Keep the search field wide enough for its placeholder. The filters wrap to a second line if necessary."""
-        words = self.search.fontMetrics().horizontalAdvance(self.search.placeholderText())
-        self.search.setMinimumWidth(words + self._services.theme.px(SEARCH_ICONS_WIDTH))
 
     def _make_list(self) -> None:
         self.rows = Rows(self)
@@ -170,12 +185,12 @@ class ModelList(FullHeightFrame):
         kind = str(self.filter.currentData())
         size: SizeClass | None = self.size_filter.currentData()
         self._recommended = best = library.recommended()
-        elsewhere = [] if kind == HERE else _first(best, library.offers)
+        elsewhere = [] if kind == HERE else library.offers
         apps = self.tr("Found in other apps: {count}")
         sections = [
-            (self.tr("On this computer"), filtered(library.shelf, words)),
-            (apps.format(count=len(library.others)), filtered(library.others, words)),
-            (self.tr("Catalog"), filtered(elsewhere, words)),
+            (self.tr("On this computer"), self._ranked(filtered(library.shelf, words))),
+            (apps.format(count=len(library.others)), self._ranked(filtered(library.others, words))),
+            *self._by_fit(_first(best, self._ranked(filtered(elsewhere, words))), best),
             (self.tr("On Hugging Face"), [] if kind == HERE else library.found),
         ]
         rows: list[Row] = []
@@ -188,6 +203,25 @@ class ModelList(FullHeightFrame):
             if shown:
                 rows += [Row(heading), *shown]
         return rows
+
+    def _ranked(self, items: list[ModelItem]) -> list[ModelItem]:
+        """Sort models by how well they fit. The Guide, which is for learning the app, comes last."""
+        return sorted(items, key=lambda item: (item.is_guide, *rank(item, self._verdict_loader.of(item))))
+
+    def _by_fit(self, items: list[ModelItem], best: ModelItem | None) -> list[tuple[str, list[ModelItem]]]:
+        """Divide the catalog into what fits this household, what fits with limits, and what is too big for it."""
+        fits = {item.key: fit_of(item, self._verdict_loader.of(item)) for item in items}
+        if best is not None and best.key in fits:
+            fits[best.key] = Fit.WELL  # the node recommends it, whatever was measured since
+        parts = (
+            (self.tr("Catalog: fits your household"), (Fit.WELL, Fit.SLOW, Fit.TIGHT)),
+            (self.tr("Catalog: fits with limits"), (Fit.LIMITED,)),
+            (self.tr("Catalog: size not known yet"), (Fit.UNKNOWN,)),
+            (self.tr("Catalog: too big for your household"), (Fit.TOO_BIG,)),
+        )
+        if all(fit is Fit.UNKNOWN for fit in fits.values()):
+            return [(self.tr("Catalog"), items)]
+        return [(heading, [item for item in items if fits[item.key] in part]) for heading, part in parts]
 
     def _update_empty(self) -> None:
         """Update the placeholder that explains why the list is empty and what the user can do."""
@@ -226,7 +260,7 @@ class ModelList(FullHeightFrame):
             mark = self.tr("File missing")
         elif self._recommended is not None and item.key == self._recommended.key:
             mark = self.tr("Recommended")
-        return Row(item=item, judgment=self._verdict_loader.of(item), mark=mark)
+        return Row(item=item, judgment=self._verdict_loader.of(item), mark=mark, badges=tuple(badges(item)))
 
     def _current(self, index: QModelIndex, _: QModelIndex) -> None:
         row: Row | None = index.data(ITEM_ROLE) if index.isValid() else None
@@ -261,8 +295,6 @@ class ModelList(FullHeightFrame):
         self._online.setVisible(len(words) >= MIN_QUERY_CHARACTERS and bool(text))
 
     def _paint(self) -> None:
-        self._glass.setIcon(icon("search", self._services.theme.colors.muted))
-        self._fit_search()
         self.view.setMinimumHeight(MIN_ROWS * self._services.theme.px(LINE_HEIGHT) + sizes.XS)
         self.view.doItemsLayout()
         self.view.viewport().update()

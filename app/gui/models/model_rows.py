@@ -20,18 +20,20 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QFont, QFontMetrics, QHoverEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
-from app.gui.look import formats, sizes
+from app.gui.look import sizes
 from app.gui.look.drawing import icon
 from app.gui.look.motion import may_move
 from app.gui.look.theme import HOVER_MS, Theme
 from app.gui.models.model_item import ModelItem, details_line
 from app.gui.models.verdicts import Judgment, short
+from app.gui.models.verdicts import speed as forecast
 
 Index = QModelIndex | QPersistentModelIndex
 HOVER_MOVES = (QEvent.Type.HoverEnter, QEvent.Type.HoverMove)
 ITEM_ROLE = Qt.ItemDataRole.UserRole + 1  # Row
 NOTHING = QModelIndex()
 LINE_HEIGHT, HEADING_HEIGHT = sizes.CONTROL_HEIGHT + sizes.L, sizes.CONTROL_HEIGHT
+BADGES_HEIGHT = sizes.XL  # in addition to LINE_HEIGHT, if a model has badges
 ELIDE = Qt.TextElideMode.ElideRight
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -45,14 +47,15 @@ class Row:
     item: ModelItem | None = None
     judgment: Judgment | None = None
     mark: str = ""  # a short highlighted text, such as "Loaded"
+    badges: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
         """The text that a screen reader reads for this row."""
         if self.item is None:
             return self.heading
-        verdict = short(self.judgment) if self.judgment else ""
-        parts = (self.item.title, details_line(self.item), verdict, self.mark)
+        verdict, speed = (short(self.judgment), forecast(self.judgment)) if self.judgment else ("", "")
+        parts = (self.item.title, details_line(self.item), verdict, speed, *self.badges, self.mark)
         return ", ".join(part for part in parts if part)
 
 
@@ -117,7 +120,7 @@ class RowPainter(QStyledItemDelegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         row: Row = index.data(ITEM_ROLE)
-        height = LINE_HEIGHT if row.item else HEADING_HEIGHT
+        height = LINE_HEIGHT + (BADGES_HEIGHT if row.badges else 0) if row.item else HEADING_HEIGHT
         return QSize(0, self._theme.px(height))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -130,7 +133,10 @@ class RowPainter(QStyledItemDelegate):
         else:
             is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
             self._ground(painter, rect, is_chosen, self._hover.share(index))
-            self._line(painter, rect, row)
+            below = self._theme.px(BADGES_HEIGHT) if row.badges else 0
+            self._line(painter, rect.adjusted(0, 0, 0, -below), row)
+            if row.badges:
+                self._badges(painter, rect.adjusted(0, rect.height() - below, 0, 0), row)
         painter.restore()
 
     def _heading(self, painter: QPainter, rect: QRect, row: Row) -> None:
@@ -187,12 +193,29 @@ class RowPainter(QStyledItemDelegate):
         return used + side + self._theme.px(sizes.XS)
 
     def _extra(self, painter: QPainter, room: QRect, row: Row) -> int:
-        judgment = row.judgment
-        words = row.mark
-        if not words and judgment is not None and judgment.tok_s:
-            words = formats.speed(judgment.tok_s)
+        """Paint the mark or, without one, the forecast speed, and return the width used."""
+        words = row.mark or (forecast(row.judgment) if row.judgment is not None else "")
         color = "accent" if row.mark else "muted"
         return self._text(painter, room, words, color, sizes.CAPTION, right=True)
+
+    def _badges(self, painter: QPainter, room: QRect, row: Row) -> None:
+        """Paint the badges that have room. A marked model shows its forecast speed here."""
+        px = self._theme.px
+        inner = room.adjusted(px(sizes.M), 0, -px(sizes.M), -px(sizes.S))
+        if row.mark and row.judgment is not None and (words := forecast(row.judgment)):
+            used = self._text(painter, inner, words, "muted", sizes.CAPTION, right=True)
+            inner.adjust(0, 0, -used - px(sizes.S), 0)
+        left = inner.left()
+        for words in row.badges:
+            width = self._width(words, sizes.CAPTION) + 2 * px(sizes.S)
+            if left + width > inner.right():
+                return
+            place = QRect(left, inner.top(), width, inner.height())
+            painter.setPen(self._theme.color("border"))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(place, inner.height() / 2, inner.height() / 2)
+            self._text(painter, place.adjusted(px(sizes.S), 0, 0, 0), words, "muted", sizes.CAPTION)
+            left += width + px(sizes.XS)
 
     def _text(
         self, painter: QPainter, room: QRect, words: str, color: str, size: int = sizes.BODY, *, right: bool = False

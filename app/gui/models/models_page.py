@@ -48,7 +48,7 @@ from app.gui.widgets.layouts import column, scrolled
 REMOVE = "remove"
 MEMORY_STEP_BYTES = 256 << 20  # smaller changes in lent memory are not worth a new plan
 PAUSE_MS = 1000  # memory changes come in bursts
-NARROW = 560  # width at the default text size below which the halves are stacked
+NARROW = 640  # width at the default text size below which the halves are stacked
 SIDE_BY_SIDE = [sizes.CHAT_WIDTH * 6 // 10, sizes.CHAT_WIDTH * 5 // 10]
 STACKED = [4 * sizes.CHAT_WIDTH // 9, 5 * sizes.CHAT_WIDTH // 9]  # with the halves stacked
 TOKEN_CODES = ("hub_token_needed", "hub_token_wrong", "hub_gated")

@@ -69,7 +69,9 @@ def why(starter: Starter) -> str:
         needs=formats.size(starter.needs_bytes), lends=formats.size(starter.lends_bytes)
     )
     if starter.tok_s:
-        speed = translate("Models", "Forecast: about {speed}.").format(speed=formats.speed(starter.tok_s))
+        speed = translate("Models", "Forecast: {speed}.").format(
+            speed=formats.speed_range(starter.tok_s, starter.spread)
+        )
     else:
         speed = translate("Models", "The model's speed has not been measured yet.")
     return f"{words} {speed}"

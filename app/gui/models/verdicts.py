@@ -37,6 +37,7 @@ class Judgment:
     verdict: Verdict
     estimate: bool = False  # based on the file's size instead of its contents
     tok_s: float | None = None
+    spread: float = 1.0  # the factor by which an answer may be faster or slower than `tok_s`
     quantization: str = ""  # a smaller quantization that fits, if this one does not
 
     @property
@@ -62,7 +63,9 @@ def of_plan(plan: Plan) -> Judgment:
     """Return the judgment for a plan. A plan exists only if the model fits."""
     verdict = verdict_of((machine.needs_bytes, machine.lends_bytes) for machine in plan.machines)
     forecast = plan.as_shown().forecast
-    return Judgment(verdict, tok_s=forecast.decode_tok_s if forecast else None)
+    if forecast is None:
+        return Judgment(verdict)
+    return Judgment(verdict, tok_s=forecast.decode_tok_s, spread=forecast.spread)
 
 
 def of_error(error: AppError) -> Judgment | None:
@@ -94,7 +97,8 @@ def of_estimate(estimate: Estimate, quantization: str = "") -> Judgment:
         estimate.context,
         MemoryNeeds(parts.weight_bytes, parts.kv_bytes, parts.work_bytes, parts.lends_bytes) if parts else None,
     )
-    return Judgment(verdict, estimate=True, quantization=quantization)
+    tok_s, spread = estimate.tok_s, estimate.spread
+    return Judgment(verdict, estimate=True, tok_s=tok_s, spread=spread, quantization=quantization)
 
 
 def short(judgment: Judgment) -> str:
@@ -134,7 +138,10 @@ def beside(judgment: Judgment) -> str:
     match verdict.word:
         case VerdictWord.FITS:
             size = formats.size(verdict.spare_bytes)
-            text = translate("Models", "{size} to spare").format(size=size)
+            text = translate("Models", "{size} to spare")
+            if judgment.estimate:
+                text = translate("Models", "about {size} to spare")
+            text = text.format(size=size)
         case VerdictWord.TIGHT:
             size = formats.size(verdict.spare_bytes)
             text = translate("Models", "only {size} to spare").format(size=size)
@@ -143,10 +150,12 @@ def beside(judgment: Judgment) -> str:
             text = translate("Models", "{count} tokens").format(count=count)
         case _:
             text = ""
-    if judgment.estimate:
-        estimate = translate("Models", "estimate")
-        text = f"{text} · {estimate}" if text else estimate
     return text
+
+
+def speed(judgment: Judgment) -> str:
+    """Return the forecast speed of a model that fits as a range, or ""."""
+    return formats.speed_range(judgment.tok_s, judgment.spread) if judgment.tok_s and judgment.fits else ""
 
 
 def sentence(error: AppError) -> str:
@@ -245,7 +254,7 @@ class VerdictLoader(QObject):
         self._next_plan()
         files = [(item, item.file()) for item in items if not item.is_here]
         sketches = [made for item, file in files if (made := sketch(item, file, item.key))]
-        self._estimate(sketches, self._estimated)
+        self._estimate(sketches, self._estimated, forecast=True)
 
     def end(self) -> None:
         self._calls.end_all()
@@ -289,9 +298,11 @@ class VerdictLoader(QObject):
             self._known[item.key] = replace(self._known[item.key], quantization=largest_fitting(smaller))
         self.changed.emit()
 
-    def _estimate(self, sketches: list[Sketch], done: Callable[[Verdicts], None], call: str = ESTIMATES) -> None:
+    def _estimate(
+        self, sketches: list[Sketch], done: Callable[[Verdicts], None], call: str = ESTIMATES, *, forecast: bool = False
+    ) -> None:
         if sketches:
-            body = msgspec.to_builtins(JudgeModels(sketches=sketches[:MAX_SKETCHES]))
+            body = msgspec.to_builtins(JudgeModels(sketches=sketches[:MAX_SKETCHES], forecast=forecast))
             self._calls.keep(call, self._client.post("/verdicts", body, done, answer=Verdicts))
 
     def _estimated(self, answer: Verdicts) -> None:

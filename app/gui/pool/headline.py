@@ -11,7 +11,6 @@ from app.api.models import SharedModel
 from app.api.plans import LoadedModel, Progress
 from app.api.snapshot import FailedLoad
 from app.core.errors import Reason
-from app.core.planner.speed_estimates import is_rough
 from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import LOG_PAGE, reason_details
@@ -204,40 +203,36 @@ class Headline(QFrame):
         text = self.tr("{model} would run at {speed}.")
         if expected.ttft_s is not None:
             text = self.tr("{model} would run at {speed}, with the first word after {first} ({count}-token prompt).")
-        forecast = text.format(
+        return text.format(
             model=name,
-            speed=formats.speed(expected.tok_s),
-            first=formats.seconds(expected.ttft_s or 0.0),
+            speed=formats.speed_range(expected.tok_s, expected.spread),
+            first=formats.seconds_range(expected.ttft_s or 0.0, expected.spread),
             count=formats.number(expected.prompt_tokens),
         )
-        return forecast + self._rough(expected.tok_s)
 
     def _figures(self, loaded: LoadedModel, expected: PlanOutcome) -> str:
         """Return the measured and forecast speeds of the last answer, or only the forecast before the first answer."""
         if last := loaded.last_answer:
             text = self.tr("Last answer: {fact}. Forecast: {forecast}.")
-            figures = text.format(fact=formats.speed(last.tok_s), forecast=formats.speed(last.forecast_tok_s))
+            figures = text.format(
+                fact=formats.speed(last.tok_s), forecast=formats.speed_range(last.forecast_tok_s, last.spread)
+            )
             if last.interruptions:
                 figures += " " + self.tr("This includes the time to replace a lost machine.")
-            return figures + self._rough(last.forecast_tok_s)
+            return figures
         if loaded.forecast is None:
             return unforecast_reason(loaded) or self._why_no_forecast(loaded, expected)
-        speed, first = loaded.forecast.decode_tok_s, loaded.first_token
+        known, first = loaded.forecast, loaded.first_token
+        speed = formats.speed_range(known.decode_tok_s, known.spread)
         text = self.tr("Forecast: {forecast}. No answer measured yet.")
         if first is None:
-            return text.format(forecast=formats.speed(speed)) + self._rough(speed)
+            return text.format(forecast=speed)
         text = self.tr("Forecast: {forecast}, first word after {first} ({count}-token prompt). No answer measured yet.")
-        figures = text.format(
-            forecast=formats.speed(speed),
-            first=formats.seconds(first.ttft_s),
+        return text.format(
+            forecast=speed,
+            first=formats.seconds_range(first.ttft_s, known.spread),
             count=formats.number(first.prompt_tokens),
         )
-        return figures + self._rough(speed)
-
-    def _rough(self, tok_s: float) -> str:
-        """Return a note that the forecast is only a rough estimate if the model is very small, or ""."""
-        words = self.tr("This is a rough estimate. Other activity strongly affects the speed of such a small model.")
-        return f" {words}" if is_rough(tok_s) else ""
 
     def _why_no_forecast(self, loaded: LoadedModel, expected: PlanOutcome) -> str:
         """Explain why the loaded model has no forecast.

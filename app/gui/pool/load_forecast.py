@@ -38,6 +38,7 @@ class PlanOutcome:
     problem: str = ""
     machines: tuple[str, ...] = ()  # names of the participating machines
     tok_s: float | None = None  # None if not measured yet
+    spread: float = 1.0  # the factor by which an answer may be faster or slower than forecast
     ttft_s: float | None = None  # time to first token for a prompt of `prompt_tokens`
     prompt_tokens: int = 0
     advice: tuple[str, ...] = ()
@@ -195,6 +196,7 @@ def expected_from_plan(plan: Plan) -> PlanOutcome:
         fits=True,
         machines=tuple(dict.fromkeys(stage.machine for stage in plan.stages)),
         tok_s=plan.forecast.decode_tok_s if plan.forecast else None,
+        spread=plan.forecast.spread if plan.forecast else 1.0,
         ttft_s=plan.first_token.ttft_s if plan.first_token else None,
         prompt_tokens=plan.first_token.prompt_tokens if plan.first_token else 0,
         advice=tuple(said(entry.reason) for entry in plan.advice),
@@ -251,8 +253,8 @@ class WhatIf(QFrame):
         if then.tok_s is None:
             text = self.tr("Without {names}, {model} still fits, {where}. Its speed hasn't been measured yet.")
             return text.format(names=names, model=name, where=where)
-        speed = formats.speed(then.tok_s)
-        before = "" if now.tok_s is None else formats.speed(now.tok_s)
+        speed = formats.speed_range(then.tok_s, then.spread)
+        before = "" if now.tok_s is None else formats.speed_range(now.tok_s, now.spread)
         # possible even for a machine without benefit, if the user placed the layers by hand
         in_use = any(machine.held.layers for machine in left_out)
         if before and before != speed:

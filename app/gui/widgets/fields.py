@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QComboBox, QLineEdit, QStyledItemDelegate, QWidget
 
 from app.core.ids import MAX_NAME_CHARACTERS
+from app.gui.look import sizes
 from app.gui.look.accessibility import announce
+from app.gui.look.drawing import pixmap
+from app.gui.look.theme import Theme
 from app.gui.widgets.labels import SPARE, paragraph, show_if
 
 
@@ -35,6 +38,33 @@ class DropDown(QComboBox):
             around.setWindowFlags(around.windowFlags() | flags)
             around.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
         super().showPopup()
+
+
+class SearchField(QLineEdit):
+    """A field to search in, with a magnifying glass that grows with the text."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.setClearButtonEnabled(True)
+        theme.changed.connect(self._fit)
+        self._fit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
+        super().paintEvent(event)
+        side = self._theme.px(sizes.SECTION)
+        painter = QPainter(self)
+        painter.drawPixmap(
+            self._theme.px(sizes.S), (self.height() - side) // 2, pixmap("search", self._theme.colors.muted, side)
+        )
+
+    def _fit(self) -> None:
+        """Leave space for the magnifying glass, and keep the field wide enough for its placeholder."""
+        glass = self._theme.px(sizes.SECTION + sizes.S)
+        self.setTextMargins(glass, 0, 0, 0)
+        words = self.fontMetrics().horizontalAdvance(self.placeholderText())
+        self.setMinimumWidth(words + 2 * glass + self._theme.px(sizes.XL))
+        self.update()
 
 
 MOST_TYPED = 4 * MAX_NAME_CHARACTERS  # long names are reported instead of being cut off

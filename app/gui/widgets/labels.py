@@ -43,7 +43,9 @@ class FullHeightFrame(QFrame):
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
         box, hint = self.shown_layout(), super().minimumSizeHint()
-        return hint if box is None else QSize(hint.width(), box.minimumHeightForWidth(self.width()))
+        if box is None or not box.hasHeightForWidth():
+            return hint
+        return QSize(hint.width(), box.minimumHeightForWidth(self.width()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
         super().resizeEvent(event)

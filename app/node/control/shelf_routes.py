@@ -157,6 +157,10 @@ def _shelf_model(entry: Entry) -> ShelfModel:
         has_template=model.has_template,
         ranks=model.ranks,
         n_parameters=model.n_parameters,
+        tools=model.has_tools,
+        thinks=model.thinks,
+        languages=list(model.languages),
+        maker=model.maker,
     )
 
 

@@ -302,6 +302,7 @@ class ModelSources:
             about=offer.about,
             about_in=offer.about_in,
             good_at=list(offer.good_at),
+            n_languages=offer.n_languages,
             parameters=offer.parameters,
             active_parameters=offer.active_parameters,
             architecture=offer.architecture,

@@ -152,6 +152,7 @@ class HouseholdModels:
                 model.context,
                 model.is_ready,
                 default == (machine, model),
+                model.is_base,
             )
             for machine, model in self._shared()
         ]

@@ -87,7 +87,13 @@ class LoadedModels:
         """Return the models as other members of the household see them, the default one first."""
         first = self.first
         return [
-            SharedModel(placement.entry.name, placement.entry.model.id, placement.context, placement.is_ready)
+            SharedModel(
+                placement.entry.name,
+                placement.entry.model.id,
+                placement.context,
+                placement.is_ready,
+                placement.entry.model.is_base,
+            )
             for placement in ([first] if first else []) + [*self.except_for(first)]
         ]
 

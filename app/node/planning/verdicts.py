@@ -72,6 +72,7 @@ async def starter(
         parts.lends_bytes,
         chosen.tok_s,
         _machines(known_verdicts[chosen.key]),
+        known_verdicts[chosen.key].spread,
     )
 
 
@@ -128,7 +129,8 @@ async def verdicts(
         context = min(order.context or CONTEXT, model.context_length)
         work = Workload(context, order.users or USERS, BATCH_ROWS, kv=order.kv)
         family = family_of(sketch.architecture, sketch.quantization)
-        basis = _basis(sketch, model) if order.place else None
+        placing = order.place or order.forecast
+        basis = _basis(sketch, model) if placing else None
         speeds: Mapping[MachineId, Any] = {}
         if basis is not None:
             speeds = await planner_inputs.speeds_like(
@@ -138,11 +140,21 @@ async def verdicts(
         there = [lender for lender in lenders if lender.id not in order.without]
         # each call takes some milliseconds and there may be many, so not on the event loop
         verdict = await asyncio.to_thread(judge, host, there, model, work)
-        placed = await asyncio.to_thread(_placed, host, there, model, work) if order.place else None
+        placed = await asyncio.to_thread(_placed, host, there, model, work) if placing else None
+        known = placed.as_shown().forecast if placed is not None else None
         why = _unforecast(sketch) if order.place and basis is None else None
         parts = MemoryParts(**asdict(verdict.parts)) if verdict.parts else None
         by_key[sketch.key] = Verdict(
-            verdict.word, verdict.spare_bytes, verdict.short_bytes, verdict.context, parts, placed, sentence(why), why
+            verdict.word,
+            verdict.spare_bytes,
+            verdict.short_bytes,
+            verdict.context,
+            parts,
+            placed if order.place else None,
+            known.decode_tok_s if known is not None else None,
+            known.spread if known is not None else 1.0,
+            sentence(why),
+            why,
         )
     return Verdicts(by_key)
 

@@ -79,20 +79,16 @@
         <translation>Gehört zu {app}. Es wird dort genutzt, wo es liegt, und nie verschoben oder verändert.</translation>
     </message>
     <message>
-        <source>License: not stated</source>
-        <translation>Lizenz: nicht angegeben</translation>
-    </message>
-    <message>
-        <source>License: {license}</source>
-        <translation>Lizenz: {license}</translation>
-    </message>
-    <message>
         <source>Find a model that fits</source>
         <translation>Ein passendes suchen</translation>
     </message>
     <message>
         <source>Model page</source>
         <translation>Seite des Modells</translation>
+    </message>
+    <message>
+        <source>This is a base model. It completes text and doesn&apos;t chat.</source>
+        <translation>Das ist ein Basismodell. Es setzt Texte fort und chattet nicht.</translation>
     </message>
     <message>
         <source>This small built-in model is for learning the app. For other questions, use a larger one.</source>
@@ -463,10 +459,6 @@
         <translation>{rate} (Prognose {forecast})</translation>
     </message>
     <message>
-        <source>{rate} (rough forecast {forecast})</source>
-        <translation>{rate} (grobe Prognose {forecast})</translation>
-    </message>
-    <message>
         <source>{rate}, including a pause of {time}</source>
         <translation>{rate}, mit einer Pause von {time}</translation>
     </message>
@@ -568,10 +560,6 @@
     <message>
         <source>program {name}</source>
         <translation>Programm {name}</translation>
-    </message>
-    <message>
-        <source>rough {speed}</source>
-        <translation>grob {speed}</translation>
     </message>
     <message>
         <source>stopped</source>
@@ -771,6 +759,13 @@
     <message>
         <source>Show more ({count} characters)</source>
         <translation>Mehr anzeigen ({count} Zeichen)</translation>
+    </message>
+</context>
+<context>
+    <name>Buttons</name>
+    <message>
+        <source>More</source>
+        <translation>Mehr</translation>
     </message>
 </context>
 <context>
@@ -1532,6 +1527,45 @@
     </message>
 </context>
 <context>
+    <name>CompletionView</name>
+    <message>
+        <source>Continue</source>
+        <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Ctrl+Enter</source>
+        <translation>Strg+Eingabe</translation>
+    </message>
+    <message>
+        <source>Loading the model…</source>
+        <translation>Modell wird geladen …</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Stopp</translation>
+    </message>
+    <message>
+        <source>Text to continue</source>
+        <translation>Text zum Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Undo</source>
+        <translation>Rückgängig</translation>
+    </message>
+    <message>
+        <source>Write the beginning of a text, for example: Once upon a time</source>
+        <translation>Schreiben Sie den Anfang eines Textes, zum Beispiel: Es war einmal</translation>
+    </message>
+    <message>
+        <source>Writing…</source>
+        <translation>Schreibt …</translation>
+    </message>
+    <message>
+        <source>{model} is a base model. It doesn&apos;t chat: it continues the text that you begin.</source>
+        <translation>{model} ist ein Basismodell. Es chattet nicht, sondern setzt den Text fort, den Sie beginnen.</translation>
+    </message>
+</context>
+<context>
     <name>Composer</name>
     <message>
         <source>Attach a text file</source>
@@ -1686,6 +1720,10 @@
     <message>
         <source>No model selected</source>
         <translation>Kein Modell gewählt</translation>
+    </message>
+    <message>
+        <source>Settings and details</source>
+        <translation>Einstellungen und Details</translation>
     </message>
     <message>
         <source>The last attempt to load this model failed. {why}</source>
@@ -2526,14 +2564,6 @@
         <translation>Warum so</translation>
     </message>
     <message>
-        <source>estimate</source>
-        <translation>Schätzung</translation>
-    </message>
-    <message>
-        <source>estimate for {count} simultaneous users</source>
-        <translation>Schätzung, {count} Personen gleichzeitig</translation>
-    </message>
-    <message>
         <source>first token</source>
         <translation>erstes Token</translation>
     </message>
@@ -2548,14 +2578,6 @@
     <message>
         <source>forecast for {count} simultaneous users</source>
         <translation>Prognose, {count} Personen gleichzeitig</translation>
-    </message>
-    <message>
-        <source>rough forecast</source>
-        <translation>grobe Prognose</translation>
-    </message>
-    <message>
-        <source>rough forecast for {count} simultaneous users</source>
-        <translation>grobe Prognose, {count} Personen gleichzeitig</translation>
     </message>
 </context>
 <context>
@@ -2885,10 +2907,6 @@
     <message>
         <source>Ready. {model} answers</source>
         <translation>Bereit. {model} antwortet</translation>
-    </message>
-    <message>
-        <source>This is a rough estimate. Other activity strongly affects the speed of such a small model.</source>
-        <translation>Grob: Bei einem so kleinen Modell wiegt ebenso viel, was die Computer sonst tun.</translation>
     </message>
     <message>
         <source>Unload</source>
@@ -4903,6 +4921,22 @@
         <translation>Katalog</translation>
     </message>
     <message>
+        <source>Catalog: fits with limits</source>
+        <translation>Katalog: passt mit Abstrichen</translation>
+    </message>
+    <message>
+        <source>Catalog: fits your household</source>
+        <translation>Katalog: passt zu Ihrem Haushalt</translation>
+    </message>
+    <message>
+        <source>Catalog: size not known yet</source>
+        <translation>Katalog: Größe noch nicht bekannt</translation>
+    </message>
+    <message>
+        <source>Catalog: too big for your household</source>
+        <translation>Katalog: zu groß für Ihren Haushalt</translation>
+    </message>
+    <message>
         <source>Could not be loaded</source>
         <translation>Konnte nicht geladen werden</translation>
     </message>
@@ -5200,10 +5234,6 @@
         <translation>Ordner</translation>
     </message>
     <message>
-        <source>Forecast: about {speed}.</source>
-        <translation>Prognose: etwa {speed}.</translation>
-    </message>
-    <message>
         <source>Gated models</source>
         <translation>Modelle mit beschränktem Zugang</translation>
     </message>
@@ -5222,10 +5252,6 @@
     <message>
         <source>The model&apos;s chat template has no thinking mode.</source>
         <translation>Die Chat-Vorlage kennt kein Nachdenken.</translation>
-    </message>
-    <message>
-        <source>The model&apos;s file has no chat template, so chats use the ChatML format.</source>
-        <translation>Die Datei enthält keine Chat-Vorlage, deshalb werden Chats als ChatML geschrieben.</translation>
     </message>
     <message>
         <source>The model&apos;s speed has not been measured yet.</source>
@@ -5367,8 +5393,60 @@
         <translation>Alle Computer nutzen dieselben Prozessorbefehle. Fällt einer aus, geht die Antwort deshalb mit denselben Worten weiter. Computer mit AVX-512 lesen Eingaben dann etwa halb so schnell. Jetzt geladene Modelle bleiben, wie sie sind.</translation>
     </message>
     <message>
+        <source>Completes text</source>
+        <translation>Setzt Texte fort</translation>
+    </message>
+    <message>
+        <source>Context</source>
+        <translation>Kontext</translation>
+    </message>
+    <message>
+        <source>Forecast: {speed}.</source>
+        <translation>Prognose: {speed}.</translation>
+    </message>
+    <message>
+        <source>Free for any use, also at work.</source>
+        <translation>Für jeden Zweck frei, auch im Beruf.</translation>
+    </message>
+    <message>
+        <source>Free for any use. Very large services must show the model&apos;s name.</source>
+        <translation>Für jeden Zweck frei. Sehr große Dienste müssen den Namen des Modells zeigen.</translation>
+    </message>
+    <message>
+        <source>Free, also at work, except for services with more than 700 million users.</source>
+        <translation>Frei, auch im Beruf, außer für Dienste mit mehr als 700 Millionen Nutzern.</translation>
+    </message>
+    <message>
+        <source>Free, also at work, for uses that Google&apos;s terms allow.</source>
+        <translation>Frei, auch im Beruf, soweit es Googles Bedingungen erlauben.</translation>
+    </message>
+    <message>
+        <source>Free, except for companies with a revenue above 10 million dollars a year.</source>
+        <translation>Frei, außer für Firmen mit mehr als 10 Millionen Dollar Umsatz im Jahr.</translation>
+    </message>
+    <message>
+        <source>Good at</source>
+        <translation>Gut für</translation>
+    </message>
+    <message>
+        <source>Languages</source>
+        <translation>Sprachen</translation>
+    </message>
+    <message>
+        <source>License</source>
+        <translation>Lizenz</translation>
+    </message>
+    <message>
         <source>Loading</source>
         <translation>Laden</translation>
+    </message>
+    <message>
+        <source>Made by</source>
+        <translation>Hersteller</translation>
+    </message>
+    <message>
+        <source>Many languages</source>
+        <translation>Viele Sprachen</translation>
     </message>
     <message>
         <source>Poolhouse keeps trying. To stop, click Pause.</source>
@@ -5415,6 +5493,10 @@
         <translation>Anzeigen</translation>
     </message>
     <message>
+        <source>Size</source>
+        <translation>Größe</translation>
+    </message>
+    <message>
         <source>Stop moving</source>
         <translation>Verschieben beenden</translation>
     </message>
@@ -5427,6 +5509,10 @@
         <translation>Für sie ist dort nicht genug Platz. Sie bleiben, wo sie sind, und lassen sich benutzen.</translation>
     </message>
     <message>
+        <source>Thinking</source>
+        <translation>Denkt nach</translation>
+    </message>
+    <message>
         <source>Tight</source>
         <translation>Knapp</translation>
     </message>
@@ -5437,6 +5523,10 @@
     <message>
         <source>Too big by {size}</source>
         <translation>Um {size} zu groß</translation>
+    </message>
+    <message>
+        <source>Tools</source>
+        <translation>Werkzeuge</translation>
     </message>
     <message>
         <source>Try anyway</source>
@@ -5483,12 +5573,24 @@
         <translation>Ihre Modelle</translation>
     </message>
     <message>
-        <source>estimate</source>
-        <translation>geschätzt</translation>
+        <source>about {size} to spare</source>
+        <translation>etwa {size} übrig</translation>
+    </message>
+    <message>
+        <source>conversation</source>
+        <translation>Gespräche</translation>
     </message>
     <message>
         <source>from {source}</source>
         <translation>von {source}</translation>
+    </message>
+    <message>
+        <source>long texts</source>
+        <translation>lange Texte</translation>
+    </message>
+    <message>
+        <source>many languages</source>
+        <translation>viele Sprachen</translation>
     </message>
     <message>
         <source>not available</source>
@@ -5499,16 +5601,44 @@
         <translation>nicht im Katalog</translation>
     </message>
     <message>
+        <source>not stated</source>
+        <translation>nicht angegeben</translation>
+    </message>
+    <message>
+        <source>of which {active} compute each word</source>
+        <translation>davon rechnen {active} für jedes Wort</translation>
+    </message>
+    <message>
         <source>only {size} to spare</source>
         <translation>nur {size} übrig</translation>
+    </message>
+    <message>
+        <source>programming</source>
+        <translation>Programmieren</translation>
     </message>
     <message>
         <source>size not known</source>
         <translation>Größe nicht bekannt</translation>
     </message>
     <message>
+        <source>small computers</source>
+        <translation>kleine Computer</translation>
+    </message>
+    <message>
         <source>small, for learning the app</source>
         <translation>klein, zum Probieren</translation>
+    </message>
+    <message>
+        <source>thinking before it answers</source>
+        <translation>Nachdenken vor der Antwort</translation>
+    </message>
+    <message>
+        <source>up to {tokens} tokens, about {words} English words</source>
+        <translation>bis zu {tokens} Token, etwa {words} englische Wörter</translation>
+    </message>
+    <message>
+        <source>using tools</source>
+        <translation>Werkzeuge benutzen</translation>
     </message>
     <message>
         <source>weights {weights} + KV cache {kv} + working memory {work}, with {left} left</source>
@@ -5519,16 +5649,32 @@
         <translation>nur ganz</translation>
     </message>
     <message>
-        <source>{count}B parameters</source>
-        <translation>{count} Mrd. Parameter</translation>
-    </message>
-    <message>
         <source>{count} downloads</source>
         <translation>{count} Downloads</translation>
     </message>
     <message>
+        <source>{count} languages</source>
+        <translation>{count} Sprachen</translation>
+    </message>
+    <message>
+        <source>{count} languages, says its maker</source>
+        <translation>{count} Sprachen, sagt der Hersteller</translation>
+    </message>
+    <message>
+        <source>{count} parameters</source>
+        <translation>{count} Parameter</translation>
+    </message>
+    <message>
         <source>{count} tokens</source>
         <translation>{count} Token</translation>
+    </message>
+    <message>
+        <source>{count}B</source>
+        <translation>{count} Mrd.</translation>
+    </message>
+    <message>
+        <source>{count}M</source>
+        <translation>{count} Mio.</translation>
     </message>
     <message>
         <source>{done} of {total}</source>
@@ -5537,6 +5683,10 @@
     <message>
         <source>{free} free on this disk.</source>
         <translation>Auf diesem Datenträger sind {free} frei.</translation>
+    </message>
+    <message>
+        <source>{names} and {count} more</source>
+        <translation>{names} und {count} weitere</translation>
     </message>
     <message>
         <source>{quantization} fits</source>
@@ -6738,10 +6888,6 @@
         <translation>nicht gemessen</translation>
     </message>
     <message>
-        <source>{forecast} (rough)</source>
-        <translation>grobe {forecast}</translation>
-    </message>
-    <message>
         <source>{machines} together: {ours}. The host alone: {alone}. The pool is {times} times as fast.</source>
         <translation>{machines} zusammen: {ours}. Der Gastgeber allein: {alone}. Das ist das {times}-Fache.</translation>
     </message>
@@ -7127,6 +7273,10 @@
         <translation>Jedes Gerät hält einen Teil der Schichten. Was Sie eingeben, bleibt hier.</translation>
     </message>
     <message>
+        <source>About {share} slower than the best option.</source>
+        <translation>Etwa {share} langsamer als die beste Möglichkeit.</translation>
+    </message>
+    <message>
         <source>Best for several simultaneous users. Each question is sent to one machine, and that machine can read it.</source>
         <translation>Für mehrere Personen zugleich: Jede Frage geht ganz an ein Gerät, also erhalten die anderen, was eingegeben wird.</translation>
     </message>
@@ -7145,10 +7295,6 @@
     <message>
         <source>Copies on several machines</source>
         <translation>Mehrfach, auf mehreren</translation>
-    </message>
-    <message>
-        <source>Slower than the best option: {rate} instead of {best}.</source>
-        <translation>Langsamer als die beste: {rate} statt {best}.</translation>
     </message>
     <message>
         <source>Split over several machines</source>

@@ -210,7 +210,7 @@ def test_figures_stand_beside_their_forecast() -> None:
     assert compared_with_forecast(off, "ttft_s") == "5.0 times as long as the forecast of 0.1 s"
     assert compared_with_forecast(off, "decode_tok_s") == "2.5 times as fast as the forecast of 8.0 tok/s"
     fast = bench(forecast=ForecastSpeed(0.4, 80.0))
-    assert compared_with_forecast(fast, "decode_tok_s") == "75% slower than the forecast of 80.0 tok/s (rough)"
+    assert compared_with_forecast(fast, "decode_tok_s") == "75% slower than the forecast of 80.0 tok/s"
     assert compared_with_forecast(fast, "ttft_s") == "25% later than the forecast of 0.4 s"
     assert headline(made).startswith("Guide on 2 machine")
 

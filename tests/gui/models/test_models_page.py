@@ -89,7 +89,7 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     needs = "Needs 1.0 GiB of the 4.0 GiB that is available for models."
     assert card.why.text() == f"{needs} The model's speed has not been measured yet."
     page.library._starter_loaded(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterResponse))
-    assert card.why.text() == f"{needs} Forecast: about 11.6 tok/s."
+    assert card.why.text() == f"{needs} Forecast: 12 tok/s."
     assert card.download.text() == "Download 700 MiB"
     requests: list[Any] = []
     monkeypatch.setattr(page.transfers, "begin", requests.append)
@@ -103,7 +103,7 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
 def test_what_suits_is_the_first_of_the_catalog_once_a_model_is_here(page: ModelsPage) -> None:
     recommend(page)
     shown = lines(page)
-    first = shown.index("Catalog") + 1
+    first = shown.index("Catalog: fits your household") + 1
     assert shown[first].startswith("Small 1B, ")
     assert shown[first].endswith("Recommended")
     assert len([line for line in shown if line.startswith("Small 1B, ")]) == 1
@@ -148,12 +148,12 @@ def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage
     assert words.text().startswith("The file size is not known yet")
 
 
-def test_a_file_without_a_chat_template_says_how_chats_are_written(page: ModelsPage) -> None:
+def test_a_file_without_a_chat_template_completes_text_and_does_not_chat(page: ModelsPage) -> None:
     about, guide = page.details.about, page.library.shelf[0]
     assert not about.notes.isVisibleTo(page)
     plain = replace(guide, facts=replace_fields(model_of(guide), has_template=False))
     about.show_item(plain)
-    assert about.notes.text() == ("The model's file has no chat template, so chats use the ChatML format.")
+    assert about._about.text() == "This is a base model. It completes text and doesn't chat."
     judge = replace(plain, facts=replace_fields(model_of(plain), writes=False, ranks=True))
     about.show_item(judge)
     assert about.notes.text() == "This is a reranker. It scores texts for other programs and can't chat."

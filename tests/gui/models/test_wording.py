@@ -88,7 +88,7 @@ def test_the_sum_of_a_plan() -> None:
             Judgment(Verdict(VerdictWord.TIGHT, spare_bytes=GIB), estimate=True),
             "Tight",
             "Tight",
-            "only 1.0 GiB to spare · estimate",
+            "only 1.0 GiB to spare",
         ),
         (
             Judgment(Verdict(VerdictWord.SMALLER, context=6144)),

@@ -18,10 +18,10 @@ SLOW = replace(FAST, tok_s=40.0)
 @pytest.mark.parametrize(
     ("now", "in_use", "expected"),
     [
-        (SLOW, True, "Guide would run at 64.6 tok/s instead of 40.0 tok/s, on 1 machine(s)."),
-        (FAST, False, "Guide would still run at 64.6 tok/s, on 1 machine(s)."),
-        (FAST, True, "Guide would run at 64.6 tok/s, on 1 machine(s)."),
-        (replace(FAST, tok_s=None), False, "Guide would run at 64.6 tok/s, on 1 machine(s)."),
+        (SLOW, True, "Guide would run at 65 tok/s instead of 40 tok/s, on 1 machine(s)."),
+        (FAST, False, "Guide would still run at 65 tok/s, on 1 machine(s)."),
+        (FAST, True, "Guide would run at 65 tok/s, on 1 machine(s)."),
+        (replace(FAST, tok_s=None), False, "Guide would run at 65 tok/s, on 1 machine(s)."),
     ],
 )
 def test_nothing_changes_only_where_it_holds_nothing(

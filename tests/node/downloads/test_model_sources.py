@@ -25,8 +25,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Json = dict[str, Any]
 OFFER = {
-    "id", "name", "maker", "about", "about_in", "good_at", "parameters", "active_parameters", "architecture",
-    "n_layers", "context_length", "kv_bytes_per_token", "license", "gated", "splits", "repository",
+    "id", "name", "maker", "about", "about_in", "good_at", "n_languages", "parameters", "active_parameters",
+    "architecture",    "n_layers", "context_length", "kv_bytes_per_token", "license", "gated", "splits", "repository",
     "revision", "page", "files",
 }  # fmt: skip
 FILE_KEYS = {

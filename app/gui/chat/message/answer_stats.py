@@ -12,14 +12,13 @@ from app.api.plans import Progress, Stage
 from app.api.responses import Answer, AnswerRecovery, ForecastSpeed
 from app.core.chat import FIGURES
 from app.core.errors import Reason
-from app.core.planner.speed_estimates import is_rough
+from app.core.planner.forecast_range import spread_of
 from app.decoding import convert
 from app.gui.look import formats
 from app.gui.look.sentences import said
 from app.gui.pool.machine_words import layer_ranges
 
 SEPARATOR = " · "
-NO_DECIMALS_FROM = 100  # tokens per second
 WAIT_SHOWN_FROM_S = 0.1
 STEPS = {
     "checking": QT_TRANSLATE_NOOP("Answer", "Checking the file"),
@@ -112,11 +111,9 @@ def caption(stats: AnswerStats) -> str:
     if stats.decode_tok_s:
         forecast = stats.predicted.decode_tok_s if stats.predicted and not stats.predicted.too_small else 0.0
         text = _tr("{rate} (forecast {forecast})") if forecast else "{rate}"
-        if is_rough(forecast):
-            text = _tr("{rate} (rough forecast {forecast})")
         if pause_s := stats.pause_s:  # no forecast foresees an interruption, so they are not compared
             text = _tr("{rate}, including a pause of {time}")
-        shown = formats.number(forecast, 1 if forecast < NO_DECIMALS_FROM else 0)
+        shown = formats.plain_range(forecast, spread_of(forecast, estimated=False))
         rate, pause = formats.speed(stats.decode_tok_s), formats.seconds(pause_s)
         parts.append(text.format(rate=rate, forecast=shown, time=pause))
     if stats.ttft_s is not None:

@@ -1,22 +1,24 @@
-"""The description of a model, with its name, key facts, maker and license."""
+"""The card of a model in words: who made it, what it is good at, its license, languages, size and context."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, QLocale, QUrl, Signal
+from PySide6.QtCore import QCoreApplication, QLocale, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
-from app.api.models import CatalogModel, FoundFile, ShelfModel
+from app.api.models import CatalogModel, FoundFile, HubModel, ShelfModel
 from app.api.plans import LoadedModel
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
-from app.gui.models.model_item import ItemKind, ModelItem, parameters
+from app.gui.models.badges import good_at_words, is_base, languages_words, license_of, license_words, maker_of
+from app.gui.models.model_item import ItemKind, ModelItem, count_words, parameters
 from app.gui.widgets.buttons import button
-from app.gui.widgets.labels import ElidedLabel, paragraph, tooltip
+from app.gui.widgets.labels import ElidedLabel, label, paragraph, tooltip
 from app.gui.widgets.layouts import column, row
 
 translate = QCoreApplication.translate
 MAX_LICENSE_CHARACTERS = 80  # maximum length of a license name, which comes from the file
+WORDS_PER_TOKEN = 0.75  # of English text
 
 
 def about_of(model: CatalogModel) -> str:
@@ -33,7 +35,7 @@ class AboutView(QWidget):
         super().__init__()
         self.name = ElidedLabel("", "title")
         self._facts, self._about = paragraph("", "muted"), paragraph("")
-        self._license = ElidedLabel("", "caption")
+        self.card = ModelCard()
         self.notes = paragraph("", "muted")
         self._page = button(self.tr("Model page"), self._open, "link")
         self._address = ""
@@ -42,10 +44,8 @@ class AboutView(QWidget):
         self.better = button(self.tr("Find a model that fits"), self.recommend.emit, "inline")
         better = row(self.better, None)
         self._guide.setLayout(column(paragraph(words), better, gap=0))
-        foot = row(self._license, self._page, gap=sizes.S)
-        foot.setStretch(0, 1)
-        box = column(self.name, self._facts, self._about, self.notes, gap=sizes.XS)
-        box.addLayout(foot)
+        box = column(self.name, self._facts, self._about, self.notes, self.card, gap=sizes.S)
+        box.addLayout(row(self._page, None))
         box.addWidget(self._guide)
         self.setLayout(box)
 
@@ -57,10 +57,7 @@ class AboutView(QWidget):
         self._about.setVisible(bool(self._about.text()))
         self.show_notes(item, None)
         self._guide.setVisible(item.is_guide)
-        license_name = "" if isinstance(item.facts, FoundFile) else (item.facts.license or "")[:MAX_LICENSE_CHARACTERS]
-        known = self.tr("License: {license}").format(license=license_name)
-        self._license.say(known if license_name else self.tr("License: not stated"))
-        self._license.setVisible(item.kind is not ItemKind.OTHER_APP)
+        self.card.show_item(item)
         self._address = item.remote.page if item.remote is not None else ""
         self._page.setVisible(bool(self._address))
         self._page.setToolTip(tooltip(self._address))
@@ -69,7 +66,10 @@ class AboutView(QWidget):
         facts = item.facts
         match facts:
             case ShelfModel():
-                return said(facts.missing_facts) if facts.missing_facts is not None else ""
+                if facts.missing_facts is not None:
+                    return said(facts.missing_facts)
+                base = self.tr("This is a base model. It completes text and doesn't chat.")
+                return base if is_base(item) else ""
             case FoundFile():
                 words = self.tr("This file belongs to {app}. Poolhouse uses it in place and never moves or changes it.")
                 return said(facts.reason_facts) if facts.reason_facts is not None else words.format(app=facts.app)
@@ -86,10 +86,6 @@ class AboutView(QWidget):
     def _parts(self, item: ModelItem) -> list[str]:
         facts = item.facts
         parts = [item.quantization]
-        if item.remote is not None:
-            parts = [item.remote.maker, parameters(item.remote.parameters)]
-        elif item.file_bytes:
-            parts.append(formats.size(item.file_bytes))
         if isinstance(facts, ShelfModel | FoundFile | CatalogModel) and facts.n_layers:
             parts.append(self.tr("{count} layers").format(count=facts.n_layers))
         if not item.splits:
@@ -106,6 +102,82 @@ class AboutView(QWidget):
             QDesktopServices.openUrl(QUrl(self._address))
 
 
+class ModelCard(QWidget):
+    """The facts by which a person chooses a model, one a line. What nobody states has no line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grid = QGridLayout()
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(sizes.M)
+        self._grid.setVerticalSpacing(sizes.XS)
+        self._grid.setColumnStretch(1, 1)
+        self._lines: list[tuple[QLabel, QLabel]] = []
+        for place in range(len(card_lines(None))):
+            name, words = label("", "muted"), paragraph("")
+            self._grid.addWidget(name, place, 0, Qt.AlignmentFlag.AlignTop)
+            self._grid.addWidget(words, place, 1)
+            self._lines.append((name, words))
+        self.setLayout(self._grid)
+
+    def show_item(self, item: ModelItem) -> None:
+        for (name, words), (title, text) in zip(self._lines, card_lines(item), strict=True):
+            name.setText(title)
+            words.setText(text)
+            words.setAccessibleName(f"{title}: {text}")
+            name.setVisible(bool(text))
+            words.setVisible(bool(text))
+
+    @property
+    def text(self) -> str:
+        """The card as text, one line for each fact."""
+        return "\n".join(f"{name.text()}: {words.text()}" for name, words in self._lines if words.text())
+
+
+def card_lines(item: ModelItem | None) -> list[tuple[str, str]]:
+    """Return the lines of a model's card, each with its name. A line without text is not shown."""
+    return [
+        (translate("Models", "Made by"), maker_of(item) if item else ""),
+        (translate("Models", "Good at"), good_at_words(item) if item else ""),
+        (translate("Models", "Languages"), languages_words(item) if item else ""),
+        (translate("Models", "Size"), _size_words(item) if item else ""),
+        (translate("Models", "Context"), _context_words(item) if item else ""),
+        (translate("Models", "License"), _license_words(item) if item else ""),
+    ]
+
+
+def _size_words(item: ModelItem) -> str:
+    facts = item.facts
+    count = facts.n_parameters if isinstance(facts, ShelfModel) else None
+    if isinstance(facts, CatalogModel | HubModel):
+        count = facts.parameters
+    size = formats.size(item.file_bytes) if item.file_bytes else ""
+    words = ", ".join(part for part in (size, parameters(count)) if part)
+    if isinstance(facts, CatalogModel) and facts.active_parameters:
+        active = translate("Models", "of which {active} compute each word")
+        words += ", " + active.format(active=count_words(facts.active_parameters))
+    return words
+
+
+def _context_words(item: ModelItem) -> str:
+    most = item.facts.context_length
+    if not most:
+        return ""
+    words = translate("Models", "up to {tokens} tokens, about {words} English words")
+    about = round(most * WORDS_PER_TOKEN, -2 if most < 100_000 else -3)
+    return words.format(tokens=formats.number(most), words=formats.number(about))
+
+
+def _license_words(item: ModelItem) -> str:
+    if item.kind is ItemKind.OTHER_APP:
+        return ""
+    name = license_of(item)[:MAX_LICENSE_CHARACTERS]
+    if not name:
+        return translate("Models", "not stated")
+    words = license_words(name)
+    return f"{name}. {words}" if words else name
+
+
 def _file_notes(item: ModelItem) -> list[str]:
     file, model = item.file(), item.shelf
     if item.kind is ItemKind.OFFER and file is not None and file.sha256 is None:
@@ -114,8 +186,6 @@ def _file_notes(item: ModelItem) -> list[str]:
         ]
     if model is not None and model.ranks:
         return [translate("Models", "This is a reranker. It scores texts for other programs and can't chat.")]
-    if model is not None and model.writes and not model.has_template:
-        return [translate("Models", "The model's file has no chat template, so chats use the ChatML format.")]
     return []
 
 

@@ -27,6 +27,7 @@ from app.gui.models.model_item import ItemKind, ModelItem
 from app.gui.models.model_loading import LoadSteps, ModelLoader
 from app.gui.models.verdicts import VerdictLoader
 from app.gui.widgets.buttons import button
+from app.gui.widgets.fold import Fold
 from app.gui.widgets.labels import FullHeightFrame
 from app.gui.widgets.layouts import EmptyState, column, line
 from app.gui.widgets.notice import Remark
@@ -148,10 +149,10 @@ class Details(FullHeightFrame):
     def _make(self) -> None:
         set_role(self, "card")
         self._body = QWidget()
-        parts = column(self.verdict, self.forecast, line(), self.form, gap=sizes.L)
-        for part in (self.verdict.memory, self.forecast.reasons):
-            parts.addWidget(part)
-        self._body.setLayout(parts)
+        inside = QWidget()
+        inside.setLayout(column(self.form, self.verdict.memory, self.forecast.reasons, gap=sizes.L))
+        self.fold = Fold(self._services.theme, self.tr("Settings and details"), inside)
+        self._body.setLayout(column(self.verdict, self.forecast, line(), self.fold, gap=sizes.L))
         inner = QWidget()
         box = column(self.about, self.files, self.token, self.lost, self.steps, self._body)
         box.setSpacing(sizes.L)

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.api.plans import AnswerOutcome, Forecast, Plan, Progress
 from app.core.errors import Reason
-from app.core.planner.speed_estimates import is_rough
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.widgets.buttons import button
@@ -117,9 +116,9 @@ class ForecastView(QWidget):
             )
             sentences = words.format(
                 rate=formats.speed(last.tok_s),
-                rate_before=formats.speed(last.forecast_tok_s),
+                rate_before=formats.speed_range(last.forecast_tok_s, last.spread),
                 first=formats.seconds(last.ttft_s),
-                first_before=formats.seconds(last.forecast_ttft_s),
+                first_before=formats.seconds_range(last.forecast_ttft_s, last.spread),
             )
             if last.interruptions:
                 sentences += " " + self.tr("This answer took longer because a machine was lost or replaced.")
@@ -146,18 +145,13 @@ class ForecastView(QWidget):
     def _show_figures(self, forecast: Forecast, plan: Plan) -> None:
         users = plan.users
         rate = forecast.together_tok_s if users > 1 else forecast.decode_tok_s
-        if forecast.estimated:
-            many, alone = self.tr("estimate for {count} simultaneous users"), self.tr("estimate")
-        elif is_rough(rate):
-            many, alone = (self.tr("rough forecast for {count} simultaneous users"), self.tr("rough forecast"))
-        else:
-            many, alone = self.tr("forecast for {count} simultaneous users"), self.tr("forecast")
+        many, alone = self.tr("forecast for {count} simultaneous users"), self.tr("forecast")
         caption = many if users > 1 else alone
-        self.rate.say(formats.speed(rate), caption.format(count=users))
+        self.rate.say(formats.speed_range(rate, forecast.spread), caption.format(count=users))
         if plan.first_token is not None:
             count = formats.number(plan.first_token.prompt_tokens)
             first = self.tr("first token ({count}-token prompt)").format(count=count)
-            self.first.say(formats.seconds(plan.first_token.ttft_s), first)
+            self.first.say(formats.seconds_range(plan.first_token.ttft_s, forecast.spread), first)
 
     def _say(self, reasons: list[str], advice: list[str]) -> None:
         if (reasons, advice) != self._said:

@@ -19,9 +19,9 @@ from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import ItemKind, ModelItem
 from app.gui.models.verdicts import Judgment
 from app.gui.widgets.buttons import button
-from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import paragraph
-from app.gui.widgets.layouts import clear_layout, column, line
+from app.gui.widgets.layouts import column, line
+from app.gui.widgets.overflow_row import OverflowRow
 
 translate = QCoreApplication.translate
 
@@ -161,8 +161,8 @@ class ActionBar(QWidget):
         super().__init__()
         self._shown: list[Action] = []
         self.buttons: dict[ModelAction, QPushButton] = {}
-        self._row = Flow(gap=sizes.S)
-        self.setLayout(self._row)
+        self._row = OverflowRow()
+        self.setLayout(column(self._row, gap=0))
 
     def show_actions(self, actions: list[Action]) -> None:
         """Show a button for each action. The button of the focused action keeps the focus."""
@@ -170,11 +170,9 @@ class ActionBar(QWidget):
             return
         focused = next((do for do, made in self.buttons.items() if made.hasFocus()), None)
         self._shown = actions
-        clear_layout(self._row)
         self.buttons = {}
-        self._row.right_from = sum(action.do not in REMOVALS for action in actions)
-        for action in actions:
-            self._row.addWidget(self._made(action))
+        near = sum(action.do not in REMOVALS for action in actions)
+        self._row.show_buttons([self._made(action) for action in actions], near)
         if focused in self.buttons:
             self.buttons[focused].setFocus()
 
@@ -215,9 +213,8 @@ class AlongsideView(QWidget):
 
 
 def _verdict(judgment: Judgment) -> str:
-    """Return a verdict as text, such as `Fits · 1.2 GiB to spare · 12.3 tok/s`."""
-    speed = formats.speed(judgment.tok_s) if judgment.tok_s and judgment.fits else ""
-    return " · ".join(filter(None, (verdicts.title(judgment), verdicts.beside(judgment), speed)))
+    """Return a verdict as text, such as `Fits · 1.2 GiB to spare · 9–14 tok/s`."""
+    return " · ".join(filter(None, (verdicts.title(judgment), verdicts.beside(judgment), verdicts.speed(judgment))))
 
 
 class ActionFoot(QWidget):

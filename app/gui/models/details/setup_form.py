@@ -346,6 +346,7 @@ class ShapeChoice(QWidget):
         super().__init__()
         self._useful = False
         self._best, self._rates = "", dict[str, float]()  # by name in requests
+        self._spread = 1.0  # of the forecasts
         self.combo = DropDown()
         for kind in ("", *REQUEST_NAMES.values()):
             self.combo.addItem("", kind)
@@ -400,6 +401,7 @@ class ShapeChoice(QWidget):
             kind: forecast.together_tok_s if plan.users > 1 else forecast.decode_tok_s
             for kind, forecast in forecasts.items()
         }
+        self._spread = max((forecast.spread for forecast in forecasts.values()), default=1.0)
         self._best = planned if self.kind is None else quickest
         self._update()
 
@@ -416,7 +418,7 @@ class ShapeChoice(QWidget):
         for at, kind in enumerate(("", *words)):
             text = words.get(kind) or self._best_words(words.get(self._best, ""))
             if (rate := self._rates.get(kind or self._best)) is not None:
-                text = self.tr("{shape}, {rate}").format(shape=text, rate=formats.speed(rate))
+                text = self.tr("{shape}, {rate}").format(shape=text, rate=formats.speed_range(rate, self._spread))
             self.combo.setItemText(at, text)
         hints = {
             "one": self.tr("This machine runs all layers."),
@@ -436,8 +438,8 @@ class ShapeChoice(QWidget):
         now, best = self._rates.get(chosen), self._rates.get(self._best)
         if now is None or best is None or now * (1 + NOISE_SHARE) >= best:
             return ""
-        words = self.tr("Slower than the best option: {rate} instead of {best}.")
-        return words.format(rate=formats.speed(now), best=formats.speed(best))
+        words = self.tr("About {share} slower than the best option.")
+        return words.format(share=formats.percent(1 - now / best))
 
     def _best_words(self, best: str) -> str:
         if not best:

@@ -17,13 +17,13 @@ from tests.gui.speaking import speaking
 @pytest.mark.parametrize(
     ("predicted", "line"),
     [
-        ({"decode_tok_s": 545.0}, "59.7 tok/s (rough forecast 545) · first token 21 ms · 40 tokens"),
-        ({"decode_tok_s": 11.8}, "59.7 tok/s (forecast 11.8) · first token 21 ms · 40 tokens"),
+        ({"decode_tok_s": 545.0}, "59.7 tok/s (forecast 360–820) · first token 21 ms · 40 tokens"),
+        ({"decode_tok_s": 11.8}, "59.7 tok/s (forecast 9–15) · first token 21 ms · 40 tokens"),
         ({"decode_tok_s": 545.0, "too_small": True}, "59.7 tok/s · first token 21 ms · 40 tokens"),
         (None, "59.7 tok/s · first token 21 ms · 40 tokens"),
     ],
 )
-def test_a_forecast_for_a_very_small_model_is_called_rough(
+def test_a_forecast_is_a_range_and_none_is_told_of_a_very_small_model(
     qapp: QApplication, predicted: dict[str, Any] | None, line: str
 ) -> None:
     stats = AnswerStats.stored({FIGURES: {"decode_tok_s": 59.7, "ttft_s": 0.021, "tokens": 40, "predicted": predicted}})

@@ -40,19 +40,17 @@ def said(view: ForecastView) -> str:
     return " ".join(label.text() for label in view.reasons.findChildren(QLabel))
 
 
-def test_a_forecast_and_an_estimate_have_their_names(view: ForecastView) -> None:
-    view.show_plan(plan(forecast=KNOWN | {"estimated": False}))
-    assert view.rate.text.startswith("11.8")
+def test_a_forecast_is_a_range_and_has_one_name(view: ForecastView) -> None:
+    view.show_plan(plan(forecast=KNOWN | {"spread": 1.25}))
+    assert (view.rate.text, view.first.text) == ("9–15 tok/s", "2.3–3.6 s")
     assert view.rate._caption.whole() == "forecast"
-    view.show_estimate(plan("plan_sketched", forecast=KNOWN | {"estimated": True}), None)
-    assert view.rate._caption.whole() == "estimate"
-    view.show_plan(plan("plan_estimated", users=3, forecast=KNOWN | {"estimated": True}))
-    assert view.rate._caption.whole() == "estimate for 3 simultaneous users"
+    view.show_estimate(plan("plan_sketched", forecast=KNOWN | {"estimated": True, "spread": 1.6}), None)
+    assert view.rate.text == "7–19 tok/s"
+    assert view.rate._caption.whole() == "forecast"
     assert "based on the model's published data" in said(view)
-    view.show_plan(plan(forecast=KNOWN | {"decode_tok_s": 338.0}))
-    assert view.rate._caption.whole() == "rough forecast"
-    view.show_plan(plan(users=3, forecast=KNOWN | {"together_tok_s": 338.0}))
-    assert view.rate._caption.whole() == "rough forecast for 3 simultaneous users"
+    view.show_plan(plan(users=3, forecast=KNOWN | {"together_tok_s": 338.0, "spread": 1.5}))
+    assert view.rate.text == "230–510 tok/s"
+    assert view.rate._caption.whole() == "forecast for 3 simultaneous users"
     assert view.measure.isHidden()
 
 
