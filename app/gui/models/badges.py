@@ -41,7 +41,7 @@ def badges(item: ModelItem) -> list[str]:
             tools, thinks, many = facts.tools, facts.thinks, len(facts.languages)
         case _:
             tools, thinks, many = False, False, 0
-    names = [translate("Models", "Completes text")] if is_base(item) else []
+    names = [translate("Models", "Completes text")] if item.is_base else []
     names += [translate("Models", "Tools")] if tools else []
     names += [translate("Models", "Thinking")] if thinks else []
     if many is None:
@@ -50,11 +50,6 @@ def badges(item: ModelItem) -> list[str]:
         names.append(translate("Models", "{count} languages").format(count=formats.number(many)))
     license_name = license_of(item)
     return [*names, license_name] if 0 < len(license_name) <= MOST_CHARACTERS else names
-
-
-def is_base(item: ModelItem) -> bool:
-    """Return whether a model on this computer completes text but does not chat."""
-    return item.shelf is not None and item.shelf.is_base
 
 
 def license_of(item: ModelItem) -> str:

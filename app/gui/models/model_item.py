@@ -90,6 +90,16 @@ class ModelItem:
         return self.shelf is None or self.shelf.writes
 
     @property
+    def is_base(self) -> bool:
+        """Return whether a model on this computer completes text but does not chat."""
+        return self.shelf is not None and self.shelf.is_base
+
+    @property
+    def chats(self) -> bool:
+        """Return False if a model is known to be of no use in a chat."""
+        return self.writes and not self.is_base
+
+    @property
     def splits(self) -> bool:
         """Return False if the model is known to run only on a single machine."""
         return self.facts.splits is not False

@@ -350,7 +350,7 @@ def _largest(items: list[ModelItem], verdict_loader: VerdictLoader) -> ModelItem
     fitting = [
         item
         for item in items
-        if not item.is_guide and item.writes and (known := verdict_loader.of(item)) is not None and known.fits
+        if not item.is_guide and item.chats and (known := verdict_loader.of(item)) is not None and known.fits
     ]
     handy = [item for item in fitting if item.file_bytes <= HANDY_BYTES]
     if handy:

@@ -18,6 +18,7 @@ from app.gui.api.node_client import Calls
 from app.gui.app.app_context import AppContext
 from app.gui.look import formats
 from app.gui.look.sentences import GUIDE
+from app.gui.models import verdicts
 from app.gui.models.details.about_view import about_of
 from app.gui.models.library import Library
 from app.gui.models.model_item import ModelItem
@@ -106,7 +107,7 @@ class FirstModels(QObject):
 
     def _here(self, items: Sequence[ModelItem], source: Source) -> list[Choice]:
         """Return the largest models of a list that fit now."""
-        usable = [item for item in items if not item.is_guide and item.writes and not item.is_missing]
+        usable = [item for item in items if not item.is_guide and item.chats and not item.is_missing]
         fitting = [item for item in usable if (known := self._verdicts.of(item)) is not None and known.fits]
         largest = sorted(fitting, key=lambda item: -item.file_bytes)[:MOST_OF_EACH]
         return [self._on_disk(item, source) for item in largest]
@@ -118,7 +119,7 @@ class FirstModels(QObject):
         else:
             words = translate("FirstModels", "Already on this computer. No download.")
         if judgment is not None and judgment.tok_s:
-            speed = translate("Models", "Forecast: about {speed}.").format(speed=formats.speed(judgment.tok_s))
+            speed = translate("Models", "Forecast: {speed}.").format(speed=verdicts.speed(judgment))
             words = f"{words} {speed}"
         return Choice(item.key, source, item.title, words, formats.size(item.file_bytes), item)
 

@@ -10,7 +10,7 @@ from app.api.models import CatalogModel, FoundFile, HubModel, ShelfModel
 from app.api.plans import LoadedModel
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
-from app.gui.models.badges import good_at_words, is_base, languages_words, license_of, license_words, maker_of
+from app.gui.models.badges import good_at_words, languages_words, license_of, license_words, maker_of
 from app.gui.models.model_item import ItemKind, ModelItem, count_words, parameters
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import ElidedLabel, label, paragraph, tooltip
@@ -69,7 +69,7 @@ class AboutView(QWidget):
                 if facts.missing_facts is not None:
                     return said(facts.missing_facts)
                 base = self.tr("This is a base model. It completes text and doesn't chat.")
-                return base if is_base(item) else ""
+                return base if item.is_base else ""
             case FoundFile():
                 words = self.tr("This file belongs to {app}. Poolhouse uses it in place and never moves or changes it.")
                 return said(facts.reason_facts) if facts.reason_facts is not None else words.format(app=facts.app)
