@@ -19,6 +19,7 @@ from backends.readers.messages import (
     MAX_DOCUMENT_BYTES,
     MAX_JSON_BYTES,
     DrawFormula,
+    ReadDocument,
     Refusal,
     Refused,
     Reply,
@@ -27,14 +28,17 @@ from backends.readers.messages import (
 )
 from backends.worker import confine, process_resources
 
-USAGE = "usage: python -m backends.readers formulas"
+USAGE = "usage: python -m backends.readers formulas|documents"
 FORMULA_SECONDS, FORMULA_BYTES = 2.0, 128 << 20  # processor time and additional memory for one request
+DOCUMENT_SECONDS, DOCUMENT_BYTES = 30.0, 1 << 30
 
 
 def main(arguments: list[str]) -> int:
     """Answer requests of one kind until standard input ends."""
     if arguments == ["formulas"]:
         reader, seconds, growth = _formulas(), FORMULA_SECONDS, FORMULA_BYTES
+    elif arguments == ["documents"]:
+        reader, seconds, growth = _documents(), DOCUMENT_SECONDS, DOCUMENT_BYTES
     else:
         sys.stderr.write(f"{USAGE}\n")
         return 2
@@ -65,6 +69,17 @@ def _formulas() -> Reader:
         if not isinstance(request, DrawFormula):
             raise Refused("reader_other")
         return draw(request.tex, is_display=request.is_display)
+
+    return answer
+
+
+def _documents() -> Reader:
+    from backends.readers.documents import read
+
+    def answer(request: Request, payload: bytes) -> Reply:
+        if not isinstance(request, ReadDocument):
+            raise Refused("reader_other")
+        return read(payload, request.suffix)
 
     return answer
 

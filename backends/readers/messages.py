@@ -10,7 +10,7 @@ LENGTHS = struct.Struct(">II")  # of the JSON and of the payload that follows it
 MAX_JSON_BYTES = 8 << 20
 MAX_FORMULA_CHARS = 4_000
 MAX_DOCUMENT_BYTES = 64 << 20  # of a file; the window refuses larger ones without opening them
-MAX_TEXT_CHARS = 1 << 20  # of a document; the pages after that are left out
+MAX_TEXT_CHARS = 400_000  # of a document; the pages after that are left out
 
 
 class DrawFormula(msgspec.Struct, frozen=True, tag="formula"):

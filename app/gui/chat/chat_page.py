@@ -17,7 +17,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import CHAT_ID_PREFIX
 from app.gui.app.page import Page
 from app.gui.app.preferences import Preferences
-from app.gui.chat.answer import Ending
+from app.gui.chat.answer import MAX_TOKENS, Ending
 from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_settings import ChatSettingsOpener, ModelNames
 from app.gui.chat.completion.completion_view import CompletionView
@@ -33,7 +33,7 @@ from app.gui.chat.message.formula_pictures import FormulaPictures
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.message_actions import MessageActionHandler, as_text
 from app.gui.chat.message.message_view import MessageAction
-from app.gui.chat.session import RunningAnswer, Session
+from app.gui.chat.session import ANSWER_SHARE, RunningAnswer, Session
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import GUIDE, model_name
@@ -208,6 +208,7 @@ class ChatPage(Page):
         self._token_counts.close()
         self._formulas.close()
         self.completion.save()
+        self.composer.close_documents()
         self.session.close()
 
     def close_history(self) -> None:
@@ -326,6 +327,7 @@ class ChatPage(Page):
             self._show_view()
         self._token_counts.request(self.composer.files, self.chat.model)
         self.chat_head.show_chat(self.chat, guide_fails=self._guide_fails)
+        self._show_room()
         if now.load_failed is not None and self.chat.model is None and now.hosts is None:
             self.suggestions.show_failure(model_name(now.load_failed.model))
         else:
@@ -338,6 +340,12 @@ class ChatPage(Page):
         """Update what depends on the list of models, which the node has just sent."""
         self._show_view()
         self._show_hint()
+
+    def _show_room(self) -> None:
+        """Show how much of the context the attached files take, leaving some for the answer."""
+        head = self.chat_head
+        answer = min(MAX_TOKENS, int(head.context * ANSWER_SHARE))
+        self.composer.show_room(max(0, head.context - head.used - answer) if head.context else None)
 
     def _show_hint(self) -> None:
         self.hint.show_for(

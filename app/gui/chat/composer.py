@@ -19,6 +19,15 @@ from app.gui.api.node_client import Call
 from app.gui.api.node_state import NodeState
 from app.gui.app.app_context import AppContext
 from app.gui.app.preferences import Preferences
+from app.gui.chat.reading.document_reader import (
+    ALL_PAGES,
+    PAGES,
+    SHORTENED,
+    UNIT,
+    DocumentReader,
+    is_document,
+    shortened,
+)
 from app.gui.look import formats, sizes
 from app.gui.look.language import is_english
 from app.gui.look.sentences import GUIDE, model_name
@@ -31,6 +40,7 @@ from app.gui.widgets.layouts import clear_layout, column, row
 
 MAX_FILE_BYTES = 256 << 10
 MAX_FILES = 8
+CUT_MARGIN = 0.95  # of the text that should fit, because tokens are not spread evenly
 MAX_LINES = 8
 NAME_CHARACTERS = 40
 MIN_LINE_CHARACTERS = 20  # minimum line length of the field with the buttons beside it
@@ -55,16 +65,38 @@ def read_text(path: Path) -> Details:
 
 
 def file_words(file: Details) -> str:
-    """Return the caption of an attached file: its name (elided in the middle if long), size and token count."""
-    name = str(file.get("name"))
-    if len(name) > NAME_CHARACTERS:
-        half = NAME_CHARACTERS // 2
-        name = f"{name[:half]}…{name[-half:]}"
-    words = f"{name}, {formats.size(len(str(file.get('text')).encode()))}"
+    """Return the caption of an attached file: its name (elided in the middle if long), pages, size and token count."""
+    words = _short_name(str(file.get("name")))
+    if pages := _pages_words(file):
+        words = f"{words}, {pages}"
+    words = f"{words}, {formats.size(len(str(file.get('text')).encode()))}"
     if tokens := file.get("tokens"):
         count = QCoreApplication.translate("Answer", "%n token(s)", "", int(tokens))
         words = f"{words}, {count}"
     return words
+
+
+def _short_name(name: str) -> str:
+    half = NAME_CHARACTERS // 2
+    return name if len(name) <= NAME_CHARACTERS else f"{name[:half]}…{name[-half:]}"
+
+
+def _pages_words(file: Details) -> str:
+    """Return how many pages a file has, or which of them were kept. Empty for a text without pages."""
+    tr = QCoreApplication.translate
+    if file.get(SHORTENED):
+        return tr("Attachment", "shortened")
+    unit, pages = str(file.get(UNIT) or ""), int(file.get(PAGES) or 0)
+    count = int(file.get(ALL_PAGES) or pages)
+    if unit == "page":
+        whole, part = tr("Attachment", "%n page(s)", "", count), tr("Attachment", "pages 1–{last} of {count}")
+    elif unit == "slide":
+        whole, part = tr("Attachment", "%n slide(s)", "", count), tr("Attachment", "slides 1–{last} of {count}")
+    elif unit == "sheet":
+        whole, part = tr("Attachment", "%n sheet(s)", "", count), tr("Attachment", "sheets 1–{last} of {count}")
+    else:
+        return ""
+    return whole if pages >= count else part.format(last=pages, count=count)
 
 
 class Field(QPlainTextEdit):
@@ -140,7 +172,8 @@ class Field(QPlainTextEdit):
 class Composer(QFrame):
     """The message field with its buttons. `sent` is emitted with a message, and `stopped` to stop the current answer.
 
-    A message that the user sends during an answer is queued until `send_queued` is called.
+    A message that the user sends during an answer is queued until `send_queued` is called. PDF and Office files are
+    read in the background, and the message can be sent once that is done.
     """
 
     sent = Signal(str, list)  # text, attachments
@@ -154,6 +187,9 @@ class Composer(QFrame):
         self._theme, self._failed = theme, failed
         self._last_folder = LastFolder(preferences, "attach")
         self._files: list[Details] = []
+        self._reading: list[str] = []  # names of documents that are being read
+        self._room: int | None = None  # tokens that the chat has room for, or None if that is unknown
+        self._documents = DocumentReader(self)
         self._is_busy = self.is_queued = False
         set_role(self, "composer")
         self.field = Field(theme)
@@ -161,7 +197,7 @@ class Composer(QFrame):
         self.field.dropped.connect(self.attach)
         self.field.textChanged.connect(self._draft_changed)
         self._chips = row(gap=sizes.S)
-        self.attach_button = IconButton(theme, "attach", self.tr("Attach a text file"), self._pick)
+        self.attach_button = IconButton(theme, "attach", self.tr("Attach a file"), self._pick)
         self.send = button(self.tr("Send"), self._press, "primary")
         self._line = row(gap=sizes.XS)
         self._line.addWidget(self.field, 1)
@@ -169,7 +205,8 @@ class Composer(QFrame):
         for widget in (self.attach_button, self.send):
             tools.setAlignment(widget, Qt.AlignmentFlag.AlignBottom)
         self._line.addLayout(tools)
-        box = column(self._chips, self._line, gap=sizes.XS)
+        self.budget = FileBudget(self._shorten)
+        box = column(self._chips, self.budget, self._line, gap=sizes.XS)
         box.setContentsMargins(sizes.S, sizes.S, sizes.S, sizes.S)
         self.setLayout(box)
         self._draft_changed()
@@ -193,6 +230,7 @@ class Composer(QFrame):
     def show_draft(self, text: str, files: Sequence[Details] = ()) -> None:
         """Show the draft of the current chat."""
         self.is_queued = False
+        self._stop_reading()
         # Set before the text, because slots connected to textChanged also read the files.
         self._files = list(files)
         if text != self.text:
@@ -210,16 +248,51 @@ class Composer(QFrame):
         self._draft_changed(by_person=False)
 
     def attach(self, paths: Sequence[str | Path]) -> None:
-        """Attach text files to the message."""
+        """Attach files to the message: text at once, and the text of documents as soon as they have been read."""
         for path in map(Path, paths):
             try:
-                if len(self._files) >= MAX_FILES:
+                if len(self._files) + len(self._reading) >= MAX_FILES:
                     raise BadInput("attachments_many", most=MAX_FILES)
-                self._files.append(read_text(path))
+                if is_document(path):
+                    self._reading.append(path.name)
+                    self._documents.read(path, self._document_read, partial(self._document_failed, path.name))
+                else:
+                    self._files.append(read_text(path))
             except BadInput as error:
                 self._failed(error)
         self._show_files()
         self.attached.emit()
+
+    def show_room(self, room: int | None) -> None:
+        """Show how many tokens the files take of those that the chat has room for, or nothing if that is unknown."""
+        self._room = room
+        self.budget.show_for(self._files, room)
+
+    def close_documents(self) -> None:
+        """Stop reading documents."""
+        self._documents.close()
+
+    def _document_read(self, file: Details) -> None:
+        self._reading.remove(str(file["name"]))
+        self._files.append(file)
+        self._show_files()
+        self.attached.emit()
+
+    def _document_failed(self, name: str, error: BadInput) -> None:
+        self._reading.remove(name)
+        self._show_files()
+        self._failed(error)
+
+    def _stop_reading(self) -> None:
+        self._reading.clear()
+        self._documents.close()
+
+    def _shorten(self, room: int) -> None:
+        """Leave out the ends of the longest files, so that all of them fit."""
+        self._files = fitting(self._files, room)
+        self._show_files()
+        self.attached.emit()
+        self.field.setFocus()
 
     def count(self, file: Details, tokens: int) -> None:
         """Show the token count of an attached file."""
@@ -229,7 +302,7 @@ class Composer(QFrame):
             self.edited.emit()
 
     def _pick(self) -> None:
-        title = self.tr("Attach text files")
+        title = self.tr("Attach text, PDF or Office files")
         chosen, _ = QFileDialog.getOpenFileNames(self, title, self._last_folder.folder())
         if chosen:
             self._last_folder.keep(Path(chosen[0]))
@@ -239,17 +312,28 @@ class Composer(QFrame):
     def _show_files(self, *, by_person: bool = True) -> None:
         clear_layout(self._chips)
         for file in self._files:
-            chip = QFrame()
-            set_role(chip, "chip")
-            words = self.tr("Remove {name}").format(name=file["name"])
-            remove = IconButton(self._theme, "close", words, partial(self._remove, file))
-            inner = row(Chip(file_words(file), "caption"), remove, gap=0)
-            inner.setContentsMargins(sizes.S, 0, 0, 0)
-            chip.setLayout(inner)
-            self._chips.addWidget(chip)
-        if self._files:
+            self._add_chip(str(file["name"]), file_words(file), partial(self._remove, file))
+        if self._reading:
+            text = self.tr("Reading {names}…").format(names=", ".join(map(_short_name, self._reading)))
+            self._add_chip(", ".join(self._reading), text, self._cancel_reading)
+        if self._files or self._reading:
             self._chips.addStretch(1)
+        self.budget.show_for(self._files, self._room)
         self._draft_changed(by_person=by_person)
+
+    def _add_chip(self, name: str, text: str, remove: Callable[[], object]) -> None:
+        chip = QFrame()
+        set_role(chip, "chip")
+        words = self.tr("Remove {name}").format(name=name)
+        inner = row(Chip(text, "caption"), IconButton(self._theme, "close", words, remove), gap=0)
+        inner.setContentsMargins(sizes.S, 0, 0, 0)
+        chip.setLayout(inner)
+        self._chips.addWidget(chip)
+
+    def _cancel_reading(self) -> None:
+        self._stop_reading()
+        self._show_files()
+        self.field.setFocus()
 
     def _remove(self, file: Details) -> None:
         self._files = [attached for attached in self._files if attached is not file]
@@ -257,7 +341,8 @@ class Composer(QFrame):
         self.field.setFocus()
 
     def _draft_changed(self, *, by_person: bool = True) -> None:
-        self.send.setEnabled(self._is_busy or bool(self.text.strip() or self._files))
+        has_message = bool(self.text.strip() or self._files) and not self._reading
+        self.send.setEnabled(self._is_busy or has_message)
         if by_person:
             self._set_queued(False)  # editing the draft withdraws the queued message
             self.edited.emit()
@@ -269,7 +354,7 @@ class Composer(QFrame):
             self._send()
 
     def _send(self) -> None:
-        if not (self.text.strip() or self._files):
+        if self._reading or not (self.text.strip() or self._files):
             return
         if self._is_busy:
             self._set_queued(True)
@@ -286,6 +371,51 @@ class Composer(QFrame):
         if is_queued != self.is_queued:
             self.is_queued = is_queued
             self.queued.emit()
+
+
+def fitting(files: Sequence[Details], room: int) -> list[Details]:
+    """Return files of which the longest are shortened until all of them fit into this many tokens."""
+    made = list(files)
+    excess = sum(int(file.get("tokens") or 0) for file in made) - room
+    for file in sorted(files, key=lambda file: -int(file.get("tokens") or 0)):
+        tokens = int(file.get("tokens") or 0)
+        if excess <= 0 or not tokens:
+            break
+        keeps = max(0, tokens - excess)
+        excess -= tokens - keeps
+        text = str(file["text"])
+        place = next(n for n, other in enumerate(made) if other is file)
+        made[place] = shortened(file, int(len(text) * keeps / tokens * CUT_MARGIN))
+    return made
+
+
+class FileBudget(QWidget):
+    """A line that says how much of the chat's context the attached files take, and offers to shorten them."""
+
+    def __init__(self, shorten: Callable[[int], object]) -> None:
+        super().__init__()
+        self._room = 0
+        self.words = paragraph("", "caption")
+        self.shorten = button(self.tr("Shorten to fit"), lambda: shorten(self._room), "link")
+        self.setLayout(Beside(self.words, self.shorten, gap=sizes.S))
+        self.hide()
+
+    def show_for(self, files: Sequence[Details], room: int | None) -> None:
+        """Show the line for these files. It is hidden while their tokens or the room are unknown."""
+        tokens = [int(file.get("tokens") or 0) for file in files]
+        is_known = room is not None and bool(tokens) and all(tokens)
+        self.setVisible(is_known)
+        if room is None or not is_known:
+            return
+        self._room, used = room, sum(tokens)
+        fits = used <= room
+        if fits:
+            text = self.tr("The files take {used} of the {room} tokens that this chat has room for.")
+        else:
+            text = self.tr("The files take {used} tokens, but this chat has room for {room}.")
+        self.words.setText(text.format(used=formats.number(used), room=formats.number(room)))
+        set_role(self.words, "caption" if fits else "warning")
+        self.shorten.setVisible(not fits and room > 0)
 
 
 class TokenCounts:

@@ -578,6 +578,46 @@
     </message>
 </context>
 <context>
+    <name>Attachment</name>
+    <message numerus="yes">
+        <source>%n page(s)</source>
+        <translation>
+            <numerusform>%Ln Seite</numerusform>
+            <numerusform>%Ln Seiten</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n sheet(s)</source>
+        <translation>
+            <numerusform>%Ln Blatt</numerusform>
+            <numerusform>%Ln Blätter</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n slide(s)</source>
+        <translation>
+            <numerusform>%Ln Folie</numerusform>
+            <numerusform>%Ln Folien</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>pages 1–{last} of {count}</source>
+        <translation>Seiten 1–{last} von {count}</translation>
+    </message>
+    <message>
+        <source>sheets 1–{last} of {count}</source>
+        <translation>Blätter 1–{last} von {count}</translation>
+    </message>
+    <message>
+        <source>shortened</source>
+        <translation>gekürzt</translation>
+    </message>
+    <message>
+        <source>slides 1–{last} of {count}</source>
+        <translation>Folien 1–{last} von {count}</translation>
+    </message>
+</context>
+<context>
     <name>AutostartSwitch</name>
     <message>
         <source>Poolhouse opens only the tray icon, without a window.</source>
@@ -1568,12 +1608,16 @@
 <context>
     <name>Composer</name>
     <message>
-        <source>Attach a text file</source>
-        <translation>Textdatei anhängen</translation>
+        <source>Attach a file</source>
+        <translation>Datei anhängen</translation>
     </message>
     <message>
-        <source>Attach text files</source>
-        <translation>Textdateien anhängen</translation>
+        <source>Attach text, PDF or Office files</source>
+        <translation>Text-, PDF- oder Office-Dateien anhängen</translation>
+    </message>
+    <message>
+        <source>Reading {names}…</source>
+        <translation>{names} wird gelesen…</translation>
     </message>
     <message>
         <source>Remove {name}</source>
@@ -2400,6 +2444,21 @@
     <message>
         <source>Message…</source>
         <translation>Nachricht…</translation>
+    </message>
+</context>
+<context>
+    <name>FileBudget</name>
+    <message>
+        <source>Shorten to fit</source>
+        <translation>Passend kürzen</translation>
+    </message>
+    <message>
+        <source>The files take {used} of the {room} tokens that this chat has room for.</source>
+        <translation>Die Dateien belegen {used} von {room} Token, die in diesem Chat Platz haben.</translation>
+    </message>
+    <message>
+        <source>The files take {used} tokens, but this chat has room for {room}.</source>
+        <translation>Die Dateien brauchen {used} Token, in diesem Chat ist aber nur Platz für {room}.</translation>
     </message>
 </context>
 <context>

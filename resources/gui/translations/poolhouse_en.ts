@@ -19,6 +19,30 @@
     </message>
 </context>
 <context>
+    <name>Attachment</name>
+    <message numerus="yes">
+        <source>%n page(s)</source>
+        <translation>
+            <numerusform>%Ln page</numerusform>
+            <numerusform>%Ln pages</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n sheet(s)</source>
+        <translation>
+            <numerusform>%Ln sheet</numerusform>
+            <numerusform>%Ln sheets</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n slide(s)</source>
+        <translation>
+            <numerusform>%Ln slide</numerusform>
+            <numerusform>%Ln slides</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>BenchView</name>
     <message numerus="yes">
         <source>%n answer(s) measured</source>

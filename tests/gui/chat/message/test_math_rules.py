@@ -85,7 +85,7 @@ def test_no_backslash_is_lost(qapp: QApplication) -> None:
 
 
 def test_a_formula_that_has_no_end_yet_does_not_flicker() -> None:
-    """It is one formula that grows, whatever its lines would mean in Markdown."""
+    """Keep one growing formula, whatever its lines would mean in Markdown."""
     text = "Look:\n\n$$\nx\n= y_1 * z_2 *\n- b\n# c\n$$\n\nDone $5."
     parser = IncrementalParser()
     seen: list[Formula] = []
