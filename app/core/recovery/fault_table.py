@@ -150,7 +150,9 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         model_only_ranks model_ranks_not model_ranks_not_alone reranker_missing reranker_unnamed template_objects
         api_content_unsupported api_count_elsewhere api_key_last api_key_name api_key_unknown api_keys_many
         api_model_not_loaded api_no_tools api_one_prompt api_part_without_text api_tool_missing
-        api_tools_unknown api_unsupported attachment_large attachment_no_text attachment_unreadable
+        api_tools_unknown api_unsupported attachment_broken attachment_empty
+        attachment_heavy attachment_large attachment_locked attachment_no_text attachment_old attachment_scanned
+        attachment_unreadable
         attachments_many bad_request bias_unknown card_limit_low card_unknown card_unnamed catalog_ambiguous
         catalog_no_version catalog_unknown catalog_unknown_near
         code_form code_wrong codes_wrong context_too_long context_too_short demo_too_many device_unknown
