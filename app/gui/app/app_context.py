@@ -10,7 +10,7 @@ from app.gui.api.launch import Launcher
 from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
 from app.gui.app.preferences import Preferences
-from app.gui.chat.answer import InterruptedAnswers
+from app.gui.chat.answer import AnswerFeed, InterruptedAnswers
 from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Theme
@@ -32,8 +32,8 @@ class AppContext:
 
     folder: the folder for the window's own files. go: shows the page at an address such as `settings/Network` (see
     navigation.py). lock: encrypts stored chats. motion: tells whether animations are allowed. importing: the queue
-    of model files being imported. interrupted: the chats whose answer was interrupted. renew: recreates the window
-    in the chosen language, or returns False if a page has unfinished work.
+    of model files being imported. interrupted: the chats whose answer was interrupted. answers: tells which answers
+    have ended. renew: recreates the window in the chosen language, or returns False if a page has unfinished work.
     """
 
     pool: NodeState
@@ -47,6 +47,7 @@ class AppContext:
     motion: Motion
     importing: ImportQueue
     interrupted: InterruptedAnswers = field(default_factory=InterruptedAnswers)
+    answers: AnswerFeed = field(default_factory=AnswerFeed)
     model_filter: ModelFilter = field(default_factory=ModelFilter)
     renew: Callable[[], bool] = bool
 

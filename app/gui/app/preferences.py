@@ -16,6 +16,8 @@ from app.gui.look.theme import Scheme
 
 SYSTEM, SEND_KEY = "chat/system", "chat/send_key"
 PARAGRAPHS = "chat/read_paragraphs"
+# Kinds of desktop notifications, which are on unless the user turns them off
+NOTIFY_ANSWERS, NOTIFY_LOSSES, NOTIFY_NEWS = "notify/answers", "notify/losses", "notify/news"
 ENTER, CTRL_ENTER = "enter", "ctrl_enter"
 PRIVATE = ("presets/system", "chat/system")  # the user's texts that are encrypted if chats are
 SEALED = "poolhouse-sealed-1:"  # prefix of an encrypted text, followed by base64
@@ -173,6 +175,11 @@ def sends_with_enter(preferences: Preferences) -> bool:
 def reads_paragraphs(preferences: Preferences) -> bool:
     """Return whether screen readers announce each paragraph once it is complete, not just the whole answer."""
     return preferences.flag(PARAGRAPHS)
+
+
+def notifies(preferences: Preferences, kind: str) -> bool:
+    """Return whether the user wants desktop notifications of this kind."""
+    return preferences.flag(kind, default=True)
 
 
 def new_chat_defaults(preferences: Preferences) -> tuple[str, dict[str, float | int]]:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QCoreApplication, QObject, Qt, QTimer
 from PySide6.QtGui import QAction, QIcon
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
 from app.api.snapshot import Lending, Machine, Snapshot
-from app.core.errors import AppError
+from app.core.errors import AppError, StageLost
 from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import LOG_PAGE, technical_details
 from app.gui.app.pool_status import PoolStatus, current_status
+from app.gui.app.preferences import NOTIFY_ANSWERS, NOTIFY_LOSSES, NOTIFY_NEWS, notifies
 from app.gui.app.window import Window
 from app.gui.look import sizes
 from app.gui.look.drawing import icon
-from app.gui.look.sentences import said
+from app.gui.look.sentences import model_name, said
 from app.gui.this_computer.lending_store import is_manual_pause, state_word, user_names
 
 
@@ -28,20 +29,23 @@ class Notification:
     """A desktop notification.
 
     page: the address to open on a click. model: the name of a lost model. If an answer from it was interrupted,
-    that chat is shown instead of `page`.
+    that chat is shown instead of `page`. kind: the preference that turns it off, or "" if it is always shown.
     """
 
     title: str
     sentence: str
     page: str
     model: str = ""
+    kind: str = ""
 
 
 def notifications(before: Snapshot | None, now: Snapshot) -> list[Notification]:
     """Return a notification for each change between two snapshots that the user should know about."""
     if before is None:
         return []
-    return [*_pairing(before, now), *_downloads(before, now), *_lost_models(before, now)]
+    news = [replace(item, kind=NOTIFY_NEWS) for item in (*_pairing(before, now), *_downloads(before, now))]
+    lost = [replace(item, kind=NOTIFY_LOSSES) for item in (*_lost_machines(before, now), *_lost_models(before, now))]
+    return [*news, *lost]
 
 
 def _pairing(before: Snapshot, now: Snapshot) -> list[Notification]:
@@ -88,6 +92,38 @@ def _lost_models(before: Snapshot, now: Snapshot) -> list[Notification]:
         for model in now.models
         if model.state == "lost" and states.get(model.model) != "lost"
     ]
+
+
+def _lost_machines(before: Snapshot, now: Snapshot) -> list[Notification]:
+    """Return a notification for each machine that went offline while it held a part of a model that goes on."""
+    title = QCoreApplication.translate("Tray", "A computer was lost")
+    text = QCoreApplication.translate("Tray", "{name} went offline. It was running part of {model}.")
+    lost = {model.model for model in now.models if model.state == "lost"}  # those are told by themselves
+    result = []
+    for key, machine in before.machines.items():
+        after = now.machines.get(key)
+        if not machine.online or after is None or after.online:
+            continue
+        held = [model.model for model in before.models if any(stage.id == key for stage in model.held)]
+        if held and not lost.intersection(held):
+            words = text.format(name=machine.name, model=model_name(held[0]))
+            result.append(Notification(title, words, f"{navigation.POOL}/{key}", held[0]))
+    return result
+
+
+TITLE_CHARACTERS = 80
+
+
+def answer_notification(chat: str, title: str, error: AppError | None) -> Notification | None:
+    """Return a notification of an answer that has ended, or None if another one tells of it."""
+    if isinstance(error, StageLost):
+        return None  # the lost model is told, and a click on that opens this chat
+    words = title if len(title) <= TITLE_CHARACTERS else f"{title[:TITLE_CHARACTERS]}…"
+    if error is None:
+        head = QCoreApplication.translate("Tray", "Answer ready")
+    else:
+        head, words = QCoreApplication.translate("Tray", "The answer stopped"), said(error)
+    return Notification(head, words, navigation.chat_address(chat), kind=NOTIFY_ANSWERS)
 
 
 HOUR_S = 3600
@@ -221,6 +257,7 @@ class Tray(QObject):
         self._icon.messageClicked.connect(self._message_clicked)
         services.pool.changed.connect(self._changed)
         services.pool.link_changed.connect(self._link_changed)
+        services.answers.ended.connect(self._answer_ended)
         services.theme.changed.connect(self._repaint)
         self._before: Snapshot | None = None
         self._status: PoolStatus | None = None  # the displayed status
@@ -313,9 +350,18 @@ class Tray(QObject):
         now = self._services.pool.now
         before, self._before = self._before, now
         self._show_state()
-        if not self._window.isActiveWindow():  # an active window already shows the change
-            for item in notifications(before, now):
-                self.notify(item)
+        for item in notifications(before, now):
+            self._tell(item)
+
+    def _answer_ended(self, chat: str, title: str, error: AppError | None) -> None:
+        item = answer_notification(chat, title, error)
+        if item is not None:
+            self._tell(item)
+
+    def _tell(self, item: Notification) -> None:
+        """Notify the user, unless the window is active and shows it anyway, or this kind is turned off."""
+        if not self._window.isActiveWindow() and notifies(self._services.preferences, item.kind):
+            self.notify(item)
 
     def _link_changed(self) -> None:
         self._before = None  # changes that happened while the node was unavailable are not news

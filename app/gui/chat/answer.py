@@ -50,6 +50,12 @@ class InterruptedAnswers:
         return default
 
 
+class AnswerFeed(QObject):
+    """A feed of answers that have ended, whichever chat and page are shown. The tray notifies the user of them."""
+
+    ended = Signal(str, str, object)  # chat ID, the chat's title, and the error or None
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """The outcome of an answer.

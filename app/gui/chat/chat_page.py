@@ -413,6 +413,9 @@ class ChatPage(Page):
 
     def _answer_ended(self, chat_id: str, ending: Ending) -> None:
         self.hint.note_answer(ending.model)
+        answered = self.history.chat(ChatId(chat_id))
+        if answered is not None and ending.how != "stopped":  # the user stopped it, and knows
+            self.services.answers.ended.emit(chat_id, tree.title_of(answered), ending.error)
         if chat_id != self.chat.id:
             return
         error = ending.error

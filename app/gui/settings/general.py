@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtWidgets import QMainWindow
 
 from app.gui.app.app_context import AppContext
-from app.gui.app.preferences import STEP_PERCENT, TEXT_SCALE
+from app.gui.app.preferences import NOTIFY_ANSWERS, NOTIFY_LOSSES, NOTIFY_NEWS, STEP_PERCENT, TEXT_SCALE, notifies
 from app.gui.look import formats
 from app.gui.look.language import LANGUAGE
 from app.gui.look.motion import ALWAYS, NEVER, REDUCE_MOTION, SYSTEM
 from app.gui.look.theme import MAX_SCALE, MIN_SCALE, Scheme
 from app.gui.settings.settings_group import Choice, Setting, SettingsGroup
 from app.gui.this_computer.rule_controls import AutostartSwitch
-from app.gui.widgets.buttons import button
+from app.gui.widgets.buttons import Switch, button
 
 SCHEME = "look/scheme"
 
@@ -65,6 +67,22 @@ class General(SettingsGroup):
             ),
             title=self.tr("Start"),
         )
+        kinds = (
+            (NOTIFY_ANSWERS, self.tr("Answers"), self.tr("When an answer is ready and this window isn't in front.")),
+            (NOTIFY_LOSSES, self.tr("Losses"), self.tr("When a computer or model that you use is lost.")),
+            (NOTIFY_NEWS, self.tr("Downloads and pairing"), self.tr("When a download is done or someone pairs.")),
+        )
+        self.notifications = {kind: Switch(services.theme, name, self._keeper(kind)) for kind, name, _ in kinds}
+        self.add(
+            *(
+                Setting(
+                    name, words, self.notifications[kind], default=self.tr("Default: on"),
+                    words="notification desktop message tray",
+                )
+                for kind, name, words in kinds
+            ),
+            title=self.tr("Notifications"),
+        )  # fmt: skip
 
     def refresh(self) -> None:
         preferences = self.services.preferences
@@ -73,18 +91,23 @@ class General(SettingsGroup):
         percent = 100 * preferences.text_scale / STEP_PERCENT
         self.scale.show_value(str(round(percent) * STEP_PERCENT))
         self.motion.show_value(self.services.motion.wish)
+        for kind, switch in self.notifications.items():
+            switch.show_on(notifies(preferences, kind))
 
     def take_focus(self) -> None:
         self.language.setFocus()
 
     def reset(self) -> None:
         language = self.services.preferences.text(LANGUAGE)
-        for key in (LANGUAGE, SCHEME, TEXT_SCALE, REDUCE_MOTION):
+        for key in (LANGUAGE, SCHEME, TEXT_SCALE, REDUCE_MOTION, *self.notifications):
             self.services.preferences.forget(key)
         self.services.theme.choose(Scheme.SYSTEM, MIN_SCALE)
         self.refresh()
         if language:
             self._speak(language)
+
+    def _keeper(self, kind: str) -> Callable[[bool], None]:
+        return lambda on: self.services.preferences.keep(kind, on)
 
     def _choose_language(self, language: str) -> None:
         before = self.services.preferences.text(LANGUAGE)

@@ -2670,6 +2670,18 @@
         <translation>Erste Schritte</translation>
     </message>
     <message>
+        <source>Answers</source>
+        <translation>Antworten</translation>
+    </message>
+    <message>
+        <source>Default: on</source>
+        <translation>Standard: an</translation>
+    </message>
+    <message>
+        <source>Downloads and pairing</source>
+        <translation>Downloads und Koppeln</translation>
+    </message>
+    <message>
         <source>General</source>
         <translation>Allgemein</translation>
     </message>
@@ -2686,8 +2698,28 @@
         <translation>Aussehen</translation>
     </message>
     <message>
+        <source>Losses</source>
+        <translation>Ausfälle</translation>
+    </message>
+    <message>
+        <source>Notifications</source>
+        <translation>Benachrichtigungen</translation>
+    </message>
+    <message>
         <source>Set the name, role and pairing again, as on the first launch.</source>
         <translation>Name, Rolle und Kopplung, wie am ersten Tag.</translation>
+    </message>
+    <message>
+        <source>When a computer or model that you use is lost.</source>
+        <translation>Wenn ein Computer oder Modell ausfällt, das Sie nutzen.</translation>
+    </message>
+    <message>
+        <source>When a download is done or someone pairs.</source>
+        <translation>Wenn ein Download fertig ist oder jemand koppelt.</translation>
+    </message>
+    <message>
+        <source>When an answer is ready and this window isn&apos;t in front.</source>
+        <translation>Wenn eine Antwort fertig und dieses Fenster nicht vorn ist.</translation>
     </message>
     <message>
         <source>Never</source>
@@ -8020,6 +8052,14 @@
         <translation>Minimieren</translation>
     </message>
     <message>
+        <source>A computer was lost</source>
+        <translation>Ein Computer ist weg</translation>
+    </message>
+    <message>
+        <source>Answer ready</source>
+        <translation>Antwort fertig</translation>
+    </message>
+    <message>
         <source>Pairing attempt</source>
         <translation>Versuch einer Kopplung</translation>
     </message>
@@ -8036,6 +8076,10 @@
         <translation>Jemand hat einen falschen Code eingegeben. Verbleibende Versuche: {left}.</translation>
     </message>
     <message>
+        <source>The answer stopped</source>
+        <translation>Die Antwort brach ab</translation>
+    </message>
+    <message>
         <source>The model stopped unexpectedly</source>
         <translation>Das Modell ging verloren</translation>
     </message>
@@ -8050,6 +8094,10 @@
     <message>
         <source>{name} is ready to load.</source>
         <translation>{name} kann geladen werden.</translation>
+    </message>
+    <message>
+        <source>{name} went offline. It was running part of {model}.</source>
+        <translation>{name} ist offline. Dort lief ein Teil von {model}.</translation>
     </message>
 </context>
 <context>

@@ -12,12 +12,14 @@ from pytestqt.qtbot import QtBot
 
 from app.api.snapshot import Snapshot
 from app.core.chat import ChatId
-from app.core.errors import AppError
+from app.core.errors import AppError, StageLost
 from app.decoding import convert
 from app.gui.app import tray as tray_module
-from app.gui.app.navigation import LOG_PAGE
+from app.gui.app.navigation import LOG_PAGE, chat_address
+from app.gui.app.preferences import NOTIFY_ANSWERS, NOTIFY_LOSSES, NOTIFY_NEWS
 from app.gui.app.tray import NO_TRAY, Notification, Tray, TrayMenu, notifications
 from app.gui.app.window import Window
+from app.gui.settings.general import General
 from tests.findings import tells
 from tests.gui.desk import Attached, Desk
 
@@ -259,3 +261,88 @@ LOST = {"loaded": {"model": "guide", "state": "lost"}}
 )  # fmt: skip
 def test_what_is_news(before: Json, now: Json, titles: list[str]) -> None:
     assert [item.title for item in news_of(before, now)] == titles
+
+
+def held(state: str, *machines: str) -> Json:
+    """A snapshot with a model whose stages are on these machines."""
+    stages = [{"id": key, "key": key, "machine": key, "first": 0, "last": 1} for key in machines]
+    return {"loaded": {"model": "guide", "state": state, "stages": stages}}
+
+
+def there(**online: bool) -> Json:
+    return {"machines": {key: {"id": key, "name": key, "online": value} for key, value in online.items()}}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "titles"),
+    [
+        (held("ready", "attic") | there(attic=True), held("recovering") | there(attic=False), ["A computer was lost"]),
+        (held("ready", "attic") | there(attic=True), held("ready", "attic") | there(attic=True), []),
+        (held("ready", "attic") | there(attic=False), held("ready", "attic") | there(attic=False), []),
+        (
+            held("ready", "attic") | there(attic=True, den=True),
+            held("ready", "attic") | there(attic=True, den=False),
+            [],
+        ),
+        (held("ready", "attic") | there(attic=True), held("ready") | {"machines": {}}, []),  # it was removed
+        (
+            held("ready", "attic") | there(attic=True),
+            held("lost") | there(attic=False),
+            ["The model stopped unexpectedly"],  # one notification, not two
+        ),
+    ],
+)
+def test_a_lost_computer_is_news_if_it_held_a_part_of_a_model(before: Json, now: Json, titles: list[str]) -> None:
+    items = news_of(before, now)
+    assert [item.title for item in items] == titles
+    if titles == ["A computer was lost"]:
+        assert items[0].sentence == "attic went offline. It was running part of Guide."
+        assert items[0].page == "pool/attic"
+
+
+def ended(desk: Desk, error: AppError | None = None) -> None:
+    desk.services.answers.ended.emit("c1", "Why is the sky blue?", error)
+
+
+def test_an_answer_is_news_while_the_window_is_not_in_front(
+    tray: Tray, window: Window, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = told(tray, monkeypatch)
+    monkeypatch.setattr(window, "isActiveWindow", lambda: True)
+    ended(at_lone)
+    assert said == []
+    monkeypatch.setattr(window, "isActiveWindow", lambda: False)
+    ended(at_lone)
+    assert (said[0].title, said[0].sentence) == ("Answer ready", "Why is the sky blue?")
+    ended(at_lone, AppError("bug"))
+    assert said[1].title == "The answer stopped"
+    ended(at_lone, StageLost("machine_gone"))
+    assert len(said) == 2  # the lost model is told instead
+    went: list[str] = []
+    monkeypatch.setattr(type(at_lone.services), "go", lambda _, page: went.append(page))
+    tray._last_news = said[0]
+    tray._message_clicked()
+    assert went == [chat_address("c1")]
+
+
+def test_each_kind_can_be_turned_off(
+    tray: Tray, window: Window, at_lone: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = told(tray, monkeypatch)
+    monkeypatch.setattr(window, "isActiveWindow", lambda: False)
+    settings = General(at_lone.services)
+    qtbot.addWidget(settings)
+    settings.refresh()
+    for kind in (NOTIFY_ANSWERS, NOTIFY_LOSSES, NOTIFY_NEWS):
+        item = Notification("x", "y", "", kind=kind)
+        switch = settings.notifications[kind]
+        assert switch.isChecked()
+        tray._tell(item)
+        assert said.pop() == item
+        switch.click()
+        tray._tell(item)
+        assert said == []
+    settings.reset()
+    assert all(switch.isChecked() for switch in settings.notifications.values())
+    ended(at_lone)
+    assert len(said) == 1
