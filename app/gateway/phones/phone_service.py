@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -20,7 +22,6 @@ from app.gateway.access.auth import BODY, CALLER, Handler
 from app.gateway.answer_service import ANY_NAMES
 from app.gateway.dialects.openai_routes import OpenAiRoutes
 from app.gateway.phones.device_store import DeviceStore
-from app.gateway.phones.join_code import JoinCode
 from app.gateway.phones.phone_auth import JOIN_ROUTE, PhoneAuthenticator, caller_of, device_of
 from app.gateway.phones.phone_page import PREFIX, send_file
 from app.gateway.servers.host_proxy import model_name
@@ -34,6 +35,48 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 MODELS_ROUTE, CHAT_ROUTE = "/chat/v1/models", "/chat/v1/chat/completions"
 WRONG_CODE_SECONDS = 1.0  # a wrong code is answered this late
+DIGITS = 8
+CODE_SECONDS = 300.0
+MAX_WRONG_TRIES = 5
+
+
+class JoinCode:
+    """The one code that is valid, if any. It is void once it was used, has expired, or was missed too often.
+
+    With 8 digits and 5 tries, a stranger on the network guesses one code in twenty million.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._code, self._expires_at, self._n_wrong = "", 0.0, 0
+
+    def make(self) -> str:
+        """Return a new code. Any earlier one is void."""
+        self._code = f"{secrets.randbelow(10**DIGITS):0{DIGITS}}"
+        self._expires_at, self._n_wrong = self._clock() + CODE_SECONDS, 0
+        return self._code
+
+    def clear(self) -> None:
+        """Make the code void."""
+        self._code = ""
+
+    def seconds_left(self) -> float:
+        """Return how long the code is valid, or 0 if there is none."""
+        return max(0.0, self._expires_at - self._clock()) if self._code else 0.0
+
+    def use(self, presented: str) -> bool:
+        """Return whether this is the code, and use it up if so. The comparison takes constant time."""
+        if not self.seconds_left():
+            self.clear()
+            return False
+        digits = "".join(presented.split())  # people type it in two groups
+        if hmac.compare_digest(digits.encode("utf-8", "replace"), self._code.encode()):
+            self.clear()
+            return True
+        self._n_wrong += 1
+        if self._n_wrong >= MAX_WRONG_TRIES:
+            self.clear()
+        return False
 
 
 class _Join(msgspec.Struct):

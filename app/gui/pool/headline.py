@@ -1,14 +1,15 @@
-"""The card at the top of the Pool page, with the loaded model, its forecast and measured speed, and a suggestion."""
+"""The top of the Pool page: a card with the loaded model, its forecast and measured speed, and a suggestion, and the
+notice that layers moved by themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtWidgets import QFrame, QWidget
 
 from app.api.models import SharedModel
-from app.api.plans import LoadedModel, Progress
+from app.api.plans import LoadedModel, Move, Progress
 from app.api.snapshot import FailedLoad
 from app.core.errors import Reason
 from app.gui.app import navigation
@@ -17,14 +18,14 @@ from app.gui.app.navigation import LOG_PAGE, reason_details
 from app.gui.look import formats, sizes
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name, said
-from app.gui.look.theme import set_role
+from app.gui.look.theme import Theme, set_role
 from app.gui.pool.load_forecast import PlanOutcome, unforecast_reason
 from app.gui.pool.pool_actions import ModelActions
 from app.gui.widgets.buttons import button
 from app.gui.widgets.flow import Beside
 from app.gui.widgets.labels import ElidedLabel, label, paragraph
 from app.gui.widgets.layouts import column, row
-from app.gui.widgets.notice import Remark
+from app.gui.widgets.notice import Notice, Remark
 from app.gui.widgets.progress import Progress as ProgressBar
 
 LEAST_CHARACTERS = 40  # minimum width of the text beside the buttons
@@ -261,3 +262,45 @@ class Headline(QFrame):
 def _unfinished(loaded: LoadedModel) -> Mapping[str, Progress]:
     """Return the unfinished loading steps, keyed by machine name."""
     return {machine: step for machine, step in loaded.progress.items() if step.done != step.total}
+
+
+class MoveNotice(Notice):
+    """The notice about the latest move of any loaded model, until the user closes it.
+
+    `undo(model)` is called when the user wants the layers back where they were.
+    """
+
+    def __init__(self, theme: Theme, undo: Callable[[str], object]) -> None:
+        super().__init__(theme, close=self._dismiss)
+        self._undo = undo
+        self._shown: tuple[str, Move] | None = None
+        self._dismissed_at = 0.0
+
+    def show_moves(self, models: Sequence[LoadedModel]) -> None:
+        """Show the latest move of these models, unless the user has closed its notice."""
+        moves = [(model.model, model.moved) for model in models if model.moved is not None]
+        latest = max(moves, key=lambda pair: pair[1].at, default=None)
+        if latest is not None and latest[1].at <= self._dismissed_at:
+            latest = None
+        if latest == self._shown:
+            return
+        self._shown = latest
+        if latest is None:
+            self.clear()
+            return
+        model, move = latest
+        undo = (self.tr("Move back"), lambda: self._undo(model))
+        actions = [undo] if move.undoable and not move.undoing else []
+        self.say(self._sentence(model, move), "info", *actions)
+
+    def _sentence(self, model: str, move: Move) -> str:
+        when = self.tr("{model}, {time}:").format(model=model_name(model), time=formats.clock(move.at))
+        if move.undoing:
+            return f"{when} {self.tr('The layers are moving back. They stay there until you load the model again.')}"
+        return " ".join(filter(None, (when, said(move.text_facts), said(move.problem_facts))))
+
+    def _dismiss(self) -> None:
+        if self._shown is not None:
+            self._dismissed_at = self._shown[1].at
+        self._shown = None
+        self.clear()

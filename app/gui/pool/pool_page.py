@@ -21,7 +21,7 @@ from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import Theme, set_role
 from app.gui.pool import machine_words
-from app.gui.pool.headline import Headline
+from app.gui.pool.headline import Headline, MoveNotice
 from app.gui.pool.household_dialogs import AddMachineDialog, LeaveHouseholdDialog
 from app.gui.pool.inspector import Inspector
 from app.gui.pool.join_dialog import JoinHouseholdDialog
@@ -39,7 +39,6 @@ from app.gui.pool.machine_facts import (
     strangers_of,
 )
 from app.gui.pool.map.map_view import MapView
-from app.gui.pool.move_notice import MoveNotice
 from app.gui.pool.pool_actions import MachineActions, ModelActions
 from app.gui.pool.pool_tables import LinkTable, MachineTable
 from app.gui.widgets.buttons import IconButton, ToolButton, button

@@ -15,12 +15,12 @@ from app.gui.app.node_dialog import Sheet
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.pool.machine_words import moment
-from app.gui.settings.qr_code import QrCode
 from app.gui.settings.settings_group import Setting, SettingsGroup
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import column
+from app.gui.widgets.qr_code import QrCode
 
 LOOK_MS = 1000  # between looks at whether a device has joined
 CODE_SIDE = 260

@@ -8,19 +8,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from app.api.plans import Progress
 from app.core.errors import AppError, DoesNotFit, Fact, Reason, Refused, StageFailed, StageLost, Unreachable
 from app.core.ids import MachineId
 from app.core.planner.placement import Plan
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import Fault, Retry
 from app.core.recovery.recovery import MAX_RECOVERIES, Loss
+from app.machine.hardware.cards import ComputingCard
 from app.node.cancellation import run_until
+from app.node.control.json_bodies import Report
 from app.node.journal import Journal
 from app.node.models.loaded_models import LoadedModels
 from app.node.placement.placement import Placement
 
 ENOUGH_MACHINES = 2  # number of other machines whose errors prove that the model is at fault
 OF_THE_FILE = {"worker_crashed": "model_ends_process", "numbers_not_finite": "model_not_finite"}
+# In a card's first test, its driver compiles code. After this time, the processor is better than a longer wait.
+WAIT_SECONDS = 120.0
+SHOWN_AFTER_SECONDS = 0.3
 T = TypeVar("T")
 
 
@@ -245,3 +251,21 @@ def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
     if error.reason.code != "lender_said" or machine is None:
         return None
     return MachineId(str(machine)), max(0, int(error.reason.number("free_bytes")))
+
+
+async def wait_for_cards(graphics: ComputingCard, report: Report, wait_seconds: float = WAIT_SECONDS) -> None:
+    """Wait until it is known whether a card computes, but not forever."""
+    if await _is_tested(graphics, SHOWN_AFTER_SECONDS):
+        return
+    report(Progress("testing_card", None, 0, 1, "steps"))
+    if await _is_tested(graphics, wait_seconds):
+        report(Progress("testing_card", None, 1, 1, "steps"))
+
+
+async def _is_tested(graphics: ComputingCard, within_seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(within_seconds):
+            await graphics.tested()
+    except TimeoutError:
+        return False
+    return True

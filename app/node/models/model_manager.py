@@ -29,10 +29,9 @@ from app.node.cancellation import in_thread
 from app.node.control.answer_conversion import AnswerPart, for_every_model, generation_request, substitution_notice
 from app.node.control.json_bodies import Report, hashing_progress, with_progress
 from app.node.journal import Journal
-from app.node.models.card_wait import wait_for_cards
 from app.node.models.embeddings import Embeddings
 from app.node.models.host_memory import HostMemory, released_bytes
-from app.node.models.load_queue import Load, LoadQueue, LoadRetries
+from app.node.models.load_queue import Load, LoadQueue, LoadRetries, wait_for_cards
 from app.node.models.loaded_models import MOST_MODELS, LoadedModels, alive, entry_to_load, waiting_chats, with_neighbors
 from app.node.models.outcomes import Outcomes, counted_answer
 from app.node.placement.failover import Option, describe_notice

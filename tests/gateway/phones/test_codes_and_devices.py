@@ -12,8 +12,8 @@ import pytest
 from app.core.errors import BadInput, Reason
 from app.core.reasons import said
 from app.gateway.phones.device_store import MAX_DEVICES, MAX_NAME_CHARS, DeviceStore, plain_name
-from app.gateway.phones.join_code import CODE_SECONDS, DIGITS, MAX_WRONG_TRIES, JoinCode
 from app.gateway.phones.phone_auth import is_local
+from app.gateway.phones.phone_service import CODE_SECONDS, DIGITS, MAX_WRONG_TRIES, JoinCode
 
 
 class Clock:

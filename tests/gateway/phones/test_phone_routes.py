@@ -14,9 +14,9 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
-from app.gateway.phones.join_code import MAX_WRONG_TRIES
 from app.gateway.phones.phone_auth import PhoneAuthenticator
 from app.gateway.phones.phone_page import page_files
+from app.gateway.phones.phone_service import MAX_WRONG_TRIES
 from app.machine.paths import phone_page_folder
 from tests.gateway.phones.phone_door import Door, phone_door
 from tests.node.pool import Json

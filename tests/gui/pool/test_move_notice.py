@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.api.plans import LoadedModel
 from app.gui.look.theme import Scheme, Theme
-from app.gui.pool.move_notice import MoveNotice
+from app.gui.pool.headline import MoveNotice
 from app.gui.pool.pool_page import PoolPage
 from testbed.snapshots import household
 from tests.gui.desk import Desk

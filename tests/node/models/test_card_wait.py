@@ -11,8 +11,8 @@ from app.api.plans import Progress
 from app.core.errors import Reason
 from app.core.reasons import said
 from app.machine.hardware.cards import PROCESSOR_ONLY, UnusedCard, why_no_card
-from app.node.models import card_wait
-from app.node.models.card_wait import wait_for_cards
+from app.node.models import load_queue
+from app.node.models.load_queue import wait_for_cards
 from tests.node.graphics_stub import Cards
 
 
@@ -33,7 +33,7 @@ class CardsInTest(Cards):
 
 @pytest.fixture(autouse=True)
 def _shown_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(card_wait, "SHOWN_AFTER_SECONDS", 0.01)
+    monkeypatch.setattr(load_queue, "SHOWN_AFTER_SECONDS", 0.01)
 
 
 async def test_a_load_waits_for_the_test_and_tells_it(tmp_path: Path) -> None:
