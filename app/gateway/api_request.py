@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from app.api.requests import SamplingValues
 from app.core import wire_json
 from app.core.errors import BadInput
@@ -13,6 +15,7 @@ from app.core.json_schema.partial_json import MAX_DEPTH, certain_part, to_json
 from app.core.json_schema.schema_types import is_deeper, localize_references
 from app.core.tools.reasoning import TEMPLATE_DEFAULT, Thinking
 from app.decoding import decode
+from app.gateway.answer_types import Poolhouse
 from backends.contract import Sampling
 
 Json = dict[str, Any]
@@ -83,9 +86,10 @@ class Origin:
     upstream: str = ""  # empty if the pool answers
     n_upstreams_tried: int = 0  # number of upstreams that may still answer
 
-    def fields(self) -> Json:
-        """Return the answer's fields that name the upstream."""
-        return {"poolhouse": {"upstream": self.upstream}} if self.upstream else {}
+    @property
+    def named(self) -> Poolhouse | UnsetType:
+        """Return the part of an answer that names the upstream, or UNSET if the pool answers."""
+        return Poolhouse(upstream=self.upstream) if self.upstream else UNSET
 
 
 def token_limit(*limits: int | None) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from app import __version__
-from app.gateway import openapi_schemas
+from app.gateway import answer_types
 from app.gateway.access.auth import HEALTH
 from app.gateway.dialects import anthropic_routes, embedding_routes, ollama_routes, openai_requests, responses_routes
 from app.gateway.dialects.embedding_routes import RERANK
@@ -45,79 +45,76 @@ class Post(NamedTuple):
 
 POSTS = {
     "/v1/chat/completions": Post(
-        "Answer a chat", openai_requests.ChatRequest, openapi_schemas.ChatCompletion, openapi_schemas.ChatChunk
+        "Answer a chat", openai_requests.ChatRequest, answer_types.ChatCompletion, answer_types.ChatChunk
     ),
     "/v1/completions": Post(
-        "Continue a text", openai_requests.CompletionRequest, openapi_schemas.TextCompletion, openapi_schemas.TextChunk
+        "Continue a text", openai_requests.CompletionRequest, answer_types.TextCompletion, answer_types.TextChunk
     ),
     "/v1/responses": Post(
         "Answer a chat (Responses API)",
         responses_routes.ResponsesRequest,
-        openapi_schemas.Response,
-        openapi_schemas.ResponseEvent,
+        answer_types.Response,
+        answer_types.ResponseEvent,
     ),
     "/v1/responses/input_tokens": Post(
-        "Count the input tokens of a response", responses_routes.ResponsesRequest, openapi_schemas.ResponseTokens
+        "Count the input tokens of a response", responses_routes.ResponsesRequest, answer_types.ResponseTokens
     ),
     "/v1/messages": Post(
         "Answer a chat (Anthropic)",
         anthropic_routes.MessagesRequest,
-        openapi_schemas.AnthropicMessage,
-        openapi_schemas.MessageEvent,
+        answer_types.AnthropicMessage,
+        answer_types.MessageEvent,
     ),
     "/v1/messages/count_tokens": Post(
-        "Count the tokens of a chat", anthropic_routes.MessagesRequest, openapi_schemas.TokenCount
+        "Count the tokens of a chat", anthropic_routes.MessagesRequest, answer_types.TokenCount
     ),
-    "/v1/embeddings": Post("Embed texts", embedding_routes.EmbeddingsRequest, openapi_schemas.Vectors),
+    "/v1/embeddings": Post("Embed texts", embedding_routes.EmbeddingsRequest, answer_types.Vectors),
     **{
-        path: Post("Rank texts by their relevance to a query", embedding_routes.RerankRequest, openapi_schemas.Ranked)
+        path: Post("Rank texts by their relevance to a query", embedding_routes.RerankRequest, answer_types.Ranked)
         for path in RERANK
     },
-    "/api/embed": Post("Embed texts (Ollama)", embedding_routes.OllamaEmbedRequest, openapi_schemas.OllamaVectors),
+    "/api/embed": Post("Embed texts (Ollama)", embedding_routes.OllamaEmbedRequest, answer_types.OllamaVectors),
     "/api/embeddings": Post(
-        "Embed one text (Ollama's older route)", embedding_routes.OllamaEmbeddingsRequest, openapi_schemas.OllamaVector
+        "Embed one text (Ollama's older route)", embedding_routes.OllamaEmbeddingsRequest, answer_types.OllamaVector
     ),
-    "/api/show": Post("Describe a model (Ollama)", ollama_routes.ShowRequest, openapi_schemas.ModelDescription),
+    "/api/show": Post("Describe a model (Ollama)", ollama_routes.ShowRequest, answer_types.ModelDescription),
     "/api/chat": Post(
-        "Answer a chat (Ollama)",
-        ollama_routes.OllamaChatRequest,
-        openapi_schemas.OllamaChat,
-        openapi_schemas.OllamaChat,
+        "Answer a chat (Ollama)", ollama_routes.OllamaChatRequest, answer_types.OllamaChat, answer_types.OllamaChat
     ),
     "/api/generate": Post(
         "Answer a prompt (Ollama)",
         ollama_routes.OllamaGenerateRequest,
-        openapi_schemas.OllamaText,
-        openapi_schemas.OllamaText,
+        answer_types.OllamaText,
+        answer_types.OllamaText,
     ),
 }
 GETS: dict[str, tuple[str, type]] = {  # path: summary and type, which is str for plain text
-    "/v1/models": ("List the models", openapi_schemas.Models),
-    "/v1/models/{name}": ("Describe a model", openapi_schemas.Model),
+    "/v1/models": ("List the models", answer_types.Models),
+    "/v1/models/{name}": ("Describe a model", answer_types.Model),
     "/": ("Report that the server is running (Ollama)", str),
-    "/api/tags": ("List the models (Ollama)", openapi_schemas.Tags),
-    "/api/ps": ("List the loaded models (Ollama)", openapi_schemas.LoadedModels),
-    "/api/version": ("Return the version of Ollama's API", openapi_schemas.Version),
+    "/api/tags": ("List the models (Ollama)", answer_types.Tags),
+    "/api/ps": ("List the loaded models (Ollama)", answer_types.LoadedModels),
+    "/api/version": ("Return the version of Ollama's API", answer_types.Version),
     "/health": (
         "Report whether requests are answered (llama.cpp); needs no key on this computer",
-        openapi_schemas.Healthy,
+        answer_types.Healthy,
     ),
-    "/v1/health": ("Alias of /health", openapi_schemas.Healthy),
-    "/props": ("Describe the model that answers (llama.cpp)", openapi_schemas.Props),
+    "/v1/health": ("Alias of /health", answer_types.Healthy),
+    "/props": ("Describe the model that answers (llama.cpp)", answer_types.Props),
     "/metrics": ("Metrics for Prometheus", str),
     "/openapi.json": ("This description", dict),
 }
 ERRORS = {
-    ApiDialect.OPENAI: openapi_schemas.Error,
-    ApiDialect.ANTHROPIC: openapi_schemas.MessageError,
-    ApiDialect.OLLAMA: openapi_schemas.OllamaError,
+    ApiDialect.OPENAI: answer_types.Error,
+    ApiDialect.ANTHROPIC: answer_types.MessageError,
+    ApiDialect.OLLAMA: answer_types.OllamaError,
 }
 
 
 @cache
 def description() -> bytes:
     """Return the OpenAPI document as JSON."""
-    kinds = [*(kind for _, kind in GETS.values()), *ERRORS.values(), openapi_schemas.Loading]
+    kinds = [*(kind for _, kind in GETS.values()), *ERRORS.values(), answer_types.Loading]
     kinds += [kind for post in POSTS.values() for kind in post[1:] if kind is not None]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
     known = dict(zip(kinds, schemas, strict=True))
@@ -173,7 +170,7 @@ def _responses(path: str, content: Json, known: Schemas) -> Json:
         status: {"description": about} | refused for status, about in REFUSALS.items()
     }
     if path in HEALTH:
-        schema = {"schema": known[openapi_schemas.Loading]}
+        schema = {"schema": known[answer_types.Loading]}
         responses["503"] = {"description": "A model is being loaded", "content": {"application/json": schema}}
     return responses
 

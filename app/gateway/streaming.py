@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
@@ -19,6 +19,7 @@ from aiohttp import web
 from app.core.errors import AppError, BadInput
 from app.decoding import decode
 from app.gateway.access.auth import BODY, CALLER, HOME_OPTION, id_headers, upstream_headers
+from app.gateway.answer_types import Ping
 from app.gateway.error_responses import ApiDialect, api_of, nested_too_deeply, stream_error
 from app.gateway.open_requests import COMPLETE, closing_error, finish, is_closing, write
 from app.node.control.json_bodies import explain_decode_error, wrong_field
@@ -57,9 +58,19 @@ def read(request: web.Request, kind: type[S]) -> S:
         raise nested_too_deeply() from None
 
 
-def event(data: Any, name: str = "") -> bytes:
-    """Return a server-sent event."""
-    head = f"event: {name}\n".encode() if name else b""
+def json_response(answer: object, status: int = 200) -> web.Response:
+    """Return a response with an answer as JSON.
+
+    It is encoded by msgspec, because Python's own encoder could block all streams of this node for seconds. Numbers
+    that JSON lacks become null.
+    """
+    return web.Response(body=msgspec.json.encode(answer), status=status, content_type="application/json")
+
+
+def event(data: object) -> bytes:
+    """Return a server-sent event. It is named by the tag of `data`, if `data` is a tagged struct."""
+    tag = data.__struct_config__.tag if isinstance(data, msgspec.Struct) else None
+    head = f"event: {tag}\n".encode() if tag else b""
     return b"%sdata: %s\n\n" % (head, msgspec.json.encode(data))
 
 
@@ -147,4 +158,4 @@ def _keep_alive_part(request: web.Request, content_type: str) -> bytes:
     if content_type != EVENTS:
         return b""
     is_anthropic = api_of(request.path) is ApiDialect.ANTHROPIC
-    return event({"type": "ping"}, "ping") if is_anthropic else b": waits\n\n"
+    return event(Ping()) if is_anthropic else b": waits\n\n"

@@ -9,8 +9,8 @@ import aiohttp
 import msgspec
 import pytest
 
+from app.gateway.answer_types import Ranked
 from app.gateway.openapi_document import ERRORS, GETS, POSTS, description
-from app.gateway.openapi_schemas import Ranked
 from tests.gateway.described_answers import check, is_exact
 
 Json = dict[str, Any]

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 import aiohttp
 import pytest
 
+from app.gateway.answer_types import ChatChunk, OllamaChat, OllamaMessage, ToolUseBlock
 from app.gateway.api_request import AnswerEnd, CollectedAnswer, TextPiece
 from app.gateway.dialects import anthropic_routes, ollama_routes
 from app.gateway.dialects.openai_requests import FORMS, ChatRequest
@@ -214,8 +215,10 @@ def test_how_likely_tokens_of_a_text_were_is_read_too() -> None:
 def test_a_token_without_a_text_yet_is_told_in_a_stream_as_well() -> None:
     """Half of a sign that takes several tokens."""
     _, chunk = Answers("id", "m", 0, chat=True).chunks(TextPiece(0, "", ([(b"\xf0\x9f", -1.0)],)))
-    (token,) = chunk["choices"][0]["logprobs"]["content"]
-    assert token["bytes"] == [0xF0, 0x9F]
+    assert isinstance(chunk, ChatChunk)
+    likely = chunk.choices[0].logprobs
+    assert likely is not None
+    assert [token.bytes for token in likely.content] == [[0xF0, 0x9F]]
 
 
 def test_half_a_call_of_a_server_is_one_in_every_shape() -> None:
@@ -230,10 +233,12 @@ def test_half_a_call_of_a_server_is_one_in_every_shape() -> None:
     whole = CollectedAnswer()
     whole.add(called)
     whole.add(end)
-    (use,) = anthropic_routes.Answer("m", "m", collected=whole).message()["content"]
-    assert use["input"] == {"zone": "UTC"}
-    message = ollama_routes.Answer("m", chat=True, collected=whole).object(0.0, 1.0)["message"]
-    assert message == {"role": "assistant", "content": '{"zone": "UTC", "wh'}
+    (use,) = anthropic_routes.Answer("m", "m", collected=whole).message().content
+    assert isinstance(use, ToolUseBlock)
+    assert use.input == {"zone": "UTC"}
+    line = ollama_routes.Answer("m", chat=True, collected=whole).object(0.0, 1.0)
+    assert isinstance(line, OllamaChat)
+    assert line.message == OllamaMessage(role="assistant", content='{"zone": "UTC", "wh')
 
 
 def test_arguments_of_a_server_that_are_too_deep_for_others_are_text_to_them() -> None:
@@ -243,7 +248,9 @@ def test_arguments_of_a_server_that_are_too_deep_for_others_are_text_to_them() -
     whole = CollectedAnswer()
     for piece in heard.end(1.0, 0.5):
         whole.add(piece)
-    (use,) = anthropic_routes.Answer("m", "m", collected=whole).message()["content"]
-    assert use["input"] == {}
-    message = ollama_routes.Answer("m", chat=True, collected=whole).object(0.0, 1.0)["message"]
-    assert message == {"role": "assistant", "content": deep}
+    (use,) = anthropic_routes.Answer("m", "m", collected=whole).message().content
+    assert isinstance(use, ToolUseBlock)
+    assert use.input == {}
+    line = ollama_routes.Answer("m", chat=True, collected=whole).object(0.0, 1.0)
+    assert isinstance(line, OllamaChat)
+    assert line.message == OllamaMessage(role="assistant", content=deep)

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, cast
 
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -29,6 +30,12 @@ from tests.node.prometheus import samples
 
 LINGER_SECONDS = 600  # more than any test takes
 LARGE_BODY = bytes(64 << 20)  # more than a system keeps for who does not read it
+
+
+class Part(msgspec.Struct, tag_field="type", tag="part"):
+    """A named event."""
+
+    n: int
 
 
 class Parts:
@@ -68,7 +75,7 @@ class Parts:
         try:
             await self.first.wait()
             for number in range(self.n_before):
-                yield event({"n": number}, "part")
+                yield event(Part(number))
             await self.later.wait()
             while self.endless:
                 yield b"x" * (1 << 20)
@@ -187,8 +194,8 @@ async def test_a_later_error_ends_the_stream_in_its_shape(
     async with http.get(path) as answer:
         assert answer.status == 200
         text = await answer.text()
-    assert text.startswith('event: part\ndata: {"n":0}\n\nevent: part\ndata: {"n":1}\n\n')
-    last = text.split('{"n":1}\n\n')[1]
+    assert text.startswith('event: part\ndata: {"type":"part","n":0}\n\nevent: part\ndata: {"type":"part","n":1}\n\n')
+    last = text.split('{"type":"part","n":1}\n\n')[1]
     assert last.startswith(begins)
     assert "the cat" not in last
     assert "Traceback" not in last
@@ -208,13 +215,13 @@ async def test_a_silent_stream_says_that_it_lives(
         assert await answer.content.readexactly(2 * len(sign)) == 2 * sign
         parts.first.set()
         rest = b""
-        while not (b'{"n":0}' in rest and rest.endswith(sign)):
+        while not (b'{"type":"part","n":0}' in rest and rest.endswith(sign)):
             rest += await answer.content.readany()
         parts.error = StageLost("pipeline_closed")
         parts.later.set()
         rest += await answer.read()
-    assert b'event: part\ndata: {"n":0}\n\n' in rest
-    last = rest.replace(sign, b"").split(b'{"n":0}\n\n')[1]
+    assert b'event: part\ndata: {"type":"part","n":0}\n\n' in rest
+    last = rest.replace(sign, b"").split(b'{"type":"part","n":0}\n\n')[1]
     assert last.startswith((b'data: {"error":', b"event: error\ndata: {"))
 
 

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from app.core.errors import BadInput
 from app.core.tools.reasoning import Thinking
+from app.gateway import answer_types as types
 from app.gateway.access.auth import CALLER
 from app.gateway.answer_service import AnswerService, Caller
 from app.gateway.api_request import (
@@ -48,10 +49,10 @@ from app.gateway.dialects.openai_requests import (
     given_fields,
     with_values,
 )
-from app.gateway.streaming import EVENTS, event, read, send
+from app.gateway.streaming import EVENTS, event, json_response, read, send
 
-USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-REASONS = {"stop": "end_turn", "length": "max_tokens", "calls": "tool_use"}
+REASONS: dict[str, types.StopReason] = {"stop": "end_turn", "length": "max_tokens", "calls": "tool_use"}
+NO_USAGE = types.MessageUsage(input_tokens=0, output_tokens=0, cache_read_input_tokens=0, cache_creation_input_tokens=0)
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -199,96 +200,96 @@ class Answer:
     n_blocks: int = 0
     open: Literal["", "text", "thinking"] = ""  # the block in progress
 
-    def message(self) -> Json:
+    def message(self) -> types.AnthropicMessage:
         """Return the complete message."""
-        thought = self.collected.thought
-        content: list[Json] = (
-            [{"type": "thinking", "thinking": thought, "signature": _signature(thought)}] if thought else []
-        )
-        content += [{"type": "text", "text": self.collected.text}] if self.collected.text else []
-        content += [
-            {"type": "tool_use", "id": call.id, "name": call.name, "input": call.values}
-            for call in self.collected.calls
-        ]
-        return self._frame(content) | self._reason() | {"usage": _usage(self.collected.ended)}
+        thought, text = self.collected.thought, self.collected.text
+        content: list[types.ContentBlock] = []
+        if thought:
+            content.append(types.ThinkingBlock(thinking=thought, signature=_signature(thought)))
+        if text:
+            content.append(types.TextBlock(text=text))
+        content += [types.ToolUseBlock(id=call.id, name=call.name, input=call.values) for call in self.collected.calls]
+        end = self._end()
+        return self._message(content, end.stop_reason, end.stop_sequence, _usage(self.collected.ended))
 
-    def begin(self) -> list[tuple[str, Json]]:
+    def begin(self) -> list[types.MessageEvent]:
         """Return the first events. They report a usage of 0, because the number of input tokens is known only at the
         end."""
-        usage = dict.fromkeys(USAGE, 0)
-        message = self._frame([]) | {"stop_reason": None, "stop_sequence": None, "usage": usage}
-        return [("message_start", {"message": message})]
+        return [types.MessageStart(message=self._message([], None, None, NO_USAGE))]
 
-    def events(self, piece: Piece) -> list[tuple[str, Json]]:
-        """Return the names and data of the events for a piece."""
+    def events(self, piece: Piece) -> list[types.MessageEvent]:
+        """Return the events for a piece."""
         self.collected.add(piece)
         match piece:
             case TextPiece(text=text):
-                return self._extend_block("text", {"type": "text_delta", "text": text})
+                return self._extend_block("text", types.TextDelta(text=text))
             case CallStart(id=name):
                 return [*self._closed(), self._tool_use(name, piece.name)]
             case CallArguments(text=text):
-                return [self._arguments(text)]
+                return [self._delta(types.InputJsonDelta(partial_json=text))]
             case CallDone(was_begun=True):
-                return [("content_block_stop", {"index": self.n_blocks - 1})]
+                return [types.ContentBlockStop(index=self.n_blocks - 1)]
             case ThoughtPiece(text=text):
-                more = {"type": "thinking_delta", "thinking": text}
-                return self._extend_block("thinking", more) if text else []
+                return self._extend_block("thinking", types.ThinkingDelta(thinking=text)) if text else []
             case CallDone():
-                return [*self._closed(), *self._call(piece)]
+                return [
+                    *self._closed(),
+                    self._tool_use(piece.id, piece.name),
+                    self._delta(types.InputJsonDelta(partial_json=piece.arguments)),
+                    types.ContentBlockStop(index=self.n_blocks - 1),
+                ]
             case AnswerEnd():
-                end = {"delta": self._reason(), "usage": _usage(piece)}
-                return [*self._closed(), ("message_delta", end), ("message_stop", {})]
+                end = types.MessageDelta(delta=self._end(), usage=_usage(piece))
+                return [*self._closed(), end, types.MessageStop()]
 
-    def _frame(self, content: list[Json]) -> Json:
-        return {
-            "id": self.id,
-            "type": "message",
-            "role": "assistant",
-            "model": self.model,
-            "content": content,
-            **self.origin.fields(),
-        }
+    def _message(
+        self,
+        content: list[types.ContentBlock],
+        reason: types.StopReason | None,
+        stop: str | None,
+        usage: types.MessageUsage,
+    ) -> types.AnthropicMessage:
+        return types.AnthropicMessage(
+            id=self.id, type="message", role="assistant", model=self.model, content=content,
+            poolhouse=self.origin.named, stop_reason=reason, stop_sequence=stop, usage=usage,
+        )  # fmt: skip
 
-    def _reason(self) -> Json:
+    def _end(self) -> types.MessageEnd:
         end = self.collected.ended
-        reason = "stop_sequence" if end.stop is not None and end.reason == "stop" else REASONS[end.reason]
-        return {"stop_reason": reason, "stop_sequence": end.stop if reason == "stop_sequence" else None}
+        if end.stop is not None and end.reason == "stop":
+            return types.MessageEnd(stop_reason="stop_sequence", stop_sequence=end.stop)
+        return types.MessageEnd(stop_reason=REASONS[end.reason], stop_sequence=None)
 
-    def _extend_block(self, kind: Literal["text", "thinking"], delta: Json) -> list[tuple[str, Json]]:
+    def _extend_block(
+        self, kind: Literal["text", "thinking"], delta: types.TextDelta | types.ThinkingDelta
+    ) -> list[types.MessageEvent]:
         """Return the events that extend the open block, or that start a new one if the open block is of another
         kind."""
         events = [] if self.open == kind else self._closed()
         if self.open != kind:
             self.open = kind
-            empty = {"text": ""} if kind == "text" else {"thinking": "", "signature": ""}
-            events.append(self._block({"type": kind, **empty}))
-        return [*events, ("content_block_delta", {"index": self.n_blocks - 1, "delta": delta})]
+            is_text = kind == "text"
+            events.append(
+                self._block(types.TextBlock(text="") if is_text else types.ThinkingBlock(thinking="", signature=""))
+            )
+        return [*events, self._delta(delta)]
 
-    def _closed(self) -> list[tuple[str, Json]]:
+    def _closed(self) -> list[types.MessageEvent]:
         was, self.open = self.open, ""
-        at = {"index": self.n_blocks - 1}
-        events: list[tuple[str, Json]] = []
+        events: list[types.MessageEvent] = []
         if was == "thinking":
-            sign = {"type": "signature_delta", "signature": _signature(self.collected.thought)}
-            events.append(("content_block_delta", at | {"delta": sign}))
-        return [*events, ("content_block_stop", at)] if was else []
+            events.append(self._delta(types.SignatureDelta(signature=_signature(self.collected.thought))))
+        return [*events, types.ContentBlockStop(index=self.n_blocks - 1)] if was else []
 
-    def _call(self, call: CallDone) -> list[tuple[str, Json]]:
-        begin = self._tool_use(call.id, call.name)
-        stop = ("content_block_stop", {"index": self.n_blocks - 1})
-        return [begin, self._arguments(call.arguments), stop]
+    def _tool_use(self, call_id: str, name: str) -> types.MessageEvent:
+        return self._block(types.ToolUseBlock(id=call_id, name=name, input={}))
 
-    def _tool_use(self, call_id: str, name: str) -> tuple[str, Json]:
-        return self._block({"type": "tool_use", "id": call_id, "name": name, "input": {}})
+    def _delta(self, delta: types.BlockDelta) -> types.MessageEvent:
+        return types.ContentBlockDelta(index=self.n_blocks - 1, delta=delta)
 
-    def _arguments(self, text: str) -> tuple[str, Json]:
-        delta = {"type": "input_json_delta", "partial_json": text}
-        return "content_block_delta", {"index": self.n_blocks - 1, "delta": delta}
-
-    def _block(self, block: Json) -> tuple[str, Json]:
+    def _block(self, block: types.ContentBlock) -> types.MessageEvent:
         self.n_blocks += 1
-        return "content_block_start", {"index": self.n_blocks - 1, "content_block": block}
+        return types.ContentBlockStart(index=self.n_blocks - 1, content_block=block)
 
 
 def _signature(thought: str) -> str:
@@ -296,9 +297,13 @@ def _signature(thought: str) -> str:
     return hashlib.sha256(thought.encode()).hexdigest()
 
 
-def _usage(end: AnswerEnd) -> Json:
-    read = end.prompt_tokens - end.reused_tokens
-    return dict(zip(USAGE, (read, end.reused_tokens, 0, end.answer_tokens), strict=True))
+def _usage(end: AnswerEnd) -> types.MessageUsage:
+    return types.MessageUsage(
+        input_tokens=end.prompt_tokens - end.reused_tokens,
+        output_tokens=end.answer_tokens,
+        cache_read_input_tokens=end.reused_tokens,
+        cache_creation_input_tokens=0,
+    )
 
 
 def require_max_tokens(body: MessagesRequest) -> None:
@@ -327,12 +332,12 @@ class AnthropicRoutes:
         async with aclosing(self._answering.answer(api_request, request[CALLER])) as pieces:
             async for piece in pieces:
                 answer.collected.add(piece)
-        return web.json_response(answer.message())
+        return json_response(answer.message())
 
     async def count(self, request: web.Request) -> web.Response:
         api_request = read(request, MessagesRequest).to_api_request(seed=0)
         await self._answering.resolve(api_request.model)
-        return web.json_response({"input_tokens": await self._answering.count_prompt_tokens(api_request)})
+        return json_response(types.TokenCount(input_tokens=await self._answering.count_prompt_tokens(api_request)))
 
     async def _events(self, api_request: ApiRequest, caller: Caller, answer: Answer) -> AsyncGenerator[bytes, None]:
         begun = False
@@ -340,5 +345,5 @@ class AnthropicRoutes:
             async for piece in pieces:
                 events = [] if begun else answer.begin()
                 begun = True
-                for name, data in (*events, *answer.events(piece)):
-                    yield event({"type": name} | data, name)
+                for each in (*events, *answer.events(piece)):
+                    yield event(each)

@@ -10,15 +10,15 @@ from typing import Annotated, Literal, cast
 
 import msgspec
 from aiohttp import web
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from app.core.errors import BadInput
+from app.gateway import answer_types as types
 from app.gateway.access.auth import CALLER
 from app.gateway.access.token_budget import TokenBudget
-from app.gateway.api_request import Json
 from app.gateway.fair_queue import FairQueue
 from app.gateway.metrics import Metrics
-from app.gateway.streaming import read
+from app.gateway.streaming import json_response, read
 from app.inference.worker.embedder import Text, Vector
 from app.node.models.embeddings import Embedded, Embeddings, Ranked
 
@@ -93,23 +93,23 @@ def texts_of(texts: str | Sequence[str | int | list[int]]) -> tuple[Text, ...]:
     return tuple(parsed)
 
 
-def openai_list(made: Embedded, encoding: str | None) -> Json:
+def openai_list(made: Embedded, encoding: str | None) -> types.Vectors:
     data = [
-        {"object": "embedding", "index": index, "embedding": _encoded(vector, encoding)}
+        types.Vector(object="embedding", index=index, embedding=_encoded(vector, encoding))
         for index, vector in enumerate(made.vectors)
     ]
-    usage = {"prompt_tokens": made.n_tokens, "total_tokens": made.n_tokens}
-    return {"object": "list", "model": made.model, "data": data, "usage": usage}
+    usage = types.VectorUsage(prompt_tokens=made.n_tokens, total_tokens=made.n_tokens)
+    return types.Vectors(object="list", model=made.model, data=data, usage=usage)
 
 
-def ollama_list(made: Embedded, took_s: float) -> Json:
-    return {
-        "model": made.model,
-        "embeddings": [list(vector.values) for vector in made.vectors],
-        "total_duration": int(took_s * NANOSECONDS),
-        "load_duration": 0,
-        "prompt_eval_count": made.n_tokens,
-    }
+def ollama_list(made: Embedded, took_s: float) -> types.OllamaVectors:
+    return types.OllamaVectors(
+        model=made.model,
+        embeddings=[list(vector.values) for vector in made.vectors],
+        total_duration=int(took_s * NANOSECONDS),
+        load_duration=0,
+        prompt_eval_count=made.n_tokens,
+    )
 
 
 def _encoded(vector: Vector, encoding: str | None) -> list[float] | str:
@@ -145,22 +145,25 @@ class RerankRequest(msgspec.Struct, frozen=True, kw_only=True):
             raise BadInput("bad_request", why=f"{name} is empty", field=name)
         return [text if isinstance(text, str) else text.text for text in texts]
 
-    def answer(self, made: Ranked) -> Json | list[Json]:
+    def answer(self, made: Ranked) -> types.Ranked:
         """Return the results, best first. Texts with equal scores stay in their original order."""
-        texts, is_tei = self.all_texts(), self.texts is not None
-        score = "score" if is_tei else "relevance_score"
-        ranked: list[Json] = [{"index": index, score: rank.value} for index, rank in enumerate(made.scores)]
-        for result in ranked:
-            if is_tei and self.return_text:
-                result["text"] = texts[result["index"]]
-            elif not is_tei and self.return_documents:
-                result["document"] = {"text": texts[result["index"]]}
-        ranked.sort(key=lambda result: -result[score])
-        results = ranked[: self.top_n]
-        if is_tei:
-            return results
-        usage = {"prompt_tokens": made.n_tokens, "total_tokens": made.n_tokens}
-        return {"model": made.model, "object": "list", "usage": usage, "results": results}
+        texts = self.all_texts()
+        ranked = sorted(enumerate(made.scores), key=lambda pair: -pair[1].value)[: self.top_n]
+        if self.texts is not None:
+            return [
+                types.RankedTexts(index=index, score=rank.value, text=texts[index] if self.return_text else UNSET)
+                for index, rank in ranked
+            ]
+        results = [
+            types.RankedDocument(
+                index=index,
+                relevance_score=rank.value,
+                document=types.RankedText(text=texts[index]) if self.return_documents else UNSET,
+            )
+            for index, rank in ranked
+        ]
+        usage = types.RankUsage(prompt_tokens=made.n_tokens, total_tokens=made.n_tokens)
+        return types.RankedDocuments(model=made.model, object="list", usage=usage, results=results)
 
 
 class EmbeddingRoutes:
@@ -181,19 +184,19 @@ class EmbeddingRoutes:
     async def openai(self, request: web.Request) -> web.Response:
         body = read(request, EmbeddingsRequest)
         made = await self._embed(request, body.model, body.texts(), body.dimensions, cut=False)
-        return _json(openai_list(made, body.encoding_format))
+        return json_response(openai_list(made, body.encoding_format))
 
     async def ollama(self, request: web.Request) -> web.Response:
         begun, body = time.monotonic(), read(request, OllamaEmbedRequest)
         cut = body.truncate is not False
         made = await self._embed(request, body.model, body.texts(), body.dimensions, cut=cut)
-        return _json(ollama_list(made, time.monotonic() - begun))
+        return json_response(ollama_list(made, time.monotonic() - begun))
 
     async def ollama_one(self, request: web.Request) -> web.Response:
         body = read(request, OllamaEmbeddingsRequest)
         texts = (body.prompt,) if body.prompt else ()
         made = await self._embed(request, body.model, texts, None, cut=True)
-        return _json({"embedding": [*made.vectors[0].values] if texts else []})
+        return json_response(types.OllamaVector(embedding=[*made.vectors[0].values] if texts else []))
 
     async def rerank(self, request: web.Request) -> web.Response:
         body = read(request, RerankRequest)
@@ -205,7 +208,7 @@ class EmbeddingRoutes:
         async with self._queue.turn(key):
             self._budget.check(key)
             made = await embeddings.rank(entry, body.query, texts, self._spender(key))
-        return _json(body.answer(made))
+        return json_response(body.answer(made))
 
     async def _embed(
         self, request: web.Request, model: str, texts: Sequence[Text], size: int | None, *, cut: bool
@@ -226,8 +229,3 @@ class EmbeddingRoutes:
             self._metrics.tokens.labels(kind="vectors").inc(n_tokens)
 
         return read
-
-
-def _json(answer: Json | list[Json]) -> web.Response:
-    """Return a response encoded by msgspec. Python's own encoder could block all streams of this node for seconds."""
-    return web.Response(body=msgspec.json.encode(answer), content_type="application/json")

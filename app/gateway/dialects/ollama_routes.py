@@ -7,18 +7,19 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from aiohttp import web
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from app.core.errors import BadInput, Busy
 from app.core.tools.reasoning import Thinking
+from app.gateway import answer_types as types
 from app.gateway.access.auth import CALLER
 from app.gateway.answer_service import AnswerService, Caller
 from app.gateway.api_request import (
@@ -54,7 +55,7 @@ from app.gateway.dialects.openai_requests import (
     with_values,
 )
 from app.gateway.model_cards import ListModels, ModelCard, ModelCards, iso, modified_at
-from app.gateway.streaming import NDJSON, read, send
+from app.gateway.streaming import NDJSON, json_response, read, send
 from app.node.models.model_manager import ModelManager
 from app.node.placement.placement import Placement
 from backends.contract import Sampling
@@ -219,6 +220,9 @@ def _message(message: Message) -> Json:
     raise unknown_role(message.role, "system, user, assistant and tool")
 
 
+OllamaLine = types.OllamaChat | types.OllamaText
+
+
 @dataclass(slots=True)
 class Answer:
     """One answer in progress, in Ollama's format."""
@@ -228,59 +232,63 @@ class Answer:
     origin: Origin = field(default_factory=Origin)
     collected: CollectedAnswer = field(default_factory=CollectedAnswer)
 
-    def line(self, piece: Piece, now: float, took_s: float) -> Json:
+    def line(self, piece: Piece, now: float, took_s: float) -> OllamaLine:
         """Return the line to stream for a piece."""
         self.collected.add(piece)
         match piece:
             case TextPiece(text=text):
-                return self._frame(text, [], now) | {"done": False}
+                return self._line(now, text)
             case CallStart() | CallArguments():  # only complete calls are sent
-                return self._frame("", [], now) | {"done": False}
+                return self._line(now)
             case ThoughtPiece(text=text):
-                return self._frame("", [], now, text) | {"done": False}
+                return self._line(now, thought=text)
             case CallDone(half=str(half)):  # clients ignore the finish reason and would execute the call
-                return self._frame(half, [], now) | {"done": False}
+                return self._line(now, half)
             case CallDone():
-                return self._frame("", [piece], now) | {"done": False}
+                return self._line(now, calls=[piece])
             case AnswerEnd():
-                return self._frame("", [], now) | self._end(took_s)
+                return self._ended(self._line(now), took_s)
 
-    def object(self, now: float, took_s: float) -> Json:
+    def object(self, now: float, took_s: float) -> OllamaLine:
         """Return the complete answer."""
         whole = [call for call in self.collected.calls if call.half is None]
         text = self.collected.text + "".join(call.half or "" for call in self.collected.calls)
-        return self._frame(text, whole, now, self.collected.thought) | self._end(took_s)
+        return self._ended(self._line(now, text, whole, self.collected.thought), took_s)
 
-    def load_result(self, now: float, reason: Literal["load", "unload"] = "load") -> Json:
+    def load_result(self, now: float, reason: Literal["load", "unload"] = "load") -> OllamaLine:
         """Return the answer to a request without a prompt, which only loads or unloads the model."""
-        return self._frame("", [], now) | {"done": True, "done_reason": reason}
+        line = self._line(now)
+        line.done, line.done_reason = True, reason
+        return line
 
-    def _frame(self, text: str, calls: list[CallDone], now: float, thought: str = "") -> Json:
+    def _line(self, now: float, text: str = "", calls: Sequence[CallDone] = (), thought: str = "") -> OllamaLine:
         moment = datetime.fromtimestamp(now, UTC).isoformat().replace("+00:00", "Z")
-        frame: Json = {"model": self.model, "created_at": moment, **self.origin.fields()}
         if not self.chat:
-            return frame | {"response": text} | ({"thinking": thought} if thought else {})
-        message: Json = {"role": "assistant", "content": text}
-        if thought:
-            message["thinking"] = thought
-        if calls:
-            message["tool_calls"] = [{"function": {"name": call.name, "arguments": call.values}} for call in calls]
-        return frame | {"message": message}
+            return types.OllamaText(
+                model=self.model, created_at=moment, poolhouse=self.origin.named, response=text,
+                thinking=thought or UNSET, done=False,
+            )  # fmt: skip
+        made = [
+            types.OllamaCall(function=types.OllamaFunction(name=call.name, arguments=call.values)) for call in calls
+        ]
+        message = types.OllamaMessage(
+            role="assistant", content=text, thinking=thought or UNSET, tool_calls=made or UNSET
+        )
+        return types.OllamaChat(
+            model=self.model, created_at=moment, poolhouse=self.origin.named, message=message, done=False
+        )
 
-    def _end(self, took_s: float) -> Json:
+    def _ended(self, line: OllamaLine, took_s: float) -> OllamaLine:
+        """Add the statistics to the last line."""
         end = self.collected.ended
         read_s = max(0.0, end.ttft_s)
         wrote_s = (end.answer_tokens - 1) / end.decode_tok_s if end.decode_tok_s else 0.0
-        return {
-            "done": True,
-            "done_reason": "length" if end.reason == "length" else "stop",
-            "total_duration": round(took_s * NANOSECONDS),
-            "load_duration": 0,
-            "prompt_eval_count": end.prompt_tokens,
-            "prompt_eval_duration": round(read_s * NANOSECONDS),
-            "eval_count": end.answer_tokens,
-            "eval_duration": round(wrote_s * NANOSECONDS),
-        }
+        line.done, line.done_reason = True, "length" if end.reason == "length" else "stop"
+        line.total_duration = round(took_s * NANOSECONDS)
+        line.load_duration = 0
+        line.prompt_eval_count, line.prompt_eval_duration = end.prompt_tokens, round(read_s * NANOSECONDS)
+        line.eval_count, line.eval_duration = end.answer_tokens, round(wrote_s * NANOSECONDS)
+        return line
 
 
 class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -296,40 +304,40 @@ class ShowRequest(msgspec.Struct, frozen=True, kw_only=True):
         return name
 
 
-def shelf_entry(model: Json, modified: str) -> Json:
+def shelf_entry(model: Json, modified: str) -> types.OllamaModel:
     """Return the list entry of a downloaded model, or of an upstream's model, for which only the name is known."""
-    return {
-        "name": model["name"],
-        "model": model["name"],
-        "modified_at": modified,
-        "size": model.get("file_bytes") or 0,
-        "digest": _digest(model),
-        "details": _details(model),
-    }
+    return types.OllamaModel(
+        name=model["name"],
+        model=model["name"],
+        modified_at=modified,
+        size=model.get("file_bytes") or 0,
+        digest=_digest(model),
+        details=_details(model),
+    )
 
 
-def loaded_entry(model: Json, context: int) -> Json:
+def loaded_entry(model: Json, context: int) -> types.OllamaLoaded:
     """Return the list entry of a loaded model.
 
     It has no expiry time, because idle models are not unloaded.
     """
-    return {
-        "name": model["name"],
-        "model": model["name"],
-        "size": model.get("file_bytes") or 0,
-        "digest": _digest(model),
-        "details": _details(model),
-        "context_length": context,
-    }
+    return types.OllamaLoaded(
+        name=model["name"],
+        model=model["name"],
+        size=model.get("file_bytes") or 0,
+        digest=_digest(model),
+        details=_details(model),
+        context_length=context,
+    )
 
 
-def model_description(model: Json, card: ModelCard | None, since: str, context: int | None) -> Json:
+def model_description(model: Json, card: ModelCard | None, since: str, context: int | None) -> types.ModelDescription:
     """Return the description of a model and its capabilities.
 
     context: its context size, or None if it is not loaded.
     """
     family = model.get("architecture") or ""
-    can = {
+    can: dict[types.Capability, Any] = {
         "completion": model.get("writes", True),
         "tools": card is not None and card.has_tools,
         "thinking": card is not None and card.thinks,
@@ -340,16 +348,16 @@ def model_description(model: Json, card: ModelCard | None, since: str, context: 
     if count := model.get("n_parameters"):
         about["general.parameter_count"] = count
     entries = dict(card.card.entries) if card is not None else {}
-    return {
-        "modified_at": card.modified if card is not None else since,
-        "license": model.get("license") or "",
-        "modelfile": f"FROM {model['name']}\n",
-        "parameters": _parameters(context),
-        "template": card.card.template if card is not None else "",
-        "details": _details(model),
-        "model_info": {"general.architecture": family, **entries, **about},
-        "capabilities": [name for name, is_so in can.items() if is_so],
-    }
+    return types.ModelDescription(
+        modified_at=card.modified if card is not None else since,
+        license=model.get("license") or "",
+        modelfile=f"FROM {model['name']}\n",
+        parameters=_parameters(context),
+        template=card.card.template if card is not None else "",
+        details=_details(model),
+        model_info={"general.architecture": family, **entries, **about},
+        capabilities=[name for name, is_so in can.items() if is_so],
+    )
 
 
 def _parameters(context: int | None) -> str:
@@ -377,15 +385,16 @@ def _digest(model: Json) -> str:
     return str(model.get("id") or hashlib.sha256(model["name"].encode()).hexdigest())
 
 
-def _details(model: Json) -> Json:
-    return {
-        "parent_model": "",
-        "format": "gguf",
-        "family": (family := model.get("architecture") or ""),
-        "families": [family] if family else [],
-        "parameter_size": parameter_size(model.get("n_parameters") or 0),
-        "quantization_level": model.get("quantization") or "",
-    }
+def _details(model: Json) -> types.ModelDetails:
+    family = model.get("architecture") or ""
+    return types.ModelDetails(
+        parent_model="",
+        format="gguf",
+        family=family,
+        families=[family] if family else [],
+        parameter_size=parameter_size(model.get("n_parameters") or 0),
+        quantization_level=model.get("quantization") or "",
+    )
 
 
 class ModelUnloader:
@@ -481,11 +490,11 @@ class OllamaRoutes:
         return web.Response(text=RUNS)
 
     async def version(self, request: web.Request) -> web.Response:
-        return web.json_response({"version": OLLAMA_VERSION})
+        return json_response(types.Version(version=OLLAMA_VERSION))
 
     async def tags(self, request: web.Request) -> web.Response:
         models = [shelf_entry(model, await modified_at(model, self._since)) for model in (await self._known()).values()]
-        return web.json_response({"models": models})
+        return json_response(types.Tags(models=models))
 
     async def loaded(self, request: web.Request) -> web.Response:
         known = await self._known()
@@ -493,7 +502,7 @@ class OllamaRoutes:
         if not contexts:  # on a guest, the models that its hosts have loaded
             contexts = {name: model["context"] for name, model in known.items() if model.get("context")}
         models = [loaded_entry(known[name], contexts[name]) for name in contexts if name in known]
-        return web.json_response({"models": models})
+        return json_response(types.LoadedModels(models=models))
 
     async def show(self, request: web.Request) -> web.Response:
         name, known = read(request, ShowRequest).model_name(), await self._known()
@@ -503,9 +512,7 @@ class OllamaRoutes:
         model = known.get(name, {"name": name})
         card = await self._cards.card(model)
         context = there.context if there else model.get("context") or None
-        # encodes a NaN from the file as null
-        encoded = msgspec.json.encode(model_description(model, card, self._since, context))
-        return web.Response(body=encoded, content_type="application/json")
+        return json_response(model_description(model, card, self._since, context))
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = read(request, OllamaChatRequest)
@@ -532,7 +539,7 @@ class OllamaRoutes:
             async with aclosing(self._answering.answer(api_request, request[CALLER])) as pieces:
                 async for piece in pieces:
                     answer.collected.add(piece)
-        return web.json_response(answer.object(time.time(), time.monotonic() - begun))
+        return json_response(answer.object(time.time(), time.monotonic() - begun))
 
     async def _load_or_unload(
         self, request: web.Request, body: OllamaChatRequest | OllamaGenerateRequest, *, chat: bool
@@ -541,9 +548,9 @@ class OllamaRoutes:
         model = await self._answering.resolve(body.model)
         if body.unload_after:
             self._unloader.unload_now(model)
-            return web.json_response(Answer(model, chat).load_result(time.time(), "unload"))
+            return json_response(Answer(model, chat).load_result(time.time(), "unload"))
         await self._answering.load(body.model, request[CALLER])
-        return web.json_response(Answer(model, chat).load_result(time.time()))
+        return json_response(Answer(model, chat).load_result(time.time()))
 
     async def _known(self) -> dict[str, Json]:
         """Return the downloaded models and the models that upstreams offer, by name."""

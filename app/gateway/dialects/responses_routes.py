@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 import msgspec
 from aiohttp import web
-from msgspec import Meta
+from msgspec import UNSET, Meta, structs
 
 from app.core.errors import AppError, BadInput
+from app.gateway import answer_types as types
 from app.gateway.access.auth import CALLER, HOME_OPTION
 from app.gateway.answer_service import AnswerService, Caller
 from app.gateway.api_request import (
@@ -53,12 +54,12 @@ from app.gateway.dialects.openai_requests import (
     with_values,
 )
 from app.gateway.error_responses import ApiDialect, error_body
-from app.gateway.streaming import EVENTS, event, read, send
+from app.gateway.streaming import EVENTS, event, json_response, read, send
 
 # Tools that OpenAI runs itself and that are not available here. The Codex CLI sends the first with every request.
 HOSTED_TOOLS = frozenset({"web_search", "web_search_preview", "image_generation", "tool_search"})
 
-Events = list[tuple[str, Json]]
+Events = list[types.ResponseEvent]
 OwnName = tuple[str, str]  # a tool's namespace, or "", and its name in it
 
 TEXTS = ("input_text", "output_text", "text", "refusal")
@@ -72,18 +73,17 @@ class ResponsesTool(msgspec.Struct, frozen=True):
     strict: bool | None = None
     tools: Annotated[list[ResponsesTool], Meta(max_length=MOST_TOOLS)] | None = None  # of a namespace
 
-    def as_json(self) -> Json:
+    def repeated(self) -> types.ResponseTool | types.ResponseNamespace:
         """Return the tool as repeated in a response."""
-        if self.type == "namespace":
-            within = [tool.as_json() for tool in self.tools or ()]
-            return {"type": self.type, "name": self.name, "description": self.description or "", "tools": within}
-        return {
-            "type": "function",
-            "name": self.name,
-            "description": self.description,
-            "parameters": self.parameters,
-            "strict": bool(self.strict),
-        }
+        if self.type != "namespace":
+            return self._function()
+        within = [tool._function() for tool in self.tools or ()]
+        return types.ResponseNamespace(name=self.name or "", description=self.description or "", tools=within)
+
+    def _function(self) -> types.ResponseTool:
+        return types.ResponseTool(
+            name=self.name or "", description=self.description, parameters=self.parameters, strict=bool(self.strict)
+        )
 
 
 def qualified_name(namespace: object, name: str) -> str:
@@ -243,6 +243,34 @@ def _item(item: Json) -> list[Json]:
     raise BadInput("api_content_unsupported", kind=str(item.get("type") or item.get("role"))[:40])
 
 
+@dataclass(frozen=True, slots=True)
+class RepeatedFields:
+    """The fields of the request that a response repeats."""
+
+    instructions: str | None = None
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    parallel_tool_calls: bool = True
+    tool_choice: str | Json = "auto"
+    tools: Sequence[types.ResponseTool | types.ResponseNamespace] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, body: ResponsesRequest) -> RepeatedFields:
+        """Return the fields of this request."""
+        return cls(
+            body.instructions,
+            body.max_output_tokens,
+            body.temperature,
+            body.top_p,
+            body.parallel_tool_calls is not False,
+            body.tool_choice or "auto",
+            [tool.repeated() for tool in body.own_tools],
+            body.metadata or {},
+        )
+
+
 @dataclass(slots=True)
 class Response:
     """One response in progress, in the format of the Responses API."""
@@ -250,30 +278,30 @@ class Response:
     id: str
     model: str
     created: int
-    repeated: Json  # fields of the request that the response repeats
+    repeated: RepeatedFields = field(default_factory=RepeatedFields)
     origin: Origin = field(default_factory=Origin)
     collected: CollectedAnswer = field(default_factory=CollectedAnswer)
-    output: list[Json] = field(default_factory=list)  # finished items
+    output: list[types.OutputItem] = field(default_factory=list)  # finished items
     own_names: Mapping[str, OwnName] = field(default_factory=dict)  # by the name that the model knows
     number: int = 0  # of the next event
     open: bool = False  # whether a message is in progress
-    item: Json = field(default_factory=dict)  # the call in progress
+    item: types.FunctionCall | None = None  # the call in progress
     thinks: bool = False  # whether a reasoning item is in progress
 
-    def object(self) -> Json:
+    def object(self) -> types.Response:
         """Return the complete response."""
         end = self.collected.ended
-        short = end.reason == "length"
-        return self._frame("incomplete" if short else "completed") | {
-            "incomplete_details": {"reason": "max_output_tokens"} if short else None,
-            "usage": _usage(end),
-        }
+        is_cut = end.reason == "length"
+        response = self._response(_status(is_cut))
+        response.incomplete_details = types.Incomplete(reason="max_output_tokens") if is_cut else None
+        response.usage = _usage(end)
+        return response
 
     def begin(self) -> Events:
-        started = self._frame("in_progress")
+        started = self._response("in_progress")
         return [
-            self._event("response.created", response=started),
-            self._event("response.in_progress", response=started),
+            types.ResponseCreated(sequence_number=self._next(), response=started),
+            types.ResponseInProgress(sequence_number=self._next(), response=started),
         ]
 
     def events(self, piece: Piece) -> Events:
@@ -282,10 +310,13 @@ class Response:
         match piece:
             case TextPiece(text=text):
                 opened = self._opened()
-                at = self._message_at()
-                return [*opened, self._event("response.output_text.delta", **at, delta=text, logprobs=[])]
+                delta = types.OutputTextDelta(
+                    sequence_number=self._next(), item_id=self._item_id("msg"), output_index=len(self.output),
+                    content_index=0, delta=text, logprobs=[],
+                )  # fmt: skip
+                return [*opened, delta]
             case CallStart():
-                return [*self._closed(), self._call_begun(self._item(piece.id, piece.name))]
+                return [*self._closed(), self._call_begun(piece.id, piece.name)]
             case CallArguments(text=text):
                 return [self._arguments(text)]
             case CallDone(was_begun=True):
@@ -293,146 +324,144 @@ class Response:
             case ThoughtPiece(text=text):
                 return self._think(text) if text else []
             case CallDone():
-                item = self._item(piece.id, piece.name)
-                events = [*self._closed(), self._call_begun(item), self._arguments(piece.arguments)]
+                events = [*self._closed(), self._call_begun(piece.id, piece.name), self._arguments(piece.arguments)]
                 return [*events, *self._call_done(piece)]
             case AnswerEnd():
-                events = self._closed(is_cut=piece.reason == "length")
-                last = "response.incomplete" if piece.reason == "length" else "response.completed"
-                return [*events, self._event(last, response=self.object())]
+                is_cut = piece.reason == "length"
+                events = self._closed(is_cut=is_cut)
+                last = types.ResponseIncomplete if is_cut else types.ResponseCompleted
+                return [*events, last(sequence_number=self._next(), response=self.object())]
+
+    def failed(self, why: Json) -> types.ResponseFailed:
+        """Return the last event of a failed stream. `why` is the error in the format of OpenAI's other APIs."""
+        return types.ResponseFailed(
+            sequence_number=self._next(), code=why["code"] or why["type"], message=why["message"], param=why["param"]
+        )
+
+    def _next(self) -> int:
+        """Return the number of the next event."""
+        self.number += 1
+        return self.number - 1
+
+    def _item_id(self, kind: str) -> str:
+        return f"{kind}_{self.id.removeprefix('resp_')}_{len(self.output)}"
+
+    def _response(self, status: types.Status) -> types.Response:
+        same = self.repeated
+        return types.Response(
+            id=self.id, object="response", created_at=self.created, status=status, error=None, incomplete_details=None,
+            model=self.model, output=list(self.output), usage=None, previous_response_id=None, store=False,
+            instructions=same.instructions, max_output_tokens=same.max_output_tokens, temperature=same.temperature,
+            top_p=same.top_p, parallel_tool_calls=same.parallel_tool_calls, tool_choice=same.tool_choice,
+            tools=list(same.tools), metadata=dict(same.metadata), poolhouse=self.origin.named,
+        )  # fmt: skip
+
+    def _added(self, item: types.OutputItem) -> types.ResponseEvent:
+        return types.OutputItemAdded(sequence_number=self._next(), output_index=len(self.output), item=item)
+
+    def _finished(self, item: types.OutputItem) -> types.ResponseEvent:
+        """Return the event for a finished item, and collect the item."""
+        self.output.append(item)
+        return types.OutputItemDone(sequence_number=self._next(), output_index=len(self.output) - 1, item=item)
 
     def _think(self, text: str) -> Events:
         """Return the events that extend the current reasoning item, starting one if necessary."""
         events = [] if self.thinks else self._closed()
-        at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
         if not self.thinks:
             self.thinks = True
-            item = self._thought("in_progress", [])
-            events.append(self._event("response.output_item.added", output_index=len(self.output), item=item))
-        return [*events, self._event("response.reasoning_text.delta", **at, delta=text)]
+            events.append(self._added(self._thought("in_progress", [])))
+        delta = types.ReasoningTextDelta(
+            sequence_number=self._next(), item_id=self._item_id("rs"), output_index=len(self.output), content_index=0,
+            delta=text,
+        )  # fmt: skip
+        return [*events, delta]
 
-    def _thought_id(self) -> str:
-        return f"rs_{self.id.removeprefix('resp_')}_{len(self.output)}"
-
-    def _thought(self, status: str, content: list[Json]) -> Json:
-        return {"id": self._thought_id(), "type": "reasoning", "status": status, "summary": [], "content": content}
+    def _thought(self, status: types.Status, content: list[types.ReasoningText]) -> types.ReasoningItem:
+        return types.ReasoningItem(id=self._item_id("rs"), status=status, summary=[], content=content)
 
     def _thought_over(self, *, is_cut: bool) -> Events:
         if not self.thinks:
             return []
         self.thinks = False
-        at = {"item_id": self._thought_id(), "output_index": len(self.output), "content_index": 0}
         text = self.collected.thought
-        item = self._thought(_status(is_cut), [{"type": "reasoning_text", "text": text}])
-        events = [
-            self._event("response.reasoning_text.done", **at, text=text),
-            self._event("response.output_item.done", output_index=len(self.output), item=item),
-        ]
-        self.output.append(item)
         self.collected.thoughts.clear()
-        return events
+        done = types.ReasoningTextDone(
+            sequence_number=self._next(), item_id=self._item_id("rs"), output_index=len(self.output), content_index=0,
+            text=text,
+        )  # fmt: skip
+        return [done, self._finished(self._thought(_status(is_cut), [types.ReasoningText(text=text)]))]
 
-    def failed(self, why: Json) -> tuple[str, Json]:
-        """Return the last event of a failed stream. `why` is the error in the format of OpenAI's other APIs."""
-        code = why["code"] or why["type"]
-        return self._event("error", code=code, message=why["message"], param=why["param"])
-
-    def _frame(self, status: str) -> Json:
-        return {
-            "id": self.id, "object": "response", "created_at": self.created, "status": status, "error": None,
-            "incomplete_details": None, "model": self.model, "output": list(self.output), "usage": None,
-            "previous_response_id": None, "store": False, **self.repeated, **self.origin.fields(),
-        }  # fmt: skip
-
-    def _event(self, name: str, /, **data: Any) -> tuple[str, Json]:
-        self.number += 1
-        return name, {"type": name, "sequence_number": self.number - 1, **data}
-
-    def _message_at(self) -> Json:
-        return {"item_id": self._item_id(), "output_index": len(self.output), "content_index": 0}
-
-    def _item_id(self) -> str:
-        return f"msg_{self.id.removeprefix('resp_')}_{len(self.output)}"
-
-    def _message(self, status: str, content: list[Json]) -> Json:
-        return {"id": self._item_id(), "type": "message", "status": status, "role": "assistant", "content": content}
+    def _message(self, status: types.Status, content: list[types.OutputText]) -> types.OutputMessage:
+        return types.OutputMessage(id=self._item_id("msg"), status=status, role="assistant", content=content)
 
     def _opened(self) -> Events:
         if self.open:
             return []
         over = self._thought_over(is_cut=False)
         self.open = True
-        item = self._message("in_progress", [])
-        return [
-            *over,
-            self._event("response.output_item.added", output_index=len(self.output), item=item),
-            self._event("response.content_part.added", **self._message_at(), part=_text("")),
-        ]
+        added = self._added(self._message("in_progress", []))
+        part = types.ContentPartAdded(
+            sequence_number=self._next(), item_id=self._item_id("msg"), output_index=len(self.output), content_index=0,
+            part=_text(""),
+        )  # fmt: skip
+        return [*over, added, part]
 
     def _closed(self, *, is_cut: bool = False) -> Events:
         if not self.open:
             return self._thought_over(is_cut=is_cut)
         self.open = False
-        at, text = self._message_at(), self.collected.text
-        item = self._message(_status(is_cut), [_text(text)])
-        events = [
-            self._event("response.output_text.done", **at, text=text, logprobs=[]),
-            self._event("response.content_part.done", **at, part=_text(text)),
-            self._event("response.output_item.done", output_index=len(self.output), item=item),
-        ]
-        self.output.append(item)
+        text = self.collected.text
         self.collected.said.clear()
-        return events
+        said = types.OutputTextDone(
+            sequence_number=self._next(), item_id=self._item_id("msg"), output_index=len(self.output), content_index=0,
+            text=text, logprobs=[],
+        )  # fmt: skip
+        part = types.ContentPartDone(
+            sequence_number=self._next(), item_id=self._item_id("msg"), output_index=len(self.output), content_index=0,
+            part=_text(text),
+        )  # fmt: skip
+        return [said, part, self._finished(self._message(_status(is_cut), [_text(text)]))]
 
-    def _item(self, call_id: str, name: str) -> Json:
+    def _call_begun(self, call_id: str, name: str) -> types.ResponseEvent:
         namespace, own = self.own_names.get(name, ("", name))
-        return {
-            "id": f"fc_{call_id}",
-            "type": "function_call",
-            "status": "in_progress",
-            "call_id": call_id,
-            "name": own,
-            "arguments": "",
-            **({"namespace": namespace} if namespace else {}),
-        }
+        self.item = types.FunctionCall(
+            id=f"fc_{call_id}", status="in_progress", call_id=call_id, name=own, arguments="",
+            namespace=namespace or UNSET,
+        )  # fmt: skip
+        return self._added(self.item)
 
-    def _call_begun(self, item: Json) -> tuple[str, Json]:
-        self.item = item
-        return self._event("response.output_item.added", output_index=len(self.output), item=item)
-
-    def _arguments(self, text: str) -> tuple[str, Json]:
-        named = {"item_id": self.item["id"], "output_index": len(self.output)}
-        return self._event("response.function_call_arguments.delta", **named, delta=text)
+    def _arguments(self, text: str) -> types.ResponseEvent:
+        assert self.item is not None
+        return types.ArgumentsDelta(
+            sequence_number=self._next(), item_id=self.item.id, output_index=len(self.output), delta=text
+        )
 
     def _call_done(self, call: CallDone) -> Events:
-        at = len(self.output)
-        status, item = _status(call.half is not None), self.item
-        item = item | {"status": status, "arguments": call.arguments}
-        self.output.append(item)
-        named = {"item_id": item["id"], "output_index": at}
-        done = {"name": item["name"], "arguments": call.arguments}
-        return [
-            self._event("response.function_call_arguments.done", **named, **done),
-            self._event("response.output_item.done", output_index=at, item=item),
-        ]
+        assert self.item is not None
+        item = structs.replace(self.item, status=_status(call.half is not None), arguments=call.arguments)
+        done = types.ArgumentsDone(
+            sequence_number=self._next(), item_id=item.id, output_index=len(self.output), name=item.name,
+            arguments=call.arguments,
+        )  # fmt: skip
+        return [done, self._finished(item)]
 
 
-def _status(is_cut: bool) -> str:
+def _status(is_cut: bool) -> types.Status:
     return "incomplete" if is_cut else "completed"
 
 
-def _text(text: str) -> Json:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+def _text(text: str) -> types.OutputText:
+    return types.OutputText(text=text, annotations=[], logprobs=[])
 
 
-def _usage(end: AnswerEnd) -> Json:
-    return {
-        "input_tokens": end.prompt_tokens,
-        "input_tokens_details": {"cached_tokens": end.reused_tokens, "cache_write_tokens": 0},
-        "output_tokens": end.answer_tokens,
-        "output_tokens_details": {"reasoning_tokens": end.thought_tokens},
-        "total_tokens": end.prompt_tokens + end.answer_tokens,
-    }
+def _usage(end: AnswerEnd) -> types.ResponseUsage:
+    return types.ResponseUsage(
+        input_tokens=end.prompt_tokens,
+        input_tokens_details=types.InputDetails(cached_tokens=end.reused_tokens, cache_write_tokens=0),
+        output_tokens=end.answer_tokens,
+        output_tokens_details=types.OutputDetails(reasoning_tokens=end.thought_tokens),
+        total_tokens=end.prompt_tokens + end.answer_tokens,
+    )
 
 
 class ResponsesRoutes:
@@ -452,7 +481,7 @@ class ResponsesRoutes:
             f"resp_{secrets.token_hex(12)}",
             model,
             int(time.time()),
-            _repeated_fields(body),
+            RepeatedFields.of(body),
             request[CALLER].origin,
             own_names=flatten_tools(body.own_tools)[1] if api_request.tools else {},
         )
@@ -462,13 +491,13 @@ class ResponsesRoutes:
         async with aclosing(self._answering.answer(api_request, request[CALLER])) as pieces:
             async for piece in pieces:
                 answer.events(piece)
-        return web.json_response(answer.object())
+        return json_response(answer.object())
 
     async def count(self, request: web.Request) -> web.Response:
         api_request = read(request, ResponsesRequest).to_api_request(seed=0)
         await self._answering.resolve(api_request.model)
         n_tokens = await self._answering.count_prompt_tokens(api_request)
-        return web.json_response({"object": "response.input_tokens", "input_tokens": n_tokens})
+        return json_response(types.ResponseTokens(object="response.input_tokens", input_tokens=n_tokens))
 
     async def _events(self, api_request: ApiRequest, caller: Caller, answer: Response) -> AsyncGenerator[bytes, None]:
         begun = False
@@ -476,25 +505,10 @@ class ResponsesRoutes:
             async for piece in pieces:
                 events = [] if begun else answer.begin()
                 begun = True
-                for name, data in (*events, *answer.events(piece)):
-                    yield event(data, name)
+                for each in (*events, *answer.events(piece)):
+                    yield event(each)
 
 
 def _failed(request: web.Request, answer: Response, error: AppError) -> bytes:
     why = error_body(ApiDialect.OPENAI, error, request[CALLER].request_id, request[HOME_OPTION])["error"]
-    name, data = answer.failed(why)
-    return event(data, name)
-
-
-def _repeated_fields(body: ResponsesRequest) -> Json:
-    """Return the fields of the request that a response repeats."""
-    return {
-        "instructions": body.instructions,
-        "max_output_tokens": body.max_output_tokens,
-        "temperature": body.temperature,
-        "top_p": body.top_p,
-        "parallel_tool_calls": body.parallel_tool_calls is not False,
-        "tool_choice": body.tool_choice or "auto",
-        "tools": [tool.as_json() for tool in body.own_tools],
-        "metadata": body.metadata or {},
-    }
+    return event(answer.failed(why))

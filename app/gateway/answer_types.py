@@ -1,4 +1,5 @@
-"""The types of all answers and errors of the API, from which the OpenAPI document is generated."""
+"""The types of all answers and errors of the API. The routes build their answers from them, and the OpenAPI document is
+generated from them."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from msgspec import UNSET, UnsetType
 
 Status = Literal["in_progress", "completed", "incomplete"]
 Reason = Literal["stop", "length", "tool_calls"]
+TextReason = Literal["stop", "length"]
+Capability = Literal["completion", "tools", "thinking", "embedding"]
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"]
 
 
@@ -66,6 +69,9 @@ class FunctionCall(Exact, tag_field="type", tag="function_call"):
     namespace: str | UnsetType = UNSET
 
 
+OutputItem = OutputMessage | ReasoningItem | FunctionCall
+
+
 class InputDetails(Exact):
     cached_tokens: int
     cache_write_tokens: int
@@ -108,7 +114,7 @@ class Response(WithOrigin, kw_only=True):
     error: None
     incomplete_details: Incomplete | None
     model: str
-    output: list[OutputMessage | ReasoningItem | FunctionCall]
+    output: list[OutputItem]
     usage: ResponseUsage | None
     previous_response_id: None
     store: bool
@@ -149,12 +155,12 @@ class ResponseIncomplete(_Numbered, tag_field="type", tag="response.incomplete")
 
 class OutputItemAdded(_Numbered, tag_field="type", tag="response.output_item.added"):
     output_index: int
-    item: OutputMessage | ReasoningItem | FunctionCall
+    item: OutputItem
 
 
 class OutputItemDone(_Numbered, tag_field="type", tag="response.output_item.done"):
     output_index: int
-    item: OutputMessage | ReasoningItem | FunctionCall
+    item: OutputItem
 
 
 class _InItem(_Numbered):
@@ -356,7 +362,7 @@ class TextChoice(Exact):
     index: int
     text: str
     logprobs: TextLogprobs | None
-    finish_reason: Literal["stop", "length"]
+    finish_reason: TextReason
 
 
 class TextCompletion(WithOrigin, kw_only=True):
@@ -372,7 +378,7 @@ class TextChunkChoice(Exact):
     index: int
     text: str
     logprobs: TextLogprobs | None
-    finish_reason: Literal["stop", "length"] | None
+    finish_reason: TextReason | None
 
 
 class TextChunk(WithOrigin, kw_only=True):
@@ -460,7 +466,7 @@ class ModelDescription(Exact):
     template: str
     details: ModelDetails
     model_info: dict[str, Any]
-    capabilities: list[Literal["completion", "tools", "thinking", "embedding"]]
+    capabilities: list[Capability]
 
 
 class OllamaFunction(Exact):
@@ -549,6 +555,9 @@ class ToolUseBlock(Exact, tag_field="type", tag="tool_use"):
     input: dict[str, Any]
 
 
+ContentBlock = TextBlock | ThinkingBlock | ToolUseBlock
+
+
 class MessageUsage(Exact):
     input_tokens: int
     output_tokens: int
@@ -561,7 +570,7 @@ class AnthropicMessage(WithOrigin, kw_only=True):
     type: Literal["message"]
     role: Literal["assistant"]
     model: str
-    content: list[TextBlock | ThinkingBlock | ToolUseBlock]
+    content: list[ContentBlock]
     stop_reason: StopReason | None
     stop_sequence: str | None
     usage: MessageUsage
@@ -573,7 +582,7 @@ class MessageStart(Exact, tag_field="type", tag="message_start"):
 
 class ContentBlockStart(Exact, tag_field="type", tag="content_block_start"):
     index: int
-    content_block: TextBlock | ThinkingBlock | ToolUseBlock
+    content_block: ContentBlock
 
 
 class TextDelta(Exact, tag_field="type", tag="text_delta"):
@@ -592,9 +601,12 @@ class InputJsonDelta(Exact, tag_field="type", tag="input_json_delta"):
     partial_json: str
 
 
+BlockDelta = TextDelta | ThinkingDelta | SignatureDelta | InputJsonDelta
+
+
 class ContentBlockDelta(Exact, tag_field="type", tag="content_block_delta"):
     index: int
-    delta: TextDelta | ThinkingDelta | SignatureDelta | InputJsonDelta
+    delta: BlockDelta
 
 
 class ContentBlockStop(Exact, tag_field="type", tag="content_block_stop"):
