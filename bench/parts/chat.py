@@ -31,23 +31,33 @@ PIECE = (  # typical text of a model that explains something
     "        return [line.rstrip() for line in file]\n```\n\n| part | time |\n|---|---|\n"
     "| one | 3 ms |\n| two | 12 ms |\n\n- one thing\n- another one, with a longer line of words\n\n"
 )
+FORMULAS = (  # added to that by a model that explains mathematics; each step has formulas of its own
+    "With $a_{{{n}}} > 0$ and \\(b \\in \\mathbb{{R}}\\) it costs $5:\n\n"
+    "$$\n\\int_0^\\infty e^{{-x^2}}\\,dx = \\frac{{\\sqrt{{\\pi}}}}{{{n}}}\n$$\n\n"
+)
 
 
 def chat(bench: Bench) -> None:
     """Measure the real Chat page, rendered off screen, with a stand-in for the node that streams an answer."""
     say(f"chat: {MESSAGES} messages, {TOKENS} tokens at {TOKENS_PER_S} tok/s")
     data = measured(MESSAGES, TOKENS)
-    opens, busy = sorted(data["open_s"]), sorted(data["busy_s"])
-    rows = [_row("open it", opens, OPEN_BAR_S), _row("busy at once while it streams", busy, FRAME_BAR_S)]
+    rows = _rows(data, "")
+    with_formulas = measured(MESSAGES, TOKENS, formulas=True)
+    rows += _rows(with_formulas, ", with formulas")
     head = ["", "median", "99th percentile", "worst", "bar", "holds"]
+    data |= {f"formulas_{name}": values for name, values in with_formulas.items()}
     bench.add("chat", data, f"## {TITLE}: {MESSAGES} messages\n\n{report.table(head, rows)}")
 
 
-def measured(n_messages: int, n_tokens: int) -> dict[str, list[float]]:
-    """Return the seconds for each opening of a chat of this length, and for each busy stretch during an answer."""
-    with streaming(n_tokens) as port:
+def measured(n_messages: int, n_tokens: int, *, formulas: bool = False) -> dict[str, list[float]]:
+    """Return the seconds for each opening of a chat of this length, and for each busy stretch during an answer.
+
+    formulas: whether each answer contains formulas.
+    """
+    piece = PIECE + FORMULAS if formulas else PIECE
+    with streaming(n_tokens, piece) as port:
         finished = subprocess.run(
-            [sys.executable, "-m", "bench.parts.chat_window", str(port), str(n_messages)],
+            [sys.executable, "-m", "bench.parts.chat_window", str(port), str(n_messages), piece],
             capture_output=True, text=True, timeout=LONGEST_S, check=False,
             env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
         )  # fmt: skip
@@ -57,21 +67,26 @@ def measured(n_messages: int, n_tokens: int) -> dict[str, list[float]]:
     return data
 
 
+def _rows(data: dict[str, list[float]], what: str) -> list[list[str]]:
+    opens, busy = sorted(data["open_s"]), sorted(data["busy_s"])
+    return [_row(f"open it{what}", opens, OPEN_BAR_S), _row(f"busy at once while it streams{what}", busy, FRAME_BAR_S)]
+
+
 def _row(name: str, values: list[float], most: float) -> list[str]:
     figures = [percentile(values, 0.5), percentile(values, 0.99), values[-1], most]
     return [name, *(f"{1000 * figure:.0f} ms" for figure in figures), "yes" if values[-1] < most else "NO"]
 
 
-def tokens(count: int) -> list[str]:
-    """Return an answer as a list of pieces, each about as long as a token."""
-    text = "".join(PIECE.format(n=n) for n in range(count * TOKEN // len(PIECE) + 1))
+def tokens(count: int, piece: str = PIECE) -> list[str]:
+    """Return an answer as a list of parts of a text, each about as long as a token."""
+    text = "".join(piece.format(n=n) for n in range(count * TOKEN // len(piece.format(n=0)) + 1))
     return [text[at : at + TOKEN] for at in range(0, count * TOKEN, TOKEN)]
 
 
 @contextmanager
-def streaming(n_tokens: int) -> Iterator[int]:
+def streaming(n_tokens: int, piece: str) -> Iterator[int]:
     """Run a server that streams an answer of `n_tokens` to every question. Yield its port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Answers, tokens(n_tokens)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Answers, tokens(n_tokens, piece)))
     thread = threading.Thread(target=server.serve_forever, name="stand-in of a node")
     thread.start()
     try:

@@ -17,7 +17,6 @@ from app.core.chat import Chat, Message, Role
 from app.gui.api.launch import Endpoint
 from app.gui.api.node_state import Link
 from app.gui.chat.chat_page import ChatPage
-from bench.parts.chat import PIECE
 from testbed.desk import desk
 
 OPENS = 7
@@ -26,12 +25,12 @@ SETTLE_S = 2.0  # for the earlier messages, which are created between events
 SIZE = (1200, 760)
 
 
-def filled(page: ChatPage, n_messages: int) -> Chat:
+def filled(page: ChatPage, n_messages: int, piece: str) -> Chat:
     """Create a chat of `n_messages` messages in the history, and return it."""
     chat = page.history.begin()
     for number in range(n_messages):
         role = Role.ASSISTANT if number % 2 else Role.USER
-        text = PIECE.format(n=number) * 2 if number % 2 else f"How does part {number} work?"
+        text = piece.format(n=number) * 2 if number % 2 else f"How does part {number} work?"
         made = Message(page.history.new_message_id(), chat.leaf, role, text, float(number))
         chat = tree.add(chat, made)
     page.history.save(chat)
@@ -78,7 +77,7 @@ def rest(app: QApplication, seconds: float) -> None:
         time.sleep(TICK_MS / 1000)
 
 
-def main(port: int, n_messages: int) -> None:
+def main(port: int, n_messages: int, piece: str) -> None:
     app = QApplication([])
     with tempfile.TemporaryDirectory() as folder:
         parts = desk(app, Path(folder)).services
@@ -88,7 +87,7 @@ def main(port: int, n_messages: int) -> None:
         page.resize(*SIZE)
         page.show()
         page.shown()
-        chat, empty = filled(page, n_messages), page.history.begin()
+        chat, empty = filled(page, n_messages, piece), page.history.begin()
         opens = [opened_s(app, page, chat, empty) for _ in range(OPENS)]
         rest(app, SETTLE_S)
         busy = streamed(app, page, chat)
@@ -97,4 +96,4 @@ def main(port: int, n_messages: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -89,7 +89,9 @@ class FormulaPictures(QObject):
         self._reader.close()
 
     def request(self, formulas: Iterable[Formula]) -> set[Key]:
-        """Draw these formulas. Return the keys of those that are not known yet."""
+        """Draw these formulas. Return the keys of those that are being drawn."""
+        if self._reader.is_resting:
+            return set()
         missing = {key_of(formula) for formula in formulas if not formula.is_open} - self._drawings.keys()
         for key in missing - self._requested:
             self._requested.add(key)
@@ -120,6 +122,8 @@ class FormulaPictures(QObject):
 
     def _drawn(self, key: Key, reply: Reply | None) -> None:
         self._requested.discard(key)
+        if reply is None and self._reader.is_resting:
+            return  # others made the process fail, so this one may be tried later
         self._drawings[key] = reply if isinstance(reply, Drawing) and _is_sound(reply) else None
         while len(self._drawings) > KEPT_DRAWINGS:
             self._drawings.popitem(last=False)

@@ -22,7 +22,7 @@ from backends.readers.messages import LENGTHS, MAX_JSON_BYTES, Reply, Request, f
 
 START_SECONDS = 20.0  # additional time for the first reply of a process, on a busy computer
 WATCH_MS = 100
-MAX_FAILURES = 5  # of the process in a row, after which it is left alone for a while
+MAX_FAILURES, FAILURES_WITHIN_S = 5, 60.0  # of the process, after which it is left alone for a while
 REST_SECONDS = 300.0
 
 Answered = Callable[[Reply | None], object]  # None if the process failed at this request
@@ -50,7 +50,8 @@ class ReaderProcess(QObject):
         self._waiting: deque[tuple[bytes, Answered]] = deque()  # the first one is being answered
         self._received = bytearray()
         self._head_since, self._n_replies = 0.0, 0
-        self._n_failures, self._rests_until = 0, 0.0
+        self._failed_at: deque[float] = deque(maxlen=MAX_FAILURES)
+        self._rests_until = 0.0
         self._watch = QTimer(self)
         self._watch.setInterval(WATCH_MS)
         self._watch.timeout.connect(self._check_limits)
@@ -63,6 +64,11 @@ class ReaderProcess(QObject):
     def pid(self) -> int:
         """The process ID, or 0 if no process is running."""
         return self._process.processId() if self._process is not None else 0
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether the process has failed so often that it is left alone for now."""
+        return time.monotonic() < self._rests_until
 
     def ask(self, request: Request, answered: Answered, payload: bytes = b"") -> None:
         """Send a request. `answered` is called later, once."""
@@ -85,7 +91,7 @@ class ReaderProcess(QObject):
     def _start(self) -> None:
         if self._process is not None or not self._waiting:
             return
-        if time.monotonic() < self._rests_until:
+        if self.is_resting:
             self._fail_all()
             return
         process = self._process = QProcess(self)
@@ -131,7 +137,6 @@ class ReaderProcess(QObject):
             return False
         _, answered = self._waiting.popleft()
         self._n_replies += 1
-        self._n_failures = 0
         self._head_since = time.monotonic()
         if not self._waiting:
             self._watch.stop()
@@ -162,9 +167,11 @@ class ReaderProcess(QObject):
     def _lose(self) -> None:
         """Give up the process and the request that it was answering, and start another one for the others."""
         self._end()
-        self._n_failures += 1
-        if self._n_failures >= MAX_FAILURES:
-            self._n_failures, self._rests_until = 0, time.monotonic() + REST_SECONDS
+        now = time.monotonic()
+        self._failed_at.append(now)
+        if len(self._failed_at) == MAX_FAILURES and now - self._failed_at[0] < FAILURES_WITHIN_S:
+            self._failed_at.clear()
+            self._rests_until = now + REST_SECONDS
         if self._waiting:
             _, answered = self._waiting.popleft()
             answered(None)

@@ -192,3 +192,18 @@ def test_a_reply_that_makes_no_sense_is_not_painted(
     block = body(qtbot, services, "$x$")
     finished(qtbot, services)
     assert words(block) == "$x$"
+
+
+def test_formulas_that_are_not_to_blame_are_tried_again(
+    qtbot: QtBot, services: MessageServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hostile answer makes the process rest for a while. Others keep their source only for that long."""
+    formulas = services.formulas
+    monkeypatch.setattr(formulas._reader, "_rests_until", float("inf"))
+    block = body(qtbot, services, "$z_9$")
+    finished(qtbot, services)
+    assert words(block) == "$z_9$"
+    monkeypatch.undo()
+    block.restyle()
+    finished(qtbot, services)
+    assert words(block) == OBJECT
