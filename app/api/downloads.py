@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from app.core.errors import Reason
@@ -37,12 +39,48 @@ class Download(DownloadSource, frozen=True, kw_only=True):
     hash_from: str | None = None
     model: str | None = None  # its name among the models of this computer
     started: float = 0.0
+    place: int = 0  # its place in the list, in the order in which downloads run
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing of it is left to do."""
+        return self.state == "done"
 
 
 class Downloads(msgspec.Struct, frozen=True):
     """The response to `GET /downloads`."""
 
     downloads: list[Download] = []
+
+
+class DownloadTotals(msgspec.Struct, frozen=True):
+    """The sums over the downloads that are not complete."""
+
+    n: int = 0
+    done_bytes: int = 0
+    total_bytes: int = 0
+    is_least: bool = False  # the size of some is not known, so the total is larger
+    bytes_per_s: int = 0
+    seconds_left: int | None = None  # None if nothing arrives, or some size is not known
+    n_going: int = 0  # those that are neither paused nor failed
+
+
+def totals(downloads: Iterable[Download]) -> DownloadTotals:
+    """Sum up the downloads that are not complete. The time left is that of those that are not paused."""
+    left = [download for download in downloads if not download.is_over]
+    going = [download for download in left if download.state not in ("paused", "failed")]
+    speed = sum(download.bytes_per_s or 0 for download in going if download.state == "running")
+    is_known = all(download.total_bytes for download in going)
+    rest = sum(max(0, (download.total_bytes or 0) - download.done_bytes) for download in going)
+    return DownloadTotals(
+        n=len(left),
+        done_bytes=sum(download.done_bytes for download in left),
+        total_bytes=sum(download.total_bytes or download.done_bytes for download in left),
+        is_least=not all(download.total_bytes for download in left),
+        bytes_per_s=speed,
+        seconds_left=round(rest / speed) if speed and is_known else None,
+        n_going=len(going),
+    )
 
 
 class DownloadResponse(msgspec.Struct, frozen=True):

@@ -194,6 +194,12 @@ class StartDownload(Request, frozen=True):
     sha256: Hash | None = None  # the hash of the file, if the catalog does not state it
 
 
+class MoveDownload(Request, frozen=True):
+    """A new place of a download in the list. None moves it to the end."""
+
+    before: Name | None = None  # ID of the download that it runs before
+
+
 class FindCopies(Request, frozen=True):
     """A search for machines in the household that have this file. `sha256` has the same meaning as in StartDownload."""
 

@@ -14,6 +14,7 @@ from app.cli.commands.bench_command import bench
 from app.cli.commands.card_commands import card_group
 from app.cli.commands.chats_commands import chats_group
 from app.cli.commands.demo_command import demo
+from app.cli.commands.downloads_command import downloads
 from app.cli.commands.engine_commands import engine_group
 from app.cli.commands.household_commands import machines, measure, remove, rename, reset, roles, status, use_again
 from app.cli.commands.lend_command import lend
@@ -45,6 +46,7 @@ PANELS: dict[str, dict[str, Command]] = {
         "import": import_file,
         "rm": rm,
         "pull": pull,
+        "downloads": downloads,
         "folder": folder,
         "share": share,
         "answer": answer,
@@ -64,6 +66,7 @@ EXAMPLES = {
     "remove": "poolhouse remove attic-pc",
     "import": "poolhouse import ~/models/some-model.Q4_K_M.gguf",
     "rm": "poolhouse rm some-model",
+    "downloads": "poolhouse downloads --pause",
     "folder": "poolhouse folder /media/large --move",
     "share": "poolhouse share on",
     "answer": "poolhouse answer off",

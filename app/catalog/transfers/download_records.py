@@ -55,6 +55,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, Fact] = {}
     model: str | None = None  # its name on the shelf
     machine: str | None = None  # id of the machine from which the file is copied, for which `sha256` must be known
+    place: float | None = None  # its rank in the list if a person moved it; None for the time of its start
+
+    @property
+    def rank(self) -> tuple[float, str]:
+        """The key by which downloads are ordered."""
+        return self.started if self.place is None else self.place, self.id
 
 
 def id_of(repository: str, file: str) -> str:
@@ -105,9 +111,9 @@ class DownloadRecords:
         self.folder, self.places = places.own, places
 
     def all(self) -> Iterator[Record]:
-        """Yield every readable record, oldest first."""
+        """Yield every readable record, in the order of the list."""
         records = [self._read(path) for path in self.folder.glob("*.json")]
-        yield from sorted((record for record in records if record), key=lambda record: (record.started, record.id))
+        yield from sorted((record for record in records if record), key=lambda record: record.rank)
 
     def ensure(self, folder: Path) -> None:
         """Create a folder unless it exists. Raises AppError if it is unreachable or cannot be written to."""

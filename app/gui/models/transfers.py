@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from app.api.downloads import Download
+from app.api.downloads import Download, DownloadTotals, totals
 from app.core.errors import AppError
 from app.gui.api.node_client import Calls
 from app.gui.api.node_state import GONE
@@ -21,7 +21,7 @@ from app.gui.look.sentences import said
 from app.gui.look.theme import Theme
 from app.gui.models.folder_dialog import FOLDER_ERRORS, choose_folder, choose_folder_text
 from app.gui.models.importing import ImportQueue
-from app.gui.widgets.buttons import IconButton, wrapping
+from app.gui.widgets.buttons import IconButton, button, wrapping
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import ElidedLabel, label, paragraph
 from app.gui.widgets.layouts import card, column, row
@@ -48,7 +48,11 @@ class Transfers(QWidget):
         inner = QWidget()
         inner.setLayout(column(self._box, None, gap=0))
         self._area = CardScrollArea(inner)
-        self.setLayout(column(card(label(self.tr("Downloads"), "section"), self._area, gap=sizes.S)))
+        self.sum = ElidedLabel("", "caption")
+        self.pause_all = button(self.tr("Pause all"), lambda: self._act_on_all("pause"), "inline")
+        self.resume_all = button(self.tr("Resume all"), lambda: self._act_on_all("resume"), "inline")
+        head = row(label(self.tr("Downloads"), "section"), None, self.pause_all, self.resume_all, gap=sizes.S)
+        self.setLayout(column(card(column(head, self.sum, gap=0), self._area, gap=sizes.S)))
         services.pool.changed.connect(self.refresh)
         services.pool.link_changed.connect(self.refresh)
         importing.changed.connect(self.refresh)
@@ -57,7 +61,7 @@ class Transfers(QWidget):
     def downloads(self) -> list[Download]:
         """Return the node's downloads, or an empty list while the node is unreachable."""
         pool = self._services.pool
-        return [] if pool.link in GONE else list(pool.now.downloads.values())
+        return [] if pool.link in GONE else sorted(pool.now.downloads.values(), key=lambda each: each.place)
 
     def begin(self, body: dict[str, Any]) -> None:
         """Start a download. Its progress then appears in the node's snapshots."""
@@ -69,8 +73,11 @@ class Transfers(QWidget):
         self._act(ident, "resume")
 
     def refresh(self) -> None:
-        """Update the rows to reflect all current transfers."""
-        now = [*map(of_download, self.downloads())]
+        """Update the rows to reflect all current transfers, in the order in which they run."""
+        downloads = self.downloads()
+        now = [*map(of_download, downloads)]
+        self._show_totals(totals(downloads))
+        movable = [download.id for download in downloads if not download.is_over]
         if self._importing.paths:
             now.append(of_import(self._importing, IMPORT_ID))
         for gone in set(self.rows) - {transfer.id for transfer in now}:
@@ -83,8 +90,40 @@ class Transfers(QWidget):
             else:
                 self.rows[transfer.id] = TransferRow(self._services.theme, self._act, transfer)
                 self._box.addWidget(self.rows[transfer.id])
+        self._place(now, movable)
         self.setVisible(bool(now))
         self._fit()
+
+    def _show_totals(self, sums: DownloadTotals) -> None:
+        """Show the sums over several downloads, and the buttons that pause or resume all of them."""
+        several = sums.n > 1
+        self.sum.say(totals_words(sums))
+        self.sum.setVisible(several)
+        self.pause_all.setVisible(several and bool(sums.n_going))
+        self.resume_all.setVisible(several and sums.n_going < sums.n)
+
+    def _place(self, now: list[Transfer], movable: list[str]) -> None:
+        """Put the rows in order, and say which of them can move up or down."""
+        for place, transfer in enumerate(now):
+            widget = self.rows[transfer.id]
+            if self._box.indexOf(widget) != place:
+                self._box.removeWidget(widget)
+                self._box.insertWidget(place, widget)
+            at = movable.index(transfer.id) if transfer.id in movable else -1
+            widget.show_place(is_first=at == 0, is_last=at == len(movable) - 1, moves=at >= 0 and len(movable) > 1)
+
+    def _act_on_all(self, action: str) -> None:
+        call = self._services.client.post(f"/downloads/{action}", None, _quiet, self._refused)
+        self._calls.keep(f"{action} all", call)
+
+    def _move(self, ident: str, *, up: bool) -> None:
+        """Exchange a download with its neighbor in the list."""
+        order = [download.id for download in self.downloads() if not download.is_over]
+        at = order.index(ident)
+        behind = order[at + 2] if at + 2 < len(order) else None
+        before = order[at - 1] if up else behind
+        call = self._services.client.post(f"/downloads/{ident}/move", {"before": before}, _quiet, self._refused)
+        self._calls.keep(f"move {ident}", call)
 
     def end(self) -> None:
         self._calls.end_all()
@@ -110,6 +149,9 @@ class Transfers(QWidget):
             return
         if action == "log":
             self._services.go(LOG_PAGE)
+            return
+        if action in ("up", "down"):
+            self._move(ident, up=action == "up")
             return
         if action != "cancel":
             path = f"/downloads/{ident}/{action}"
@@ -237,6 +279,18 @@ def _amounts(done: float, total: float) -> str:
     return translate("Models", "{done} of {total}").format(done=formats.size(done), total=formats.size(total))
 
 
+def totals_words(sums: DownloadTotals) -> str:
+    """Return the sums over all downloads, such as `3 downloads · 4.1 GiB of 9.8 GiB · 12 min left`."""
+    amounts = translate("Models", "{done} of {total}")
+    if sums.is_least:
+        amounts = translate("Models", "{done} of at least {total}")
+    done, total = formats.size(sums.done_bytes), formats.size(sums.total_bytes)
+    count = translate("Models", "%n download(s)", "", sums.n)
+    pace = _pace(sums.bytes_per_s or None, sums.seconds_left)
+    paused = [] if sums.n_going else [translate("Models", "paused")]
+    return " · ".join([count, amounts.format(done=done, total=total), *pace, *paused])
+
+
 def _pace(bytes_per_s: float | None, seconds_left: float | None) -> list[str]:
     """Return texts for the speed and the remaining time, omitting whichever is unknown."""
     parts = [f"{formats.size(bytes_per_s)}/s"] if bytes_per_s else []
@@ -261,9 +315,11 @@ class TransferRow(QWidget):
         self.pause = IconButton(theme, "pause", self.tr("Pause"), lambda: self._do("pause"))
         self.resume = IconButton(theme, "play", self.tr("Resume"), lambda: self._do("resume"))
         self.cancel = IconButton(theme, "close", self.tr("Cancel"), lambda: self._do("cancel"))
+        self.up = IconButton(theme, "up", self.tr("Earlier"), lambda: self._do("up"))
+        self.down = IconButton(theme, "down", self.tr("Later"), lambda: self._do("down"))
         self.folder = wrapping(choose_folder_text(), lambda: self._do("folder"))
         self.log = wrapping(log_button_text(), lambda: self._do("log"))
-        head = row(self._name, self.pause, self.resume, self.cancel, gap=sizes.XS)
+        head = row(self._name, self.up, self.down, self.pause, self.resume, self.cancel, gap=sizes.XS)
         head.setStretch(0, 1)
         self.setLayout(column(head, self._bar, self._words, self._problem, Flow(self.folder, self.log), gap=sizes.XS))
         self.show_transfer(first)
@@ -290,6 +346,15 @@ class TransferRow(QWidget):
         self.pause.rename(self.tr("Pause {name}").format(name=now.name))
         close = self.tr("Clear") if now.is_done else self.tr("Cancel {name}")
         self.cancel.rename(close.format(name=now.name))
+
+    def show_place(self, *, is_first: bool, is_last: bool, moves: bool) -> None:
+        """Show the buttons that move the download in the list, if it can move."""
+        name = self._shown.name
+        self.up.rename(self.tr("Download {name} earlier").format(name=name))
+        self.down.rename(self.tr("Download {name} later").format(name=name))
+        for widget, may in ((self.up, not is_first), (self.down, not is_last)):
+            widget.setVisible(moves)
+            widget.setEnabled(may)
 
     def _do(self, action: str) -> None:
         self._act(self._shown.id, action)

@@ -25,6 +25,9 @@ def routes(sources: ModelSources) -> list[web.RouteDef]:
         web.get("/downloads", pages.downloads),
         web.post("/downloads", pages.start),
         web.post("/copies", pages.copies),
+        web.post("/downloads/pause", pages.pause_all),
+        web.post("/downloads/resume", pages.resume_all),
+        web.post("/downloads/{id}/move", pages.move_download),
         web.post("/downloads/{id}/pause", pages.pause),
         web.post("/downloads/{id}/resume", pages.resume),
         web.delete("/downloads/{id}", pages.remove),
@@ -76,6 +79,17 @@ class _Routes:
     async def resume(self, request: web.Request) -> web.Response:
         resumed = await self._sources.downloads.resume(request.match_info["id"])
         return answer(DownloadResponse(resumed))
+
+    async def pause_all(self, request: web.Request) -> web.Response:
+        return answer(Downloads(list((await self._sources.downloads.pause_all()).values())))
+
+    async def resume_all(self, request: web.Request) -> web.Response:
+        return answer(Downloads(list((await self._sources.downloads.resume_all()).values())))
+
+    async def move_download(self, request: web.Request) -> web.Response:
+        order = await body(request, requests.MoveDownload)
+        moved = await self._sources.downloads.move(request.match_info["id"], order.before)
+        return answer(Downloads(list(moved.values())))
 
     async def remove(self, request: web.Request) -> web.Response:
         return answer(await self._sources.downloads.remove(request.match_info["id"]))

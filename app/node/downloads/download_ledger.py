@@ -85,7 +85,7 @@ class DownloadProgress:
         self._told = 0.0
 
 
-def _described(record: Record, live: DownloadProgress) -> Download:
+def _described(record: Record, live: DownloadProgress, place: int) -> Download:
     going = record.standing == "going"
     reason = Reason(record.code, record.facts) if record.code else None
     held_up = live.held_up if going else None
@@ -116,11 +116,12 @@ def _described(record: Record, live: DownloadProgress) -> Download:
         hash_from=record.hash_from,
         model=record.model,
         started=record.started,
+        place=place,
     )
 
 
 class DownloadLedger:
-    """The records of downloads by ID, oldest first. All records are also saved on disk."""
+    """The records of downloads by ID, in the order in which they run. All records are also saved on disk."""
 
     def __init__(self, places: DownloadFolders, disk: Disk) -> None:
         self.book, self._disk = DownloadRecords(places), disk
@@ -135,7 +136,7 @@ class DownloadLedger:
             self._live[record.id] = DownloadProgress(self.book.done_bytes(record))
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(list(self._records.values()))
+        return iter([self._records[key] for key in self.order()])
 
     def __contains__(self, download_id: str) -> bool:
         return download_id in self._records
@@ -149,13 +150,33 @@ class DownloadLedger:
     def live(self, download_id: str) -> DownloadProgress:
         return self._live[download_id]
 
+    def order(self) -> list[str]:
+        """Return the IDs of all downloads in the order in which they run."""
+        return sorted(self._records, key=lambda key: self._records[key].rank)
+
     def snapshot(self) -> dict[str, Download]:
-        """Return the state of each download by ID, oldest first."""
-        return {key: self.described(key) for key in self._records}
+        """Return the state of each download by ID, in the order in which they run."""
+        return {key: self._placed(key, place) for place, key in enumerate(self.order())}
 
     def described(self, download_id: str) -> Download:
         """Return the state of a download. Raises BadInput if the ID is unknown."""
-        return _described(self[download_id], self._live[download_id])
+        return self._placed(download_id, self.order().index(self[download_id].id))
+
+    def _placed(self, download_id: str, place: int) -> Download:
+        return _described(self[download_id], self._live[download_id], place)
+
+    async def move(self, download_id: str, before: str | None) -> None:
+        """Move a download in front of another, or to the end. Raises BadInput, or AppError if that cannot be saved."""
+        rest = [key for key in self.order() if key != self[download_id].id]
+        at = len(rest) if before is None else rest.index(self[before].id) if before != download_id else None
+        if at is None:
+            return
+        ranks = [self._records[key].rank[0] for key in rest]
+        low, high = ranks[at - 1] if at else None, ranks[at] if at < len(rest) else None
+        if low is None and high is None:
+            return
+        rank = (low + high) / 2 if low is not None and high is not None else (high or 0) - 1 if low is None else low + 1
+        await self.change(download_id, place=rank)
 
     async def add(self, record: Record) -> None:
         """Add a record. Raises AppError if it cannot be written to disk."""

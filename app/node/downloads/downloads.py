@@ -1,4 +1,4 @@
-"""Starting, pausing, resuming and canceling downloads. Two run at the same time; others wait."""
+"""Starting, ordering, pausing, resuming and canceling downloads. Two run at the same time; others wait."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from app.node.downloads.download_source import (
     new_record,
     no_token,
 )
+from app.node.downloads.download_turns import DownloadTurns
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ class Downloads:
         self._services, self._changed = services, services.changed
         self.arrived = arrived
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._turns = DownloadTurns(AT_ONCE, self._ledger.order)
         self._request_lock = asyncio.Lock()  # serializes requests of the user
         self._session: ClientSession
         self._group: asyncio.TaskGroup
@@ -153,6 +154,32 @@ class Downloads:
         """Continue a download from its partial file, and clear its last error."""
         async with self._request_lock:
             return await self._resume(download_id)
+
+    async def pause_all(self) -> dict[str, Download]:
+        """Pause all downloads, and keep their partial files."""
+        # the last first, because a paused one gives its turn to the next
+        for record in reversed([record for record in self._ledger if record.standing == "going"]):
+            if record.id in self._ledger:
+                await self.pause(record.id)
+        return self.snapshot()
+
+    async def resume_all(self) -> dict[str, Download]:
+        """Continue all paused and failed downloads. One that fails again reports its error."""
+        for record in self._ledger:
+            if record.standing in ("paused", "failed"):
+                try:
+                    await self.resume(record.id)
+                except AppError as error:
+                    if record.id in self._ledger:
+                        await self._fail(record.id, error)
+        return self.snapshot()
+
+    async def move(self, download_id: str, before: str | None) -> dict[str, Download]:
+        """Move a download in front of another, or to the end of the list. Those that run already are not stopped."""
+        async with self._request_lock:
+            await self._ledger.move(download_id, before)
+        self._changed()
+        return self.snapshot()
 
     async def remove(self, download_id: str) -> RemoveDownloadResponse:
         """Cancel a download and delete its partial file. A completed download is only removed from the list."""
@@ -277,7 +304,7 @@ class Downloads:
     async def _download(self, download_id: str) -> None:
         """Run a download to completion. If it fails, save the error as the reason."""
         try:
-            async with self._turns:
+            async with self._turns.turn(download_id):
                 await self._fetch_and_shelve(download_id)
         except AppError as error:
             why = self._pin_error(download_id, error)

@@ -563,7 +563,7 @@
     </message>
     <message>
         <source>stopped</source>
-        <translation>angehalten</translation>
+        <translation>pausiert</translation>
     </message>
     <message>
         <source>you</source>
@@ -5479,6 +5479,13 @@
         <source>Paused at {amounts}</source>
         <translation>Pausiert bei {amounts}</translation>
     </message>
+    <message numerus="yes">
+        <source>%n download(s)</source>
+        <translation>
+            <numerusform>%Ln Download</numerusform>
+            <numerusform>%Ln Downloads</numerusform>
+        </translation>
+    </message>
     <message>
         <source>All computers use the same processor instructions, so an answer continues with the same words if a computer is lost. In this mode, computers with AVX-512 read prompts about half as fast. Models that are loaded now stay as they are.</source>
         <translation>Alle Computer nutzen dieselben Prozessorbefehle. Fällt einer aus, geht die Antwort deshalb mit denselben Worten weiter. Computer mit AVX-512 lesen Eingaben dann etwa halb so schnell. Jetzt geladene Modelle bleiben, wie sie sind.</translation>
@@ -5704,6 +5711,10 @@
         <translation>nur {size} übrig</translation>
     </message>
     <message>
+        <source>paused</source>
+        <translation>pausiert</translation>
+    </message>
+    <message>
         <source>programming</source>
         <translation>Programmieren</translation>
     </message>
@@ -5766,6 +5777,10 @@
     <message>
         <source>{count}M</source>
         <translation>{count} Mio.</translation>
+    </message>
+    <message>
+        <source>{done} of at least {total}</source>
+        <translation>{done} von mindestens {total}</translation>
     </message>
     <message>
         <source>{done} of {total}</source>
@@ -7998,6 +8013,22 @@
         <translation>Diese Zeile entfernen</translation>
     </message>
     <message>
+        <source>Download {name} earlier</source>
+        <translation>{name} früher herunterladen</translation>
+    </message>
+    <message>
+        <source>Download {name} later</source>
+        <translation>{name} später herunterladen</translation>
+    </message>
+    <message>
+        <source>Earlier</source>
+        <translation>Früher</translation>
+    </message>
+    <message>
+        <source>Later</source>
+        <translation>Später</translation>
+    </message>
+    <message>
         <source>Pause</source>
         <translation>Pausieren</translation>
     </message>
@@ -8027,6 +8058,14 @@
     <message>
         <source>Downloads</source>
         <translation>Downloads</translation>
+    </message>
+    <message>
+        <source>Pause all</source>
+        <translation>Alle pausieren</translation>
+    </message>
+    <message>
+        <source>Resume all</source>
+        <translation>Alle fortsetzen</translation>
     </message>
 </context>
 <context>

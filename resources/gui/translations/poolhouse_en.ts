@@ -214,6 +214,13 @@
 <context>
     <name>Models</name>
     <message numerus="yes">
+        <source>%n download(s)</source>
+        <translation>
+            <numerusform>%Ln download</numerusform>
+            <numerusform>%Ln downloads</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
         <source>%n model(s) in {folder}, {size}</source>
         <translation>
             <numerusform>%Ln model in {folder}, {size}</numerusform>
