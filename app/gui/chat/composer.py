@@ -29,6 +29,7 @@ from app.gui.chat.reading.document_reader import (
     shortened,
 )
 from app.gui.look import formats, sizes
+from app.gui.look.accessibility import announce
 from app.gui.look.language import is_english
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme, set_role
@@ -277,6 +278,7 @@ class Composer(QFrame):
         self._files.append(file)
         self._show_files()
         self.attached.emit()
+        announce(self, self.tr("Attached: {file}").format(file=file_words(file)))
 
     def _document_failed(self, name: str, error: BadInput) -> None:
         self._reading.remove(name)

@@ -1616,6 +1616,10 @@
         <translation>Text-, PDF- oder Office-Dateien anhängen</translation>
     </message>
     <message>
+        <source>Attached: {file}</source>
+        <translation>Angehängt: {file}</translation>
+    </message>
+    <message>
         <source>Reading {names}…</source>
         <translation>{names} wird gelesen…</translation>
     </message>

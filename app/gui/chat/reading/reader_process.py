@@ -67,7 +67,7 @@ class ReaderProcess(QObject):
 
     @property
     def is_resting(self) -> bool:
-        """Whether the process has failed so often that it is left alone for now."""
+        """Return whether the process has failed so often that it is left alone for now."""
         return time.monotonic() < self._rests_until
 
     def ask(self, request: Request, answered: Answered, payload: bytes = b"") -> None:
