@@ -91,6 +91,8 @@ def _answer(reader: Reader, request: Request, payload: bytes) -> Reply:
         return Refusal(refused.code)
     except (MemoryError, RecursionError):
         return Refusal("reader_heavy")
+    except Exception:  # noqa: BLE001  a parser stumbles over hostile content in ways that nobody has listed
+        return Refusal("reader_failed")
 
 
 class _Clock:

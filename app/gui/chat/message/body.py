@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from html import escape
 
 from PySide6.QtCore import QMimeData, QPoint, QSize, Qt, QUrl
 from PySide6.QtGui import (
@@ -22,7 +23,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QMenu, QPlainTextEdit, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from app.gui.chat.message import highlight, markdown
-from app.gui.chat.message.formula_pictures import FormulaPictures, Key, Look, place_of
+from app.gui.chat.message.formula_pictures import FormulaPictures, Key, Look, key_of, place_of
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.markdown import IncrementalParser, Segment, SegmentKind
 from app.gui.chat.message.math_rules import Formula
@@ -164,6 +165,8 @@ class TextBlock(QTextBrowser):
     def _formula_html(self, number: int, formula: Formula) -> str:
         """Return a formula as a picture, or as it was written while it is unknown or if it cannot be drawn."""
         drawing = self._services.formulas.drawing(formula)
+        if drawing is None and key_of(formula) in self._missing and not formula.is_display:
+            return escape(formula.source)  # as it looked until it ended, so that a growing text changes only once
         if drawing is None:
             return markdown.source_html(formula)
         place = place_of(drawing, self._look().font)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
-import psutil
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer
 
 import backends
@@ -210,6 +209,8 @@ def _environment() -> QProcessEnvironment:
 
 
 def _resident_bytes(pid: int) -> int:
+    import psutil  # not needed to open the window
+
     with suppress(psutil.Error):
         return int(psutil.Process(pid).memory_info().rss)
     return 0
