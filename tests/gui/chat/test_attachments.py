@@ -7,11 +7,14 @@ from pathlib import Path
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Details
+from app.gui.chat.answer import MAX_TOKENS
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.composer import fitting
+from app.gui.chat.session import ANSWER_SHARE
+from app.gui.look import formats
 from app.gui.widgets.labels import Chip
 from tests.backends.readers.sample_documents import locked_pdf, pdf
-from tests.gui.chat.test_chat_page import page
+from tests.gui.chat.test_chat_page import ask, page
 
 __all__ = ["page"]  # a fixture
 WAIT_MS = 90_000
@@ -85,6 +88,28 @@ def test_the_files_say_how_much_of_the_context_they_take(page: ChatPage) -> None
     composer.show_room(None)
     composer.show_draft("")
     assert composer.budget.isHidden()
+
+
+def test_the_room_is_what_the_loaded_model_has_left(qtbot: QtBot, page: ChatPage, tmp_path: Path) -> None:
+    """The Guide counts the tokens, and its context less this chat and an answer is the room."""
+    ask(qtbot, page, "Is it free?")
+    head = page.chat_head
+    assert head.context > head.used > 0
+    path = tmp_path / "report.pdf"
+    path.write_bytes(pdf(*["Many words about herons and low water. " * 20] * 12))
+    page.composer.attach([path])
+    budget = page.composer.budget
+    qtbot.waitUntil(lambda: not budget.isHidden(), timeout=WAIT_MS)
+    [file] = page.composer.files
+    room = head.context - head.used - min(MAX_TOKENS, int(head.context * ANSWER_SHARE))
+    assert file["tokens"] > room
+    numbers = (formats.number(file["tokens"]), formats.number(room))
+    assert all(number in budget.words.text() for number in numbers)
+    budget.shorten.click()
+    qtbot.waitUntil(lambda: bool(page.composer.files[0].get("tokens")), timeout=WAIT_MS)
+    [part] = page.composer.files
+    assert 0 < part["tokens"] <= room
+    assert budget.shorten.isHidden()
 
 
 def test_the_longest_files_are_shortened_first() -> None:
