@@ -28,6 +28,8 @@ _REPLACED = (
     (re.compile(r"\\end\{align(?:ed)?at\*?\}"), r"\\end{align*}"),
     (re.compile(r"\\(begin|end)\{equation\*?\}"), ""),
     (re.compile(r"\\mathop(?![A-Za-z])"), ""),
+    (re.compile(r"\\bmod(?![A-Za-z])"), r"\\;\\mathrm{mod}\\;"),
+    (re.compile(r"(\\\\)\s*\[\s*-?[\d.]+\s*[a-z]{2}\s*\]"), r"\1"),  # the distance of two lines
     (re.compile(r"\\not\s*="), r"\\neq "),
 )
 # Delimiters that the library passes on as commands after \\big and its like
@@ -37,6 +39,9 @@ _DELIMITERS = {
     "lfloor": "\u230a", "rfloor": "\u230b", "lceil": "\u2308", "rceil": "\u2309",
 }  # fmt: skip
 _DELIMITER = re.compile(r">\\([a-zA-Z]+|[{}|])</mo>")
+_WORDS, _DOLLAR = re.compile(r"\\text\s*\{([^{}]*)\}"), re.compile(r"(?<!\\)\$")
+_TEXT = re.compile(r"(<mtext[^>]*>)([^<]*)(?=</mtext>)")
+_ESCAPED = re.compile(r"\\([_%$&#{} ])")
 _INVISIBLE = re.compile(r"\\(?:label\s*\{[^{}]*\}|nonumber|notag)(?![A-Za-z])")
 _OUTLINE = re.compile(r"[MLQCZ0-9 .eE+-]*")
 _NUMBER = re.compile(r"-?[0-9.]+(?:e-?\d+)?")
@@ -53,6 +58,7 @@ def draw(tex: str, *, is_display: bool) -> Drawing:
     try:
         mathml = tex2mml(_prepared(tex), inline=not is_display)
         mathml = _DELIMITER.sub(lambda match: f">{_DELIMITERS.get(match[1], chr(92) + match[1])}</mo>", mathml)
+        mathml = _TEXT.sub(lambda match: match[1] + _ESCAPED.sub(r"\1", match[2]), mathml)
         mathml = mathml.replace('rowspacing="3pt"', f'rowspacing="{ROW_SPACING}"')
         formula = Math(mathml, size=EM)
         n_letters = _check_known(formula)
@@ -81,6 +87,9 @@ def _prepared(tex: str) -> str:
     """Replace what the library draws wrongly: nested binomials, tags, and commands without an appearance."""
     if _MACROS.search(tex):
         raise Refused("formula_unknown")  # a few nested macros can expand to gigabytes
+    tex = _WORDS.sub(_words_and_math, tex)
+    if _DOLLAR.search(tex):
+        raise Refused("formula_unknown")  # mathematics within words that are not understood
     for pattern, instead in _REPLACED:
         tex = pattern.sub(instead, tex)
     tex = _INVISIBLE.sub("", _TAG.sub(r"\\qquad\\text{(\1)}", tex))
@@ -89,6 +98,14 @@ def _prepared(tex: str) -> str:
         lower, at = _group(tex, at)
         tex = f"{tex[: match.start()]}\\left({{{upper}}}\\atop{{{lower}}}\\right){tex[at:]}"
     return tex
+
+
+def _words_and_math(match: re.Match[str]) -> str:
+    """Return words within a formula with the formulas within them as such: `\\text{if $x>0$}`."""
+    parts = _DOLLAR.split(match[1])
+    if len(parts) % 2 == 0:
+        return match[0]
+    return "".join(part if place % 2 else f"\\text{{{part}}}" for place, part in enumerate(parts) if part)
 
 
 def _group(tex: str, at: int) -> tuple[str, int]:
@@ -113,7 +130,7 @@ def _check_known(formula: Math) -> int:
     n_letters = 0
     for element in formula.mathml.iter():
         text = (element.text or "").strip()
-        if text.startswith("\\") and len(text) > 1:
+        if "\\" in text and len(text) > 1:
             raise Refused("formula_unknown")
         if any(ord(sign) > 126 and not sign.isspace() and not formula.font.glyphindex(sign) for sign in text):
             raise Refused("formula_signs")

@@ -60,6 +60,19 @@ def test_lines_that_are_aligned_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tex", "plain"),
+    [
+        (r"\begin{aligned} a &= b \\[4pt] c &= d \end{aligned}", r"\begin{aligned} a &= b \\ c &= d \end{aligned}"),
+        (r"\text{a\_b 50\% \$5}", r"\text{a_b 50% $5}"),
+        (r"\text{if $x>0$ or $y$}", r"\text{if }x>0\text{ or }y"),
+        (r"\text{a} \nonumber \label{x}", r"\text{a}"),
+    ],
+)
+def test_what_has_no_appearance_is_not_drawn(tex: str, plain: str) -> None:
+    assert draw(tex, is_display=True) == draw(plain, is_display=True)
+
+
+@pytest.mark.parametrize(
     ("tex", "code"),
     [
         (r"\foo{x}", "formula_unknown"),
@@ -68,6 +81,7 @@ def test_lines_that_are_aligned_do_not_overlap() -> None:
         ("}{", "formula_unknown"),
         ("", "formula_unknown"),
         (r"\binom{a", "formula_unknown"),
+        (r"\text{one $ alone}", "formula_unknown"),
         (r"\text{中文}", "formula_signs"),
         ("<script>", None),
         ("x" * (MAX_FORMULA_CHARS + 1), "formula_long"),
