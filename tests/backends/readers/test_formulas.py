@@ -26,6 +26,7 @@ COMMON = [
     r"\boxed{42} \cancel{x} \overline{AB} \overrightarrow{AB} \underbrace{a+b}_{c}",
     r"E = mc^2 \tag{1} \label{energy}",
     r"\phantom{xyz} y",
+    r"\text{5 \$ each}",
     r"A \setminus B \backslash C",
 ]
 
@@ -63,7 +64,7 @@ def test_lines_that_are_aligned_do_not_overlap() -> None:
     ("tex", "plain"),
     [
         (r"\begin{aligned} a &= b \\[4pt] c &= d \end{aligned}", r"\begin{aligned} a &= b \\ c &= d \end{aligned}"),
-        (r"\text{a\_b 50\% \$5}", r"\text{a_b 50% $5}"),
+        (r"\text{a\_b 50\%}", r"\text{a_b 50%}"),
         (r"\text{if $x>0$ or $y$}", r"\text{if }x>0\text{ or }y"),
         (r"\text{a} \nonumber \label{x}", r"\text{a}"),
     ],
