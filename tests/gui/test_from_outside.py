@@ -74,7 +74,7 @@ def first_run(evening: Evening) -> None:
     screen.write("Name of this computer", "study", role="text", within=30)
     screen.press("Continue")
     screen.press("Only this computer for now", within=BUSY)
-    screen.press("Start with the built-in Guide", within=BUSY)
+    screen.press("Start with the Guide", within=BUSY)
     screen.read("Pool status: Ready.", within=BUSY)  # its node still starts
     screen.press("How do I add a computer?")
     screen.read("it shows a six-digit code", within=BUSY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QStorageInfo, QSysInfo, Qt, Signal
-from PySide6.QtWidgets import QButtonGroup, QWidget
+from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QWidget
 
 from app.api.computer import Computer
 from app.core.errors import AppError
@@ -32,6 +32,7 @@ from app.gui.widgets.layouts import card, column, layout_widget, row
 
 # Room for a model of 8 GB, the reserve that downloads leave free, and some more for the user.
 LOW_SPACE_BYTES = 20 << 30
+MOST_SIDE_BY_SIDE = 1.25  # text size up to which two choices fit side by side
 
 
 class PendingName(QObject):
@@ -293,12 +294,21 @@ class UseChoice(QWidget):
             self._group.addButton(option.button)
         chosen = self.lend if services.preferences.text(ROLE_KEY, BOTH) == LEND else self.both
         chosen.setChecked(True)
-        cards = row(both, lend, gap=sizes.M)
+        self._theme = services.theme
+        self._cards = row(both, lend, gap=sizes.M)
         for place in range(2):
-            cards.setStretch(place, 1)
+            self._cards.setStretch(place, 1)
         words = label(self.tr("How will you use this computer?"), "section")
         words.setWordWrap(True)
-        self.setLayout(column(words, cards, gap=sizes.S))
+        self.setLayout(column(words, self._cards, gap=sizes.S))
+        self._theme.changed.connect(self._arrange)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Put the choices one below the other if the text is too large for them to stand side by side."""
+        is_large = self._theme.scale > MOST_SIDE_BY_SIDE
+        way = QBoxLayout.Direction.TopToBottom if is_large else QBoxLayout.Direction.LeftToRight
+        self._cards.setDirection(way)
 
     @property
     def chosen(self) -> str:

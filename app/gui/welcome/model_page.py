@@ -81,7 +81,7 @@ class ModelPage(Step):
     def quiet_label(self) -> str:
         if self.starter.is_busy:
             return self.tr("Stop")
-        return "" if self.chosen is None or self._is_guest else self.tr("Start with the built-in Guide")
+        return "" if self.chosen is None or self._is_guest else self.tr("Start with the Guide")
 
     @property
     def can_go_back(self) -> bool:

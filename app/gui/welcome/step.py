@@ -66,6 +66,11 @@ class Step(QWidget):
         """The widget that takes the keyboard focus when the page is shown, or None for the main button."""
         return None
 
+    @property
+    def in_view(self) -> QWidget | None:
+        """The part of the page that the user needs now, or None for its beginning. A small window scrolls to it."""
+        return None
+
     def press_main(self) -> None:
         """React to the main button."""
         self.finished.emit()

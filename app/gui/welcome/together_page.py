@@ -65,6 +65,7 @@ class TogetherPage(Step):
 
     def _connect(self) -> None:
         self.panel.shown.connect(self.retried)
+        self.panel.shown.connect(self.moved)
         self.panel.guessed.connect(self._guessed)
         self.panel.paired.connect(self._paired)
         self.panel.ended.connect(self._code_ended)
@@ -111,6 +112,10 @@ class TogetherPage(Step):
     @property
     def first_focus(self) -> QWidget | None:
         return self.form.first_field if self.mode is Mode.JOINING else None
+
+    @property
+    def in_view(self) -> QWidget | None:
+        return {Mode.ADDING: self._adding, Mode.JOINING: self._joining, Mode.PAIRED: self.good}.get(self.mode)
 
     def press_main(self) -> None:
         match self.mode:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
@@ -23,6 +23,7 @@ from app.gui.welcome.model_page import ModelPage
 from app.gui.welcome.step import BOTH, LEND, ROLE_KEY, Step
 from app.gui.welcome.together_page import TogetherPage
 from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label
 from app.gui.widgets.layouts import column, row, scrolled
 from app.gui.widgets.notice import Notice
@@ -155,12 +156,13 @@ class Welcome(QWidget):
         theme.changed.connect(self._paint)
         self._paint()
         head = row(self._mark, label("Poolhouse", "section"), None, self._where, gap=sizes.S)
-        feet = row(self._back, None, self._quiet, self._main, gap=sizes.M)
+        feet = Flow(self._back, self._quiet, self._main, gap=sizes.M, right_from=1)
+        self._area = scrolled(self._stack)
         for line in (head, feet):  # as wide as the pages, which reserve room for a scroll bar
             line.setContentsMargins(0, 0, sizes.M, 0)
         middle = QWidget()
         middle.setMaximumSize(theme.px(WIDTH), theme.px(HEIGHT))
-        inside = column(head, self.notice, scrolled(self._stack), gap=sizes.L)
+        inside = column(head, self.notice, self._area, gap=sizes.L)
         inside.setStretch(2, 1)  # if large text does not fit the screen, only the page scrolls
         inside.addLayout(feet)
         middle.setLayout(inside)
@@ -197,8 +199,17 @@ class Welcome(QWidget):
             (self._main if main else self._quiet).setFocus()
 
     def _move_focus(self) -> None:
+        """Move the keyboard focus, and then the view, to where the user goes on."""
         step = self.step
+        QTimer.singleShot(0, self, self._scroll)
         (step.first_focus or (self._main if step.main_label and step.main_enabled else self._quiet)).setFocus()
+
+    def _scroll(self) -> None:
+        part = self.step.in_view
+        if part is not None:
+            self._area.ensureWidgetVisible(part, 0, 0)
+        else:
+            self._area.verticalScrollBar().setValue(0)
 
     def _press_main(self) -> None:
         self.step.press_main()

@@ -5183,8 +5183,8 @@
         <translation>Chatten</translation>
     </message>
     <message>
-        <source>Start with the built-in Guide</source>
-        <translation>Mit dem eingebauten Guide anfangen</translation>
+        <source>Start with the Guide</source>
+        <translation>Mit dem Guide anfangen</translation>
     </message>
     <message>
         <source>Stop</source>
