@@ -35,6 +35,7 @@ from app.gui.models.library import Library
 from app.gui.models.model_item import ModelItem
 from app.gui.models.model_list import ModelList
 from app.gui.models.model_loading import ModelLoader
+from app.gui.models.model_starter import ModelStarter, Stage
 from app.gui.models.shared_models_card import SharedModelsCard
 from app.gui.models.starter_card import StarterCard
 from app.gui.models.transfers import Transfers
@@ -65,6 +66,7 @@ class ModelsPage(Page):
         self.plan_loader, self.model_loader = PlanLoader(client, self), ModelLoader(pool, self)
         self.importing, self.watch = services.importing, SnapshotWatcher(pool, self)
         self.removal = Removal(self, client, self.importing)
+        self.model_starter = ModelStarter(services, self)
         self._key_to_select = ""  # key of the model to select once it is listed
         self._was_there = False
         self._has_requested = False
@@ -112,10 +114,11 @@ class ModelsPage(Page):
 
     @property
     def is_busy(self) -> bool:
-        return self.plan_loader.measuring or self.model_loader.is_ours
+        loads = self.model_loader.is_ours or self.model_starter.stage is Stage.LOADING
+        return self.plan_loader.measuring or loads
 
     def end(self) -> None:
-        for part in (self.library, self.verdict_loader, self.model_loader, self.transfers):
+        for part in (self.library, self.verdict_loader, self.model_loader, self.model_starter, self.transfers):
             part.end()
         self.plan_loader.forget()
         self.details.token.end()
@@ -176,7 +179,8 @@ class ModelsPage(Page):
         self.library.changed.connect(self._library_changed)
         self.library.files_loaded.connect(self._files_loaded)
         self.library.starter_changed.connect(self._update_starter)
-        self.starter.download_requested.connect(self._download)
+        self.starter.start_requested.connect(self._start)
+        self.model_starter.failed.connect(self._start_failed)
         self.starter.details_requested.connect(lambda item: self._show(item.key))
         self.shared.chat_requested.connect(lambda reference: self.services.go(f"{navigation.CHAT}/{reference}"))
         self.services.pool.changed.connect(self._show_shared)
@@ -327,6 +331,16 @@ class ModelsPage(Page):
         if copies:
             body |= {"machine": copies[0].id, "sha256": file.sha256}
         self.transfers.begin(body)
+
+    def _start(self, item: ModelItem, file: str) -> None:
+        """Download the recommended model, and load it as soon as its file is here."""
+        self.notice.clear()
+        self.model_starter.start(item, file)
+
+    def _start_failed(self, error: AppError) -> None:
+        """Show why the recommended model could not be loaded. Its row in the list of downloads shows other errors."""
+        if error.reason.code not in {download.code for download in self.transfers.downloads()}:
+            self._load_failed(error)
 
     def _download_ended(self, download: Download) -> None:
         if download.state == "done":

@@ -1,4 +1,4 @@
-"""The card above the list that recommends a model for this household and offers to download it."""
+"""The card above the list that recommends a model for this household and offers to download and load it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ translate = QCoreApplication.translate
 class StarterCard(QFrame):
     """The card that recommends a model. It is hidden if there is no recommendation.
 
-    `download_requested(item, file)` and `details_requested(item)` are emitted when the user clicks the buttons.
+    `start_requested(item, file)` and `details_requested(item)` are emitted when the user clicks the buttons.
     """
 
-    download_requested = Signal(object, str)
+    start_requested = Signal(object, str)
     details_requested = Signal(object)
 
     def __init__(self) -> None:
@@ -32,12 +32,12 @@ class StarterCard(QFrame):
         self._item: ModelItem | None = None
         self._file = ""
         self.name, self.why = ElidedLabel("", "section"), paragraph("", "muted")
-        self.download = button("", self._download, "primary")
+        self.start = button("", self._start, "primary")
         self.details = button(self.tr("Show details"), self._show_details, "link")
         head = label(self.tr("Recommended for your household"), "caption")
         box = column(head, self.name, self.why, gap=sizes.XS)
         box.addSpacing(sizes.XS)
-        box.addLayout(Flow(self.download, self.details, gap=sizes.S))
+        box.addLayout(Flow(self.start, self.details, gap=sizes.S))
         box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
         self.setLayout(box)
         self.hide()
@@ -51,12 +51,12 @@ class StarterCard(QFrame):
         self._file = starter.file
         self.name.say(item.title)
         self.why.setText(why(starter))
-        words = self.tr("Download {size}")
-        self.download.setText(words.format(size=formats.size(starter.size_bytes or 0)))
+        words = self.tr("Download and load ({size})")
+        self.start.setText(words.format(size=formats.size(starter.size_bytes or 0)))
 
-    def _download(self) -> None:
+    def _start(self) -> None:
         if self._item is not None:
-            self.download_requested.emit(self._item, self._file)
+            self.start_requested.emit(self._item, self._file)
 
     def _show_details(self) -> None:
         if self._item is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, QRegularExpression, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QRegularExpression, Qt, QTimer, Signal
 from PySide6.QtGui import QRegularExpressionValidator
 from PySide6.QtWidgets import QLineEdit, QListWidget, QListWidgetItem, QWidget
 
@@ -18,13 +18,14 @@ from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
 from app.gui.pool import machine_words
 from app.gui.pool.code_panel import trust_note
-from app.gui.pool.machine_facts import strangers_of
+from app.gui.pool.machine_facts import Stranger, strangers_of
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label, paragraph, tooltip
 from app.gui.widgets.layouts import column, layout_widget, row
 
 DIGITS = 6
 TYPED = QRegularExpression("[0-9 -]*")  # people read codes aloud in two halves
+GONE_MS = 4000  # a machine may seem gone for a moment when addresses change, as after its start
 MOST_SHOWN = 8  # so that an attacker cannot fill the screen with announcements
 ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
 
@@ -71,6 +72,12 @@ class JoinForm(QWidget):
         self.why.setAccessibleName(self.tr("Why can't Poolhouse find my other computer?"))
         self.address, self.code = QLineEdit(address), QLineEdit()
         self._near = ""  # the address selected in the list; cleared when its entry disappears
+        self.shown: tuple[Stranger, ...] = ()  # the machines in the list
+        self._is_over = False  # these machines have not been seen for a while
+        self._patience = QTimer(self)
+        self._patience.setSingleShot(True)
+        self._patience.setInterval(GONE_MS)
+        self._patience.timeout.connect(self._gone)
         self._fill()
         self.address.textChanged.connect(self.changed)
         self.code.textChanged.connect(self.changed)
@@ -143,6 +150,12 @@ class JoinForm(QWidget):
     def _show_near(self) -> None:
         """List the nearby machines with an open pairing window. The selected one stays selected if still listed."""
         strangers = [stranger for stranger in strangers_of(self._services.pool.now) if stranger.pairing_address]
+        if not strangers and self.shown and not self._is_over:
+            if not self._patience.isActive():
+                self._patience.start()
+            return
+        self._patience.stop()
+        self._is_over, self.shown = False, tuple(strangers)
         if self._near and self._near not in [stranger.pairing_address for stranger in strangers]:
             if self.address.text() == self._near:
                 self.address.clear()
@@ -177,6 +190,11 @@ class JoinForm(QWidget):
         if self._where.isHidden() != hides:
             self._where.setVisible(not hides)
             self.changed.emit()
+
+    def _gone(self) -> None:
+        """Clear the list, because no machine has come back."""
+        self._is_over = True
+        self._show_near()
 
     def _why_none_nearby(self) -> str:
         discovery = self._services.pool.now.discovery

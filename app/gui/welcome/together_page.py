@@ -261,7 +261,7 @@ class TogetherPage(Step):
             )
 
     def _whose_code(self) -> str:
-        shown = [stranger for stranger in strangers_of(self.services.pool.now) if stranger.pairing_address]
+        shown = self.form.shown
         if len(shown) == 1 and shown[0].name:
             return self.tr("{name} shows a code. Enter it here.").format(name=shown[0].name)
         return self.tr("Enter the code that the other computer shows.")

@@ -7706,8 +7706,8 @@
 <context>
     <name>StarterCard</name>
     <message>
-        <source>Download {size}</source>
-        <translation>{size} herunterladen</translation>
+        <source>Download and load ({size})</source>
+        <translation>Herunterladen und laden ({size})</translation>
     </message>
     <message>
         <source>Recommended for your household</source>

@@ -90,10 +90,10 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     assert card.why.text() == f"{needs} The model's speed has not been measured yet."
     page.library._starter_loaded(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterResponse))
     assert card.why.text() == f"{needs} Forecast: 12 tok/s."
-    assert card.download.text() == "Download 700 MiB"
+    assert card.start.text() == "Download and load (700 MiB)"
     requests: list[Any] = []
-    monkeypatch.setattr(page.transfers, "begin", requests.append)
-    card.download.click()
+    monkeypatch.setattr(page.model_starter, "_begin", requests.append)
+    card.start.click()
     assert requests == [{"repository": "maker/large-70b", "file": "m-Q4_K_M.gguf", "revision": "main"}]
     assert page.list.chosen_key == "shelf:guide", "what is here stays chosen"
     card.details.click()

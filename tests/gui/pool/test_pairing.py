@@ -241,6 +241,21 @@ def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QW
     joining.reject()
 
 
+def test_a_household_that_is_unseen_for_a_moment_stays_chosen(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
+    near: dict[str, object] = {"b" * 16: {"name": "hall", "pairing_address": "10.0.0.9:4"}}
+    show_strangers(at_lone, near)
+    joining = JoinHouseholdDialog(at_lone.services, parent)
+    joining.code.setText("123456")
+    show_strangers(at_lone, {})
+    assert joining.address.text() == "10.0.0.9:4"
+    assert joining.act.isEnabled(), "the person is just about to click"
+    show_strangers(at_lone, near)
+    show_strangers(at_lone, {})
+    qtbot.waitUntil(lambda: not joining.address.text())
+    assert joining.near.isHidden()
+    joining.reject()
+
+
 def test_a_code_is_digits_and_what_is_missing_is_said(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
     joining = JoinHouseholdDialog(at_lone.services, parent, "127.0.0.1:9")
     joining.show()

@@ -22,15 +22,12 @@ from app.gui.welcome.welcome import Welcome
 from testbed import tiny
 from tests.catalog.hub_server import HubServer
 from tests.gui.desk import Desk, desk, follow
-from tests.gui.first_catalog import NAME, search_path
+from tests.gui.first_catalog import FACTS, NAME, SHAPE, node_with_catalog
 from tests.gui.models.hub_thread import hub_thread
 from tests.gui.models.offers import GIB, file, offer
-from tests.node.pool import TestNode, node
+from tests.node.pool import TestNode
 
 WITHIN_MS = 30_000
-SHAPE = tiny.Shape(layers=4, width=256, ffn=512, context=512)
-FACTS = {"parameters": 4_000_000, "architecture": "llama", "n_layers": 4, "context_length": 512,
-         "kv_bytes_per_token": 4 << 10}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -42,21 +39,8 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubServer]:
 
 @pytest.fixture
 def shop(hub: HubServer, tmp_path: Path) -> Iterator[TestNode]:
-    """A node whose catalog holds one model, on a computer where another app holds one."""
-    served, person = tmp_path / "served.gguf", tmp_path / "person"
-    served.write_bytes(hub.data)
-    folder = person / ".lmstudio" / "models" / "maker" / "other-GGUF"
-    folder.mkdir(parents=True)
-    tiny.llama(folder / "other-model-F16.gguf", tiny.Shape(layers=4, width=256, ffn=512, context=512, seed=7))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", search_path(tmp_path / "catalog", served, FACTS))
-        patch.setenv("HF_ENDPOINT", hub.hub.endpoint)
-        patch.setenv("HOME", str(person))
-        patch.setenv("USERPROFILE", str(person))
-        for name in ("HF_HOME", "HF_HUB_CACHE", "OLLAMA_MODELS", "XDG_DATA_HOME"):
-            patch.delenv(name, raising=False)
-        with node(tmp_path / "den", "den") as made:
-            yield made
+    with node_with_catalog(hub, tmp_path, FACTS) as made:
+        yield made
 
 
 @pytest.fixture
