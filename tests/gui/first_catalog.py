@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from app.catalog.model_catalog import Catalog, OfferedFile, OfferedModel
 from testbed import tiny
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, HubServer
 from tests.node.pool import TestNode, node
@@ -32,15 +33,25 @@ def search_path(folder: Path, file: Path, facts: dict[str, Any]) -> str:
     """Return a PYTHONPATH with which this file is the only model of the catalog. `facts` are those of it."""
     folder.mkdir()
     size, sha256 = file.stat().st_size, hashlib.sha256(file.read_bytes()).hexdigest()
-    part = {"file": FILE, "quantization": "Q8_0", "size_bytes": size, "sha256": sha256, "recommended": True}
-    model = {
-        "id": "evening", "name": NAME, "maker": "Maker", "about": "A small model for one evening at home.",
-        "about_in": {"de": "Ein kleines Modell für einen Abend."}, "good_at": ["chat", "code"],
-        "active_parameters": None, "license": "MIT", "gated": False, "repository": REPOSITORY, "revision": COMMIT,
-        "starter": 1, "files": [part],
-    }  # fmt: skip
+    model = OfferedModel(
+        id="evening",
+        name=NAME,
+        maker="Maker",
+        about="A small model for one evening at home.",
+        about_in={"de": "Ein kleines Modell für einen Abend."},
+        good_at=("chat", "code"),
+        n_languages=None,
+        active_parameters=None,
+        license="MIT",
+        gated=False,
+        repository=REPOSITORY,
+        revision=COMMIT,
+        files=(OfferedFile(FILE, "Q8_0", size, sha256, recommended=True),),
+        starter=1,
+        **facts,
+    )
     catalog = folder / "catalog.json"
-    catalog.write_text(json.dumps({"made": "2026-11-01", "models": [model | facts]}))
+    catalog.write_bytes(msgspec.json.encode(Catalog("2026-11-01", (model,))))
     (folder / "sitecustomize.py").write_text(PATCH.format(path=str(catalog)))
     return os.pathsep.join([str(folder), str(PROJECT)])
 

@@ -84,16 +84,15 @@ def test_what_another_app_holds_comes_first_and_one_button_ends_in_a_chat(qtbot:
     assert not welcome._main.isVisible(), "a second click does nothing else"
     qtbot.waitUntil(lambda: bool(at_shop.went), timeout=WITHIN_MS)
     assert at_shop.went[-1].startswith(f"{navigation.CHAT}/other-model")
-    loaded = at_shop.services.pool.now.loaded
-    assert loaded is not None
-    assert loaded.state == "ready"
+    pool = at_shop.services.pool
+    qtbot.waitUntil(lambda: pool.now.loaded is not None and pool.now.loaded.state == "ready", timeout=WITHIN_MS)
 
 
 @pytest.mark.long
 def test_the_recommended_one_is_measured_downloaded_and_loaded(qtbot: QtBot, at_shop: Desk, hub: HubServer) -> None:
     welcome, page = last_page(qtbot, at_shop)
     qtbot.waitUntil(lambda: len(page.options) == 2, timeout=WITHIN_MS)
-    qtbot.waitUntil(lambda: bool(page.models._starters[CHAT].tok_s), timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: page.models._was_measured and not page.models.is_measuring, timeout=WITHIN_MS)
     chosen(page, Source.DOWNLOAD)
     assert f"{NAME} for chat and code" in page.options[page._key].button.text()
     assert welcome._main.text() == "Download and load"
