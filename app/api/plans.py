@@ -76,6 +76,8 @@ class Forecast(msgspec.Struct, frozen=True):
     bottleneck: Bottleneck = Bottleneck()
     shares: list[TimeShare] = []
     spread: float = 1.0  # the factor by which an answer may be faster or slower than these figures
+    disturbed: str = ""  # the name of the machine that other programs kept busy while it was measured
+    too_busy: bool = False  # they used so much of it that the forecast cannot be right, so none is shown
 
 
 class Alternative(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +93,8 @@ class Alternative(msgspec.Struct, frozen=True, kw_only=True):
     bottleneck: Bottleneck = Bottleneck()
     shares: list[TimeShare] = []
     spread: float = 1.0  # as in Forecast
+    disturbed: str = ""
+    too_busy: bool = False
 
 
 class FirstToken(msgspec.Struct, frozen=True):
@@ -158,12 +162,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     too_small: bool = False  # too small for a forecast that could be right, so none is shown
 
     def as_shown(self) -> Self:
-        """Return the plan as people see it: without its forecast if the model is too small for one."""
+        """Return the plan as people see it.
+
+        It has no forecast if the model is too small or a machine was too busy for one that could be right.
+        """
+        none = Reason("unforecast_small")
         if not self.too_small:
-            return self
+            if self.forecast is None or not self.forecast.too_busy:
+                return self
+            none = Reason("unforecast_busy", {"machine": self.forecast.disturbed})
         why = [reason for reason in self.why if reason.code not in FORECAST_CODES]
         if not any(reason.code.startswith("unforecast_") for reason in why):
-            none = Reason("unforecast_small")
             why.append(Explanation(none.code, none.facts, said(none)))
         reasons = [reason.sentence for reason in why]
         return msgspec.structs.replace(
@@ -213,6 +222,7 @@ class AnswerOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     forecast_tok_s: float
     tok_s: float
     interruptions: int = 0
+    other_load: float | None = None  # share of the host's processor that other programs used; None if not known
 
     @property
     def spread(self) -> float:

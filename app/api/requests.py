@@ -228,6 +228,7 @@ class PlanModel(Request, frozen=True):
     by_program: bool = False  # whether a program, such as the demo, chose `split`, and not a person
     shape: Literal["one", "split", "replicas"] | None = None  # None for the best one for this number of users
     measure: bool | None = None  # measure the machines first; None measures them for a load without `split`
+    again: bool = False  # with `measure`: also measure what is known already
     without: Annotated[list[Name], Meta(max_length=64)] = []  # ids of machines to exclude
     kv: KvType = KvType.F16
     # the format of hidden states on the wire; auto: f16, or q8 if that makes requests clearly faster

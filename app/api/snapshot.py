@@ -243,6 +243,8 @@ class ForecastErrors(msgspec.Struct, frozen=True):
     answers: int = 0
     ttft_error: float | None = None
     decode_error: float | None = None
+    quiet_answers: int = 0  # answers while other programs left the host's processor alone
+    factor: float | None = None  # the median of their measured speed over the forecast one
     factors: dict[str, MachineFactors] = {}
 
 

@@ -50,6 +50,7 @@ Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=MAX_SECONDS)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 StepSeconds = Annotated[float, msgspec.Meta(ge=0, le=MAX_STEP_SECONDS)]  # one step, or a part of it
 SomeSeconds = Annotated[float, msgspec.Meta(ge=1e-9, le=1e3)]
 Rate = Annotated[float, msgspec.Meta(ge=0, le=MAX_RATE)]
@@ -317,6 +318,7 @@ class SpeedMeasured(_Message, frozen=True, tag="speed_measured"):
     chunk_s: SomeSeconds
     step_s: StepSeconds
     chunk_position_s: StepSeconds = 0.0
+    other_load: Share = 0.0  # share of the processor that other programs used
     processor: ProcessorSpeed | None = (
         None  # if a graphics card computes and the processor takes what it has no room for
     )

@@ -56,6 +56,7 @@ from app.node.placement.stages import PlacementServices
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.local_speed import Hardware, LocalSpeed, LocalWork
 from app.node.planning.planner_inputs import PlannerInputs, connected_lenders
+from app.node.planning.quiet_measurements import QuietMeasurements
 from app.node.planning.speed_measurer import SpeedMeasurer
 from app.node.snapshot import describe_machines, with_current_names
 from app.node.status_broadcaster import (
@@ -140,7 +141,8 @@ class Node:
         self.discovery = DiscoveryService(self.network, choices, choice, self.household.apply)
         loaded = LoadedModels()
         here = LocalWork(self.hardware, self.lending_service, loaded, self.lending_policy)
-        self.speed_measurer = SpeedMeasurer(LocalSpeed(here, home.root), shelf, self.network.link, group)
+        own_speed = LocalSpeed(here, home.root)
+        self.speed_measurer = SpeedMeasurer(own_speed, shelf, self.network.link, group)
         planner_inputs = PlannerInputs(
             self._candidates,
             self.speed_measurer,
@@ -155,6 +157,9 @@ class Node:
             loaded, shelf, sources, planner_inputs, threads, group, self.journal, self.changed
         )
         self.model_manager.exact = lambda: self.settings.exact
+        self._quiet_measurements = QuietMeasurements(
+            own_speed, self.speed_measurer, self.model_manager.refresh_forecasts
+        )
         self.household_models = HouseholdModels(
             self.network,
             self.household,
@@ -182,6 +187,7 @@ class Node:
                 (self.graphics.run(), "choose the graphics card"),
                 (self.hardware.run(), "probe the engines"),
                 (self.links.run(), "measure links"),
+                (self._quiet_measurements.run(), "repeat disturbed measurements"),
                 (self.discovery.run(), "discovery"),
                 (self.model_sources.run(), "model sources"),
                 (self.journal.run(lambda: self.lending_service.passed), "journal"),

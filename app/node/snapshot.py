@@ -14,7 +14,7 @@ from app.core.household.household import Household, Machine
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import transfer_times
-from app.core.planner.forecast_range import spread_of
+from app.core.planner.forecast_range import DISTURBED_LOAD, TOO_BUSY_LOAD, spread_of
 from app.core.planner.placement import Candidate, Forecast, Plan, PlannedStage, processor_reasons
 from app.core.planner.speed_estimates import is_too_small
 from app.core.reasons import said, sentence
@@ -140,7 +140,7 @@ def describe_plan(plan: Plan, model: Model, lends: dict[MachineId, int], advice:
         machines=[plans.MachineNeed(names[key], key, need, lends[key]) for key, need in needs.items()],
         reasons=[said(reason) for reason in plan.reasons],
         forecast=describe_forecast(plan.forecast) if plan.forecast else None,
-        first_token=_first_token(plan, model),
+        first_token=first_token(plan, model),
         alternatives=[
             plans.Alternative(
                 shape=alternative.topology,
@@ -177,11 +177,13 @@ def describe_forecast(known: Forecast) -> plans.Forecast:
         known.estimated,
         plans.Bottleneck(slowest.part, slowest.name, slowest.machine, slowest.share),
         [plans.TimeShare(share.part, share.name, share.machine, share.busy_s, share.share) for share in known.shares],
-        spread_of(known.decode_tok_s, estimated=known.estimated),
+        spread_of(known.decode_tok_s, estimated=known.estimated, other_load=known.other_load),
+        known.busiest if known.other_load > DISTURBED_LOAD else "",
+        known.other_load > TOO_BUSY_LOAD,
     )
 
 
-def _first_token(plan: Plan, model: Model) -> plans.FirstToken | None:
+def first_token(plan: Plan, model: Model) -> plans.FirstToken | None:
     """Return the forecast time to first token for a long prompt, or None if a part of the plan was not measured."""
     prompt = min(LONG_PROMPT_TOKENS, plan.workload.context - 1)
     known = forecast_alone(plan, model, prompt, plan.workload.output)

@@ -222,7 +222,7 @@ def test_the_catalog_begins_with_the_starter_and_says_what_runs_whole_only(poolh
 def test_the_catalog_says_where_nothing_of_it_fits(poolhouse: Any, answering: Any) -> None:
     answering({("GET", "/starter"): {"starter": None}})
     said = " ".join(poolhouse("pull").out.split())
-    assert said.startswith("None of these fits comfortably in the memory that this household lends now. Close large")
+    assert said.startswith("None of these fits comfortably in the memory that is free for models now. Close large")
     assert "add a computer. Name Size" in said
     assert poolhouse("pull", "--json").json["starter"] is None
 

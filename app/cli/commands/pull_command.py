@@ -285,7 +285,7 @@ def _starter(home: Path | None) -> StarterResponse | None:
 
 
 NONE_FITS = (
-    "None of these fits comfortably in the memory that this household lends now. Close large "
+    "None of these fits comfortably in the memory that is free for models now. Close large "
     "programs, lend more or raise a limit (`poolhouse lend`), or add a computer."
 )
 

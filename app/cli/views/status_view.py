@@ -35,6 +35,10 @@ def forecasts_view(last: AnswerOutcome | None, errors: ForecastErrors) -> list[T
                 style="dim",
             )
         )
+    if errors.factor is not None:
+        count = "1 answer" if errors.quiet_answers == 1 else f"{errors.quiet_answers} answers"
+        words = f"On a quiet computer ({count}), the speed was {errors.factor:.2f} times the forecast."
+        lines.append(Text(words, style="dim"))
     return lines
 
 

@@ -254,6 +254,7 @@ def _of_loads(loads: Sequence[_Load], rounds: Rounds) -> Forecast:
     busiest_s = max(load.work_s(rounds) for load in loads)
     request_s = max(ttft_s + rounds.tokens * group_s, rounds.users * busiest_s)
     shares = [share for load in loads for share in load.shares(rounds, request_s)]
+    busiest = max((load.machine for load in loads), key=_other_load)
     return Forecast(
         ttft_s=ttft_s,
         decode_tok_s=1 / single_s,
@@ -262,7 +263,13 @@ def _of_loads(loads: Sequence[_Load], rounds: Rounds) -> Forecast:
         shares=tuple(shares),
         bottleneck=_largest(shares),
         estimated=any(_is_estimated(load.machine) for load in loads),
+        other_load=_other_load(busiest),
+        busiest=busiest.name,
     )
+
+
+def _other_load(machine: Candidate) -> float:
+    return machine.speed.other_load if machine.speed is not None else 0.0
 
 
 def _is_estimated(machine: Candidate) -> bool:
@@ -285,6 +292,7 @@ def _of_replicas(parts: Parts, machines: Mapping[MachineId, Candidate], model: M
     ]
     quickest = min(each, key=lambda forecast: forecast.request_s)
     slowest = max(each, key=lambda forecast: forecast.request_s)
+    busiest = max(each, key=lambda forecast: forecast.other_load)
     return Forecast(
         ttft_s=quickest.ttft_s,
         decode_tok_s=max(forecast.decode_tok_s for forecast in each),
@@ -293,6 +301,8 @@ def _of_replicas(parts: Parts, machines: Mapping[MachineId, Candidate], model: M
         shares=tuple(share for forecast in each for share in forecast.shares),
         bottleneck=slowest.bottleneck,
         estimated=any(forecast.estimated for forecast in each),
+        other_load=busiest.other_load,
+        busiest=busiest.busiest,
     )
 
 

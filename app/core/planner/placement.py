@@ -188,6 +188,8 @@ class Forecast:
     shares: tuple[Share, ...]  # for each machine and link that takes part
     bottleneck: Bottleneck
     estimated: bool = False  # whether the speed of some machine is an estimate from other layers
+    other_load: float = 0.0  # the largest share of a processor that other programs used during a measurement
+    busiest: str = ""  # the name of the machine with that share
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ class Speed:
     window_position_s: float = 0.0
     window_chunk_position_s: float = 0.0
     estimated: bool = False  # whether it is based on layers of another shape
+    other_load: float = 0.0  # share of its processor that other programs used during the measurement
     # the same machine's processor, if a graphics card was measured: for the layers that the card has no room for
     processor: Speed | None = None
 
@@ -164,6 +165,7 @@ def estimate_speed(measured: MeasuredLayer, effort: Effort) -> Speed:
         window_position_s=effort.window_position * position_s,
         window_chunk_position_s=effort.window_position * chunk_position_s,
         estimated=True,
+        other_load=speed.other_load,
         processor=speed.processor and estimate_speed(replace(measured, speed=speed.processor), effort),
     )
 

@@ -327,7 +327,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         recovery_leaving recovery_moved recovery_moving recovery_rebuilding recovery_reconnected
         recovery_reconnecting recovery_reloading recovery_replaying recovery_slow recovery_taken_back states_by_cost
         states_kept
-        states_no_room unforecast_embeds unforecast_small unforecast_experts unforecast_family unforecast_indexer
+        states_no_room unforecast_busy unforecast_embeds unforecast_small unforecast_experts unforecast_family
+        unforecast_indexer
         unforecast_unknown whole_family whole_one_layer whole_small whole_variant worker_log guide_answers
         name_means plan_narrow_wire host_answers host_replaced recovery_undone layers_moved
         move_stays recovery_doubted

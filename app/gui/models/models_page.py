@@ -393,7 +393,10 @@ class ModelsPage(Page):
             self.fail(AppError("node_away"), (self.tr("Show log"), lambda: self.services.go(LOG_PAGE)))
             return
         self.notice.say(
-            self.tr("No larger model fits in the memory available now. Add a machine, or let models use more memory."),
+            self.tr(
+                "No larger model fits in the memory that is free for models now. Add a machine, or let models use "
+                "more memory."
+            ),
             "info",
             (self.tr("Add a machine"), lambda: self.services.go(navigation.POOL)),
         )
@@ -492,8 +495,8 @@ class Removal(QObject):
         self._question(
             self.tr("Try {name} anyway?").format(name=name),
             self.tr(
-                "This model needs more memory than this computer lends. The model may be very slow or fail to load, "
-                "but Poolhouse keeps running."
+                "This model needs more memory than is free for models on this computer. The model may be very slow or "
+                "fail to load, but Poolhouse keeps running."
             ),
             self.tr("Try anyway"),
             "",

@@ -65,7 +65,7 @@ class StarterCard(QFrame):
 
 def why(starter: Starter) -> str:
     """Explain a recommendation with the memory needed, the memory available and, if known, the forecast speed."""
-    words = translate("Models", "Needs {needs} of the {lends} that is available for models.").format(
+    words = translate("Models", "Needs {needs} of the {lends} that is free for models.").format(
         needs=formats.size(starter.needs_bytes), lends=formats.size(starter.lends_bytes)
     )
     if starter.tok_s:

@@ -33,7 +33,7 @@ from app.node.models.embeddings import Embeddings
 from app.node.models.host_memory import HostMemory, released_bytes
 from app.node.models.load_queue import Load, LoadQueue, LoadRetries, wait_for_cards
 from app.node.models.loaded_models import MOST_MODELS, LoadedModels, alive, entry_to_load, waiting_chats, with_neighbors
-from app.node.models.outcomes import Outcomes, counted_answer
+from app.node.models.outcomes import Outcomes, counted_answer, refresh_forecast
 from app.node.placement.failover import Option, describe_notice
 from app.node.placement.placement import Placement
 from app.node.placement.placement_state import IdleTracker
@@ -160,6 +160,15 @@ class ModelManager:
     def loading(self) -> bool:
         """Return whether a model is loading, at the user's request or for an answer."""
         return len(self._loads) > 0
+
+    async def refresh_forecasts(self) -> None:
+        """Compute the forecasts of all loaded models again, from the measurements as they are now."""
+        for running in self.loaded:
+            conditions = speed_conditions(running.order)
+            speeds = await self.planner_inputs.speeds(running.entry, conditions, lambda _: None, known_only=True)
+            host, lenders = self.planner_inputs.machines({}, speeds, running.entry.model.family)
+            refresh_forecast(running, (host, *lenders))
+        self._changed()
 
     async def plan(self, order: requests.PlanModel, report: Report) -> plans.Plan:
         """Return the plan that a load would choose now, and advice on what would improve it most. Raises DoesNotFit or
@@ -579,6 +588,8 @@ class ModelManager:
         measure = measure if order.measure is None else order.measure
         self._n_measuring += measure
         try:
+            if measure and order.again:
+                await self.planner_inputs.measure_again(entry, speed_conditions(order))
             return await self.planner_inputs.speeds(
                 entry, speed_conditions(order), report, known_only=not measure, without=order.without
             )

@@ -18,13 +18,14 @@ from app.core.planner.speed_estimates import is_too_small
 from app.core.planner.topologies import forecast_of
 from app.core.recovery.recovery import Notice
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest, Summary
+from app.machine.hardware.devices import other_programs_share
 from app.node.cancellation import run_until
 from app.node.control.answer_conversion import describe_answer
 from app.node.placement.placement import Placement
 from app.node.planning.forecast_history import Outcome
 from app.node.planning.planner_inputs import PlannerInputs
 from app.node.planning.planning import speed_conditions
-from app.node.snapshot import describe_forecast
+from app.node.snapshot import describe_forecast, first_token
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,11 @@ def refresh_forecast(running: Placement, machines: Iterable[Candidate]) -> None:
     )
     if (known := forecast_of(plan, plan.stages, running.entry.model)) is not None:
         running.state.plan = replace(plan, forecast=known)
-        running.state.described = structs.replace(running.state.described, forecast=describe_forecast(known))
+        running.state.described = structs.replace(
+            running.state.described,
+            forecast=describe_forecast(known),
+            first_token=first_token(running.state.plan, running.entry.model),
+        )
 
 
 def _as_seen(machine: Candidate, now: Candidate | None) -> Candidate:
@@ -80,6 +85,11 @@ class ConcurrentAnswers:
 
     def __init__(self) -> None:
         self._spans: list[AnswerSpan] = []
+
+    @property
+    def is_any(self) -> bool:
+        """Return whether an answer is in progress."""
+        return bool(self._spans)
 
     @contextmanager
     def count(self) -> Iterator[AnswerSpan]:
@@ -146,8 +156,15 @@ class Outcomes:
         return describe_answer(summary, running.entry.name, chosen.stages, expected, why, too_small=too_small)
 
     async def _noted(self, running: Placement, chosen: Plan, outcome: Outcome) -> None:
-        """Save the outcome. If the forecast was far off, repeat the measurements behind it."""
+        """Save the outcome, and whether the computer was quiet. If the forecast was far off, repeat the measurements
+        behind it."""
         forecasts = self._planner_inputs.forecasts
+        other_load = await asyncio.to_thread(other_programs_share)
+        if not self.concurrent.is_any:  # otherwise, this machine's own worker would count as another program
+            outcome = forecasts.note_load(outcome, other_load)
+            if running.outcome is not None and running.outcome.at == outcome.at:
+                running.outcome = outcome
+                self._changed()
         await asyncio.to_thread(forecasts.save, forecasts.content())
         used = {stage.machine for stage in chosen.stages}
         if outcome.is_far_off and await self._planner_inputs.doubt(

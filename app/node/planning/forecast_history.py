@@ -18,6 +18,7 @@ from app.api.snapshot import ForecastErrors, MachineFactors
 from app.core.ids import MachineId
 from app.core.model import Model
 from app.core.planner.forecast import Corrections, PlacementCorrection, forecast
+from app.core.planner.forecast_range import DISTURBED_LOAD
 from app.core.planner.placement import Candidate, Forecast, Part, Plan
 from app.core.planner.speed_estimates import MOST_FACTOR, Factor
 from app.inference.pipeline.completion import Summary
@@ -52,6 +53,12 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     tok_s: Seconds
     # machines lost or changed during the answer, which make its times meaningless for the forecast
     interruptions: int = 0
+    other_load: float | None = None  # share of the host's processor that other programs used; None if not known
+
+    @property
+    def is_quiet(self) -> bool:
+        """Return whether nothing is known to have disturbed the answer."""
+        return self.other_load is not None and self.other_load <= DISTURBED_LOAD and not self.interruptions
 
     @property
     def errors(self) -> tuple[float, float]:
@@ -151,6 +158,14 @@ class ForecastHistory:
             interruptions=len(summary.recoveries),
         )
 
+    def note_load(self, outcome: Outcome, other_load: float) -> Outcome:
+        """Record how busy other programs kept the host during an answer. Return the completed outcome."""
+        noted = msgspec.structs.replace(outcome, other_load=round(other_load, 3))
+        for place, known in enumerate(self._outcomes):
+            if known is outcome:
+                self._outcomes[place] = noted
+        return noted
+
     def reading_ratio(self, model: str) -> float | None:
         """Return the ratio of measured to forecast time for processing this model's prompts, or None if no prompt was
         long enough."""
@@ -174,11 +189,14 @@ class ForecastHistory:
     def snapshot(self) -> ForecastErrors:
         """Return the median errors of the forecasts and the corrections of the machines."""
         errors = [outcome.errors for outcome in self._outcomes]
+        quiet = [each.tok_s / each.forecast_tok_s for each in self._outcomes if each.is_quiet and each.forecast_tok_s]
         middle = [statistics.median(abs(each[n]) for each in errors) if errors else None for n in (0, 1)]
         return ForecastErrors(
             answers=len(self._outcomes),
             ttft_error=middle[0],
             decode_error=middle[1],
+            quiet_answers=len(quiet),
+            factor=statistics.median(quiet) if quiet else None,
             factors={
                 key: MachineFactors(self._corrections.of(Part.MACHINE, key), self._corrections.of(Part.LINK, key))
                 for key in self._corrections.machines

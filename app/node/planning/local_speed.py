@@ -21,6 +21,7 @@ from msgspec import Meta
 from app.core.errors import AppError, Busy
 from app.core.household.household import IdleCard
 from app.core.model import ModelShape
+from app.core.planner.forecast_range import DISTURBED_LOAD
 from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.inference.worker.layer_benchmark import BenchmarkSettings, Report, measure, report_nothing
 from app.machine.hardware import devices, engines, graphics
@@ -44,13 +45,12 @@ from backends.contract import LLAMACPP
 
 log = logging.getLogger(__name__)
 
-FORMAT = 5  # increased when the measurement itself changes
+FORMAT = 6  # increased when the measurement itself changes
 MOST_ENTRIES = 256
 OLD_AFTER_S = 14 * 24 * 3600.0  # because drivers, cooling and other programs change
 OLD_DISTURBED_S = 600.0  # for measurements disturbed by other programs, which may have ended since
 WHILE_S = 3600.0
 OWN_SHARE = 0.5  # share of the free memory for a trial, which takes only seconds
-DISTURBED = 0.2  # share of the processor used by other programs that makes a measurement unreliable
 SOON_S = 60.0  # time after which a disturbed measurement may be doubted again
 MAX_DEVICE_TEXT = 200  # longest text that other machines accept
 
@@ -71,7 +71,11 @@ class _CachedSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     step_s: Seconds
     head_s: Seconds
     head_row_s: Seconds
-    disturbed: bool = False  # other programs used the processor
+    other_load: Annotated[float, Meta(ge=0, le=1)] = 0.0  # share of the processor that other programs used
+
+    @property
+    def disturbed(self) -> bool:
+        return self.other_load > DISTURBED_LOAD
 
     def speed(self) -> Speed:
         return Speed(
@@ -83,6 +87,7 @@ class _CachedSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             self.step_s,
             self.head_s,
             self.head_row_s,
+            other_load=self.other_load,
         )
 
 
@@ -243,12 +248,12 @@ class SpeedCache:
         kept = self._entries.get(key)
         return kept.speed() if kept else None
 
-    def keep(self, key: str, speed: Speed, *, disturbed: bool = False) -> None:
+    def keep(self, key: str, speed: Speed) -> None:
         """Save a speed. A write error is ignored, because the speed can be measured again."""
         self._entries.pop(key, None)
-        names = set(_CachedSpeed.__struct_fields__) - {"measured_at", "disturbed"}
+        names = set(_CachedSpeed.__struct_fields__) - {"measured_at"}
         fields = {name: getattr(speed, name) for name in names}
-        self._entries[key] = _CachedSpeed(measured_at=self._now(), disturbed=disturbed, **fields)
+        self._entries[key] = _CachedSpeed(measured_at=self._now(), **fields)
         for oldest in list(self._entries)[:-MOST_ENTRIES]:
             del self._entries[oldest]
         self._write()
@@ -336,6 +341,15 @@ class LocalWork:
         return max(0, self.terms.lent_bytes() - self.borrowed.used_bytes)
 
 
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """The arguments of a measurement, with which it can be repeated."""
+
+    shape: ModelShape
+    gauge: BenchmarkSettings
+    busy: Callable[[], bool]
+
+
 class LocalSpeed:
     """Measures the speed of this machine. `root` contains the cache and, during a trial, a folder for the trial's
     files."""
@@ -344,6 +358,7 @@ class LocalSpeed:
         self._here, self.root = here, root
         self._cache = SpeedCache(root / "speeds.json")
         self._cooldown = Cooldown()  # limits how often a speed is doubted
+        self._disturbed: dict[str, _Trial] = {}  # trials that other programs disturbed, by the key of their speed
         self._turn = asyncio.Lock()
         self._rested_at = 0.0
 
@@ -460,13 +475,13 @@ class LocalSpeed:
                 now = time.monotonic()
                 self._rested_at = now + (now - began)
 
-    async def doubt(self, shape: ModelShape, conditions: SpeedConditions) -> bool:
+    async def doubt(self, shape: ModelShape, conditions: SpeedConditions, *, by_hand: bool = False) -> bool:
         """Mark the known speed as outdated; the next request will measure it again. Return False if it was doubted
-        recently."""
+        recently, unless a person asks for it (`by_hand`)."""
         hardware = self._here.hardware
         setup = await hardware.setup(conditions)
         key = measurement_key(setup, shape, head=True)
-        if not self._may_doubt(key):
+        if not by_hand and not self._may_doubt(key):
             return False
         self._cooldown.start(key)
         await asyncio.to_thread(self._cache.doubt, key)
@@ -504,5 +519,23 @@ class LocalSpeed:
             speed,
             100 * other_load,
         )
-        await asyncio.to_thread(self._cache.keep, key, speed, disturbed=other_load > DISTURBED)
+        speed = replace(speed, other_load=other_load)
+        await asyncio.to_thread(self._cache.keep, key, speed)
+        self._disturbed.pop(key, None)
+        if other_load > DISTURBED_LOAD:
+            self._disturbed[key] = _Trial(shape, gauge, busy)
         return speed
+
+    @property
+    def has_disturbed(self) -> bool:
+        """Return whether a measurement was disturbed by other programs and not repeated since."""
+        return bool(self._disturbed)
+
+    async def repeat_disturbed(self) -> bool:
+        """Repeat the disturbed measurements. Return whether any was repeated. Raises the errors of `measure`."""
+        again = False
+        for key, trial in list(self._disturbed.items()):
+            async with self._turn:
+                await self._trial(key, trial.shape, trial.gauge, trial.busy, report_nothing)
+                again = True
+        return again

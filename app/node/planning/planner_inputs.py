@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.catalog.shelf import Entry
@@ -15,6 +15,7 @@ from app.core.model import Model
 from app.core.planner.placement import Candidate
 from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.core.recovery.recovery import RecentFailures
+from app.machine.hardware import devices
 from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard
 from app.node.control.json_bodies import Report
 from app.node.links.link_registry import LinkRegistry
@@ -106,7 +107,16 @@ class PlannerInputs:
             )
             for lender in lenders
         ]
-        return self.forecasts.corrected(replace(host, speed=speeds.get(host.id))), seen
+        host, *seen = within_one_computer(
+            [self.forecasts.corrected(replace(host, speed=speeds.get(host.id))), *seen],
+            devices.memory().free_bytes + sum(released.values()),
+        )
+        return host, seen
+
+    async def measure_again(self, entry: Entry, conditions: SpeedConditions) -> None:
+        """Mark all measurements behind a model's forecast as outdated, because a person wants them repeated."""
+        me = self.candidates({})[0].id
+        self.forecasts.unlearn(await self.speed_measurer.doubt(entry, conditions, me, by_hand=True))
 
     async def doubt(self, entry: Entry, conditions: SpeedConditions, used: Collection[MachineId]) -> bool:
         """Mark the measurements behind an inaccurate forecast as doubtful, so that they are soon repeated.
@@ -119,6 +129,22 @@ class PlannerInputs:
         for machine in set(used) - {me}:
             self.links.doubt(machine)
         return bool(doubted)
+
+
+def within_one_computer(machines: Sequence[Candidate], free_bytes: int) -> list[Candidate]:
+    """Return the host and the lenders, of which those on the host's own computer together lend no more than it has.
+
+    Nodes on one computer each announce a share of the same memory. free_bytes: the free memory of the computer.
+    """
+    here = {machine.id for machine in machines if machine.link is None or _kind(machine.link) is LinkKind.LOOPBACK}
+    here -= {machine.id for machine in machines[1:] if machine.link is None}  # not measured yet
+    lent = sum(machine.lends_bytes for machine in machines if machine.id in here)
+    if len(here) < 2 or lent <= free_bytes or any(machine.card_bytes for machine in machines if machine.id in here):
+        return list(machines)
+    return [
+        replace(machine, lends_bytes=machine.lends_bytes * free_bytes // lent) if machine.id in here else machine
+        for machine in machines
+    ]
 
 
 def connected_lenders(me: MachineId, household: Household, released: Released) -> list[Candidate]:

@@ -26,6 +26,7 @@ from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import MachineId
 from app.core.model import Model, ModelShape
+from app.core.planner.forecast_range import DISTURBED_LOAD
 from app.core.planner.speed_estimates import Effort, MeasuredLayer, Speed, SpeedConditions, estimate_speed
 from app.core.reasons import said
 from app.core.recovery import fault_table
@@ -263,9 +264,32 @@ class SpeedMeasurer:
             reasons_facts={str(key): reason for key, reason in failed.items()},
         )
 
-    async def doubt(self, entry: Entry, conditions: SpeedConditions, me: MachineId) -> set[MachineId]:
-        """Mark these speeds as doubtful after an inaccurate forecast. The next request measures them again. Return the
-        machines that this applies to."""
+    @property
+    def has_disturbed(self) -> bool:
+        """Return whether other programs disturbed the measurement of a lender."""
+        return any(speed.other_load > DISTURBED_LOAD for speed in self._lender_speeds.values())
+
+    async def ask_disturbed(self) -> bool:
+        """Ask the lenders again whose measurements were disturbed, and which repeat them when they are quiet. Return
+        whether one answered with another measurement."""
+        again = False
+        for key, before in list(self._lender_speeds.items()):
+            machine, shape, conditions = key
+            if before.other_load <= DISTURBED_LOAD or key not in self._valid:
+                continue
+            self._valid.discard(key)
+            question = SpeedRequest(shape, conditions, lambda _: None)
+            after = await self._attempt(machine, machine, self._ask_lender(machine, machine, question), WITHIN_S)
+            if after is None:
+                self._valid.add(key)
+            again = again or (after is not None and after != before)
+        return again
+
+    async def doubt(
+        self, entry: Entry, conditions: SpeedConditions, me: MachineId, *, by_hand: bool = False
+    ) -> set[MachineId]:
+        """Mark these speeds as doubtful, after an inaccurate forecast or because a person asks (`by_hand`). The next
+        request measures them again. Return the machines that this applies to."""
         try:
             basis = await asyncio.to_thread(self._basis, entry)
         except AppError:
@@ -273,8 +297,8 @@ class SpeedMeasurer:
         if basis.is_estimate:
             return set()  # the error comes from the stand-in layers, so measuring again would not help
         shape, conditions = basis.shape, replace(conditions, family=entry.model.family)
-        own = {me} if await self._own.doubt(shape, conditions) else set()
-        doubted = {key for key in self._valid if key[1] == shape and self._cooldown.is_over(key)}
+        own = {me} if await self._own.doubt(shape, conditions, by_hand=by_hand) else set()
+        doubted = {key for key in self._valid if key[1] == shape and (by_hand or self._cooldown.is_over(key))}
         self._doubted |= doubted
         self._valid -= doubted
         for key in doubted:
@@ -429,7 +453,9 @@ class SpeedMeasurer:
 
 def _measured(order: messages.MeasureSpeed, speed: Speed) -> messages.SpeedMeasured:
     processor = messages.ProcessorSpeed(**_times(speed.processor)) if speed.processor else None
-    return messages.SpeedMeasured(request=order.request, **_times(speed), processor=processor)
+    return messages.SpeedMeasured(
+        request=order.request, **_times(speed), other_load=speed.other_load, processor=processor
+    )
 
 
 def _times(speed: Speed) -> dict[str, float]:
@@ -440,7 +466,7 @@ def _speed(answer: messages.SpeedMeasured) -> Speed:
     """Return the speed from the message. A false speed does little harm: the message type limits its values, and
     forecasts are compared with measured times."""
     processor = _without_head(answer.processor) if answer.processor else None
-    return replace(_without_head(answer), processor=processor)
+    return replace(_without_head(answer), other_load=answer.other_load, processor=processor)
 
 
 def _without_head(answer: messages.SpeedMeasured | messages.ProcessorSpeed) -> Speed:

@@ -2595,6 +2595,10 @@
         <translation>Letzte Antwort: {rate}, erstes Token nach {first}. Für genau ihre Eingabe und ihre Länge, auf den Geräten, von denen sie kam, waren {rate_before} und {first_before} vorhergesagt.</translation>
     </message>
     <message>
+        <source>Measure again</source>
+        <translation>Noch einmal messen</translation>
+    </message>
+    <message>
         <source>Measure now</source>
         <translation>Jetzt messen</translation>
     </message>
@@ -2613,6 +2617,14 @@
     <message>
         <source>Not measured yet. A ten-second test gives you a forecast.</source>
         <translation>Noch nicht gemessen. Ein Test von etwa zehn Sekunden ergibt eine Prognose.</translation>
+    </message>
+    <message>
+        <source>On a quiet computer, answers have been {factor} times as fast as forecast.</source>
+        <translation>Wenn der Computer sonst nichts tat, waren Antworten {factor}-mal so schnell wie vorhergesagt.</translation>
+    </message>
+    <message>
+        <source>Other programs used {share} of the processor.</source>
+        <translation>Andere Programme brauchten {share} des Prozessors.</translation>
     </message>
     <message>
         <source>The figures above apply to a typical request with these settings.</source>
@@ -2641,6 +2653,10 @@
     <message>
         <source>forecast for {count} simultaneous users</source>
         <translation>Prognose, {count} Personen gleichzeitig</translation>
+    </message>
+    <message>
+        <source>{machine} was busy while it was measured, so the range is wide. Poolhouse measures again when it is quiet.</source>
+        <translation>{machine} war während der Messung beschäftigt, deshalb ist die Spanne groß. Sobald Ruhe ist, misst Poolhouse noch einmal.</translation>
     </message>
 </context>
 <context>
@@ -5064,6 +5080,10 @@
         <translation>Modelle</translation>
     </message>
     <message>
+        <source>No model here fits in the memory that is free for models now.</source>
+        <translation>Kein Modell hier passt in den Speicher, der jetzt für Modelle frei ist.</translation>
+    </message>
+    <message>
         <source>No model matches</source>
         <translation>Kein Modell passt zur Suche</translation>
     </message>
@@ -5074,10 +5094,6 @@
     <message>
         <source>Nothing found on Hugging Face</source>
         <translation>Auf Hugging Face nichts gefunden</translation>
-    </message>
-    <message>
-        <source>No model here fits in the memory available to models now.</source>
-        <translation>Nichts hier passt in den Speicher, der jetzt für Modelle frei ist.</translation>
     </message>
     <message>
         <source>No model here has that name. Search for it online, or show all models.</source>
@@ -5432,10 +5448,6 @@
         <translation>{name} wird verschoben. Insgesamt {done} von {total}</translation>
     </message>
     <message>
-        <source>Needs {needs} of the {lends} that is available for models.</source>
-        <translation>Braucht {needs} von {lends}, die für Modelle frei sind.</translation>
-    </message>
-    <message>
         <source>New models will be stored in {folder} ({free} free).</source>
         <translation>Neue Modelle kommen nach {folder}. Dort sind {free} frei.</translation>
     </message>
@@ -5551,6 +5563,10 @@
         <translation>Viele Sprachen</translation>
     </message>
     <message>
+        <source>Needs {needs} of the {lends} that is free for models.</source>
+        <translation>Braucht {needs} von {lends}, die für Modelle frei sind.</translation>
+    </message>
+    <message>
         <source>Poolhouse keeps trying. To stop, click Pause.</source>
         <translation>Poolhouse versucht es weiter; Pausieren beendet das.</translation>
     </message>
@@ -5655,14 +5671,6 @@
         <translation>Wartet, bis es an der Reihe ist</translation>
     </message>
     <message>
-        <source>Weights {weights} + KV cache {kv} + working memory {work} = {needs}. Models can use up to {lends} now.</source>
-        <translation>Gewichte {weights} + KV-Cache {kv} + Speicher zum Rechnen {work} = {needs}; zurzeit sind {lends} für Modelle frei.</translation>
-    </message>
-    <message>
-        <source>Weights {weights} + KV cache {kv} for {tokens} tokens + working memory {work} = {needs}. Models can use up to {lends} now.</source>
-        <translation>Gewichte {weights} + KV-Cache {kv} für {tokens} Token + Speicher zum Rechnen {work} = {needs} von {lends}, die zurzeit für Modelle frei sind.</translation>
-    </message>
-    <message>
         <source>Working</source>
         <translation>Arbeitet</translation>
     </message>
@@ -5755,6 +5763,14 @@
         <translation>nur ganz</translation>
     </message>
     <message>
+        <source>Weights {weights} + KV cache {kv} + working memory {work} = {needs}. {lends} is free for models now.</source>
+        <translation>Gewichte {weights} + KV-Cache {kv} + Speicher zum Rechnen {work} = {needs}. Für Modelle sind jetzt {lends} frei.</translation>
+    </message>
+    <message>
+        <source>Weights {weights} + KV cache {kv} for {tokens} tokens + working memory {work} = {needs}. {lends} is free for models now.</source>
+        <translation>Gewichte {weights} + KV-Cache {kv} für {tokens} Token + Speicher zum Rechnen {work} = {needs}. Für Modelle sind jetzt {lends} frei.</translation>
+    </message>
+    <message>
         <source>{count} downloads</source>
         <translation>{count} Downloads</translation>
     </message>
@@ -5838,12 +5854,12 @@
         <translation>Modelle</translation>
     </message>
     <message>
-        <source>No model in the catalog fits comfortably. Close large programs, let models use more memory, or add a computer.</source>
-        <translation>Kein Modell des Katalogs passt mit genug Spielraum. Schließen Sie große Programme, lassen Sie Modelle mehr Speicher nutzen oder fügen Sie einen Computer hinzu.</translation>
+        <source>No larger model fits in the memory that is free for models now. Add a machine, or let models use more memory.</source>
+        <translation>Kein größeres Modell passt in den Speicher, der jetzt für Modelle frei ist. Fügen Sie ein Gerät hinzu, oder geben Sie Modellen mehr Speicher.</translation>
     </message>
     <message>
-        <source>No larger model fits in the memory available now. Add a machine, or let models use more memory.</source>
-        <translation>Kein größeres Modell passt in den Speicher, den Modelle jetzt nutzen dürfen. Fügen Sie ein Gerät hinzu oder lassen Sie Modelle mehr nutzen.</translation>
+        <source>No model in the catalog fits comfortably. Close large programs, let models use more memory, or add a computer.</source>
+        <translation>Kein Modell des Katalogs passt mit genug Spielraum. Schließen Sie große Programme, lassen Sie Modelle mehr Speicher nutzen oder fügen Sie einen Computer hinzu.</translation>
     </message>
     <message>
         <source>Show</source>
@@ -6818,16 +6834,16 @@
         <translation>{size} löschen</translation>
     </message>
     <message>
-        <source>This model needs more memory than this computer lends. The model may be very slow or fail to load, but Poolhouse keeps running.</source>
-        <translation>Es braucht mehr Arbeitsspeicher, als dieser Computer hergeben soll. Es kann sehr langsam sein oder sich nicht laden lassen. Es läuft in einem eigenen Prozess, Poolhouse läuft also in jedem Fall weiter.</translation>
-    </message>
-    <message>
         <source>This deletes the model&apos;s file ({size}). To use the model again, you will need to download it again.</source>
         <translation>Die zugehörige Datei von {size} wird gelöscht. Um das Modell wieder zu benutzen, wird es erneut heruntergeladen.</translation>
     </message>
     <message>
         <source>The {size} downloaded so far will be deleted. To keep this data, pause the download instead.</source>
         <translation>Die {size}, die schon hier sind, werden gelöscht. Beim Pausieren bleiben sie erhalten.</translation>
+    </message>
+    <message>
+        <source>This model needs more memory than is free for models on this computer. The model may be very slow or fail to load, but Poolhouse keeps running.</source>
+        <translation>Dieses Modell braucht mehr Speicher, als auf diesem Computer für Modelle frei ist. Es kann sehr langsam sein oder sich nicht laden lassen, aber Poolhouse läuft weiter.</translation>
     </message>
     <message>
         <source>Try anyway</source>
@@ -8508,8 +8524,8 @@
         <translation>Es läuft ganz auf einem Gerät, deshalb zählt nur, was dieses hergibt.</translation>
     </message>
     <message>
-        <source>Even with a short context, the model needs more memory than the machines are lending now.</source>
-        <translation>Die Datei und ein kurzer Kontext brauchen mehr, als die Geräte jetzt verleihen.</translation>
+        <source>Even with a short context, the model needs more memory than is free for models now.</source>
+        <translation>Auch mit einem kurzen Kontext braucht das Modell mehr Speicher, als jetzt für Modelle frei ist.</translation>
     </message>
     <message>
         <source>Memory</source>
@@ -8524,8 +8540,8 @@
         <translation>Den kleineren Kontext verwenden</translation>
     </message>
     <message>
-        <source>With this context, the model needs more memory than the machines are lending now.</source>
-        <translation>Mit diesem Kontext braucht es mehr, als die Geräte jetzt verleihen.</translation>
+        <source>With this context, the model needs more memory than is free for models now.</source>
+        <translation>Mit diesem Kontext braucht das Modell mehr Speicher, als jetzt für Modelle frei ist.</translation>
     </message>
     <message>
         <source>{quantization} would fit.</source>

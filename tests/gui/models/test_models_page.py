@@ -54,7 +54,7 @@ def model_of(item: ModelItem) -> models.ShelfModel:
 def test_the_guide_is_shown_with_its_verdict_and_sum(page: ModelsPage) -> None:
     assert page.list.chosen_key == "shelf:guide"
     assert page.details.verdict.title.text() == "Fits"
-    assert "Models can use up to" in page.details.verdict.sum.text()
+    assert "is free for models now" in page.details.verdict.sum.text()
     assert page.details.about.better.isVisibleTo(page)
     assert page.details.about.name.whole() == "Guide"  # as in every sentence
     assert any(line.startswith("Guide, ") and "Fits" in line for line in lines(page))
@@ -86,7 +86,7 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     card = page.starter
     assert card.isVisibleTo(page)
     assert card.name.whole() == "Small 1B"
-    needs = "Needs 1.0 GiB of the 4.0 GiB that is available for models."
+    needs = "Needs 1.0 GiB of the 4.0 GiB that is free for models."
     assert card.why.text() == f"{needs} The model's speed has not been measured yet."
     page.library._starter_loaded(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterResponse))
     assert card.why.text() == f"{needs} Forecast: 12 tok/s."

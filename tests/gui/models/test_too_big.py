@@ -52,7 +52,7 @@ def test_it_is_said_and_can_be_tried_anyway(qtbot: QtBot, page: ModelsPage) -> N
     details = page.details
     qtbot.waitUntil(lambda: ModelAction.LOAD_ANYWAY in details.foot.bar.buttons, timeout=WITHIN_MS)
     assert details.verdict.title.text().startswith("Too big by")
-    assert "Models can use up to 32 MiB now" in details.verdict.sum.text()
+    assert "32 MiB is free for models now" in details.verdict.sum.text()
     assert not details.foot.bar.buttons[ModelAction.LOAD].isEnabled()
     details.foot.bar.buttons[ModelAction.LOAD_ANYWAY].click()
     question = page.removal.question

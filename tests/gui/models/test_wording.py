@@ -75,7 +75,7 @@ def test_the_sum_of_a_plan() -> None:
     assert (b.needs, b.left) == (3 * GIB, GIB)
     assert whole_sum(convert(plan, plans.Plan)) == (
         "Weights 4.0 GiB + KV cache 1.0 GiB for 8,192 tokens + working memory 1.0 GiB = 6.0 GiB. "
-        "Models can use up to 12.0 GiB now."
+        "12.0 GiB is free for models now."
     )
     assert of_machine(b) == "weights 2.0 GiB + KV cache 1.0 GiB + working memory 0 KiB, with 1.0 GiB left"
 

@@ -16,7 +16,7 @@ from app.core.planner.speed_estimates import Speed
 from app.inference.pipeline.completion import Summary
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.node.models.outcomes import ConcurrentAnswers
-from app.node.planning.forecast_history import ForecastHistory, forecast_alone
+from app.node.planning.forecast_history import ForecastHistory, Outcome, forecast_alone
 from testbed.households import MIB, link, machine, model
 from tests.node.pool import paired
 
@@ -220,3 +220,15 @@ async def test_real_nodes_measure_forecast_and_compare(tmp_path: Path) -> None:
         factors = set(status["forecasts"]["factors"])
         assert factors in (set(known), set())  # none where it was so far off that all is doubted
         assert (den.root / "household" / "forecasts.json").exists()
+
+
+def test_only_answers_of_a_quiet_computer_count_for_the_factor(tmp_path: Path) -> None:
+    history = ForecastHistory(tmp_path / "forecasts.json")
+    for tok_s, load in ((11.0, 0.05), (3.0, 0.8), (12.0, 0.1), (13.0, 0.0)):
+        outcome = Outcome(1.0, "m", 1, 40, 20, 0.5, 0.5, 10.0, tok_s)
+        history._outcomes.append(outcome)
+        assert history.note_load(outcome, load).other_load == load
+    known = history.snapshot()
+    assert (known.answers, known.quiet_answers, known.factor) == (4, 3, 1.2)
+    history.save(history.content())
+    assert ForecastHistory(tmp_path / "forecasts.json").snapshot() == known

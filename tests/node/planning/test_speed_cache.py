@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,9 @@ def test_an_old_speed_is_measured_again(tmp_path: Path) -> None:
 
 def test_what_was_measured_beside_other_programs_holds_for_minutes(tmp_path: Path) -> None:
     clock = Clock()
-    SpeedCache(tmp_path / "speeds.json", clock).keep("a" * 64, SPEED, disturbed=True)
+    SpeedCache(tmp_path / "speeds.json", clock).keep("a" * 64, replace(SPEED, other_load=0.3))
     book = SpeedCache(tmp_path / "speeds.json", clock)
-    assert book.get("a" * 64) == SPEED
+    assert book.get("a" * 64) == replace(SPEED, other_load=0.3)
     assert (book.was_disturbed("a" * 64), book.was_disturbed("b" * 64)) == (True, False)
     clock.now_s += local_speed.OLD_DISTURBED_S + 1
     assert book.get("a" * 64) is None

@@ -141,7 +141,7 @@ class Details(FullHeightFrame):
     def _make_words(self) -> None:
         theme, plan_loader = self._services.theme, self._plan_loader
         self.verdict = VerdictView(theme, self.form.context.choose, self._use_file)
-        self.forecast = ForecastView(plan_loader.measure, plan_loader.stop_measuring)
+        self.forecast = ForecastView(plan_loader.measure, plan_loader.stop_measuring, plan_loader.measure_again)
         self.steps = LoadSteps(self._model_loader.cancel)
         self.lost = Remark(theme, self._services.go)
         self.foot = ActionFoot()
@@ -332,4 +332,5 @@ class Details(FullHeightFrame):
             )
         self.lost.say(words, details=details)
         self.lost.setVisible(bool(words))
+        self.forecast.show_factor(snapshot.forecasts.factor)
         self.forecast.show_fact(loaded.last_answer if loaded is not None and item.is_here else None)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.api.plans import AnswerOutcome, Forecast, Plan, Progress
 from app.core.errors import Reason
+from app.core.planner.forecast_range import DISTURBED_LOAD
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.widgets.buttons import button
@@ -45,12 +46,12 @@ class Figure(QWidget):
 
 
 class ForecastView(QWidget):
-    """The forecast of a plan. `measure` and `stop` start and cancel a measurement.
+    """The forecast of a plan. `measure` and `stop` start and cancel a measurement, and `again` repeats it.
 
     The parent widget places `reasons` separately.
     """
 
-    def __init__(self, measure: Callable[[], object], stop: Callable[[], object]) -> None:
+    def __init__(self, measure: Callable[[], object], stop: Callable[[], object], again: Callable[[], object]) -> None:
         super().__init__()
         self.rate, self.first = Figure(self.tr("forecast")), Figure(self.tr("first token"))
         self._figures = QWidget()
@@ -58,8 +59,11 @@ class ForecastView(QWidget):
         self.fact = paragraph("", "muted")
         self.fact.hide()
         self._last: AnswerOutcome | None = None
+        self._factor: float | None = None  # of measured to forecast speeds on a quiet computer
         self._unmeasured = paragraph("", "muted")
         self.measure = button(self.tr("Measure now"), measure)
+        self.again = button(self.tr("Measure again"), again, "inline")  # placed with the reasons
+        self.disturbed = paragraph("", "muted")
         self._stop = button(self.tr("Cancel"), stop)
         self._bar = ProgressBar(self.tr("Measuring"))
         self._step = label("", "caption")
@@ -68,15 +72,20 @@ class ForecastView(QWidget):
         self._why = label(self.tr("Why this placement"), "section")
         self._help = label(self.tr("What would help"), "section")
         actions = row(self.measure, self._stop, None)
-        self.setLayout(column(self._figures, self.fact, self._unmeasured, actions, self._step, self._bar))
+        self.setLayout(
+            column(self._figures, self.disturbed, self.fact, self._unmeasured, actions, self._step, self._bar)
+        )
         self.reasons = QWidget()
-        self.reasons.setLayout(column(self._why, self._reasons, self._help, self._advice))
+        self.reasons.setLayout(column(self._why, self._reasons, row(self.again, None), self._help, self._advice))
         self.show_measuring(False)
 
     def show_plan(self, plan: Plan, *, missing: bool = False) -> None:
         """Show the plan of a local model. If its file is `missing`, nothing can be measured."""
-        never = any(reason.code.startswith("unforecast") for reason in plan.why)
+        codes = {reason.code for reason in plan.why} - {"unforecast_busy"}  # busy computers will be quiet again
+        never = any(code.startswith("unforecast") for code in codes)
         self._show(plan, [], possible=not never and not missing)
+        self._show_disturbed(plan)
+        self.again.setVisible(plan.forecast is not None and not missing and not self._stop.isVisibleTo(self))
 
     def show_estimate(self, plan: Plan, unforecast: Reason | None) -> None:
         """Show the estimated plan of a model that is not local.
@@ -85,6 +94,17 @@ class ForecastView(QWidget):
         """
         reasons = [said(unforecast)] if unforecast is not None else []
         self._show(plan, reasons, possible=not reasons)
+        self._show_disturbed(plan)
+        self.again.hide()
+
+    def _show_disturbed(self, plan: Plan) -> None:
+        """Say which machine was busy while it was measured, if the forecast is shown all the same."""
+        name = plan.forecast.disturbed if plan.forecast is not None else ""
+        words = self.tr(
+            "{machine} was busy while it was measured, so the range is wide. Poolhouse measures again when it is quiet."
+        )
+        self.disturbed.setText(words.format(machine=name))
+        self.disturbed.setVisible(bool(name))
 
     def _show(self, plan: Plan, more_reasons: list[str], *, possible: bool) -> None:
         forecast = plan.forecast
@@ -100,6 +120,12 @@ class ForecastView(QWidget):
         ]
         self._say([*reasons, *more_reasons], [said(advice.reason) for advice in plan.advice])
         self.show()
+
+    def show_factor(self, factor: float | None) -> None:
+        """Show how many times as fast as forecast answers have been on a quiet computer."""
+        if factor != self._factor:
+            self._factor = factor
+            self.show_fact(self._last)
 
     def show_fact(self, last: AnswerOutcome | None) -> None:
         """Show the times of the last answer beside their forecast."""
@@ -120,6 +146,14 @@ class ForecastView(QWidget):
                 first=formats.seconds(last.ttft_s),
                 first_before=formats.seconds_range(last.forecast_ttft_s, last.spread),
             )
+            if last.other_load is not None and last.other_load > DISTURBED_LOAD:
+                share = formats.percent(last.other_load)
+                sentences += " " + self.tr("Other programs used {share} of the processor.").format(share=share)
+            elif self._factor is not None:
+                factor = formats.number(self._factor, 2)
+                sentences += " " + self.tr(
+                    "On a quiet computer, answers have been {factor} times as fast as forecast."
+                ).format(factor=factor)
             if last.interruptions:
                 sentences += " " + self.tr("This answer took longer because a machine was lost or replaced.")
             if not self._figures.isHidden():
@@ -133,6 +167,7 @@ class ForecastView(QWidget):
         if on:
             self._unmeasured.hide()
             self.measure.hide()
+            self.again.hide()
             self._bar.tell(None)
             self._step.setText(self.tr("Measuring…"))
 

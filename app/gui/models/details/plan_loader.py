@@ -89,7 +89,11 @@ class PlanLoader(QObject):
         self._soon.stop()
         self._calls.end_all()
 
-    def measure(self) -> None:
+    def measure_again(self) -> None:
+        """Measure the selected model again, although its speed is known."""
+        self.measure(again=True)
+
+    def measure(self, *, again: bool = False) -> None:
         """Measure the selected model on all machines, then plan with the results. This takes about ten seconds.
 
         If the model is not local, similar layers are measured instead.
@@ -103,6 +107,8 @@ class PlanLoader(QObject):
         self._soon.stop()
         self._calls.end(PLAN)
         body["measure"] = True
+        if again and setup.item.is_here:
+            body["again"] = True
         failed, line = self._not_measured, self._stepped
         if setup.item.is_here:
             call = self._client.call(

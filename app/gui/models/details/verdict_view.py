@@ -85,9 +85,9 @@ class VerdictView(QWidget):
         elif plan is None and not splits:
             words = self.tr("This model can't be split, so only this machine's memory counts.")
         elif plan is None and judgment.verdict.word is VerdictWord.SMALLER:
-            words = self.tr("With this context, the model needs more memory than the machines are lending now.")
+            words = self.tr("With this context, the model needs more memory than is free for models now.")
         elif plan is None:
-            words = self.tr("Even with a short context, the model needs more memory than the machines are lending now.")
+            words = self.tr("Even with a short context, the model needs more memory than is free for models now.")
         self._show(judgment, words, plan, "" if plan else quantization)
         return judgment
 
@@ -282,8 +282,8 @@ def whole_sum(plan: Plan) -> str:
     cells = plan.context * plan.users
     words = translate(
         "Models",
-        "Weights {weights} + KV cache {kv} for {tokens} tokens + working memory {work} = {needs}. Models can use up "
-        "to {lends} now.",
+        "Weights {weights} + KV cache {kv} for {tokens} tokens + working memory {work} = {needs}. {lends} is free "
+        "for models now.",
     )
     return words.format(
         weights=formats.size(sum(part.weights for part in parts)),
@@ -298,8 +298,7 @@ def whole_sum(plan: Plan) -> str:
 def short_sum(parts: MemoryNeeds) -> str:
     """Describe the memory needed by a model that does not fit, itemized by purpose, and the memory available."""
     words = translate(
-        "Models",
-        "Weights {weights} + KV cache {kv} + working memory {work} = {needs}. Models can use up to {lends} now.",
+        "Models", "Weights {weights} + KV cache {kv} + working memory {work} = {needs}. {lends} is free for models now."
     )
     return words.format(
         weights=formats.size(parts.weight_bytes),

@@ -30,7 +30,7 @@ def plan(*codes: str, **more: Any) -> plans.Plan:
 
 @pytest.fixture
 def view(qtbot: QtBot) -> ForecastView:
-    made = ForecastView(lambda: None, lambda: None)
+    made = ForecastView(lambda: None, lambda: None, lambda: None)
     qtbot.addWidget(made)
     qtbot.addWidget(made.reasons)
     return made
@@ -128,3 +128,37 @@ def test_two_forecasts_that_differ_say_what_each_is_for(view: ForecastView) -> N
     view.show_plan(plan(forecast=KNOWN))
     assert view.fact.isHidden()
     assert view._unmeasured.text().startswith("Not measured yet.")
+
+
+def test_a_forecast_measured_beside_other_programs_says_so_and_can_be_measured_again(qtbot: QtBot) -> None:
+    pressed: list[str] = []
+    view = ForecastView(lambda: None, lambda: None, lambda: pressed.append("again"))
+    qtbot.addWidget(view)
+    qtbot.addWidget(view.reasons)
+    view.show_plan(plan("plan_measured", forecast=KNOWN | {"spread": 1.6, "disturbed": "den"}))
+    assert view.disturbed.isVisibleTo(view)
+    assert view.disturbed.text().startswith("den was busy while it was measured")
+    assert view.again.isVisibleTo(view.reasons)
+    view.again.click()
+    assert pressed == ["again"]
+    view.show_plan(plan("plan_measured", forecast=KNOWN))
+    assert not view.disturbed.isVisibleTo(view)
+
+
+def test_a_forecast_that_a_busy_computer_makes_wrong_can_be_measured_again(view: ForecastView) -> None:
+    known = KNOWN | {"disturbed": "den", "too_busy": True}
+    view.show_plan(plan(forecast=known).as_shown())
+    assert "so busy that it could not be right" in said(view)
+    assert not view.measure.isHidden()
+    assert not view.disturbed.isVisibleTo(view)
+
+
+def test_the_factor_between_fact_and_forecast_is_that_of_a_quiet_computer(view: ForecastView) -> None:
+    view.show_factor(1.06)
+    view.show_plan(plan(forecast=KNOWN))
+    last = {"prompt_tokens": 9, "output_tokens": 9, "forecast_ttft_s": 0.5, "ttft_s": 0.4, "forecast_tok_s": 11.0}
+    view.show_fact(convert(last | {"tok_s": 11.8, "other_load": 0.1}, plans.AnswerOutcome))
+    assert "On a quiet computer, answers have been 1.06 times as fast as forecast." in view.fact.text()
+    view.show_fact(convert(last | {"tok_s": 3.0, "other_load": 0.6}, plans.AnswerOutcome))
+    assert "Other programs used 60% of the processor." in view.fact.text()
+    assert "quiet" not in view.fact.text()
