@@ -33,6 +33,7 @@ PREPARED = {
     "app/core/household/operations.py",
     "app/network/membership/code_exchange.py",
     "app/network/messages.py",
+    "backends/readers/messages.py",
     "backends/worker_orders.py",
 }
 

@@ -12,8 +12,6 @@ import signal
 import sys
 from collections.abc import Callable
 
-import msgspec
-
 from backends.readers.messages import (
     LENGTHS,
     MAX_DOCUMENT_BYTES,
@@ -24,6 +22,7 @@ from backends.readers.messages import (
     Refused,
     Reply,
     Request,
+    decode_request,
     framed,
 )
 from backends.worker import confine, process_resources
@@ -51,7 +50,7 @@ def main(arguments: list[str]) -> int:
         json_bytes, payload_bytes = LENGTHS.unpack(head)
         if json_bytes > MAX_JSON_BYTES or payload_bytes > MAX_DOCUMENT_BYTES:
             return 3
-        request = msgspec.json.decode(_read(requests, json_bytes), type=Request)
+        request = decode_request(_read(requests, json_bytes))
         payload = _read(requests, payload_bytes)
         with _Clock(seconds):
             reply = framed(_answer(reader, request, payload))

@@ -65,12 +65,20 @@ Request = DrawFormula | ReadDocument
 Reply = Drawing | DocumentText | Refusal
 
 
+_REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+
+
 class Refused(Exception):
     """Raised by a reader. The code says why."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
         self.code = code
+
+
+def decode_request(data: bytes) -> Request:
+    """Return the request in a frame's JSON. Raises msgspec.DecodeError."""
+    return _REQUESTS.decode(data)
 
 
 def framed(message: Request | Reply, payload: bytes = b"") -> bytes:
