@@ -276,7 +276,8 @@ class LoadedModel(Plan, frozen=True, kw_only=True):
     stays: bool = False  # whether layers move only after a loss, because the user undid a move
 
     def as_shown(self) -> Self:
-        return msgspec.structs.replace(super().as_shown(), last_answer=None) if self.too_small else self
+        shown = super().as_shown()
+        return shown if shown is self else msgspec.structs.replace(shown, last_answer=None)
 
     @property
     def held(self) -> list[Stage]:

@@ -37,7 +37,8 @@ class ForecastSpeed(msgspec.Struct, frozen=True):
 
     ttft_s: float = 0.0
     decode_tok_s: float = 0.0
-    too_small: bool = False  # whether the model is too small for a forecast that could be right, so none is shown
+    # whether the model is too small, or a computer was too busy, for a forecast that could be right, so none is shown
+    too_small: bool = False
 
 
 class AnswerRecovery(msgspec.Struct, frozen=True, kw_only=True):

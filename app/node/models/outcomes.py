@@ -13,6 +13,7 @@ from msgspec import structs
 
 from app.api.responses import Answer
 from app.core.errors import Reason, StageLost
+from app.core.planner.forecast_range import TOO_BUSY_LOAD
 from app.core.planner.placement import Candidate, Plan
 from app.core.planner.speed_estimates import is_too_small
 from app.core.planner.topologies import forecast_of
@@ -152,7 +153,8 @@ class Outcomes:
         names = {stage.machine: stage.name for stage in chosen.stages}
         doubted = [name for machine, name in names.items() if machine in self._planner_inputs.quarantine]
         why = [Reason("answer_doubted", {"machine": name}) for name in doubted]
-        too_small = is_too_small(model.n_parameters)
+        too_busy = expected is not None and expected.other_load > TOO_BUSY_LOAD
+        too_small = is_too_small(model.n_parameters) or too_busy
         return describe_answer(summary, running.entry.name, chosen.stages, expected, why, too_small=too_small)
 
     async def _noted(self, running: Placement, chosen: Plan, outcome: Outcome) -> None:

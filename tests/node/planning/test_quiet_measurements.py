@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.api.plans import Forecast, Plan
+from app.api.plans import AnswerOutcome, Forecast, LoadedModel, Plan
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
@@ -26,7 +26,7 @@ CONDITIONS = SpeedConditions(64)
 
 
 class Load:
-    """How busy other programs keep this computer, as a test says."""
+    """A load of other programs, as a test sets it."""
 
     def __init__(self, share: float) -> None:
         self.share = share
@@ -92,6 +92,11 @@ def test_no_forecast_is_shown_that_a_busy_computer_makes_wrong() -> None:
     assert shown.forecast is None
     assert [reason.code for reason in shown.why] == ["unforecast_busy"]
     assert "den" in shown.reasons[0]
+    last = AnswerOutcome(
+        prompt_tokens=9, output_tokens=9, forecast_ttft_s=0.1, ttft_s=0.9, forecast_tok_s=9.0, tok_s=2.0
+    )
+    loaded = LoadedModel(model="m", forecast=known, last_answer=last).as_shown()
+    assert (loaded.forecast, loaded.last_answer) == (None, None)
     wide = Plan(model="m", forecast=Forecast(1.0, 9.0, 9.0, 9.0, spread=1.6, disturbed="den"))
     assert wide.as_shown() is wide
 

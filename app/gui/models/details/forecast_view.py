@@ -59,6 +59,7 @@ class ForecastView(QWidget):
         self.fact = paragraph("", "muted")
         self.fact.hide()
         self._last: AnswerOutcome | None = None
+        self._busy = ""  # why no forecast is shown although it was measured
         self._factor: float | None = None  # of measured to forecast speeds on a quiet computer
         self._unmeasured = paragraph("", "muted")
         self.measure = button(self.tr("Measure now"), measure)
@@ -83,6 +84,7 @@ class ForecastView(QWidget):
         """Show the plan of a local model. If its file is `missing`, nothing can be measured."""
         codes = {reason.code for reason in plan.why} - {"unforecast_busy"}  # busy computers will be quiet again
         never = any(code.startswith("unforecast") for code in codes)
+        self._busy = next((said(why.reason) for why in plan.why if why.code == "unforecast_busy"), "")
         self._show(plan, [], possible=not never and not missing)
         self._show_disturbed(plan)
         self.again.setVisible(plan.forecast is not None and not missing and not self._stop.isVisibleTo(self))
@@ -93,6 +95,7 @@ class ForecastView(QWidget):
         unforecast: the reason why the speed cannot be forecast, or None.
         """
         reasons = [said(unforecast)] if unforecast is not None else []
+        self._busy = ""
         self._show(plan, reasons, possible=not reasons)
         self._show_disturbed(plan)
         self.again.hide()
@@ -134,7 +137,7 @@ class ForecastView(QWidget):
         unmeasured = self.tr("Not measured yet. A ten-second test gives you a forecast.")
         if last is not None:
             unmeasured = self.tr("These settings have not been measured yet. A ten-second test gives you a forecast.")
-        self._unmeasured.setText(unmeasured)
+        self._unmeasured.setText(self._busy or unmeasured)
         if last is not None:
             words = self.tr(
                 "Last answer: {rate}, first token after {first}. The forecast for the same lengths and machines was "
