@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.api.downloads import Download, DownloadResponse
 from app.api.models import FoundFile, ShelfModel
 from app.api.plans import LoadedModel, Progress
+from app.api.responses import MachineRefs
 from app.core.errors import AppError, Reason
 from app.gui.api.node_client import Calls
 from app.gui.app.app_context import AppContext
@@ -33,8 +35,8 @@ class Stage(Enum):
 class ModelStarter(QObject):
     """Brings one model at a time into use. It goes on while its page is hidden, and ends with the window.
 
-    The node places the model: on this computer, or over the household if it is too large for one. It measures the
-    computers first.
+    A file that another computer of the household shares is copied from there. The node measures the computers and then
+    places the model: on this computer, or over the household if it is too large for one.
     """
 
     changed = Signal()
@@ -95,7 +97,7 @@ class ModelStarter(QObject):
             case _ if chosen is not None and item.remote is not None:
                 body = {"repository": item.remote.repository, "file": chosen.file, "revision": item.revision}
                 self._go(Stage.DOWNLOADING)
-                self._resume(chosen.download) if chosen.download else self._begin(body)
+                self._resume(chosen.download) if chosen.download else self._find_copy(body, chosen.sha256)
 
     def stop(self) -> None:
         """Stop. Data that was downloaded so far is kept, so a later start continues there."""
@@ -120,6 +122,20 @@ class ModelStarter(QObject):
         if stage is not Stage.DOWNLOADING:
             self._download = ""
         self.changed.emit()
+
+    def _find_copy(self, body: dict[str, str | None], sha256: str | None) -> None:
+        """Begin the download, from another computer of the household if one shares this file."""
+        copied, downloaded = partial(self._copies_found, body, sha256), partial(self._no_copies, body)
+        call = self._client.post("/copies", body | {"sha256": sha256}, copied, downloaded, answer=MachineRefs)
+        self._calls.keep(BEGIN, call)
+
+    def _copies_found(self, body: dict[str, str | None], sha256: str | None, answer: MachineRefs) -> None:
+        if answer.machines:
+            body = body | {"machine": answer.machines[0].id, "sha256": sha256}
+        self._begin(body)
+
+    def _no_copies(self, body: dict[str, str | None], _: AppError) -> None:
+        self._begin(body)
 
     def _begin(self, body: dict[str, str | None]) -> None:
         call = self._client.post("/downloads", body, self._begun, self._fail, answer=DownloadResponse)

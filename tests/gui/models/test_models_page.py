@@ -75,7 +75,7 @@ def recommend(page: ModelsPage, **changes: Any) -> None:
 
 
 def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
-    page: ModelsPage, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, page: ModelsPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not page.starter.isVisibleTo(page), "1 GiB holds none with room to spare"
     assert page.none_fits.isVisibleTo(page)
@@ -94,6 +94,7 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     requests: list[Any] = []
     monkeypatch.setattr(page.model_starter, "_begin", requests.append)
     card.start.click()
+    qtbot.waitUntil(lambda: bool(requests))
     assert requests == [{"repository": "maker/large-70b", "file": "m-Q4_K_M.gguf", "revision": "main"}]
     assert page.list.chosen_key == "shelf:guide", "what is here stays chosen"
     card.details.click()

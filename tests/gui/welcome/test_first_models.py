@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.api.models import Catalog, FoundFile, FoundFiles, Starter, StarterResponse
+from app.api.responses import MachineRefs
+from app.api.snapshot import MachineRef
 from app.core.errors import DoesNotFit
 from app.decoding import convert
 from app.gui.app import navigation
@@ -193,6 +195,24 @@ def test_only_what_can_be_used_is_offered(away: Desk) -> None:
     files = [usual | {"path": "/a", "name": "a", "usable": False}, usual | {"path": "/b", "name": "b"}]
     made._library._others_loaded(FoundFiles([convert(facts, FoundFile) for facts in files]))
     assert made.choices() == (), "their verdicts are not known yet"
+
+
+def test_a_file_that_a_computer_of_the_household_shares_is_copied_from_there(
+    away: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: list[tuple[str, Any]] = []
+
+    def post(path: str, body: Any, done: Callable[[Any], None], *_: Any, **__: Any) -> None:
+        requests.append((path, body))
+        if path == "/copies":
+            done(MachineRefs([MachineRef("b" * 64, "kitchen")]))
+
+    monkeypatch.setattr(away.services.client, "post", post)
+    item = models_of(away)._library.item("offer:small")
+    assert item is not None
+    ModelStarter(away.services, away.services.pool).start(item)
+    wanted = {"repository": "maker/large-70b", "file": "m-Q4.gguf", "revision": "main", "sha256": None}
+    assert requests == [("/copies", wanted), ("/downloads", wanted | {"machine": "b" * 64})]
 
 
 def test_a_starter_without_a_node_says_so(qtbot: QtBot, away: Desk) -> None:
