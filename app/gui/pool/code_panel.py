@@ -38,10 +38,14 @@ def trust_note() -> str:
     )
 
 
-def joined_words(snapshot: Snapshot, machine: str, name: str) -> str:
-    """Report that a machine has joined, with the memory that it adds as soon as it is known."""
+def lent_by(snapshot: Snapshot, machine: str) -> int:
+    """Return the memory that a machine lends, or 0 if it is not known yet."""
     known = snapshot.machines.get(machine)
-    lent = known.lent_bytes if known is not None and known.online else None
+    return known.lent_bytes or 0 if known is not None and known.online else 0
+
+
+def joined_words(name: str, lent: int) -> str:
+    """Report that a machine has joined, with the memory that it adds if that is known."""
     if not lent:
         return translate("Household", "{name} joined").format(name=name)
     return translate("Household", "{name} joined: +{size}").format(name=name, size=formats.size(lent))

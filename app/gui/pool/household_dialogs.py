@@ -12,7 +12,7 @@ from app.gui.app.app_context import AppContext, restart
 from app.gui.app.node_dialog import Sheet
 from app.gui.look.accessibility import announce
 from app.gui.pool import machine_words
-from app.gui.pool.code_panel import CodePanel, joined_words
+from app.gui.pool.code_panel import CodePanel, joined_words, lent_by
 from app.gui.pool.machine_facts import machines_of
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import paragraph
@@ -32,6 +32,7 @@ class AddMachineDialog(Sheet):
         )
         self.sentence.show()
         self._joined: MachineRef | None = None
+        self._gained = 0  # the memory that it lends; kept as it was first reported
         self.panel = panel = CodePanel(services)
         self.role, self.left, self.address = panel.role, panel.left, panel.address
         panel.shown.connect(self._shown)
@@ -89,8 +90,8 @@ class AddMachineDialog(Sheet):
     def _show_memory(self) -> None:
         """Show what the new machine adds. Its memory is known shortly after it has joined."""
         if self._joined is not None:
-            words = joined_words(self.services.pool.now, self._joined.id, self._joined.name)
-            self.heading.setText(words)
+            self._gained = self._gained or lent_by(self.services.pool.now, self._joined.id)
+            self.heading.setText(joined_words(self._joined.name, self._gained))
 
     def _ended(self, error: AppError) -> None:
         """Explain why there is no code: it expired, too many wrong codes were entered, or creating one failed."""

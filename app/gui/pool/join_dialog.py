@@ -9,7 +9,7 @@ from app.core.errors import AppError
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
 from app.gui.look.accessibility import announce
-from app.gui.pool.join_form import JoinForm, joined_household_words, renamed_words
+from app.gui.pool.join_form import JoinForm, joined_household_words, lent_by_others, renamed_words
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import tooltip
 
@@ -27,6 +27,7 @@ class JoinHouseholdDialog(Sheet):
         self.sentence.setText(self.tr("On a machine in the household, click “Add a machine”. It shows a code."))
         self.sentence.show()
         self._peer = ""  # the name of the machine whose household was joined
+        self._gained = 0  # the memory that the household lends; kept as it was first reported
         self.form = form = JoinForm(services, address)
         self.near, self.none_nearby, self.why = form.near, form.none_nearby, form.why
         self.address, self.code = form.address, form.code
@@ -73,7 +74,8 @@ class JoinHouseholdDialog(Sheet):
     def _show_memory(self) -> None:
         """Show what the household adds. Its memory is known shortly after this machine has joined."""
         if self._peer:
-            self.heading.setText(joined_household_words(self.services.pool.now, self._peer))
+            self._gained = self._gained or lent_by_others(self.services.pool.now)
+            self.heading.setText(joined_household_words(self._peer, self._gained))
 
     def _failed(self, error: AppError) -> None:
         self._validate()

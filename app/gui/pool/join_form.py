@@ -32,10 +32,14 @@ ADDRESS_ROLE = int(Qt.ItemDataRole.UserRole)
 translate = QCoreApplication.translate
 
 
-def joined_household_words(snapshot: Snapshot, peer: str) -> str:
-    """Report on the newcomer that it has joined, with the memory of the household as soon as it is known."""
-    online = [machine for machine in snapshot.machines.values() if not machine.this and machine.online]
-    lent = sum(machine.lent_bytes or 0 for machine in online)
+def lent_by_others(snapshot: Snapshot) -> int:
+    """Return the memory that all other machines lend, or 0 if it is not known yet."""
+    online = (machine for machine in snapshot.machines.values() if not machine.this and machine.online)
+    return sum(machine.lent_bytes or 0 for machine in online)
+
+
+def joined_household_words(peer: str, lent: int) -> str:
+    """Report on the newcomer that it has joined, with the memory of the household if that is known."""
     if not lent:
         return translate("Household", "You joined {name}’s household").format(name=peer)
     return translate("Household", "You joined {name}’s household: +{size}").format(name=peer, size=formats.size(lent))

@@ -73,7 +73,7 @@ class FirstPage(Step):
             ),
         )
         self._call: Call | None = None
-        self.picture = HouseholdPicture(services.theme)
+        self.picture = HouseholdPicture(services)
         self.name, self.hardware, self.role = NameField(services), HardwareRow(services), UseChoice(services)
         self.name.field.judged.connect(self._name_changed)
         self.pending_name = PendingName(services)
@@ -105,6 +105,7 @@ class FirstPage(Step):
     def entered(self) -> None:
         self.name.propose()
         self.hardware.refresh()
+        self.picture.refresh()
         self.updates.refresh()
         self.name.field.selectAll()
         self._show()

@@ -10,7 +10,10 @@ from PySide6.QtCore import QCoreApplication, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.api.snapshot import Snapshot
+from app.api.snapshot import LendingState, Snapshot
+from app.core.errors import AppError
+from app.gui.api.node_client import Call
+from app.gui.app.app_context import AppContext
 from app.gui.look import drawing, formats, sizes
 from app.gui.look.theme import Theme
 from app.gui.pool.machine_facts import strangers_of
@@ -45,12 +48,13 @@ class DrawnComputer:
     standing: Standing
 
 
-def computers_of(snapshot: Snapshot, own_name: str) -> tuple[DrawnComputer, ...]:
+def computers_of(snapshot: Snapshot, own_name: str, own_bytes: int) -> tuple[DrawnComputer, ...]:
     """Return the computers to draw: this one, the other members, and those nearby that could join.
 
-    own_name: the name that the user is giving to this computer.
+    own_name: the name that the user is giving to this computer. own_bytes: the memory that its models may use, or 0
+    if that is not known yet.
     """
-    made = [DrawnComputer(own_name, _own_memory(snapshot), Standing.THIS)]
+    made = [DrawnComputer(own_name, formats.size(own_bytes) if own_bytes else "", Standing.THIS)]
     members = [machine for machine in snapshot.sorted_machines if not machine.this]
     for machine in members[: MOST_INSIDE - 1]:
         note = formats.size(machine.lent_bytes) if machine.lent_bytes else ""
@@ -67,32 +71,46 @@ def computers_of(snapshot: Snapshot, own_name: str) -> tuple[DrawnComputer, ...]
     return tuple(made)
 
 
-def _own_memory(snapshot: Snapshot) -> str:
-    free = snapshot.node.lending.free_bytes
-    return formats.size(free) if free else ""
-
-
-def together_bytes(snapshot: Snapshot) -> int:
-    """Return the memory that is free here, and that all other members lend."""
+def together_bytes(snapshot: Snapshot, own_bytes: int) -> int:
+    """Return the memory that models may use here, plus the memory that all other members lend."""
     lenders = (machine for machine in snapshot.machines.values() if not machine.this and machine.online)
-    return snapshot.node.lending.free_bytes + sum(machine.lent_bytes or 0 for machine in lenders)
+    return own_bytes + sum(machine.lent_bytes or 0 for machine in lenders)
 
 
 class HouseholdPicture(QWidget):
     """The drawing. Screen readers read it as one sentence."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, services: AppContext) -> None:
         super().__init__()
-        self._theme = theme
+        self._services, self._theme = services, services.theme
+        self._call: Call | None = None
+        self._own_bytes = 0  # asked for once for each page, because free memory fluctuates constantly
+        self._own_name = ""
         self._computers: Sequence[DrawnComputer] = ()
         self._sum = ""
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self._theme_changed)
+        self._theme.changed.connect(self._theme_changed)
+
+    def refresh(self) -> None:
+        """Ask how much memory models may use on this computer. If there is no answer yet, the next call asks again."""
+        if self._call is not None:
+            self._call.cancel()
+        self._call = self._services.client.get("/lending", self._told, self._untold, answer=LendingState)
+
+    def _told(self, lending: LendingState) -> None:
+        self._call, self._own_bytes = None, lending.own_most_bytes
+        self.show_household(self._services.pool.now, self._own_name)
+
+    def _untold(self, _: AppError) -> None:
+        self._call = None
 
     def show_household(self, snapshot: Snapshot, own_name: str) -> None:
         """Draw the household as it is now."""
-        computers = computers_of(snapshot, own_name)
-        total = together_bytes(snapshot)
+        if not self._own_bytes and self._call is None and self.isVisible() and self._services.pool.is_there:
+            self.refresh()
+        self._own_name = own_name
+        computers = computers_of(snapshot, own_name, self._own_bytes)
+        total = together_bytes(snapshot, self._own_bytes)
         words = formats.size(total) if total and len(snapshot.machines) > 1 else ""
         if (computers, words) == (self._computers, self._sum):
             return

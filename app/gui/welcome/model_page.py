@@ -38,7 +38,7 @@ class ModelPage(Step):
         self._list = column(gap=sizes.M)
         self.choice = layout_widget(self._list)
         self.note = paragraph("", "muted")
-        self.picture = HouseholdPicture(services.theme)
+        self.picture = HouseholdPicture(services)
         self.progress = StartProgress(self.starter)
         self.meanwhile = button(self.tr("Ask the Guide meanwhile"), self._ask_guide, "inline")
         waits = layout_widget(row(self.meanwhile, None))
@@ -113,6 +113,7 @@ class ModelPage(Step):
 
     def entered(self) -> None:
         self.models.ask()
+        self.picture.refresh()
         self._show()
 
     def cancel(self) -> None:

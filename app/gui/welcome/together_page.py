@@ -13,8 +13,8 @@ from app.gui.api.node_state import Link
 from app.gui.app.app_context import AppContext
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
-from app.gui.pool.code_panel import CodePanel, joined_words
-from app.gui.pool.join_form import JoinForm, joined_household_words, renamed_words
+from app.gui.pool.code_panel import CodePanel, joined_words, lent_by
+from app.gui.pool.join_form import JoinForm, joined_household_words, lent_by_others, renamed_words
 from app.gui.pool.machine_facts import machines_of, may_change_household, strangers_of
 from app.gui.welcome.household_picture import HouseholdPicture
 from app.gui.welcome.step import Step
@@ -41,8 +41,9 @@ class TogetherPage(Step):
         self._refuses = False  # the user does not want to join, although another computer shows a code
         self._machine: MachineRef | None = None  # the computer that has joined here
         self._peer = ""  # the computer whose household was joined
+        self._gained = 0  # the memory that pairing added; kept as it was first reported
         self._renamed = ""
-        self.picture = HouseholdPicture(services.theme)
+        self.picture = HouseholdPicture(services)
         self.good, self.about = label("", "verdict-good"), paragraph("", "muted")
         self.good.setWordWrap(True)
         self._way = paragraph("")
@@ -142,6 +143,7 @@ class TogetherPage(Step):
     def entered(self) -> None:
         if self.mode in (Mode.START, Mode.PAIRED):
             self.mode = Mode.PAIRED if self._is_paired else Mode.START
+        self.picture.refresh()
         self._pool_changed()
         self._show()
 
@@ -217,12 +219,12 @@ class TogetherPage(Step):
         self.failed.emit(error)
 
     def _paired(self, machine: MachineRef) -> None:
-        self._machine, self._peer = machine, ""
+        self._machine, self._peer, self._gained = machine, "", 0
         self._go(Mode.PAIRED)
         announce(self, self.good.text())
 
     def _joined(self, answer: JoinResponse) -> None:
-        self._machine, self._peer = None, answer.machine.name
+        self._machine, self._peer, self._gained = None, answer.machine.name, 0
         self._renamed = renamed_words(answer)
         self._go(Mode.PAIRED)
         announce(self, self.good.text())
@@ -269,8 +271,10 @@ class TogetherPage(Step):
     def _success(self) -> str:
         now = self.services.pool.now
         if self._peer:
-            return joined_household_words(now, self._peer)
+            self._gained = self._gained or lent_by_others(now)
+            return joined_household_words(self._peer, self._gained)
         if self._machine is not None:
-            return joined_words(now, self._machine.id, self._machine.name)
+            self._gained = self._gained or lent_by(now, self._machine.id)
+            return joined_words(self._machine.name, self._gained)
         names = [machine.name for machine in now.sorted_machines if not machine.this]
         return self.tr("Paired with {names}.").format(names=", ".join(names))

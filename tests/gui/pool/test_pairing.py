@@ -67,6 +67,11 @@ def test_a_wrong_code_then_the_right_one(qtbot: QtBot, sides: tuple[Desk, Desk],
     qtbot.waitUntil(lambda: "den" in joining.heading.text(), timeout=10_000)
     qtbot.waitUntil(lambda: "attic joined: +" in adding.heading.text(), timeout=10_000)
     qtbot.waitUntil(lambda: "household: +" in joining.heading.text(), timeout=10_000)
+    gained, before = adding.heading.text(), den.pool.snapshot
+    den.pool.snapshot = before | {"machines": {}}
+    den.pool.changed.emit()
+    den.pool.snapshot = before
+    assert adding.heading.text() == gained, "a number that was told holds still"
     for side in (adding, joining):
         assert not side.notice.sentence, "that a code was wrong is over"
         assert side.sentence.isHidden(), "the warning came before, where it can still be heeded"

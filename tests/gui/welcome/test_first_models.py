@@ -211,8 +211,8 @@ def test_a_file_that_a_computer_of_the_household_shares_is_copied_from_there(
     item = models_of(away)._library.item("offer:small")
     assert item is not None
     ModelStarter(away.services, away.services.pool).start(item)
-    wanted = {"repository": "maker/large-70b", "file": "m-Q4.gguf", "revision": "main", "sha256": None}
-    assert requests == [("/copies", wanted), ("/downloads", wanted | {"machine": "b" * 64})]
+    body = {"repository": "maker/large-70b", "file": "m-Q4.gguf", "revision": "main", "sha256": None}
+    assert requests == [("/copies", body), ("/downloads", body | {"machine": "b" * 64})]
 
 
 def test_a_starter_without_a_node_says_so(qtbot: QtBot, away: Desk) -> None:
