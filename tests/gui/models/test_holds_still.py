@@ -18,7 +18,7 @@ SIDEBAR = 200
 
 
 def geometry(page: ModelsPage) -> tuple[Any, ...]:
-    """Where the filters and the list stand."""
+    """Return the places of the filters and of the list."""
     parts = (page.list.search, page.list.filter, page.list.size_filter, page.list.view)
     return tuple(part.mapTo(page, part.rect().topLeft()).toTuple() for part in parts), page.list.width()
 
