@@ -17,6 +17,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 TWO_TURNS = 0.12  # share of conversations with two questions
 SYSTEM = 0.12  # share of conversations that start with a system message
 SMALL_TALK = ("hello", "thanks", "bye", "off-topic")  # drawn more often as the other of two questions
+UNKNOWN = ("dont-know", "off-topic")  # questions without an answer, of which there are far more kinds than of others
+UNKNOWN_WEIGHT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,10 @@ def load_words() -> Words:
 def held_out() -> list[str]:
     """Return the wordings used for scoring, which must never appear in the training text."""
     key = tomllib.loads((HERE / "key.toml").read_text("utf-8"))
-    return [wording for topic in key["topic"] for wording in topic["rewordings"]]
+    strangers = tomllib.loads((HERE / "strangers.toml").read_text("utf-8"))
+    known = [line.partition(": ")[2] for line in lines(strangers["known"])]
+    rewordings = [wording for topic in key["topic"] for wording in topic["rewordings"]]
+    return [*rewordings, *known, *lines(strangers["unknown"])]
 
 
 def expand(pattern: str, slots: dict[str, list[str]], rng: random.Random) -> str:
@@ -136,7 +141,10 @@ class Writer:
         self.words = words
         self.rng = random.Random(seed)
         self.banned = [plain(wording) for wording in held_out()]
-        self.weights = [1 + min(len(topic.questions), 48) / 16 for topic in topics]
+        self.weights = [
+            (1 + min(len(topic.questions), 48) / 16) * (UNKNOWN_WEIGHT if topic.name in UNKNOWN else 1)
+            for topic in topics
+        ]
         self.patterns = {topic.name: [breadth(q, words.slots) for q in topic.questions] for topic in topics}
         self.by_name = {topic.name: topic for topic in topics}
 

@@ -1,4 +1,5 @@
-"""Asks the Guide the 30 most frequent questions and 60 other wordings, and grades the answers with key.toml."""
+"""Asks the Guide the 30 most frequent questions and 60 other wordings, and grades the answers with key.toml. Then asks
+the questions of strangers.toml, and counts what it refuses."""
 
 import argparse
 import json
@@ -9,11 +10,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from guide.dataset import HERE, load_topics
+from guide.dataset import HERE, lines, load_topics
 
 MODEL = HERE.parent / "resources" / "guide.gguf"
 OTHERS_BAR = 0.8  # for the other wordings; the 30 frequent questions must all be right
 MAX_TOKENS = 160
+REFUSAL = "I don't know that"  # how every answer to an unknown question begins
+REFUSED_BAR = 0.9  # least share of unknown questions that are refused
+REFUSED_OWN_BAR = 0.05  # greatest share of questions on its own topics that are refused
 
 Ask = Callable[[str], str]
 
@@ -98,6 +102,53 @@ def totals(results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Strangers:
+    """The questions of strangers.toml: those that the Guide cannot know, and those on its topics."""
+
+    unknown: tuple[str, ...]
+    known: tuple[tuple[str, str], ...]  # topic and question
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """What the Guide did with questions of strangers."""
+
+    answered_unknown: tuple[tuple[str, str], ...]  # questions that it should have refused, with its answers
+    refused_known: tuple[str, ...]  # questions on its topics that it refused
+    n_unknown: int
+    n_known: int
+    n_right: int  # questions on its topics that were answered word for word
+
+    @property
+    def met(self) -> bool:
+        """Return whether enough unknown questions were refused, and few enough of its own."""
+        refused = self.n_unknown - len(self.answered_unknown)
+        return refused >= REFUSED_BAR * self.n_unknown and len(self.refused_known) <= REFUSED_OWN_BAR * self.n_known
+
+
+def load_strangers() -> Strangers:
+    """Return the questions of strangers.toml."""
+    text = tomllib.loads((HERE / "strangers.toml").read_text("utf-8"))
+    pairs = [line.partition(": ") for line in lines(text["known"])]
+    return Strangers(lines(text["unknown"]), tuple((topic, question) for topic, _, question in pairs))
+
+
+def refusals(strangers: Strangers, results: Sequence[Result], ask: Ask) -> Refusals:
+    """Ask the questions of strangers. The graded questions of the key count as its own too."""
+    answers = canonical()
+    unknown = [(question, ask(question)) for question in strangers.unknown]
+    known = [(topic, question, ask(question)) for topic, question in strangers.known]
+    own = [*((result.question, result.answer) for result in results), *((q, answer) for _, q, answer in known)]
+    return Refusals(
+        answered_unknown=tuple(pair for pair in unknown if not pair[1].startswith(REFUSAL)),
+        refused_known=tuple(question for question, answer in own if answer.startswith(REFUSAL)),
+        n_unknown=len(unknown),
+        n_known=len(own),
+        n_right=sum(answer.strip() == answers[topic] for topic, _, answer in known),
+    )
+
+
 def open_guide(path: Path, threads: int = 1) -> Ask:
     """Return a function that asks the model a question. It decodes greedily and uses the model's own chat template."""
     from backends.llamacpp import binding
@@ -119,7 +170,20 @@ def show(results: Sequence[Result], sums: dict[str, Any]) -> None:
         if not result.passed:
             print(f"      said: {result.answer}")
     print(f"asked {sums['asked']}/{sums['of_asked']}, other wordings {sums['others']}/{sums['of_others']}")
-    print("The bar is met." if sums["met"] else "The bar is not met.")
+
+
+def show_refusals(refused: Refusals, n_strangers: int) -> None:
+    """Print the questions that were wrongly answered or wrongly refused, and then the totals."""
+    for question, answer in refused.answered_unknown:
+        print(f"ANSWERED  {question}\n      said: {answer}")
+    for question in refused.refused_known:
+        print(f"REFUSED   {question}")
+    n_refused = refused.n_unknown - len(refused.answered_unknown)
+    print(
+        f"unknown questions refused {n_refused}/{refused.n_unknown}, "
+        f"own questions refused {len(refused.refused_known)}/{refused.n_known}, "
+        f"strangers' questions answered word for word {refused.n_right}/{n_strangers}"
+    )
 
 
 def main() -> int:
@@ -133,13 +197,17 @@ def main() -> int:
     if leaked := leaks(key, canonical()):
         print(f"The key takes wrong topics' answers: {leaked}", file=sys.stderr)
         return 2
-    results = score(key, open_guide(options.model, options.threads))
-    sums = totals(results)
+    ask, strangers = open_guide(options.model, options.threads), load_strangers()
+    results = score(key, ask)
+    sums, refused = totals(results), refusals(strangers, results, ask)
+    met = sums["met"] and refused.met
     if options.json:
-        print(json.dumps({**sums, "results": [asdict(result) for result in results]}))
+        print(json.dumps({**sums, "results": [asdict(result) for result in results], "refusals": asdict(refused)}))
     else:
         show(results, sums)
-    return 0 if sums["met"] else 1
+        show_refusals(refused, len(strangers.known))
+        print("The bar is met." if met else "The bar is not met.")
+    return 0 if met else 1
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from guide import score
-from guide.dataset import HERE, Writer, checks, expand, held_out, load_topics, load_words, plain
+from guide.dataset import HERE, UNKNOWN, Writer, checks, expand, held_out, load_topics, load_words, plain
 
 SAMPLE = 20_000  # generated conversations that are looked through
 DRAWS = 20  # wordings drawn of each written pattern
@@ -96,8 +96,23 @@ def test_prompts_for_the_split_comparison_are_two_hundred() -> None:
     assert {text for mark in score.load_key() for text in (mark.question, *mark.rewordings)} <= set(prompts)
 
 
+def test_the_questions_of_strangers_cover_every_topic_once() -> None:
+    strangers = score.load_strangers()
+    assert len(strangers.unknown) == len(set(strangers.unknown)) == 60
+    names = [topic.name for topic in load_topics() if topic.name not in (*UNKNOWN, "english-only", "hello", "joke")]
+    assert sorted(topic for topic, _ in strangers.known) == sorted(names)
+
+
+def test_all_answers_to_unknown_questions_begin_as_a_refusal_does() -> None:
+    begins = {topic.name for topic in load_topics() if topic.answer.startswith(score.REFUSAL)}
+    assert begins == set(UNKNOWN)
+
+
 def test_the_shipped_guide_meets_the_bar() -> None:
-    results = score.score(score.load_key(), score.open_guide(score.MODEL))
+    ask = score.open_guide(score.MODEL)
+    results = score.score(score.load_key(), ask)
     sums = score.totals(results)
     missed = [(result.question, result.answer) for result in results if not result.passed]
     assert sums["met"], missed
+    refused = score.refusals(score.load_strangers(), results, ask)
+    assert refused.met, (refused.answered_unknown, refused.refused_known)

@@ -24,6 +24,7 @@ from app.gui.chat.completion.completion_view import CompletionView
 from app.gui.chat.composer import Composer, ComposerHint, TokenCounts
 from app.gui.chat.empty_chat import LockedChats, Suggestions
 from app.gui.chat.error_actions import TOO_BIG, ErrorActions, Handlers, SmallerModelOffer
+from app.gui.chat.guide_handover import GuideHandover
 from app.gui.chat.list.chat_list import ChatList
 from app.gui.chat.message import highlight
 from app.gui.chat.message.body import MessageServices
@@ -91,6 +92,8 @@ class ChatPage(Page):
         self._guide_fails = False  # the Guide was asked in this chat and does not fit in memory
         self._message_actions = MessageActionHandler(self.history, self.session, services.theme, self.open_chat, self)
         self._smaller_model = SmallerModelOffer(services.client, self.notice, self._use_model_and_retry, self)
+        to_models = partial(services.go, navigation.MODELS)
+        self._handover = GuideHandover(self.notice, self._ask_instead, to_models, self)
         self._models = ModelNames(services.client, services.pool, self._models_listed, self)
         self._settings = ChatSettingsOpener(services, self._models, self.session.model_of, self)
         self.list = ChatList(services, self.history)
@@ -114,9 +117,7 @@ class ChatPage(Page):
                 partial(self._use_model_and_retry, GUIDE),
             ),
         )
-        self.suggestions = Suggestions(
-            self._send_suggestion, partial(services.go, navigation.MODELS), self._choose_guide
-        )
+        self.suggestions = Suggestions(self._send_suggestion, to_models, self._choose_guide)
         self.completion = CompletionView(services.theme, self.session, self.history.chat)
         self._stack = QStackedWidget()  # shows the suggestions, the conversation, or a text to complete
         self.hint = ComposerHint(services.preferences, self._choose_model)
@@ -424,6 +425,8 @@ class ChatPage(Page):
         self._pool_changed()
         if error is not None:
             self.fail(error, *self._error_actions.for_error(error, self.chat))
+        else:
+            self._handover.offer(self.chat, self.services.pool.now)
         self.composer.send_queued(succeeded=error is None)
 
     def _retry(self) -> None:
@@ -450,6 +453,12 @@ class ChatPage(Page):
         self.session.stop(self.chat.id)
         self._choose_model(model)
         self._retry()
+
+    def _ask_instead(self, model: str, refused: MessageId) -> None:
+        """Let a model answer the question that the Guide has refused, and the chat's further questions."""
+        self.notice.clear()
+        self._choose_model(model)
+        self.session.regenerate(self.chat.id, refused)
 
     def _leave_out(self) -> None:
         self.session.allow_trimming(self.chat.id)
