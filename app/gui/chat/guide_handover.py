@@ -26,11 +26,7 @@ class GuideHandover(QObject):
     """
 
     def __init__(
-        self,
-        notice: Notice,
-        ask: Callable[[str, MessageId], object],
-        models: Callable[[], object],
-        parent: QObject,
+        self, notice: Notice, ask: Callable[[str, MessageId], object], models: Callable[[], object], parent: QObject
     ) -> None:
         super().__init__(parent)
         self._notice, self._ask, self._models = notice, ask, models

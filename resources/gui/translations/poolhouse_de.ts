@@ -2783,6 +2783,25 @@
     </message>
 </context>
 <context>
+    <name>GuideHandover</name>
+    <message>
+        <source>Ask {model}</source>
+        <translation>{model} fragen</translation>
+    </message>
+    <message>
+        <source>Choose a model</source>
+        <translation type="unfinished">Modell wählen</translation>
+    </message>
+    <message>
+        <source>The Guide knows only Poolhouse. A larger model may know this.</source>
+        <translation>Der Guide kennt nur Poolhouse. Ein größeres Modell weiß das vielleicht.</translation>
+    </message>
+    <message>
+        <source>The Guide knows only Poolhouse. Another model is loaded.</source>
+        <translation>Der Guide kennt nur Poolhouse. Ein anderes Modell ist geladen.</translation>
+    </message>
+</context>
+<context>
     <name>Hardware</name>
     <message>
         <source>Model disk</source>
