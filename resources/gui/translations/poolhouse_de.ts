@@ -2790,7 +2790,7 @@
     </message>
     <message>
         <source>Choose a model</source>
-        <translation type="unfinished">Modell wählen</translation>
+        <translation>Modell wählen</translation>
     </message>
     <message>
         <source>The Guide knows only Poolhouse. A larger model may know this.</source>
