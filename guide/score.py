@@ -112,7 +112,7 @@ class Strangers:
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """What the Guide did with questions of strangers."""
+    """The questions of strangers that the Guide answered or refused wrongly, and their numbers."""
 
     answered_unknown: tuple[tuple[str, str], ...]  # questions that it should have refused, with its answers
     refused_known: tuple[str, ...]  # questions on its topics that it refused

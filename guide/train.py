@@ -132,14 +132,24 @@ def save(model: Llama, path: Path) -> None:
     part.replace(path)
 
 
-def train(build: Path, steps: int, minutes: float, check_every: int) -> None:
+def load(model: Llama, path: Path) -> None:
+    """Set the weights of a model to those in a file that `save` has written."""
+    with np.load(path) as saved:
+        model.load_state_dict({name: torch.from_numpy(saved[name]) for name in saved.files})
+
+
+def train(build: Path, steps: int, minutes: float, check_every: int, start: Path | None = None) -> None:
     """Train for a number of steps or of minutes, whichever ends first.
 
     The learning rate follows whichever is closer to its end.
+
+    start: weights to continue from, such as those of a text that has changed since. None starts from nothing.
     """
     torch.manual_seed(SEED)
     tokenizer = bpe.load(build / "tokenizer.json")
     model = Llama(Shape(), DROPOUT)
+    if start is not None:
+        load(model, start)
     optimizer = optimizer_for(model)
     turns = checks(load_topics())
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(turns)} validation wordings", flush=True)
@@ -175,11 +185,12 @@ def main() -> None:
     parser.add_argument("--build", type=Path, default=Path("build/guide"))
     parser.add_argument("--steps", type=int, default=4200)
     parser.add_argument("--minutes", type=float, default=0, help="end by the clock; not reproducible")
+    parser.add_argument("--start", type=Path, help="weights to continue from, made with the same tokenizer")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--check-every", type=int, default=300)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    train(options.build, options.steps, options.minutes, options.check_every)
+    train(options.build, options.steps, options.minutes, options.check_every, options.start)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""After the Guide has refused a question, a real model is offered, and answers the same question."""
+"""Tests of the offer after a refusal of the Guide: a real model, which answers the same question."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def buttons(notice: QWidget) -> list[QPushButton]:
 def test_the_first_model_that_can_answer_is_offered(
     qtbot: QtBot, qapp: QApplication, snapshot: Json, offered: str | None
 ) -> None:
-    asked, opened = list[tuple[str, str]](), list[str]()
+    requests, pages = list[tuple[str, str]](), list[str]()
     notice = Notice(Theme(qapp, Scheme.LIGHT, 1.0))
     qtbot.addWidget(notice)
-    handover = GuideHandover(notice, lambda *which: asked.append(which), lambda: opened.append("models"), notice)
+    handover = GuideHandover(notice, lambda *which: requests.append(which), lambda: pages.append("models"), notice)
     handover.offer(answered(REFUSED), pool_of(snapshot).now)
     (action,) = buttons(notice)
     action.click()
-    assert (asked, opened) == (([(offered, "2")], []) if offered else ([], ["models"]))
+    assert (requests, pages) == (([(offered, "2")], []) if offered else ([], ["models"]))
 
 
 @pytest.mark.parametrize("chat", [Chat(ChatId("7")), answered("It is free."), answered(REFUSED, "qwen")])
