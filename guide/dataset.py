@@ -18,7 +18,18 @@ TWO_TURNS = 0.12  # share of conversations with two questions
 SYSTEM = 0.12  # share of conversations that start with a system message
 SMALL_TALK = ("hello", "thanks", "bye", "off-topic")  # drawn more often as the other of two questions
 UNKNOWN = ("dont-know", "off-topic")  # questions without an answer, of which there are far more kinds than of others
-UNKNOWN_WEIGHT = 4
+UNKNOWN_WEIGHT = 8
+FOREIGN = 0.5  # share of the questions of the first of these that are another topic's, with its words replaced
+FOREIGN_SLOTS = ("noun_x", "object_x", "thing_x", "program_x")
+FRAME_WORDS = frozenset(
+    "a about after again all already am an and any are around as at be been before both but by can can't come could "
+    "did didn't do does doesn't doing don't down each every few find first for from get give go going got had has have "
+    "he help her here his how i i'd i'm if in into is isn't it it's its just know last let like look make many may me "
+    "mean might more most much must my need never new no not now of off often old on one only or other our out over "
+    "please put same say see set she should show so some still take tell than that that's the their them then there "
+    "these they this those to too two up us use used want was way we were what what's when where which while who whose "
+    "why will with without won't work works would you your".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +162,29 @@ class Writer:
     def question(self, topic: Topic) -> str:
         """Return a random wording of a topic's question that contains none of the wordings used for scoring."""
         while True:
-            pattern = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
-            text = self.vary(expand(pattern, self.words.slots, self.rng))
+            if topic.name == UNKNOWN[0] and self.rng.random() < FOREIGN:
+                written = self.foreign()
+            else:
+                pattern = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
+                written = expand(pattern, self.words.slots, self.rng)
+            text = self.vary(written)
             if text and not any(wording in plain(text) for wording in self.banned):
                 return text
+
+    def foreign(self) -> str:
+        """Return a question of another topic in which every word that carries meaning is replaced by a foreign one.
+
+        Only such words tell a question that has an answer from one that merely sounds like it.
+        """
+        slots, known = [self.words.slots[name] for name in FOREIGN_SLOTS], list[str]()
+        while all(word.lower().strip("?!.,") in FRAME_WORDS for word in known):
+            topic = self.rng.choice([topic for topic in self.topics if topic.name not in UNKNOWN])
+            pattern = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
+            known = expand(pattern, self.words.slots, self.rng).split()
+        return " ".join(
+            word if word.lower().strip("?!.,") in FRAME_WORDS else self.rng.choice(self.rng.choice(slots))
+            for word in known
+        )
 
     def vary(self, text: str) -> str:
         """Vary the case and punctuation of a question, and occasionally add politeness or typing errors."""
