@@ -18,9 +18,10 @@ TWO_TURNS = 0.12  # share of conversations with two questions
 SYSTEM = 0.12  # share of conversations that start with a system message
 SMALL_TALK = ("hello", "thanks", "bye", "off-topic")  # drawn more often as the other of two questions
 UNKNOWN = ("dont-know", "off-topic")  # questions without an answer, of which there are far more kinds than of others
-UNKNOWN_WEIGHT = 8
-FOREIGN = 0.5  # share of the questions of the first of these that are another topic's, with its words replaced
+UNKNOWN_WEIGHT = 4
+FOREIGN = 0.4  # share of the questions of the first of these that are another topic's, with its words replaced
 FOREIGN_SLOTS = ("noun_x", "object_x", "thing_x", "program_x")
+FIRST = 0.08  # share of questions that are a topic's first pattern, the wording that is asked most
 FRAME_WORDS = frozenset(
     "a about after again all already am an and any are around as at be been before both but by can can't come could "
     "did didn't do does doesn't doing don't down each every few find first for from get give go going got had has have "
@@ -165,8 +166,9 @@ class Writer:
             if topic.name == UNKNOWN[0] and self.rng.random() < FOREIGN:
                 written = self.foreign()
             else:
-                pattern = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
-                written = expand(pattern, self.words.slots, self.rng)
+                is_first = self.rng.random() < FIRST
+                drawn = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
+                written = expand(topic.questions[0] if is_first else drawn, self.words.slots, self.rng)
             text = self.vary(written)
             if text and not any(wording in plain(text) for wording in self.banned):
                 return text
