@@ -22,15 +22,6 @@ UNKNOWN_WEIGHT = 4
 FOREIGN = 0.4  # share of the questions of the first of these that are another topic's, with its words replaced
 FOREIGN_SLOTS = ("noun_x", "object_x", "thing_x", "program_x")
 FIRST = 0.08  # share of questions that are a topic's first pattern, the wording that is asked most
-FRAME_WORDS = frozenset(
-    "a about after again all already am an and any are around as at be been before both but by can can't come could "
-    "did didn't do does doesn't doing don't down each every few find first for from get give go going got had has have "
-    "he help her here his how i i'd i'm if in into is isn't it it's its just know last let like look make many may me "
-    "mean might more most much must my need never new no not now of off often old on one only or other our out over "
-    "please put same say see set she should show so some still take tell than that that's the their them then there "
-    "these they this those to too two up us use used want was way we were what what's when where which while who whose "
-    "why will with without won't work works would you your".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +59,7 @@ class Words:
     after: list[str]
     slips: list[tuple[str, str]]
     systems: list[str]
+    frame: frozenset[str]  # words that hold a question together, and do not say what it is about
 
 
 def plain(text: str) -> str:
@@ -101,7 +93,14 @@ def load_words() -> Words:
     system = tomllib.loads((TEXT / "system.toml").read_text("utf-8"))
     phrases = words["phrases"]
     slips = [(right, wrong) for right, wrong in words["typing"]["slips"]]
-    return Words(slots, phrases["before"], phrases["after"], slips, system["messages"])
+    return Words(
+        slots,
+        phrases["before"],
+        phrases["after"],
+        slips,
+        system["messages"],
+        frozenset(words["frame"]["words"].split()),
+    )
 
 
 def held_out() -> list[str]:
@@ -179,12 +178,12 @@ class Writer:
         Only such words tell a question that has an answer from one that merely sounds like it.
         """
         slots, known = [self.words.slots[name] for name in FOREIGN_SLOTS], list[str]()
-        while all(word.lower().strip("?!.,") in FRAME_WORDS for word in known):
+        while all(word.lower().strip("?!.,") in self.words.frame for word in known):
             topic = self.rng.choice([topic for topic in self.topics if topic.name not in UNKNOWN])
             pattern = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
             known = expand(pattern, self.words.slots, self.rng).split()
         return " ".join(
-            word if word.lower().strip("?!.,") in FRAME_WORDS else self.rng.choice(self.rng.choice(slots))
+            word if word.lower().strip("?!.,") in self.words.frame else self.rng.choice(self.rng.choice(slots))
             for word in known
         )
 
