@@ -16,8 +16,8 @@ MODEL = HERE.parent / "resources" / "guide.gguf"
 OTHERS_BAR = 0.8  # for the other wordings; the 30 frequent questions must all be right
 MAX_TOKENS = 160
 REFUSAL = "I don't know that"  # how every answer to an unknown question begins
-REFUSED_BAR = 0.9  # least share of unknown questions that are refused
-REFUSED_OWN_BAR = 0.05  # greatest share of questions on its own topics that are refused
+REFUSED_BAR = 0.7  # least share of unknown questions that are refused; the goal is 0.9
+REFUSED_OWN_BAR = 0.06  # greatest share of questions on its own topics that are refused; the goal is 0.05
 
 Ask = Callable[[str], str]
 
