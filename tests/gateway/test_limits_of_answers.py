@@ -21,7 +21,7 @@ SAID = [{"role": "user", "content": "Hello"}]
 ASKS: dict[str, tuple[str, Json, str]] = {  # path, the rest of the body, how the limit is called
     "chat": (CHAT, {"messages": SAID}, "max_tokens"),
     "newer": (CHAT, {"messages": SAID}, "max_completion_tokens"),
-    "text": ("/v1/completions", {"prompt": "Hello"}, "max_tokens"),
+    "text": ("/v1/completions", {"prompt": "Hello?"}, "max_tokens"),
     "responses": ("/v1/responses", {"input": "Hello"}, "max_output_tokens"),
     "anthropic": ("/v1/messages", {"messages": SAID}, "max_tokens"),
 }
