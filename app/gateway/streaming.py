@@ -64,7 +64,9 @@ def json_response(answer: object, status: int = 200) -> web.Response:
     It is encoded by msgspec, because Python's own encoder could block all streams of this node for seconds. Numbers
     that JSON lacks become null.
     """
-    return web.Response(body=msgspec.json.encode(answer), status=status, content_type="application/json")
+    body = msgspec.json.encode(answer)
+    # some clients assume Latin-1 where no charset is named
+    return web.Response(body=body, status=status, content_type="application/json", charset="utf-8")
 
 
 def event(data: object) -> bytes:

@@ -39,6 +39,7 @@ async def test_ollamas_answers_are_as_described(http: aiohttp.ClientSession, nam
 async def test_what_is_asked_for_by_name_is_as_described(http: aiohttp.ClientSession, path: str) -> None:
     async with http.get(path.replace("{name}", "guide")) as answer:
         check(path, answer.status, await answer.read())
+        assert answer.charset == "utf-8"  # some clients assume Latin-1 where none is named
     async with http.get(path.replace("{name}", "nobody"), headers={"Origin": "http://x.test"}) as answer:
         assert answer.status == 403
         check(path, answer.status, await answer.read())

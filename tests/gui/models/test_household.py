@@ -46,6 +46,7 @@ def page(qtbot: QtBot, qapp: QApplication, pool: list[TestNode]) -> Iterator[Mod
 @pytest.mark.long
 def test_a_split_is_set_up_loaded_and_shown_by_machine(qtbot: QtBot, page: ModelsPage) -> None:
     details = page.details
+    details.fold.open()
     steps: list[Progress] = []
     page.model_loader.changed.connect(lambda: steps.extend(page.model_loader.steps))
     details.form.context.slider.setValue(details.form.context.slider.maximum())
