@@ -22,8 +22,8 @@ from backends.readers.messages import (
     Refused,
     Reply,
     Request,
+    beginning,
     decode_request,
-    framed,
 )
 from backends.worker import confine, process_resources
 
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
         request = decode_request(_read(requests, json_bytes))
         payload = _read(requests, payload_bytes)
         with _Clock(seconds):
-            reply = framed(_answer(reader, request, payload))
+            reply = beginning(_answer(reader, request, payload))
         _write(replies, reply)
     return 0
 

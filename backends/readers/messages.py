@@ -81,7 +81,7 @@ def decode_request(data: bytes) -> Request:
     return _REQUESTS.decode(data)
 
 
-def framed(message: Request | Reply, payload: bytes = b"") -> bytes:
-    """Return a message as it is sent."""
+def beginning(message: Request | Reply, payload_bytes: int = 0) -> bytes:
+    """Return a message as it is sent, without its payload, which is to follow."""
     body = msgspec.json.encode(message)
-    return LENGTHS.pack(len(body), len(payload)) + body + payload
+    return LENGTHS.pack(len(body), payload_bytes) + body

@@ -17,7 +17,7 @@ from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer
 
 import backends
 from app.decoding import decode
-from backends.readers.messages import LENGTHS, MAX_JSON_BYTES, Reply, Request, framed
+from backends.readers.messages import LENGTHS, MAX_JSON_BYTES, Reply, Request, beginning
 
 START_SECONDS = 20.0  # additional time for the first reply of a process, on a busy computer
 WATCH_MS = 100
@@ -25,6 +25,9 @@ MAX_FAILURES, FAILURES_WITHIN_S = 5, 60.0  # of the process, after which it is l
 REST_SECONDS = 300.0
 
 Answered = Callable[[Reply | None], object]  # None if the process failed at this request
+# -P and the working directory keep code in the current folder out of the process, which is not confined at its start
+OURS = str(Path(backends.__file__ or ".").resolve().parent.parent)
+ARGUMENTS = ("-P", "-m", "backends.readers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,14 @@ class ReaderLimits:
     seconds: float
     resident_bytes: int
     idle_ms: int
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request and its payload, which are kept as long as they may have to be sent to a new process."""
+
+    parts: tuple[bytes, ...]
+    answered: Answered
 
 
 class ReaderProcess(QObject):
@@ -46,7 +57,7 @@ class ReaderProcess(QObject):
         super().__init__(parent)
         self._kind, self._limits = kind, limits
         self._process: QProcess | None = None
-        self._waiting: deque[tuple[bytes, Answered]] = deque()  # the first one is being answered
+        self._waiting: deque[_Asked] = deque()  # the first one is being answered
         self._received = bytearray()
         self._head_since, self._n_replies = 0.0, 0
         self._failed_at: deque[float] = deque(maxlen=MAX_FAILURES)
@@ -71,15 +82,15 @@ class ReaderProcess(QObject):
 
     def ask(self, request: Request, answered: Answered, payload: bytes = b"") -> None:
         """Send a request. `answered` is called later, once."""
-        frame = framed(request, payload)
-        self._waiting.append((frame, answered))
+        asked = _Asked((beginning(request, len(payload)), payload), answered)
+        self._waiting.append(asked)
         if len(self._waiting) == 1:
             self._head_since = time.monotonic()
         self._idle.stop()
         if self._process is None:
             QTimer.singleShot(0, self, self._start)
         else:
-            self._process.write(frame)
+            self._send(asked)
             self._watch.start()
 
     def close(self) -> None:
@@ -95,6 +106,7 @@ class ReaderProcess(QObject):
             return
         process = self._process = QProcess(self)
         process.setProcessEnvironment(_environment())
+        process.setWorkingDirectory(OURS)
         process.setStandardErrorFile(QProcess.nullDevice())
         process.readyReadStandardOutput.connect(self._read)
         process.finished.connect(self._gone)
@@ -102,10 +114,22 @@ class ReaderProcess(QObject):
         self._received.clear()
         self._n_replies = 0
         self._head_since = time.monotonic()
-        process.start(sys.executable, ["-m", "backends.readers", self._kind])
-        for frame, _ in self._waiting:
-            process.write(frame)
+        process.start(sys.executable, [*ARGUMENTS, self._kind])
+        for asked in tuple(self._waiting):
+            self._send(asked)
         self._watch.start()
+
+    def _send(self, asked: _Asked) -> None:
+        if self._process is None:
+            return
+        for part in asked.parts:
+            self._process.write(part)
+        self._forget_sent()
+
+    def _forget_sent(self) -> None:
+        """Free the request that is being answered. It is not sent again if the process fails."""
+        if self._waiting:
+            self._waiting[0].parts = ()
 
     def _read(self) -> None:
         if self._process is None:
@@ -134,7 +158,8 @@ class ReaderProcess(QObject):
         if not self._waiting:
             self._lose()
             return False
-        _, answered = self._waiting.popleft()
+        answered = self._waiting.popleft().answered
+        self._forget_sent()
         self._n_replies += 1
         self._head_since = time.monotonic()
         if not self._waiting:
@@ -172,15 +197,14 @@ class ReaderProcess(QObject):
             self._failed_at.clear()
             self._rests_until = now + REST_SECONDS
         if self._waiting:
-            _, answered = self._waiting.popleft()
-            answered(None)
+            self._waiting.popleft().answered(None)
         if self._waiting:
             QTimer.singleShot(0, self, self._start)
 
     def _fail_all(self) -> None:
         waiting, self._waiting = self._waiting, deque()
-        for _, answered in waiting:
-            answered(None)
+        for asked in waiting:
+            asked.answered(None)
 
     def _end(self) -> None:
         self._watch.stop()
@@ -202,8 +226,7 @@ class ReaderProcess(QObject):
 def _environment() -> QProcessEnvironment:
     """Return our environment with this version of the reader first on Python's path."""
     made = QProcessEnvironment.systemEnvironment()
-    root = str(Path(backends.__file__ or ".").resolve().parent.parent)
-    made.insert("PYTHONPATH", os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH")))))
+    made.insert("PYTHONPATH", os.pathsep.join(filter(None, (OURS, os.environ.get("PYTHONPATH")))))
     made.insert("PYTHONIOENCODING", "utf-8")
     return made
 

@@ -19,7 +19,7 @@ from backends.readers.messages import DrawFormula, Drawing, Refusal, Reply
 
 WAIT_MS = 60_000
 SIMPLE = DrawFormula("x", is_display=False)
-# Much to draw at a depth that is still allowed: many seconds
+# Much to draw at a depth that is still allowed: 16 seconds of processor time, of which the process allows itself 2
 HEAVY = DrawFormula((r"\left(" * 8 + "x" + r"\right)" * 8) * 30, is_display=True)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="stops processes by signals")
@@ -70,10 +70,40 @@ def test_a_process_that_hangs_is_ended_and_the_next_request_is_answered(qtbot: Q
 
 def test_a_formula_that_takes_too_long_ends_its_process_alone(qtbot: QtBot, reader: ReaderProcess) -> None:
     """The process limits its own processor time, so that nothing runs for long if the window is gone."""
-    replies = asked(qtbot, reader, SIMPLE, HEAVY, SIMPLE)
+    patient = ReaderProcess("formulas", ReaderLimits(seconds=600.0, resident_bytes=1 << 30, idle_ms=60_000))
+    try:
+        [simple] = asked(qtbot, patient, SIMPLE)
+        assert isinstance(simple, Drawing)
+        first = patient.pid
+        assert asked(qtbot, patient, HEAVY, SIMPLE) == [None, simple]
+        assert patient.pid not in (0, first)
+    finally:
+        patient.close()
+
+
+@pytest.mark.parametrize("module", ["msgspec", "struct", "ziamath", "backends/__init__"])
+def test_code_in_the_current_folder_is_not_run(
+    qtbot: QtBot, reader: ReaderProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    folder, seen = tmp_path / "downloads", tmp_path / "seen"
+    spy = folder / f"{module}.py"
+    spy.parent.mkdir(parents=True)
+    spy.write_text(f"open({str(seen)!r}, 'w').close()", "utf-8")
+    monkeypatch.chdir(folder)
+    assert isinstance(asked(qtbot, reader, SIMPLE)[0], Drawing)
+    assert not seen.exists()
+    assert psutil.Process(reader.pid).cwd() != str(folder)
+
+
+def test_a_request_is_kept_only_until_it_is_sent(qtbot: QtBot, reader: ReaderProcess) -> None:
+    """A document can be 64 MiB. It is not sent again, so the window does not keep it."""
+    replies: list[Reply | None] = []
+    reader.ask(SIMPLE, replies.append, b" " * 5_000_000)
+    assert reader._waiting[0].parts
+    qtbot.waitUntil(lambda: bool(reader.pid), timeout=WAIT_MS)
+    assert not reader._waiting[0].parts
+    qtbot.waitUntil(lambda: bool(replies), timeout=WAIT_MS)
     assert isinstance(replies[0], Drawing)
-    assert replies[1] is None or isinstance(replies[1], Refusal)
-    assert isinstance(replies[2], Drawing)
 
 
 def test_a_process_that_takes_too_much_memory_is_ended(qtbot: QtBot, qapp: QApplication) -> None:
@@ -106,9 +136,37 @@ def test_an_unused_process_ends(qtbot: QtBot, qapp: QApplication) -> None:
     brief.close()
 
 
+# A library that reads the file that a formula names, and says that there is not enough memory if it could
+TAKEN_OVER = """
+from types import SimpleNamespace
+
+config = SimpleNamespace()
+Math = None
+
+
+def tex2mml(tex, inline):
+    with open(tex, "rb") as file:
+        file.read()
+    raise MemoryError
+"""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can confine a process")
-def test_the_process_is_confined(qtbot: QtBot, reader: ReaderProcess) -> None:
-    asked(qtbot, reader, SIMPLE)
+def test_the_process_is_confined(
+    qtbot: QtBot, reader: ReaderProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, folder = tmp_path / "library", tmp_path / "downloads"
+    for module in ("__init__", "config", "tex", "zmath"):
+        (library / "ziamath").mkdir(parents=True, exist_ok=True)
+        (library / "ziamath" / f"{module}.py").write_text(TAKEN_OVER, "utf-8")
+    secret = folder / "secret"
+    folder.mkdir()
+    secret.write_text("secret", "utf-8")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PYTHONPATH", str(library))
+    files = (library / "ziamath" / "tex.py", secret)
+    replies = asked(qtbot, reader, *(DrawFormula(str(file), is_display=False) for file in files))
+    assert replies == [Refusal("reader_heavy"), Refusal("formula_unknown")]  # read, and not allowed to
     lines = Path(f"/proc/{reader.pid}/status").read_text("ascii").splitlines()
     status = dict(line.split(":", 1) for line in lines)
     assert status["NoNewPrivs"].strip() == "1"
