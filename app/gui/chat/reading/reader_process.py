@@ -40,7 +40,7 @@ class ReaderLimits:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _PendingRequest:
     """A request and its payload, which are kept as long as they may have to be sent to a new process."""
 
     parts: tuple[bytes, ...]
@@ -57,7 +57,7 @@ class ReaderProcess(QObject):
         super().__init__(parent)
         self._kind, self._limits = kind, limits
         self._process: QProcess | None = None
-        self._waiting: deque[_Asked] = deque()  # the first one is being answered
+        self._waiting: deque[_PendingRequest] = deque()  # the first one is being answered
         self._received = bytearray()
         self._head_since, self._n_replies = 0.0, 0
         self._failed_at: deque[float] = deque(maxlen=MAX_FAILURES)
@@ -82,15 +82,15 @@ class ReaderProcess(QObject):
 
     def ask(self, request: Request, answered: Answered, payload: bytes = b"") -> None:
         """Send a request. `answered` is called later, once."""
-        asked = _Asked((beginning(request, len(payload)), payload), answered)
-        self._waiting.append(asked)
+        pending_request = _PendingRequest((beginning(request, len(payload)), payload), answered)
+        self._waiting.append(pending_request)
         if len(self._waiting) == 1:
             self._head_since = time.monotonic()
         self._idle.stop()
         if self._process is None:
             QTimer.singleShot(0, self, self._start)
         else:
-            self._send(asked)
+            self._send(pending_request)
             self._watch.start()
 
     def close(self) -> None:
@@ -115,14 +115,14 @@ class ReaderProcess(QObject):
         self._n_replies = 0
         self._head_since = time.monotonic()
         process.start(sys.executable, [*ARGUMENTS, self._kind])
-        for asked in tuple(self._waiting):
-            self._send(asked)
+        for pending_request in tuple(self._waiting):
+            self._send(pending_request)
         self._watch.start()
 
-    def _send(self, asked: _Asked) -> None:
+    def _send(self, pending_request: _PendingRequest) -> None:
         if self._process is None:
             return
-        for part in asked.parts:
+        for part in pending_request.parts:
             self._process.write(part)
         self._forget_sent()
 
@@ -203,8 +203,8 @@ class ReaderProcess(QObject):
 
     def _fail_all(self) -> None:
         waiting, self._waiting = self._waiting, deque()
-        for asked in waiting:
-            asked.answered(None)
+        for pending_request in waiting:
+            pending_request.answered(None)
 
     def _end(self) -> None:
         self._watch.stop()
