@@ -46,6 +46,11 @@ class Download(DownloadSource, frozen=True, kw_only=True):
         """Return whether nothing of it is left to do."""
         return self.state == "done"
 
+    @property
+    def arrived_bytes(self) -> int:
+        """Return how many bytes are here. During the check, `done_bytes` is the progress of the check instead."""
+        return self.total_bytes or self.done_bytes if self.state == "checking" else self.done_bytes
+
 
 class Downloads(msgspec.Struct, frozen=True):
     """The response to `GET /downloads`."""
@@ -71,11 +76,11 @@ def totals(downloads: Iterable[Download]) -> DownloadTotals:
     going = [download for download in left if download.state not in ("paused", "failed")]
     speed = sum(download.bytes_per_s or 0 for download in going if download.state == "running")
     is_known = all(download.total_bytes for download in going)
-    rest = sum(max(0, (download.total_bytes or 0) - download.done_bytes) for download in going)
+    rest = sum(max(0, (download.total_bytes or 0) - download.arrived_bytes) for download in going)
     return DownloadTotals(
         n=len(left),
-        done_bytes=sum(download.done_bytes for download in left),
-        total_bytes=sum(download.total_bytes or download.done_bytes for download in left),
+        done_bytes=sum(download.arrived_bytes for download in left),
+        total_bytes=sum(download.total_bytes or download.arrived_bytes for download in left),
         is_least=not all(download.total_bytes for download in left),
         bytes_per_s=speed,
         seconds_left=round(rest / speed) if speed and is_known else None,

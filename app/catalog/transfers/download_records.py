@@ -55,7 +55,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, Fact] = {}
     model: str | None = None  # its name on the shelf
     machine: str | None = None  # id of the machine from which the file is copied, for which `sha256` must be known
-    place: float | None = None  # its rank in the list if a person moved it; None for the time of its start
+    place: float | None = None  # its rank in the list, once a person moved any; None for the time of its start
 
     @property
     def rank(self) -> tuple[float, str]:

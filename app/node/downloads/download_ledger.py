@@ -167,20 +167,28 @@ class DownloadLedger:
 
     async def move(self, download_id: str, before: str | None) -> None:
         """Move a download in front of another, or to the end. Raises BadInput, or AppError if that cannot be saved."""
-        rest = [key for key in self.order() if key != self[download_id].id]
-        at = len(rest) if before is None else rest.index(self[before].id) if before != download_id else None
-        if at is None:
-            return
-        ranks = [self._records[key].rank[0] for key in rest]
-        low, high = ranks[at - 1] if at else None, ranks[at] if at < len(rest) else None
-        if low is None and high is None:
-            return
-        rank = (low + high) / 2 if low is not None and high is not None else (high or 0) - 1 if low is None else low + 1
-        await self.change(download_id, place=rank)
+        async with self._writing:
+            if before == self[download_id].id:
+                return
+            order = [key for key in self.order() if key != download_id]
+            order.insert(len(order) if before is None else order.index(self[before].id), download_id)
+            # all are numbered anew, because a number between two others does not exist after many moves
+            moved = [structs.replace(self._records[key], place=float(place)) for place, key in enumerate(order)]
+            changed = [record for record in moved if record != self._records[record.id]]
+
+            def write() -> None:
+                for record in changed:
+                    self.book.write(record)
+
+            await run_to_completion(write)
+            for record in changed:
+                self.show(record.id, place=record.place)
 
     async def add(self, record: Record) -> None:
         """Add a record. Raises AppError if it cannot be written to disk."""
         async with self._writing:
+            if self._records and (last := max(self._records.values(), key=lambda other: other.rank)).rank > record.rank:
+                record = structs.replace(record, place=last.rank[0] + 1)  # after one that was moved to the end
             await run_to_completion(lambda: self.book.write(record))
         self._live[record.id] = DownloadProgress(self.book.done_bytes(record))
         self._records[record.id] = record

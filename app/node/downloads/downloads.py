@@ -156,11 +156,17 @@ class Downloads:
             return await self._resume(download_id)
 
     async def pause_all(self) -> dict[str, Download]:
-        """Pause all downloads, and keep their partial files."""
+        """Pause all downloads, and keep their partial files. Raises the first AppError, after all are paused."""
+        first: AppError | None = None
         # the last first, because a paused one gives its turn to the next
         for record in reversed([record for record in self._ledger if record.standing == "going"]):
             if record.id in self._ledger:
-                await self.pause(record.id)
+                try:
+                    await self.pause(record.id)
+                except AppError as error:
+                    first = first or error
+        if first is not None:
+            raise first
         return self.snapshot()
 
     async def resume_all(self) -> dict[str, Download]:

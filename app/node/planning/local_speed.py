@@ -51,12 +51,21 @@ OLD_AFTER_S = 14 * 24 * 3600.0  # because drivers, cooling and other programs ch
 OLD_DISTURBED_S = 600.0  # for measurements disturbed by other programs, which may have ended since
 WHILE_S = 3600.0
 OWN_SHARE = 0.5  # share of the free memory for a trial, which takes only seconds
+MOST_REPEATS = 8  # disturbed measurements that are repeated, the newest ones
 SOON_S = 60.0  # time after which a disturbed measurement may be doubted again
 MAX_DEVICE_TEXT = 200  # longest text that other machines accept
 
 Key = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 Seconds = Annotated[float, Meta(ge=0, le=1e4)]
 SomeSeconds = Annotated[float, Meta(gt=0, le=1e4)]
+
+
+class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a measurement was for, so that it can be repeated."""
+
+    shape: ModelShape
+    conditions: SpeedConditions
+    is_own: bool  # for this machine's own user, not for another host
 
 
 class _CachedSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,6 +81,7 @@ class _CachedSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     head_s: Seconds
     head_row_s: Seconds
     other_load: Annotated[float, Meta(ge=0, le=1)] = 0.0  # share of the processor that other programs used
+    repeat: _Question | None = None  # asked again when it is quiet
 
     @property
     def disturbed(self) -> bool:
@@ -229,15 +239,30 @@ class SpeedCache:
         self._path, self._now = path, now
         self._entries = self._read()
 
-    def get(self, key: str) -> Speed | None:
-        """Return the measured speed, unless it is too old."""
+    def get(self, key: str, disturbed_s: float = OLD_DISTURBED_S) -> Speed | None:
+        """Return the measured speed, unless it is too old. One that other programs disturbed holds for
+        `disturbed_s`."""
         kept = self._entries.get(key)
-        if kept is None:
-            return None
-        most_s = OLD_DISTURBED_S if kept.disturbed else OLD_AFTER_S
-        if not -most_s < self._now() - kept.measured_at < most_s:
+        if kept is None or not self._is_younger(kept, disturbed_s if kept.disturbed else OLD_AFTER_S):
             return None
         return kept.speed()
+
+    def _is_younger(self, kept: _CachedSpeed, most_s: float) -> bool:
+        return -most_s < self._now() - kept.measured_at < most_s
+
+    def to_repeat(self) -> dict[str, _CachedSpeed]:
+        """Return the newest measurements that are to be repeated when it is quiet."""
+        found = {
+            key: kept for key, kept in self._entries.items() if kept.repeat and self._is_younger(kept, OLD_AFTER_S)
+        }
+        return dict(list(found.items())[-MOST_REPEATS:])
+
+    def settle(self, key: str) -> None:
+        """Leave a measurement as it is, without a repetition."""
+        kept = self._entries.get(key)
+        if kept is not None and kept.repeat is not None:
+            self._entries[key] = msgspec.structs.replace(kept, repeat=None)
+            self._write()
 
     def was_disturbed(self, key: str) -> bool:
         """Return whether the cached speed was measured while other programs used the processor."""
@@ -248,12 +273,14 @@ class SpeedCache:
         kept = self._entries.get(key)
         return kept.speed() if kept else None
 
-    def keep(self, key: str, speed: Speed) -> None:
-        """Save a speed. A write error is ignored, because the speed can be measured again."""
+    def keep(self, key: str, speed: Speed, question: _Question | None = None) -> None:
+        """Save a speed, and the question that it answers if other programs disturbed it. A write error is ignored,
+        because the speed can be measured again."""
         self._entries.pop(key, None)
-        names = set(_CachedSpeed.__struct_fields__) - {"measured_at"}
+        names = set(_CachedSpeed.__struct_fields__) - {"measured_at", "repeat"}
         fields = {name: getattr(speed, name) for name in names}
-        self._entries[key] = _CachedSpeed(measured_at=self._now(), **fields)
+        repeat = question if speed.other_load > DISTURBED_LOAD else None
+        self._entries[key] = _CachedSpeed(measured_at=self._now(), repeat=repeat, **fields)
         for oldest in list(self._entries)[:-MOST_ENTRIES]:
             del self._entries[oldest]
         self._write()
@@ -341,15 +368,6 @@ class LocalWork:
         return max(0, self.terms.lent_bytes() - self.borrowed.used_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """The arguments of a measurement, with which it can be repeated."""
-
-    shape: ModelShape
-    gauge: BenchmarkSettings
-    busy: Callable[[], bool]
-
-
 class LocalSpeed:
     """Measures the speed of this machine. `root` contains the cache and, during a trial, a folder for the trial's
     files."""
@@ -358,7 +376,6 @@ class LocalSpeed:
         self._here, self.root = here, root
         self._cache = SpeedCache(root / "speeds.json")
         self._cooldown = Cooldown()  # limits how often a speed is doubted
-        self._disturbed: dict[str, _Trial] = {}  # trials that other programs disturbed, by the key of their speed
         self._turn = asyncio.Lock()
         self._rested_at = 0.0
 
@@ -372,21 +389,32 @@ class LocalSpeed:
         beside = hardware.processor_setup(setup)
         return replace(speed, processor=self._cache.last(measurement_key(beside, shape, head=False)))
 
-    async def for_user(self, shape: ModelShape, conditions: SpeedConditions, report: Report = report_nothing) -> Speed:
+    async def for_user(
+        self,
+        shape: ModelShape,
+        conditions: SpeedConditions,
+        report: Report = report_nothing,
+        *,
+        disturbed_s: float = OLD_DISTURBED_S,
+    ) -> Speed:
         """Return the speed including the output matrix, for this machine's own user. Waits for a running trial. If a
         graphics card computes, the speed of the processor beside it is included where that could be measured.
+
+        disturbed_s: how long a speed holds that was measured beside other programs.
 
         Raises the errors of `measure`, including Busy.
         """
         try:
-            return await self._for_user(shape, conditions, report)
+            return await self._for_user(shape, conditions, report, disturbed_s)
         except AppError as error:
             if not self._here.hardware.is_refusal(shape, conditions.family, error):
                 raise
-        return await self._for_user(shape, conditions, report)  # by the processor
+        return await self._for_user(shape, conditions, report, disturbed_s)  # by the processor
 
-    async def _for_user(self, shape: ModelShape, conditions: SpeedConditions, report: Report) -> Speed:
-        hardware = self._here.hardware
+    async def _for_user(
+        self, shape: ModelShape, conditions: SpeedConditions, report: Report, disturbed_s: float
+    ) -> Speed:
+        hardware, question = self._here.hardware, _Question(shape, conditions, is_own=True)
         setup, card = await hardware.setup(conditions), hardware.card_for(conditions.family)
         key = measurement_key(setup, shape, head=True)
         free = (card or devices.memory()).free_bytes
@@ -399,50 +427,59 @@ class LocalSpeed:
             card=card,
             exact=conditions.exact,
         )
-        speed = await self._measured_once(key, shape, gauge, report)
+        speed = await self._measured_once(key, question, gauge, report, disturbed_s)
         if card is None or not hardware.overflows:
             return speed
         beside = measurement_key(hardware.processor_setup(setup), shape, head=False)
         allowed = int(devices.memory().free_bytes * OWN_SHARE)
         try:
             gauge = replace(gauge, card=None, head=False, allowed_bytes=allowed)
-            return replace(speed, processor=await self._measured_once(beside, shape, gauge, report))
+            return replace(speed, processor=await self._measured_once(beside, question, gauge, report, disturbed_s))
         except AppError as error:
             log.info("the processor beside the graphics card was not measured: %s", error.reason)
             return speed
 
-    async def _measured_once(self, key: str, shape: ModelShape, gauge: BenchmarkSettings, report: Report) -> Speed:
-        if known := self._cache.get(key):
+    async def _measured_once(
+        self, key: str, question: _Question, gauge: BenchmarkSettings, report: Report, disturbed_s: float
+    ) -> Speed:
+        if known := self._cache.get(key, disturbed_s):
             return known
         async with self._turn:
-            if known := self._cache.get(key):
+            if known := self._cache.get(key, disturbed_s):
                 return known
-            return await self._trial(key, shape, gauge, self._here.busy, report)
+            return await self._trial(key, question, gauge, self._here.busy, report)
 
-    async def for_member(self, shape: ModelShape, conditions: SpeedConditions, *, again: bool) -> Speed:
+    async def for_member(
+        self, shape: ModelShape, conditions: SpeedConditions, *, again: bool, disturbed_s: float | None = None
+    ) -> Speed:
         """Return the speed without the output matrix, measured with the lent resources, for another host. After each
         trial comes a pause of the same length.
 
         again: the host doubts the known speed, so measure it again unless this was done recently.
+        disturbed_s: how long a speed holds that was measured beside other programs. If None, as long as they run.
 
         Raises the errors of `measure`, and Busy during a trial and the pause after it. A family that the graphics card
         turns out not to compute is measured on the processor when the host asks again.
         """
         try:
-            return await self._for_member(shape, conditions, again=again)
+            return await self._for_member(shape, conditions, again=again, disturbed_s=disturbed_s)
         except AppError as error:
             if not self._here.hardware.is_refusal(shape, conditions.family, error):
                 raise
         raise Busy("speed_busy")
 
-    async def _for_member(self, shape: ModelShape, conditions: SpeedConditions, *, again: bool) -> Speed:
+    async def _for_member(
+        self, shape: ModelShape, conditions: SpeedConditions, *, again: bool, disturbed_s: float | None
+    ) -> Speed:
         hardware, threads = self._here.hardware, self._here.lent_threads()
         setup = replace(await hardware.setup(conditions), threads=threads.most)
         key, card, beside = measurement_key(setup, shape, head=False), hardware.card_for(conditions.family), ""
         if card is not None and hardware.overflows:
             beside = measurement_key(hardware.processor_setup(setup), shape, head=False)
-        known = None if again and self._may_doubt(key) else self._cache.get(key)
-        processor = self._cache.get(beside) if beside else None
+        if disturbed_s is None:
+            disturbed_s = OLD_DISTURBED_S if again else await self._disturbed_holds_s(key, beside)
+        known = None if again and self._may_doubt(key) else self._cache.get(key, disturbed_s)
+        processor = self._cache.get(beside, disturbed_s) if beside else None
         if known and (processor or not beside):
             return replace(known, processor=processor)
         if self._turn.locked() or time.monotonic() < self._rested_at:
@@ -459,21 +496,28 @@ class LocalSpeed:
             gauge = BenchmarkSettings(
                 threads, conditions.batch_rows, allowed, head=False, card=card, exact=conditions.exact
             )
+            question = _Question(shape, conditions, is_own=False)
             try:
-                speed = known or await self._trial(key, shape, gauge, self._must_stop, report_nothing)
+                speed = known or await self._trial(key, question, gauge, self._must_stop, report_nothing)
                 if again and not known:
                     self._cooldown.start(key)
                 if beside and not processor:
                     allowed = min(most_bytes, int(devices.memory().free_bytes * OWN_SHARE))
                     gauge = replace(gauge, card=None, allowed_bytes=allowed)
                     try:
-                        processor = await self._trial(beside, shape, gauge, self._must_stop, report_nothing)
+                        processor = await self._trial(beside, question, gauge, self._must_stop, report_nothing)
                     except AppError as error:
                         log.info("the processor beside the graphics card was not measured: %s", error.reason)
                 return replace(speed, processor=processor)
             finally:
                 now = time.monotonic()
                 self._rested_at = now + (now - began)
+
+    async def _disturbed_holds_s(self, *keys: str) -> float:
+        """Return how long disturbed speeds hold. While other programs still run, a repetition would not be better."""
+        if not any(self._cache.was_disturbed(key) for key in keys):
+            return OLD_DISTURBED_S
+        return OLD_AFTER_S if await asyncio.to_thread(other_programs_share) > DISTURBED_LOAD else OLD_DISTURBED_S
 
     async def doubt(self, shape: ModelShape, conditions: SpeedConditions, *, by_hand: bool = False) -> bool:
         """Mark the known speed as outdated; the next request will measure it again. Return False if it was doubted
@@ -502,7 +546,7 @@ class LocalSpeed:
         return self._here.busy()
 
     async def _trial(
-        self, key: str, shape: ModelShape, gauge: BenchmarkSettings, busy: Callable[[], bool], report: Report
+        self, key: str, question: _Question, gauge: BenchmarkSettings, busy: Callable[[], bool], report: Report
     ) -> Speed:
         if busy():
             raise Busy("speed_busy")
@@ -510,32 +554,43 @@ class LocalSpeed:
         began = time.monotonic()
         folder = self.root / "measuring"
         async with self._here.terms.spare_memory.reserve():  # no check of samples may run at the same time
-            speed = await measure(shape, folder, gauge, busy=busy, report=report)
+            speed = await measure(question.shape, folder, gauge, busy=busy, report=report)
         seconds = time.monotonic() - began
         log.info(
             "%s layers measured in %.1f s: %s; other programs used %.0f %% of the processor",
-            shape.architecture,
+            question.shape.architecture,
             seconds,
             speed,
             100 * other_load,
         )
         speed = replace(speed, other_load=other_load)
-        await asyncio.to_thread(self._cache.keep, key, speed)
-        self._disturbed.pop(key, None)
-        if other_load > DISTURBED_LOAD:
-            self._disturbed[key] = _Trial(shape, gauge, busy)
+        await asyncio.to_thread(self._cache.keep, key, speed, question)
         return speed
 
     @property
     def has_disturbed(self) -> bool:
         """Return whether a measurement was disturbed by other programs and not repeated since."""
-        return bool(self._disturbed)
+        return bool(self._cache.to_repeat())
 
     async def repeat_disturbed(self) -> bool:
-        """Repeat the disturbed measurements. Return whether any was repeated. Raises the errors of `measure`."""
+        """Repeat the newest disturbed measurements, with the limits that apply now. Return whether any was repeated.
+        One that meets a busy machine is left for the next time, and one that fails is not tried again."""
         again = False
-        for key, trial in list(self._disturbed.items()):
-            async with self._turn:
-                await self._trial(key, trial.shape, trial.gauge, trial.busy, report_nothing)
+        for key, before in self._cache.to_repeat().items():
+            question = before.repeat
+            if question is None or self._cache.to_repeat().get(key) is not before:  # repeated with another one
+                continue
+            shape, conditions = question.shape, question.conditions
+            try:
+                if question.is_own:
+                    await self.for_user(shape, conditions, disturbed_s=0.0)
+                else:
+                    await self.for_member(shape, conditions, again=False, disturbed_s=0.0)
                 again = True
+            except Busy:
+                continue
+            except AppError as error:
+                log.info("a disturbed measurement was not repeated: %s", error.reason)
+            if self._cache.to_repeat().get(key) is before:  # failed, or the setup has changed since
+                await asyncio.to_thread(self._cache.settle, key)
         return again

@@ -109,7 +109,8 @@ class PlannerInputs:
         ]
         host, *seen = within_one_computer(
             [self.forecasts.corrected(replace(host, speed=speeds.get(host.id))), *seen],
-            devices.memory().free_bytes + sum(released.values()),
+            devices.memory().free_bytes,
+            released,
         )
         return host, seen
 
@@ -131,14 +132,16 @@ class PlannerInputs:
         return bool(doubted)
 
 
-def within_one_computer(machines: Sequence[Candidate], free_bytes: int) -> list[Candidate]:
+def within_one_computer(machines: Sequence[Candidate], free_bytes: int, released: Released) -> list[Candidate]:
     """Return the host and the lenders, of which those on the host's own computer together lend no more than it has.
 
     Nodes on one computer each announce a share of the same memory. free_bytes: the free memory of the computer.
+    released: the number of bytes that each machine is freeing now.
     """
     here = {machine.id for machine in machines if machine.link is None or _kind(machine.link) is LinkKind.LOOPBACK}
     here -= {machine.id for machine in machines[1:] if machine.link is None}  # not measured yet
     lent = sum(machine.lends_bytes for machine in machines if machine.id in here)
+    free_bytes += sum(released.get(machine_id, 0) for machine_id in here)
     if len(here) < 2 or lent <= free_bytes or any(machine.card_bytes for machine in machines if machine.id in here):
         return list(machines)
     return [

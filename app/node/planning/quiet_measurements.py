@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
-from app.core.errors import AppError
 from app.core.planner.forecast_range import DISTURBED_LOAD
 from app.machine.hardware.devices import other_programs_share
 from app.node.planning.local_speed import LocalSpeed
 from app.node.planning.speed_measurer import SpeedMeasurer
-
-log = logging.getLogger(__name__)
 
 LOOK_S = 60.0  # between two looks at whether the computer is quiet
 LOOKS = 2  # quiet looks in succession, so that a pause of another program is not taken for its end
@@ -56,8 +52,4 @@ class QuietMeasurements:
         self._n_quiet = self._n_quiet + 1 if is_quiet else 0
         if self._n_quiet < LOOKS:
             return again
-        try:
-            return await self._own.repeat_disturbed() or again
-        except AppError as error:
-            log.info("a disturbed measurement was not repeated: %s", error.reason)
-            return again
+        return await self._own.repeat_disturbed() or again

@@ -277,12 +277,13 @@ class SpeedMeasurer:
             machine, shape, conditions = key
             if before.other_load <= DISTURBED_LOAD or key not in self._valid:
                 continue
-            self._valid.discard(key)
             question = SpeedRequest(shape, conditions, lambda _: None)
-            after = await self._attempt(machine, machine, self._ask_lender(machine, machine, question), WITHIN_S)
-            if after is None:
-                self._valid.add(key)
-            again = again or (after is not None and after != before)
+            after = await self._attempt(machine, machine, self._ask_anew(machine, machine, question), WITHIN_S)
+            # meanwhile the speed may have been forgotten, doubted or measured again, and that prevails
+            if after is None or key not in self._valid or self._lender_speeds.get(key) is not before:
+                continue
+            self._lender_speeds[key] = after
+            again = again or after != before
         return again
 
     async def doubt(
@@ -294,11 +295,13 @@ class SpeedMeasurer:
             basis = await asyncio.to_thread(self._basis, entry)
         except AppError:
             return set()
-        if basis.is_estimate:
+        if basis.is_estimate and not by_hand:
             return set()  # the error comes from the stand-in layers, so measuring again would not help
-        shape, conditions = basis.shape, replace(conditions, family=entry.model.family)
-        own = {me} if await self._own.doubt(shape, conditions, by_hand=by_hand) else set()
-        doubted = {key for key in self._valid if key[1] == shape and (by_hand or self._cooldown.is_over(key))}
+        shapes, conditions = [basis.shape], replace(conditions, family=entry.model.family)
+        if by_hand and basis.instead is not None:  # some machines may have measured the stand-in
+            shapes.append(basis.instead.shape)
+        own = {me for shape in shapes if await self._own.doubt(shape, conditions, by_hand=by_hand)}
+        doubted = {key for key in self._valid if key[1] in shapes and (by_hand or self._cooldown.is_over(key))}
         self._doubted |= doubted
         self._valid -= doubted
         for key in doubted:
@@ -386,26 +389,32 @@ class SpeedMeasurer:
         return await self._own.for_user(question.shape, question.conditions, tell)
 
     async def _ask_lender(self, machine: MachineId, name: str, question: SpeedRequest) -> Speed:
-        """Return a lender's speed. Raises Refused with the lender's reason, or StageLost."""
+        """Return a lender's speed, without asking if it is valid. Raises Refused with the lender's reason, or
+        StageLost."""
         key = (machine, question.shape, question.conditions)
         if key in self._valid:
             return self._lender_speeds[key]
+        speed = await self._ask_anew(machine, name, question)
+        self._doubted.discard(key)
+        self._valid.add(key)
+        self._lender_speeds[key] = speed
+        question.tell(name, 1, 1)
+        return speed
+
+    async def _ask_anew(self, machine: MachineId, name: str, question: SpeedRequest) -> Speed:
+        """Ask a lender for its speed, whatever is known. Raises Refused with the lender's reason, or StageLost."""
+        key = (machine, question.shape, question.conditions)
         if time.monotonic() < self._silent_until.get(machine, -math.inf):
             raise Refused("speed_silent", machine=name)
         question.tell(name, 0, 1)
         while True:
             answer = await self._measure_remote(machine, question, again=key in self._doubted)
             if isinstance(answer, messages.SpeedMeasured):
-                break
+                return _speed(answer)
             reason = fault_table.limited_to_sender(messages.received_reason(answer), name)
             if reason.code != "speed_busy":
                 raise Refused(reason.code, **reason.facts)
             await asyncio.sleep(RETRY_S)
-        self._doubted.discard(key)
-        self._valid.add(key)
-        speed = self._lender_speeds[key] = _speed(answer)
-        question.tell(name, 1, 1)
-        return speed
 
     async def _measure_remote(self, machine: MachineId, question: SpeedRequest, *, again: bool) -> Answer:
         self._request = (self._request + 1) % MOST_REQUEST

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from app.api.downloads import Download, totals
+from app.catalog.transfers.download_records import Record
 from app.core.errors import BadInput
 from app.node.downloads.download_turns import DownloadTurns
 from tests.catalog.hub_server import HubServer
@@ -104,6 +105,49 @@ async def test_the_order_can_be_changed_and_outlives_a_restart(queue: tuple[Plac
     assert [record.id for record in place.downloads.book.all()] == [b, d, c, a]
 
 
+async def test_many_moves_keep_the_order_and_a_new_one_comes_last(queue: tuple[Place, list[str]]) -> None:
+    place, (a, b, c, d) = queue
+    order = [b, c]
+    for _ in range(70):  # more than a float can be halved
+        order.reverse()
+        await place.downloads.move(order[1], d)
+        await place.downloads.move(order[0], order[1])
+        assert list(place.downloads.snapshot()) == [a, *order, d]
+    assert [record.id for record in place.downloads.book.all()] == [a, *order, d]
+    await place.downloads.move(a, None)
+    await place.downloads.move(d, None)
+    place.server.others["e.gguf"] = place.server.data
+    e = (await place.start(file="e.gguf", name="e")).id
+    assert list(place.downloads.snapshot()) == [*order, a, d, e]
+
+
+async def test_a_new_download_comes_after_one_that_an_earlier_version_moved_to_the_end(
+    queue: tuple[Place, list[str]],
+) -> None:
+    place, (a, b, c, d) = queue
+    await place.downloads._ledger.change(a, place=place.downloads._ledger[d].started + 3600)
+    place.server.others["e.gguf"] = place.server.data
+    e = (await place.start(file="e.gguf", name="e")).id
+    assert list(place.downloads.snapshot()) == [b, c, d, a, e]
+
+
+async def test_one_that_cannot_be_saved_as_paused_leaves_no_other_running(
+    queue: tuple[Place, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, keys = queue
+    write = place.downloads.book.write
+
+    def fails_for_the_last(record: Record) -> None:
+        if record.id == keys[-1]:
+            raise BadInput("disk_failed", folder="models", why="")
+        write(record)
+
+    monkeypatch.setattr(place.downloads.book, "write", fails_for_the_last)
+    with pytest.raises(BadInput):
+        await place.downloads.pause_all()
+    assert states(place, keys) == ["paused"] * 4
+
+
 async def test_all_are_paused_and_resumed_at_once(queue: tuple[Place, list[str]]) -> None:
     place, keys = queue
     assert {item.state for item in (await place.downloads.pause_all()).values()} == {"paused"}
@@ -135,6 +179,9 @@ def test_totals_are_those_of_what_is_left() -> None:
     sums = totals([running_one, waiting, paused, done])
     assert (sums.n, sums.n_going, sums.done_bytes, sums.total_bytes) == (3, 2, 40, 190)
     assert (sums.seconds_left, sums.is_least) == (20, False)
+    checked = Download(id="f", state="checking", done_bytes=5, total_bytes=40, bytes_per_s=99)
+    sums = totals([running_one, checked])
+    assert (sums.done_bytes, sums.total_bytes, sums.seconds_left) == (70, 140, 10), "what is checked has arrived"
     unknown = totals([running_one, Download(id="e", state="starting")])
     assert (unknown.seconds_left, unknown.is_least) == (None, True)
     assert totals([paused]).seconds_left is None

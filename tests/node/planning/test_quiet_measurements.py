@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import pytest
 
 from app.api.plans import AnswerOutcome, Forecast, LoadedModel, Plan
+from app.core.errors import Busy, Refused
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate
 from app.core.planner.speed_estimates import Speed, SpeedConditions
+from app.inference.worker.layer_benchmark import BenchmarkSettings
 from app.machine.hardware.cores import Threads
 from app.node.planning import local_speed
 from app.node.planning.local_speed import LocalSpeed, LocalWork
@@ -76,6 +79,83 @@ async def test_a_disturbed_measurement_is_repeated_once_it_has_been_quiet_twice(
     assert not await quiet.look()
 
 
+async def test_what_was_disturbed_is_repeated_after_a_restart(own: LocalSpeed, load: Load) -> None:
+    await own.for_user(SHAPE, CONDITIONS)
+    anew = LocalSpeed(own._here, own.root)
+    load.share = 0.05
+    assert (anew.has_disturbed, await anew.repeat_disturbed(), anew.has_disturbed) == (True, True, False)
+    assert (await anew.for_user(SHAPE, CONDITIONS)).other_load == 0.05
+    assert not LocalSpeed(own._here, own.root).has_disturbed
+
+
+async def test_one_that_fails_hinders_no_other_and_is_not_tried_again(
+    own: LocalSpeed, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [SpeedConditions(rows) for rows in (1, 2, 3)]
+    for each in many:
+        await own.for_user(SHAPE, each)
+
+    async def measure(_shape: object, _folder: object, gauge: BenchmarkSettings, **_: object) -> Speed:
+        asked.append(gauge.batch_rows)
+        if gauge.batch_rows < 3:
+            raise (Busy("speed_busy") if gauge.batch_rows == 1 else Refused("role_missing"))
+        return SPEED
+
+    asked: list[int] = []
+    monkeypatch.setattr(local_speed, "measure", measure)
+    load.share = 0.05
+    assert await own.repeat_disturbed()
+    assert (await own.for_user(SHAPE, many[2])).other_load == 0.05
+    assert not await own.repeat_disturbed()
+    assert asked == [1, 2, 3, 1]
+
+
+async def test_only_the_newest_are_repeated(own: LocalSpeed, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rows in range(1, 5):
+        await own.for_user(SHAPE, SpeedConditions(rows))
+    monkeypatch.setattr(local_speed, "MOST_REPEATS", 2)
+    load.share = 0.0
+    assert await own.repeat_disturbed()
+    speeds = [await own.known(SHAPE, SpeedConditions(rows)) for rows in range(1, 5)]
+    assert [speed and speed.other_load for speed in speeds] == [0.7, 0.7, 0.0, 0.0]
+
+
+async def test_a_repetition_for_another_host_keeps_to_the_limits_of_now(
+    own: LocalSpeed, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gauges: list[BenchmarkSettings] = []
+
+    async def measure(_shape: object, _folder: object, gauge: BenchmarkSettings, **_: object) -> Speed:
+        gauges.append(gauge)
+        return SPEED
+
+    monkeypatch.setattr(local_speed, "measure", measure)
+    limits = own._here.terms
+    assert isinstance(limits, Machine)
+    await own.for_member(SHAPE, CONDITIONS, again=False)
+    limits.lent, load.share, own._rested_at = 1 << 20, 0.0, 0.0
+    assert await own.repeat_disturbed()
+    assert gauges[1].allowed_bytes == 1 << 20 < gauges[0].allowed_bytes
+    load.share, own._rested_at = 0.7, 0.0
+    await own.for_member(SHAPE, SpeedConditions(1), again=False)
+    own._rested_at = 0.0
+    limits.why = "lending_paused"
+    assert not await own.repeat_disturbed()
+    assert not own.has_disturbed
+
+
+async def test_a_lender_that_is_still_busy_does_not_measure_again(
+    own: LocalSpeed, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await own.for_member(SHAPE, CONDITIONS, again=False)
+    later = time.time() + local_speed.OLD_DISTURBED_S + 1
+    own._cache._now, own._rested_at = lambda: later, 0.0
+    load.share = 0.5
+    assert await own.for_member(SHAPE, CONDITIONS, again=False) == first, "it would be as wrong as before"
+    load.share = 0.05
+    assert (await own.for_member(SHAPE, CONDITIONS, again=False)).other_load == 0.05
+
+
 async def test_a_person_may_have_it_measured_again_at_any_time(own: LocalSpeed, load: Load) -> None:
     load.share = 0.0
     await own.for_user(SHAPE, CONDITIONS)
@@ -109,9 +189,16 @@ def machine(name: str, gib: int, kind: LinkKind | None = None) -> Candidate:
 def test_nodes_on_one_computer_lend_its_memory_only_once() -> None:
     den, attic, far = machine("den", 6), machine("attic", 6, LinkKind.LOOPBACK), machine("far", 8, LinkKind.ETHERNET)
     shed = machine("shed", 6, LinkKind.LOOPBACK)
-    shared = within_one_computer([den, attic, far, shed], 9 << 30)
+    shared = within_one_computer([den, attic, far, shed], 9 << 30, {})
     assert [each.lends_bytes >> 30 for each in shared] == [3, 3, 8, 3]
-    assert within_one_computer([den, attic], 20 << 30) == [den, attic]
-    assert within_one_computer([den, far], 1 << 30) == [den, far]
+    assert within_one_computer([den, attic], 20 << 30, {}) == [den, attic]
+    assert within_one_computer([den, far], 1 << 30, {}) == [den, far]
     unmeasured = replace(attic, link=None)
-    assert within_one_computer([den, unmeasured], 1 << 30) == [den, unmeasured]
+    assert within_one_computer([den, unmeasured], 1 << 30, {}) == [den, unmeasured]
+
+
+def test_only_what_its_own_nodes_release_adds_to_the_memory_of_the_computer() -> None:
+    den, attic, far = machine("den", 6), machine("attic", 6, LinkKind.LOOPBACK), machine("far", 8, LinkKind.ETHERNET)
+    released = {den.id: 1 << 30, attic.id: 2 << 30, far.id: 50 << 30}
+    shared = within_one_computer([den, attic, far], 5 << 30, released)
+    assert [each.lends_bytes >> 30 for each in shared] == [4, 4, 8]

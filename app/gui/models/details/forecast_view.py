@@ -46,7 +46,7 @@ class Figure(QWidget):
 
 
 class ForecastView(QWidget):
-    """The forecast of a plan. `measure` and `stop` start and cancel a measurement, and `again` repeats it.
+    """The forecast of a plan. `measure` and `stop` start and cancel a measurement, and `again` repeats one.
 
     The parent widget places `reasons` separately.
     """
@@ -62,7 +62,8 @@ class ForecastView(QWidget):
         self._busy = ""  # why no forecast is shown although it was measured
         self._factor: float | None = None  # of measured to forecast speeds on a quiet computer
         self._unmeasured = paragraph("", "muted")
-        self.measure = button(self.tr("Measure now"), measure)
+        # what busy computers measured is known, so only a repetition measures anything
+        self.measure = button(self.tr("Measure now"), lambda: again() if self._busy else measure())
         self.again = button(self.tr("Measure again"), again, "inline")  # placed with the reasons
         self.disturbed = paragraph("", "muted")
         self._stop = button(self.tr("Cancel"), stop)

@@ -154,6 +154,22 @@ def test_a_forecast_that_a_busy_computer_makes_wrong_can_be_measured_again(view:
     assert not view.disturbed.isVisibleTo(view)
 
 
+def test_what_busy_computers_measured_is_measured_again_and_not_looked_up(qtbot: QtBot) -> None:
+    client = Asked()
+    planning = PlanLoader(client)  # type: ignore[arg-type]
+    view = ForecastView(planning.measure, planning.stop_measuring, planning.measure_again)
+    qtbot.addWidget(view)
+    qtbot.addWidget(view.reasons)
+    planning.ask(Setup(shelf_item(convert({"name": "here"}, models.ShelfModel))))
+    view.show_plan(plan("plan_unmeasured"))
+    view.measure.click()
+    assert (client.body["measure"], client.body.get("again")) == (True, None)
+    view.show_plan(plan(forecast=KNOWN | {"disturbed": "den", "too_busy": True}).as_shown())
+    view.measure.click()
+    assert (client.path, client.body["measure"], client.body["again"]) == ("/plan", True, True)
+    planning.forget()
+
+
 def test_the_factor_between_fact_and_forecast_is_that_of_a_quiet_computer(view: ForecastView) -> None:
     view.show_factor(1.06)
     view.show_plan(plan(forecast=KNOWN))
