@@ -61,7 +61,7 @@ SomeSeconds = Annotated[float, Meta(gt=0, le=1e4)]
 
 
 class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a measurement was for, so that it can be repeated."""
+    """The question that a measurement answers, so that it can be repeated."""
 
     shape: ModelShape
     conditions: SpeedConditions
@@ -252,10 +252,10 @@ class SpeedCache:
 
     def to_repeat(self) -> dict[str, _CachedSpeed]:
         """Return the newest measurements that are to be repeated when it is quiet."""
-        found = {
+        repeated = {
             key: kept for key, kept in self._entries.items() if kept.repeat and self._is_younger(kept, OLD_AFTER_S)
         }
-        return dict(list(found.items())[-MOST_REPEATS:])
+        return dict(list(repeated.items())[-MOST_REPEATS:])
 
     def settle(self, key: str) -> None:
         """Leave a measurement as it is, without a repetition."""

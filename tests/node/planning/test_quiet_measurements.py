@@ -96,18 +96,18 @@ async def test_one_that_fails_hinders_no_other_and_is_not_tried_again(
         await own.for_user(SHAPE, each)
 
     async def measure(_shape: object, _folder: object, gauge: BenchmarkSettings, **_: object) -> Speed:
-        asked.append(gauge.batch_rows)
+        rows_asked.append(gauge.batch_rows)
         if gauge.batch_rows < 3:
             raise (Busy("speed_busy") if gauge.batch_rows == 1 else Refused("role_missing"))
         return SPEED
 
-    asked: list[int] = []
+    rows_asked: list[int] = []
     monkeypatch.setattr(local_speed, "measure", measure)
     load.share = 0.05
     assert await own.repeat_disturbed()
     assert (await own.for_user(SHAPE, many[2])).other_load == 0.05
     assert not await own.repeat_disturbed()
-    assert asked == [1, 2, 3, 1]
+    assert rows_asked == [1, 2, 3, 1]
 
 
 async def test_only_the_newest_are_repeated(own: LocalSpeed, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
