@@ -164,8 +164,10 @@ def set_text(chat: Chat, message: MessageId, text: str, details: Details | None 
 
 def completed_text(chat: Chat) -> Message | None:
     """Return the text that a base model continues in this chat, or None if the chat has questions and answers."""
-    first = next(iter(chat.messages.values()), None)
-    return first if first is not None and first.details.get(COMPLETION) else None
+    if len(chat.messages) != 1:
+        return None
+    (only,) = chat.messages.values()
+    return only if only.details.get(COMPLETION) else None
 
 
 def switch(chat: Chat, message: MessageId) -> Chat:

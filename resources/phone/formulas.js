@@ -39,7 +39,8 @@ const inline = {
   name: "formula",
   level: "inline",
   start: (text) => text.search(/[$\\]/),
-  tokenizer(text) {
+  tokenizer(text, before) {
+    if (/^\$(?!\$)/.test(text) && /[\p{L}\p{N}]$/u.test(before.at(-1)?.raw ?? "")) return undefined; // US$5
     const raw = formulaAt(text);
     return raw ? { type: "formula", raw } : undefined;
   },

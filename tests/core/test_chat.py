@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from app.core.chat import (
     ATTACHMENTS,
+    COMPLETION,
     EDITED,
     MODEL,
     Chat,
@@ -17,6 +18,7 @@ from app.core.chat import (
     Role,
     add,
     clone,
+    completed_text,
     edit,
     fork,
     heading,
@@ -52,6 +54,14 @@ def chat() -> Chat:
 
 def ids(chat: Chat) -> list[str]:
     return [message.id for message in path(chat)]
+
+
+def test_a_text_to_complete_is_the_only_message() -> None:
+    text = Message(MessageId("t"), None, ASSISTANT, "Once upon", 1.0, {COMPLETION: True})
+    alone = add(Chat(ChatId("c")), text)
+    assert completed_text(alone) == text
+    assert completed_text(said(alone, "q1", USER)) is None
+    assert completed_text(Chat(ChatId("c"))) is None
 
 
 def test_messages_follow_one_another(chat: Chat) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.machine.interfaces import interfaces
+from tests.formula_examples import FORMULAS
 from tests.gateway.conftest import free_port
 from tests.gateway.phones.phone_door import Door, opened
 from tests.node.pool import paired
@@ -393,7 +394,7 @@ def test_markdown_is_shown_and_growing_ends_as_the_whole(page: PhoneBrowser) -> 
     assert "[U+202E]" in whole  # a sign that reorders code is written out
 
 
-FORMULAS = """
+FIND_FORMULAS = """
 const [texts, done] = arguments;
 import("/chat/markdown.js").then(({ render }) => done(texts.map((text) => {
   const box = document.createElement("div");
@@ -407,7 +408,7 @@ import("/chat/markdown.js").then(({ render }) => done(texts.map((text) => {
 
 def formulas(page: PhoneBrowser, *texts: str) -> list[tuple[list[str], str, float]]:
     """The formulas of each text, its whole text, and the milliseconds that it took."""
-    answers = page.chrome.execute_async_script(FORMULAS, list(texts))
+    answers = page.chrome.execute_async_script(FIND_FORMULAS, list(texts))
     return [(list(shown), str(text), float(took)) for shown, text, took in answers]
 
 
@@ -423,6 +424,12 @@ def test_a_formula_is_shown_as_it_was_written(page: PhoneBrowser) -> None:
     assert bare[:2] == ([], kept)
     assert money[0] == []
     assert money[1] == "costs $5 and $6, US$5/NZ$6, $5, $A and $B, $x$"
+
+
+def test_the_page_finds_the_formulas_that_the_window_finds(page: PhoneBrowser) -> None:
+    texts = [text for text, _ in FORMULAS]
+    sources = [shown for shown, _, _ in formulas(page, *texts)]
+    assert list(zip(texts, sources, strict=True)) == list(FORMULAS)
 
 
 def test_openings_without_an_end_do_not_hold_up_the_page(page: PhoneBrowser) -> None:

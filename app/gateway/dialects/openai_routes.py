@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 LOADING = "Loading model"  # verbatim from llama.cpp's server: programs wait while they see it
 REASONS: dict[str, types.Reason] = {"stop": "stop", "length": "length", "calls": "tool_calls"}
+# A text completion has no tools, so only an upstream that sends calls unasked ends it with them. They are left out.
 TEXT_REASONS: dict[str, types.TextReason] = {"stop": "stop", "length": "length", "calls": "stop"}
 DONE = b"data: [DONE]\n\n"
 

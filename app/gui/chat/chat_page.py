@@ -93,8 +93,8 @@ class ChatPage(Page):
         self._message_actions = MessageActionHandler(self.history, self.session, services.theme, self.open_chat, self)
         self._smaller_model = SmallerModelOffer(services.client, self.notice, self._use_model_and_retry, self)
         to_models = partial(services.go, navigation.MODELS)
-        self._handover = GuideHandover(self.notice, self._ask_instead, to_models, self)
         self._models = ModelNames(services.client, services.pool, self._models_listed, self)
+        self._handover = GuideHandover(self.notice, self._ask_instead, to_models, self._models.is_base, self)
         self._settings = ChatSettingsOpener(services, self._models, self.session.model_of, self)
         self.list = ChatList(services, self.history)
         self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
@@ -309,6 +309,8 @@ class ChatPage(Page):
 
     def _show_view(self) -> None:
         """Show the suggestions, the conversation, or a text to complete."""
+        if not self._completes:
+            self.completion.save()  # what was typed in an empty chat makes it a text to complete
         completes = self._completes
         had_focus = self.composer.field.hasFocus()
         if completes:
@@ -430,8 +432,11 @@ class ChatPage(Page):
         self.composer.send_queued(succeeded=error is None)
 
     def _retry(self) -> None:
-        """Answer the last question, or continue the last answer if it was interrupted."""
+        """Answer the last question, or continue the last answer or the text if it was interrupted."""
         self.notice.clear()
+        if self._completes:  # the text may have been edited since
+            self.completion.continue_text()
+            return
         end = last_message(self.chat)
         if end is None:
             return

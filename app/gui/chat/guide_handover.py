@@ -23,20 +23,26 @@ class GuideHandover(QObject):
 
     ask: lets a model answer the question of a message again.
     models: opens the Models page.
+    is_base: returns whether the model with this name only completes text.
     """
 
     def __init__(
-        self, notice: Notice, ask: Callable[[str, MessageId], object], models: Callable[[], object], parent: QObject
+        self,
+        notice: Notice,
+        ask: Callable[[str, MessageId], object],
+        models: Callable[[], object],
+        is_base: Callable[[str], bool],
+        parent: QObject,
     ) -> None:
         super().__init__(parent)
-        self._notice, self._ask, self._models = notice, ask, models
+        self._notice, self._ask, self._models, self._is_base = notice, ask, models, is_base
 
     def offer(self, chat: Chat, now: Snapshot) -> None:
         """Make the offer if the last answer of the chat is a refusal of the Guide."""
         refused = refused_answer(chat)
         if refused is None:
             return
-        model = real_model(now)
+        model = real_model(now, self._is_base)
         if model is None:
             action = self.tr("Choose a model"), self._models
             self._notice.say(self.tr("The Guide knows only Poolhouse. A larger model may know this."), "info", action)
@@ -54,11 +60,11 @@ def refused_answer(chat: Chat) -> MessageId | None:
     return last.id if last.details.get(MODEL) == GUIDE and last.text.startswith(REFUSAL) else None
 
 
-def real_model(now: Snapshot) -> str | None:
-    """Return the name of a model other than the Guide that can answer at once, or None.
+def real_model(now: Snapshot, is_base: Callable[[str], bool]) -> str | None:
+    """Return the name of a model that chats, other than the Guide, and can answer at once, or None.
 
     A model that this computer has loaded is preferred to one of another computer.
     """
     ready = [model.model for model in now.models if model.state == "ready" and model.model != GUIDE]
     shared = [model.reference for model in now.shared if model.ready and model.model != GUIDE]
-    return next(iter([*ready, *shared]), None)
+    return next((name for name in [*ready, *shared] if not is_base(name)), None)

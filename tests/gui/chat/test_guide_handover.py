@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.api.models import Models, ShelfModel
 from app.core import chat as tree
 from app.core.chat import MODEL, Chat, ChatId, Message, MessageId, Role, add
 from app.gui.chat.chat_page import ChatPage
+from app.gui.chat.chat_settings import ModelNames
 from app.gui.chat.guide_handover import REFUSAL, GuideHandover
 from app.gui.look.theme import Scheme, Theme
 from app.gui.widgets.notice import Notice
@@ -23,6 +25,7 @@ Json = dict[str, Any]
 __all__ = ["page"]  # a fixture
 REFUSED = "I don't know that: I am only the Guide."
 REAL = {"model": "qwen", "state": "ready", "stages": []}
+BASE = {**REAL, "model": "base"}
 SHARED = {"model": "big", "machine": "den pc", "machine_id": "b" * 64, "reference": "big@den pc", "ready": True}
 
 
@@ -44,6 +47,9 @@ def buttons(notice: QWidget) -> list[QPushButton]:
         ({"loaded": REAL, "shared": [SHARED]}, "qwen"),
         ({"shared": [{**SHARED, "ready": False}]}, None),
         ({"loaded": {**REAL, "model": "guide"}, "shared": [{**SHARED, "model": "guide"}]}, None),
+        ({"loaded": BASE, "beside": [REAL]}, "qwen"),
+        ({"loaded": BASE, "shared": [{**SHARED, "base": True}]}, None),
+        ({"loaded": BASE, "shared": [SHARED]}, "big@den pc"),
     ],
 )
 def test_the_first_model_that_can_answer_is_offered(
@@ -52,8 +58,13 @@ def test_the_first_model_that_can_answer_is_offered(
     requests, pages = list[tuple[str, str]](), list[str]()
     notice = Notice(Theme(qapp, Scheme.LIGHT, 1.0))
     qtbot.addWidget(notice)
-    handover = GuideHandover(notice, lambda *which: requests.append(which), lambda: pages.append("models"), notice)
-    handover.offer(answered(REFUSED), pool_of(snapshot).now)
+    pool = pool_of(snapshot)
+    names = ModelNames(cast("Any", None), cast("Any", pool), lambda: None)
+    names._loaded(Models(models=[ShelfModel(name="qwen"), ShelfModel(name="base", has_template=False)]))
+    handover = GuideHandover(
+        notice, lambda *which: requests.append(which), lambda: pages.append("models"), names.is_base, notice
+    )
+    handover.offer(answered(REFUSED), pool.now)
     (action,) = buttons(notice)
     action.click()
     assert (requests, pages) == (([(offered, "2")], []) if offered else ([], ["models"]))
@@ -63,7 +74,7 @@ def test_the_first_model_that_can_answer_is_offered(
 def test_nothing_is_offered_after_other_answers(qtbot: QtBot, qapp: QApplication, chat: Chat) -> None:
     notice = Notice(Theme(qapp, Scheme.LIGHT, 1.0))
     qtbot.addWidget(notice)
-    handover = GuideHandover(notice, lambda *_: None, lambda: None, notice)
+    handover = GuideHandover(notice, lambda *_: None, lambda: None, lambda _: False, notice)
     handover.offer(chat, pool_of({"loaded": REAL}).now)
     assert notice.isHidden()
 

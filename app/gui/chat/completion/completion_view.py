@@ -23,6 +23,7 @@ from app.gui.widgets.layouts import column, layout_widget, row
 
 SAVE_MS = 500  # how long the text rests before it is saved
 CONTINUE_KEYS = ("Ctrl+Return", "Ctrl+Enter")
+LINE_BREAKS = {0x2028: "\n", 0x2029: "\n"}  # what the field has in place of line breaks
 
 
 class CompletionView(QWidget):
@@ -37,7 +38,8 @@ class CompletionView(QWidget):
         super().__init__()
         self._theme, self._session, self._chat_of = theme, session, chat_of
         self._chat: Chat | None = None
-        self._written = 0  # characters of the text in progress that are in the field
+        self._saved = ""  # the text of the chat's message, which the field shows while it is not modified
+        self._shown_run: RunningAnswer | None = None  # the text in progress that the field shows
         self._has_step = False  # whether what the model writes now has begun a step for Undo
         self.about = paragraph("", "muted")
         self.field = QPlainTextEdit()
@@ -76,7 +78,12 @@ class CompletionView(QWidget):
 
     @property
     def text(self) -> str:
-        return self.field.toPlainText()
+        """The text. Until it is edited, it is exactly that of the chat's message: the field changes line breaks."""
+        document = self.field.document()
+        if not document.isModified():
+            return self._saved
+        # The plain text would have spaces in place of no-break spaces.
+        return document.toRawText().translate(LINE_BREAKS)
 
     def open(self, chat: Chat, model: str) -> None:
         """Show a chat's text, and the name of the model that continues it. A text already shown keeps its Undo."""
@@ -84,19 +91,13 @@ class CompletionView(QWidget):
         self.about.setText(words.format(model=model_name(model)))
         if self._chat is not None and self._chat.id == chat.id:
             self._chat = chat
-            self._show_buttons()
-            return
-        self.save()
-        self._chat = chat
-        message = tree.completed_text(chat)
-        blocked = self.field.blockSignals(True)
-        self.field.setPlainText(message.text if message is not None else "")
-        self.field.moveCursor(QTextCursor.MoveOperation.End)
-        self.field.blockSignals(blocked)
-        self._written, self._has_step = len(self.text), False
-        self.state.say("")
-        if self._running is not None:
-            self._write(self._running.text)
+        else:
+            self.save()
+            self._chat, self._shown_run = chat, None
+            message = tree.completed_text(chat)
+            self._fill(message.text if message is not None else "")
+            self.state.say("")
+        self._show_run()
         self._show_buttons()
 
     def close_text(self) -> None:
@@ -107,23 +108,26 @@ class CompletionView(QWidget):
     def continue_text(self) -> None:
         """Let the model continue the text at its end."""
         chat = self._current()
-        if chat is None or self._running is not None or not self.text.strip():
+        text = self.text
+        if chat is None or self._running is not None or not text.strip():
             return
         self._save_soon.stop()
-        self._written, self._has_step = len(self.text), False
+        self._note_saved(text)
         self.state.say("")
-        self._session.complete(chat, self.text)
+        self._session.complete(chat, text)
+        self._show_run()
         self._show_buttons()
 
     def save(self) -> None:
         """Save what was typed."""
         self._save_soon.stop()
         chat = self._current()
-        if chat is None or self._running is not None:
+        if chat is None or self._running is not None or not self.field.document().isModified():
             return
-        message = tree.completed_text(chat)
-        if self.text != (message.text if message is not None else ""):
-            self._session.keep_text(chat, self.text)
+        text, message = self.text, tree.completed_text(chat)
+        self._note_saved(text)
+        if text != (message.text if message is not None else ""):
+            self._session.keep_text(chat, text)
             self.changed.emit(chat.id)
 
     @property
@@ -146,8 +150,8 @@ class CompletionView(QWidget):
         return self._chat is not None and self._chat.id == chat
 
     def _grew(self, chat: str) -> None:
-        if self._is_shown(chat) and (running := self._running) is not None:
-            self._write(running.text)
+        if self._is_shown(chat) and self._running is not None:
+            self._show_run()
             self._show_state("")
 
     def _progressed(self, chat: str) -> None:
@@ -171,9 +175,33 @@ class CompletionView(QWidget):
     def _show_state(self, words: str) -> None:
         self.state.say(words or self.tr("Writing…"))
 
+    def _fill(self, text: str) -> None:
+        """Show a saved text, without an Undo."""
+        blocked = self.field.blockSignals(True)
+        self.field.setPlainText(text)
+        self.field.moveCursor(QTextCursor.MoveOperation.End)
+        self.field.blockSignals(blocked)
+        self._note_saved(text)
+
+    def _note_saved(self, text: str) -> None:
+        """Note that the field shows this text, which is that of the chat's message."""
+        self._saved = text
+        self.field.document().setModified(False)
+
+    def _show_run(self) -> None:
+        """Show the text in progress. This view may not have begun it: a notice can, or a window that was killed."""
+        running = self._running
+        if running is None:
+            return
+        if running is not self._shown_run:
+            self._shown_run, self._has_step = running, False
+            if self.text != running.before:
+                self._fill(running.before)
+        self._write(running.text)
+
     def _write(self, text: str) -> None:
         """Append what is new in a growing text, as one step for Undo."""
-        new = text[self._written :]
+        new = text[len(self._saved) :]
         if not new:
             return
         bar = self.field.verticalScrollBar()
@@ -184,7 +212,8 @@ class CompletionView(QWidget):
         begin()
         cursor.insertText(new, self._format())
         cursor.endEditBlock()
-        self._written, self._has_step = len(text), True
+        self._note_saved(text)
+        self._has_step = True
         if follows:
             bar.setValue(bar.maximum())
 

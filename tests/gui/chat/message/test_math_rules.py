@@ -12,11 +12,17 @@ from app.gui.chat.message import markdown
 from app.gui.chat.message.markdown import IncrementalParser
 from app.gui.chat.message.math_rules import Formula
 from app.gui.chat.message.message_actions import as_text
+from tests.formula_examples import FORMULAS
 
 
 def formulas(text: str) -> list[str]:
     """Return the formulas of a text, as they were written."""
     return [formula.source for segment in markdown.segments(text) for formula in segment.formulas]
+
+
+@pytest.mark.parametrize(("text", "sources"), FORMULAS)
+def test_the_window_finds_the_formulas_of_the_examples(text: str, sources: list[str]) -> None:
+    assert formulas(text) == sources
 
 
 def test_all_four_delimiters_and_environments_are_shown() -> None:
