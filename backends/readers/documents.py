@@ -20,9 +20,9 @@ from pypdf.errors import DependencyError, PyPdfError
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
 from backends.readers import office
-from backends.readers.messages import MAX_TEXT_CHARS, DocumentText, Refused
+from backends.readers.messages import MAX_TEXT_CHARS, DocumentText, Refused, is_pdf
 
-PDF_HEAD, PDF_HEAD_BYTES = b"%PDF-", 1_024
+HEAD_BYTES = 1_024
 ZIP_HEAD, OLE_HEAD = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")
 LOCKED_PART = "EncryptedPackage".encode("utf-16-le")  # in the file that contains an encrypted one
 SPREADSHEETS = ("xl/workbook.xml", "xl/workbook.bin")
@@ -80,7 +80,7 @@ class Pages:
 
 def read(data: bytes, suffix: str) -> DocumentText:
     """Return the text of a document. Raises Refused."""
-    if PDF_HEAD in data[:PDF_HEAD_BYTES]:
+    if is_pdf(data[:HEAD_BYTES]):
         return _pdf(data)
     if data.startswith(ZIP_HEAD):
         return _zipped(data)

@@ -10,12 +10,11 @@ from ziamath.config import config
 from ziamath.tex import tex2mml
 from ziamath.zmath import Math
 
-from backends.readers.messages import MAX_FORMULA_CHARS, Drawing, Refused, Shape
+from backends.readers.messages import MAX_FORMULA_CHARS, MAX_PATH_CHARS, Drawing, Refused, Shape
 
 EM = 1_000  # units of a drawing
 ROW_SPACING = "0.35em"  # of aligned lines: three points are almost nothing in a drawing of this size
 MAX_NESTING = 8  # of braces and environments: each level doubles the time that the library takes
-MAX_PATH_CHARS = 400_000  # of all outlines of a formula
 _OPENS, _CLOSES = re.compile(r"\\begin\b|\\left\b|(?<!\\)\{"), re.compile(r"\\end\b|\\right\b|(?<!\\)\}")
 _CHOOSE = re.compile(r"\\[dt]?binom\s*(?=\{)")
 _TAG = re.compile(r"\\tag\*?\s*\{([^{}]*)\}")

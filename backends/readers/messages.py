@@ -9,8 +9,18 @@ import msgspec
 LENGTHS = struct.Struct(">II")  # of the JSON and of the payload that follows it
 MAX_JSON_BYTES = 8 << 20
 MAX_FORMULA_CHARS = 4_000
+MAX_PATH_CHARS = 400_000  # of all outlines of a formula
 MAX_DOCUMENT_BYTES = 64 << 20  # of a file; the window refuses larger ones without opening them
 MAX_TEXT_CHARS = 400_000  # of a document; the pages after that are left out
+
+
+PDF_HEAD = b"%PDF-"
+UTF8_MARK = b"\xef\xbb\xbf"
+
+
+def is_pdf(head: bytes) -> bool:
+    """Return whether a file that begins like this is a PDF file. A text that mentions the mark is none."""
+    return head.removeprefix(UTF8_MARK).lstrip().startswith(PDF_HEAD)
 
 
 class DrawFormula(msgspec.Struct, frozen=True, tag="formula"):

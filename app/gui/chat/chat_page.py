@@ -177,6 +177,7 @@ class ChatPage(Page):
         self.composer.sent.connect(self._send)
         self.composer.stopped.connect(self._stop_answer)
         self.composer.edited.connect(self._keep_draft)
+        self.composer.read_elsewhere.connect(self._add_to_draft)
         self.composer.queued.connect(self._queued)
         self.composer.attached.connect(self._pool_changed)
         for changed in (self.services.pool.changed, self.services.pool.link_changed):
@@ -249,7 +250,7 @@ class ChatPage(Page):
         self.notice.clear()
         self.list.select(chat_id)
         self.conversation.open(branch(chat, self._running, self.services.pool))
-        self.composer.show_draft(chat.draft, chat.draft_files)
+        self.composer.show_draft(chat.draft, chat.draft_files, chat.id)
         self._show_surroundings()
         if is_unanswered(chat) and self._running is None:  # the app or the node quit before answering
             words = self.tr("This question has no answer yet.")
@@ -475,6 +476,12 @@ class ChatPage(Page):
         if chat is not None and (chat.draft, chat.draft_files) != (text, files):
             self.chat = replace(chat, draft=text, draft_files=files)
             self.history.save_soon(self.chat)
+
+    def _add_to_draft(self, chat_id: str, file: Details) -> None:
+        """Attach a document that has been read by now to the draft of another chat."""
+        chat = self.history.chat(ChatId(chat_id))
+        if chat is not None:
+            self.history.save_soon(replace(chat, draft_files=(*chat.draft_files, file)))
 
     # Settings
 

@@ -181,6 +181,7 @@ class Composer(QFrame):
     stopped = Signal()
     edited = Signal()  # the draft has changed
     queued = Signal()  # `is_queued` has changed
+    read_elsewhere = Signal(str, object)  # a document for the draft of another chat: its ID, and the attachment
     attached = Signal()  # files were attached whose tokens are not counted yet
 
     def __init__(self, theme: Theme, failed: Callable[[AppError], None], preferences: Preferences) -> None:
@@ -188,7 +189,8 @@ class Composer(QFrame):
         self._theme, self._failed = theme, failed
         self._last_folder = LastFolder(preferences, "attach")
         self._files: list[Details] = []
-        self._reading: list[str] = []  # names of documents that are being read
+        self._draft = ""  # the ID of the chat whose draft is shown
+        self._readings: list[tuple[str, str]] = []  # draft and name of each document that is being read
         self._room: int | None = None  # tokens that the chat has room for, or None if that is unknown
         self._documents = DocumentReader(self)
         self._is_busy = self.is_queued = False
@@ -217,6 +219,11 @@ class Composer(QFrame):
         return self.field.toPlainText()
 
     @property
+    def _reading(self) -> list[str]:
+        """The names of documents that are being read for the draft shown."""
+        return [name for draft, name in self._readings if draft == self._draft]
+
+    @property
     def files(self) -> list[Details]:
         return list(self._files)
 
@@ -228,10 +235,10 @@ class Composer(QFrame):
         beside = event.size().width() - buttons >= words
         self._line.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
 
-    def show_draft(self, text: str, files: Sequence[Details] = ()) -> None:
-        """Show the draft of the current chat."""
+    def show_draft(self, text: str, files: Sequence[Details] = (), draft: str | None = None) -> None:
+        """Show the draft of the current chat, or of the chat with the ID `draft`. Documents are read on for others."""
         self.is_queued = False
-        self._stop_reading()
+        self._draft = self._draft if draft is None else draft
         # Set before the text, because slots connected to textChanged also read the files.
         self._files = list(files)
         if text != self.text:
@@ -255,8 +262,9 @@ class Composer(QFrame):
                 if len(self._files) + len(self._reading) >= MAX_FILES:
                     raise BadInput("attachments_many", most=MAX_FILES)
                 if is_document(path):
-                    self._reading.append(path.name)
-                    self._documents.read(path, self._document_read, partial(self._document_failed, path.name))
+                    self._readings.append((self._draft, path.name))
+                    failed = partial(self._document_failed, self._draft, path.name)
+                    self._documents.read(path, partial(self._document_read, self._draft), failed, self._draft)
                 else:
                     self._files.append(read_text(path))
             except BadInput as error:
@@ -273,21 +281,21 @@ class Composer(QFrame):
         """Stop reading documents."""
         self._documents.close()
 
-    def _document_read(self, file: Details) -> None:
-        self._reading.remove(str(file["name"]))
+    def _document_read(self, draft: str, file: Details) -> None:
+        self._readings.remove((draft, str(file["name"])))
+        if draft != self._draft:
+            self.read_elsewhere.emit(draft, file)
+            return
         self._files.append(file)
         self._show_files()
         self.attached.emit()
         announce(self, self.tr("Attached: {file}").format(file=file_words(file)))
 
-    def _document_failed(self, name: str, error: BadInput) -> None:
-        self._reading.remove(name)
-        self._show_files()
+    def _document_failed(self, draft: str, name: str, error: BadInput) -> None:
+        self._readings.remove((draft, name))
+        if draft == self._draft:
+            self._show_files()
         self._failed(error)
-
-    def _stop_reading(self) -> None:
-        self._reading.clear()
-        self._documents.close()
 
     def _shorten(self, room: int) -> None:
         """Leave out the ends of the longest files, so that all of them fit."""
@@ -333,7 +341,8 @@ class Composer(QFrame):
         self._chips.addWidget(chip)
 
     def _cancel_reading(self) -> None:
-        self._stop_reading()
+        self._documents.forget(self._draft)
+        self._readings = [reading for reading in self._readings if reading[0] != self._draft]
         self._show_files()
         self.field.setFocus()
 

@@ -98,6 +98,7 @@ def test_pages_after_the_time_are_left_out_and_counted(monkeypatch: pytest.Monke
     ("data", "code"),
     [
         (b"%PDF-1.7\nnot really", "document_broken"),
+        (b"A text about %PDF-1.7", "document_unknown"),
         (b"PK\x03\x04not really", "document_broken"),
         (bytes.fromhex("d0cf11e0a1b11ae1") + b"Word.Document", "document_old"),
         (bytes.fromhex("d0cf11e0a1b11ae1") + "EncryptedPackage".encode("utf-16-le"), "document_locked"),

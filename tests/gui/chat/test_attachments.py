@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytestqt.qtbot import QtBot
 
-from app.core.chat import Details
+from app.core.chat import ChatId, Details
 from app.gui.chat.answer import MAX_TOKENS
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.composer import fitting
@@ -59,11 +59,34 @@ def test_a_document_that_cannot_be_read_says_why(qtbot: QtBot, page: ChatPage, t
 def test_another_chat_does_not_get_the_document(qtbot: QtBot, page: ChatPage, tmp_path: Path) -> None:
     path = tmp_path / "report.pdf"
     path.write_bytes(pdf("x"))
+    first, second = page.chat.id, page.history.begin().id
+    page.composer.attach([path])
+    page.open_chat(second)
+    assert page.composer._reading == []
+    assert not any("Reading" in text for text in chips(page))
+
+    def files(chat_id: ChatId) -> tuple[Details, ...]:
+        chat = page.history.chat(chat_id)
+        return chat.draft_files if chat is not None else ()
+
+    qtbot.waitUntil(lambda: bool(files(first)), timeout=WAIT_MS)  # it is kept for the chat that it was attached to
+    assert page.composer.files == []
+    assert files(second) == ()
+    page.open_chat(first)
+    assert [file["name"] for file in page.composer.files] == ["report.pdf"]
+
+
+def test_a_document_is_read_on_when_its_chat_is_shown_again(qtbot: QtBot, page: ChatPage, tmp_path: Path) -> None:
+    path = tmp_path / "report.pdf"
+    path.write_bytes(pdf("x"))
+    first = page.chat.id
     page.composer.attach([path])
     page.open_chat(page.history.begin().id)
-    assert page.composer._reading == []
-    qtbot.wait(200)
-    assert page.composer.files == []
+    page.composer._cancel_reading()  # of this chat, which has none
+    page.open_chat(first)
+    assert any("Reading report.pdf" in text for text in chips(page))
+    read(qtbot, page)
+    assert [file["name"] for file in page.composer.files] == ["report.pdf"]
 
 
 def test_the_files_say_how_much_of_the_context_they_take(page: ChatPage) -> None:

@@ -23,7 +23,16 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QMenu, QPlainTextEdit, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from app.gui.chat.message import highlight, markdown
-from app.gui.chat.message.formula_pictures import FormulaPictures, Key, Look, key_of, place_of
+from app.gui.chat.message.formula_pictures import (
+    MAX_BLOCK_PIXELS,
+    MAX_PIXELS,
+    FormulaPictures,
+    Key,
+    Look,
+    key_of,
+    pixels_of,
+    place_of,
+)
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.markdown import IncrementalParser, Segment, SegmentKind
 from app.gui.chat.message.math_rules import Formula
@@ -67,6 +76,7 @@ class TextBlock(QTextBrowser):
         self._shown: Segment | None = None
         self._highlighted: Sequence[str] = ()  # the highlighted words
         self._missing: set[Key] = set()  # formulas that are being drawn
+        self._pixels = 0  # of the pictures of formulas
         services.formulas.drawn.connect(self._formulas_drawn)
         self.setOpenLinks(False)
         self.setUndoRedoEnabled(False)
@@ -100,6 +110,7 @@ class TextBlock(QTextBrowser):
             self.document().setIndentWidth(theme.px(_indent(segment.content)))
             self.document().setDefaultStyleSheet(sheet)
             self._missing = self._services.formulas.request(segment.formulas)
+            self._pixels = 0
             self.setHtml(markdown.with_formulas(segment, self._formula_html))
             self.setAccessibleDescription(", ".join(formula.source for formula in segment.formulas))
             has_link = "<a href" in segment.content
@@ -129,7 +140,9 @@ class TextBlock(QTextBrowser):
         is_image = kind == QTextDocument.ResourceType.ImageResource.value
         formula = self._formula(name.toString() if isinstance(name, QUrl) else name) if is_image else None
         drawing = self._services.formulas.drawing(formula) if formula is not None else None
-        return self._services.formulas.image(drawing, self._look()) if drawing is not None else None
+        if drawing is None or pixels_of(drawing, self._look()) > MAX_PIXELS:
+            return None
+        return self._services.formulas.image(drawing, self._look())
 
     def createMimeDataFromSelection(self) -> QMimeData:  # noqa: N802  Qt's name
         """Return the selection as plain text, so that copied text has no colors or fonts."""
@@ -163,12 +176,16 @@ class TextBlock(QTextBrowser):
         return formulas[int(number)] if is_ours else None
 
     def _formula_html(self, number: int, formula: Formula) -> str:
-        """Return a formula as a picture, or as it was written while it is unknown or if it cannot be drawn."""
+        """Return a formula as a picture, or as it was written while it is unknown, too large or cannot be drawn."""
         drawing = self._services.formulas.drawing(formula)
         if drawing is None and key_of(formula) in self._missing and not formula.is_display:
             return escape(formula.source)  # as it looked until it ended, so that a growing text changes only once
         if drawing is None:
             return markdown.source_html(formula)
+        n_pixels = pixels_of(drawing, self._look())
+        if n_pixels > min(MAX_PIXELS, MAX_BLOCK_PIXELS - self._pixels):
+            return markdown.source_html(formula)
+        self._pixels += n_pixels
         place = place_of(drawing, self._look().font)
         align = ' style="vertical-align: middle"' if place.is_middle else ""
         return f'<img src="{FORMULA}:{number}" width="{place.width}" height="{place.height}"{align}>'

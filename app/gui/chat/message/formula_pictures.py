@@ -13,11 +13,14 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QFontMetricsF, QImage, QP
 
 from app.gui.chat.message.math_rules import Formula
 from app.gui.chat.reading.reader_process import ReaderLimits, ReaderProcess
-from backends.readers.messages import DrawFormula, Drawing, Reply
+from backends.readers.messages import MAX_PATH_CHARS, DrawFormula, Drawing, Reply
 
 EM = 1_000  # units of a drawing per font size
 MAX_EMS = 120  # a wider or taller formula is shown as text
-MAX_PIXELS = 8 << 20
+MAX_PIXELS = 4 << 20  # of a picture; a formula that needs more is shown as text
+MAX_BLOCK_PIXELS = 16 << 20  # of all pictures in a text, because Qt keeps them as long as the text
+MAX_SHAPES = 20_000
+MAX_NUMBER_CHARS = 7  # of a coordinate
 LIMITS = ReaderLimits(seconds=10.0, resident_bytes=384 << 20, idle_ms=180_000)
 KEPT_DRAWINGS = 2_000
 KEPT_BYTES = 24 << 20  # of painted pictures
@@ -163,6 +166,12 @@ def place_of(drawing: Drawing, font: QFont) -> Place:
     return Place(max(1, width), height, (height + half_x) / 2, is_middle=True)
 
 
+def pixels_of(drawing: Drawing, look: Look) -> int:
+    """Return the number of pixels of the picture of a drawing."""
+    place = place_of(drawing, look.font)
+    return math.ceil(place.width * look.ratio) * math.ceil(place.height * look.ratio)
+
+
 def painted(drawing: Drawing, look: Look) -> QImage:
     """Paint a drawing in one color on a transparent background."""
     place, size = place_of(drawing, look.font), _size(look.font)
@@ -203,6 +212,8 @@ def _outline(text: str) -> QPainterPath:
         end = at + 1 + 2 * _POINTS.get(command, -1)
         if end <= at or end > len(parts):
             raise ValueError(command)
+        if any(len(part) > MAX_NUMBER_CHARS for part in parts[at + 1 : end]):
+            raise ValueError("number")  # QPointF has no room for hundreds of digits
         numbers = [int(part) for part in parts[at + 1 : end]]  # floats could be infinite
         points = [QPointF(x, y) for x, y in zip(numbers[::2], numbers[1::2], strict=True)]
         if command == "M":
@@ -223,13 +234,17 @@ def _is_sound(drawing: Drawing) -> bool:
     """Return whether a drawing has a sensible size and well-formed outlines, whatever the process has sent."""
     most = MAX_EMS * EM
     sizes = (drawing.width, drawing.ascent, drawing.depth)
-    if not all(-most <= size <= most for size in (*sizes, drawing.left)) or drawing.ascent + drawing.depth <= 0:
+    if not all(-most <= size <= most for size in (*sizes, drawing.left)) or drawing.width <= 0:
         return False
-    if drawing.width <= 0 or drawing.depth < 0:
+    if drawing.depth < 0 or not 0 < drawing.ascent + drawing.depth <= most:
+        return False
+    if len(drawing.shapes) > MAX_SHAPES or sum(len(shape.path) for shape in drawing.shapes) > MAX_PATH_CHARS:
+        return False
+    if not all(0 <= shape.stroke <= EM for shape in drawing.shapes):
         return False
     try:
         outlines = _outlines(drawing)
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
     room = QRectF(-most, -most, 3 * most, 3 * most)
     return all(room.contains(outline.boundingRect()) for outline, _ in outlines)

@@ -6,21 +6,22 @@ import itertools
 import re
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer
 
 from app.core.chat import Details
-from app.core.errors import BadInput
+from app.core.errors import AppError, BadInput
 from app.core.reasons import os_cause
 from app.gui.chat.reading.reader_process import ReaderLimits, ReaderProcess
-from backends.readers.messages import MAX_DOCUMENT_BYTES, DocumentText, ReadDocument, Refusal, Reply
+from app.gui.diagnostics.background_job import Job
+from backends.readers.messages import MAX_DOCUMENT_BYTES, DocumentText, ReadDocument, Refusal, Reply, is_pdf
 
 LIMITS = ReaderLimits(seconds=60.0, resident_bytes=1_280 << 20, idle_ms=0)
 HEAD_BYTES = 1_024
 HEADS = (b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1"))  # of Office files, new and old
-PDF_HEAD = b"%PDF-"
 # Reasons, by what the process says
 REASONS = {
     "document_locked": "attachment_locked",
@@ -49,7 +50,17 @@ def is_document(path: Path) -> bool:
             head = file.read(HEAD_BYTES)
     except OSError as error:
         raise BadInput("attachment_unreadable", name=path.name, why=os_cause(error)) from None
-    return head.startswith(HEADS) or PDF_HEAD in head
+    return head.startswith(HEADS) or is_pdf(head)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reading:
+    """A document to be read, and for which draft."""
+
+    path: Path
+    draft: str
+    done: Read
+    failed: Failed
 
 
 class DocumentReader(QObject):
@@ -57,13 +68,20 @@ class DocumentReader(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._waiting: deque[tuple[Path, Read, Failed]] = deque()
+        self._waiting: deque[_Reading] = deque()
+        self._reading: _Reading | None = None
         self._process: ReaderProcess | None = None
 
-    def read(self, path: Path, done: Read, failed: Failed) -> None:
+    def read(self, path: Path, done: Read, failed: Failed, draft: str = "") -> None:
         """Read a document. One of the functions is called later."""
-        self._waiting.append((path, done, failed))
-        if self._process is None:
+        self._waiting.append(_Reading(path, draft, done, failed))
+        QTimer.singleShot(0, self, self._next)
+
+    def forget(self, draft: str) -> None:
+        """Forget the documents for one draft that have not been read yet."""
+        self._waiting = deque(reading for reading in self._waiting if reading.draft != draft)
+        if self._reading is not None and self._reading.draft == draft:
+            self._end()
             QTimer.singleShot(0, self, self._next)
 
     def close(self) -> None:
@@ -71,32 +89,53 @@ class DocumentReader(QObject):
         self._end()
 
     def _next(self) -> None:
-        if self._process is not None or not self._waiting:
+        if self._reading is not None or not self._waiting:
             return
-        path, done, failed = self._waiting.popleft()
-        try:
-            data = _bytes_of(path)
-        except BadInput as error:
-            failed(error)
-            QTimer.singleShot(0, self, self._next)
+        reading = self._reading = self._waiting.popleft()
+        # A slow disk or network drive must not hold up the window.
+        Job(partial(_content, reading.path), partial(self._loaded, reading), partial(self._lost, reading), self)
+
+    def _loaded(self, reading: _Reading, content: bytes | BadInput) -> None:
+        if reading is not self._reading:
+            return  # it has been forgotten
+        if isinstance(content, BadInput):
+            self._fail(reading, content)
             return
         self._process = ReaderProcess("documents", LIMITS, self)
-        self._process.ask(ReadDocument(path.suffix.lower()), partial(self._answered, path, done, failed), data)
+        request = ReadDocument(reading.path.suffix.lower())
+        self._process.ask(request, partial(self._answered, reading), content)
 
-    def _answered(self, path: Path, done: Read, failed: Failed, reply: Reply | None) -> None:
-        self._end()
-        QTimer.singleShot(0, self, self._next)
+    def _lost(self, reading: _Reading, _: OSError | AppError) -> None:
+        if reading is self._reading:
+            self._fail(reading, BadInput("attachment_broken", name=reading.path.name))
+
+    def _answered(self, reading: _Reading, reply: Reply | None) -> None:
         if isinstance(reply, DocumentText):
-            done(details_of(path.name, reply))
+            self._end()
+            QTimer.singleShot(0, self, self._next)
+            reading.done(details_of(reading.path.name, reply))
         else:
             code = reply.code if isinstance(reply, Refusal) else "reader_heavy"
-            failed(BadInput(REASONS.get(code, "attachment_broken"), name=path.name))
+            self._fail(reading, BadInput(REASONS.get(code, "attachment_broken"), name=reading.path.name))
+
+    def _fail(self, reading: _Reading, error: BadInput) -> None:
+        self._end()
+        QTimer.singleShot(0, self, self._next)
+        reading.failed(error)
 
     def _end(self) -> None:
+        self._reading = None
         process, self._process = self._process, None
         if process is not None:
             process.close()
             process.deleteLater()
+
+
+def _content(path: Path) -> bytes | BadInput:
+    try:
+        return _bytes_of(path)
+    except BadInput as error:
+        return error
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -119,10 +158,20 @@ def details_of(name: str, document: DocumentText) -> Details:
         return {"name": name, "text": "\n".join(document.pages)}
     names = document.names or ("",) * len(document.pages)
     pages = [
-        f"[{document.unit} {number}{f': {title}' if title else ''}]\n{text}"
+        f"[{document.unit} {number}{f': {_plain(title)}' if title else ''}]\n{_PAGE.sub(_indented, text)}"
         for number, (title, text) in enumerate(zip(names, document.pages, strict=False), 1)
     ]
     return _paged(name, document.unit, pages, document.n_pages)
+
+
+def _plain(title: str) -> str:
+    """Return the name of a page so that it neither ends the mark of the page nor begins another line."""
+    return " ".join(title.split()).replace("]", ")")
+
+
+def _indented(match: re.Match[str]) -> str:
+    """Return a line of the text that looks like the mark of a page, so that it is none."""
+    return f" {match[0]}"
 
 
 def shortened(file: Details, most_chars: int) -> Details:

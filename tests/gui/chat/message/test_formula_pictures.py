@@ -181,6 +181,12 @@ def test_the_menu_on_a_formula_copies_it(qtbot: QtBot, services: MessageServices
         Drawing(0, 500, 500, 0, (Shape("X 1 2"),)),
         Drawing(0, 500, 500, 0, (Shape("M nan nan L 1 1"),)),
         Drawing(0, 500, 500, 0, (Shape("M 0 0 L 99999999 1"),)),
+        Drawing(0, 500, 500, 0, (Shape(f"M 0 0 L {'9' * 400} 1"),)),
+        Drawing(0, 500, 500, 0, (Shape("M 1 1 " * 70_000),)),
+        Drawing(0, 500, 500, 0, (Shape(""),) * 30_000),
+        Drawing(0, 500, 500, 0, (Shape("M 0 0 L 1 1", 1_000_000),)),
+        Drawing(0, 500, 500, 0, (Shape("M 0 0 L 1 1", -1),)),
+        Drawing(0, 500, 1_000 * MAX_EMS, 1_000 * MAX_EMS, ()),
     ],
 )
 def test_a_reply_that_makes_no_sense_is_not_painted(
@@ -192,6 +198,33 @@ def test_a_reply_that_makes_no_sense_is_not_painted(
     block = body(qtbot, services, "$x$")
     finished(qtbot, services)
     assert words(block) == "$x$"
+
+
+def test_a_formula_as_large_as_many_screens_stays_source(qtbot: QtBot, services: MessageServices) -> None:
+    """A thousand characters would otherwise take 33 MB, and four times as much on a screen with a ratio of 2."""
+    rows = "\\\\".join(["a" + r"\qquad" * 42, *"a" * 255])
+    source = rf"$$\begin{{matrix}}{rows}\end{{matrix}}$$"
+    assert len(source) < 1_100
+    block = body(qtbot, services, source)
+    finished(qtbot, services)
+    assert words(block) == source
+
+
+def test_the_pictures_of_a_text_take_so_many_pixels_at_most(
+    qtbot: QtBot, services: MessageServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = body(qtbot, services, "$x$")
+    finished(qtbot, services)
+    one = picture(block)
+    n_pixels = one.width() * one.height()
+    monkeypatch.setattr("app.gui.chat.message.body.MAX_BLOCK_PIXELS", 2 * n_pixels)
+    three = body(qtbot, services, "$x$ $x$ $x$")
+    finished(qtbot, services)
+    assert words(three) == f"{OBJECT} {OBJECT} $x$"
+    monkeypatch.setattr("app.gui.chat.message.body.MAX_PIXELS", n_pixels - 1)
+    block.restyle()
+    assert words(block) == "$x$"
+    assert block.loadResource(IMAGE, QUrl("formula:0")) is None
 
 
 def test_formulas_that_are_not_to_blame_are_tried_again(

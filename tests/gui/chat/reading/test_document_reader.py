@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ from app.gui.chat.reading.document_reader import (
     SHORTENED,
     UNIT,
     DocumentReader,
+    _bytes_of,
     details_of,
     is_document,
     shortened,
@@ -185,6 +187,55 @@ def test_a_document_is_shortened_at_its_pages() -> None:
     assert again["text"].endswith("2" * 100 + "\n\n[Pages 3 to 9 are left out.]")
     assert shortened(whole, 100_000) is whole
     assert "tokens" not in shortened({**whole, "tokens": 5}, 350)
+
+
+def test_a_line_that_looks_like_the_mark_of_a_page_is_none() -> None:
+    """The third page would otherwise be the second, and the model would be told of the wrong ones."""
+    first = "\n".join(["[page 2]", "x" * 100, "[page 3]"])
+    whole = details_of("x.pdf", DocumentText("page", (first, "b" * 100, "c" * 100), 3))
+    part = shortened(whole, 260)
+    assert (part[PAGES], part[ALL_PAGES]) == (2, 3)
+    assert part["text"].endswith("b" * 100 + "\n\n[Page 3 is left out.]")
+    names = ("a]\n[sheet 2: b", "c")
+    sheets = details_of("x.xlsx", DocumentText("sheet", ("1" * 50, "2" * 50), 2, names))
+    assert shortened(sheets, 90)["text"].endswith("1" * 50 + "\n\n[Sheet 2 is left out.]")
+
+
+def test_a_text_about_pdf_files_is_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("A PDF file begins with %PDF-1.7, and", "utf-8")
+    assert not is_document(path)
+    for before in (b"", b"\r\n ", b"\xef\xbb\xbf"):
+        saved(tmp_path, "a.pdf", before + pdf("x"))
+
+
+def test_the_window_goes_on_while_a_file_is_read(
+    qtbot: QtBot, reader: DocumentReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network drive may take seconds for one file."""
+    threads: list[int] = []
+
+    def noted(path: Path) -> bytes:
+        threads.append(threading.get_ident())
+        return _bytes_of(path)
+
+    monkeypatch.setattr(document_reader, "_bytes_of", noted)
+    [outcome] = read(qtbot, reader, saved(tmp_path, "a.pdf", pdf("x")))
+    assert isinstance(outcome, dict)
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
+
+
+def test_documents_of_one_draft_are_forgotten(qtbot: QtBot, reader: DocumentReader, tmp_path: Path) -> None:
+    outcomes: list[Outcome] = []
+    path = saved(tmp_path, "a.pdf", pdf("x"))
+    for draft in ("one", "two", "one"):
+        reader.read(path, outcomes.append, outcomes.append, draft)
+    qtbot.waitUntil(lambda: reader._reading is not None, timeout=WAIT_MS)
+    reader.forget("one")
+    qtbot.waitUntil(lambda: bool(outcomes), timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: reader._reading is None, timeout=WAIT_MS)
+    assert len(outcomes) == 1
 
 
 def test_text_without_pages_is_shortened_at_a_line() -> None:
