@@ -63,7 +63,7 @@ def test_another_chat_does_not_get_the_document(qtbot: QtBot, page: ChatPage, tm
     page.composer.attach([path])
     page.open_chat(second)
     assert page.composer._reading == []
-    assert not any("Reading" in text for text in chips(page))
+    qtbot.waitUntil(lambda: not any("Reading" in text for text in chips(page)))
 
     def files(chat_id: ChatId) -> tuple[Details, ...]:
         chat = page.history.chat(chat_id)

@@ -215,8 +215,8 @@ def test_the_pictures_of_a_text_take_so_many_pixels_at_most(
 ) -> None:
     block = body(qtbot, services, "$x$")
     finished(qtbot, services)
-    one = picture(block)
-    n_pixels = one.width() * one.height()
+    image = picture(block)
+    n_pixels = image.width() * image.height()
     monkeypatch.setattr("app.gui.chat.message.body.MAX_BLOCK_PIXELS", 2 * n_pixels)
     three = body(qtbot, services, "$x$ $x$ $x$")
     finished(qtbot, services)
