@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from PySide6.QtCore import QObject, Signal
+
 from app.gui.api.launch import Launcher
 from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
@@ -26,6 +28,12 @@ class ModelFilter:
     size: int = 0
 
 
+class StartFeed(QObject):
+    """A feed of models that could not be loaded after their page was closed. The window and the tray show them."""
+
+    failed = Signal(str, object)  # the model as the user knows it, and AppError
+
+
 @dataclass(frozen=True, slots=True)
 class AppContext:
     """The services that pages use.
@@ -33,7 +41,8 @@ class AppContext:
     folder: the folder for the window's own files. go: shows the page at an address such as `settings/Network` (see
     navigation.py). lock: encrypts stored chats. motion: tells whether animations are allowed. importing: the queue
     of model files being imported. interrupted: the chats whose answer was interrupted. answers: tells which answers
-    have ended. renew: recreates the window in the chosen language, or returns False if a page has unfinished work.
+    have ended. starts: tells which models could not be loaded after their page was closed. renew: recreates the window
+    in the chosen language, or returns False if a page has unfinished work.
     """
 
     pool: NodeState
@@ -48,6 +57,7 @@ class AppContext:
     importing: ImportQueue
     interrupted: InterruptedAnswers = field(default_factory=InterruptedAnswers)
     answers: AnswerFeed = field(default_factory=AnswerFeed)
+    starts: StartFeed = field(default_factory=StartFeed)
     model_filter: ModelFilter = field(default_factory=ModelFilter)
     renew: Callable[[], bool] = bool
 

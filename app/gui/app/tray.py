@@ -258,6 +258,7 @@ class Tray(QObject):
         services.pool.changed.connect(self._changed)
         services.pool.link_changed.connect(self._link_changed)
         services.answers.ended.connect(self._answer_ended)
+        services.starts.failed.connect(self._start_failed)
         services.theme.changed.connect(self._repaint)
         self._before: Snapshot | None = None
         self._status: PoolStatus | None = None  # the displayed status
@@ -357,6 +358,11 @@ class Tray(QObject):
         item = answer_notification(chat, title, error)
         if item is not None:
             self._tell(item)
+
+    def _start_failed(self, model: str, error: AppError) -> None:
+        """Notify the user that a model could not be loaded. The window shows a notice, too."""
+        title = self.tr("{model} was not loaded").format(model=model)
+        self._tell(Notification(title, said(error), navigation.MODELS, kind=NOTIFY_NEWS))
 
     def _tell(self, item: Notification) -> None:
         """Notify the user, unless the window is active and shows it anyway, or this kind is turned off."""

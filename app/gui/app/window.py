@@ -14,6 +14,7 @@ from app.gui.api.node_state import Link
 from app.gui.app import navigation, sidebar
 from app.gui.app.app_context import AppContext, restart
 from app.gui.app.command_palette import CommandPalette, commands_of
+from app.gui.app.navigation import technical_details
 from app.gui.app.page import Page
 from app.gui.app.shortcuts import ShortcutsDialog, TextSizeKeys
 from app.gui.app.sidebar import Sidebar
@@ -202,6 +203,7 @@ class Window(QMainWindow):
         self._text_size = TextSizeKeys(services, self)
         services.pool.link_changed.connect(self._tell_link)
         services.pool.restarted.connect(self._restarted)
+        services.starts.failed.connect(self._start_failed)
         self._tell_link()
         self._place()
 
@@ -369,6 +371,9 @@ class Window(QMainWindow):
     def _restarted(self) -> None:
         self.say(_restart_notice)
 
+    def _start_failed(self, model: str, error: AppError) -> None:
+        self.say(lambda window: _start_notice(window, model, error))
+
     def _show_log(self) -> None:
         """Open the settings section from which the node's log can be opened."""
         self.seen()
@@ -389,6 +394,12 @@ class Window(QMainWindow):
         other = pool.link is Link.OTHER_VERSION
         actions = (anew,) if other else (details, again)
         self._bar.say(sentence, "error", *actions, closable=False)
+
+
+def _start_notice(window: Window, model: str, error: AppError) -> NoticeContent:
+    """Return a notice that a model could not be loaded after its page was closed."""
+    words = window.tr("{model} was not loaded. {why}").format(model=model, why=said(error))
+    return words, ((window.tr("Details"), window._show_log),) if technical_details(error) else ()
 
 
 def _restart_notice(window: Window) -> NoticeContent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
 
@@ -14,13 +15,14 @@ from app.api.responses import MachineRefs
 from app.core.errors import AppError, Reason
 from app.gui.api.node_client import Calls
 from app.gui.app.app_context import AppContext
+from app.gui.look.sentences import GUIDE
 from app.gui.models.details.plan_loader import Setup
 from app.gui.models.model_item import ModelItem, shelf_item
 from app.gui.models.model_loading import ModelLoader
 
 BEGIN, PAUSE = "begin", "pause"
-ENDED = ("paused", "failed")
-STALE_MS = 2000  # after which a snapshot shows that a download has resumed
+ENDED = ("paused", "failed", "done")
+STALE_MS = 2000  # until a snapshot shows that a download has resumed
 
 
 class Stage(Enum):
@@ -45,18 +47,27 @@ class ModelStarter(QObject):
 
     def __init__(self, services: AppContext, parent: QObject) -> None:
         super().__init__(parent)
+        self.is_alone = False  # its page was closed, so the window shows its errors
+        self._feed = services.starts
         self._client, self._pool, self._importing = services.client, services.pool, services.importing
         self._calls = Calls()
         self.stage = Stage.IDLE
         self.title = ""  # the model as the user knows it
         self._download = ""  # the ID of the download
-        self._stale: Download | None = None  # the download as it was before it was resumed
+        self._was_seen = False  # a snapshot has shown the download
+        self._then: Callable[[], object] | None = None  # what begins after the running pause
+        self._loaded_before: set[str] = set()  # when it was started
+        self._settling = QTimer(self)  # while it runs, the snapshot may show the download as it was before
+        self._settling.setSingleShot(True)
+        self._settling.setInterval(STALE_MS)
+        self._settling.timeout.connect(self._follow)
         self._path = ""  # the file that is being imported
         self._loader = ModelLoader(services.pool, self)
         self._loader.changed.connect(self.changed)
         self._loader.loaded.connect(self._loaded)
         self._loader.failed.connect(self._fail)
         self._pool.changed.connect(self._follow)
+        self._pool.link_changed.connect(self._link_changed)
         self._importing.changed.connect(self._import_changed)
         self._importing.imported.connect(self._imported)
         self._importing.ended.connect(self._import_ended)
@@ -82,7 +93,10 @@ class ModelStarter(QObject):
         return self._loader.steps if self.stage is Stage.LOADING else []
 
     def start(self, item: ModelItem, file: str | None = None) -> None:
-        """Bring a model into use. `file` selects a file of a downloadable model."""
+        """Bring a model into use, unless the starter is busy. `file` selects a file of a downloadable model."""
+        if self.is_busy:
+            return
+        self._loaded_before = self._loaded_now
         self.title = item.title
         chosen = item.file(file)
         match item.facts:
@@ -97,15 +111,21 @@ class ModelStarter(QObject):
             case _ if chosen is not None and item.remote is not None:
                 body = {"repository": item.remote.repository, "file": chosen.file, "revision": item.revision}
                 self._go(Stage.DOWNLOADING)
-                self._resume(chosen.download) if chosen.download else self._find_copy(body, chosen.sha256)
+                known = chosen.download if chosen.download in self._pool.now.downloads else None
+                begin = partial(self._resume, known) if known else partial(self._find_copy, body, chosen.sha256)
+                if self._calls.running(PAUSE):
+                    self._then = begin
+                else:
+                    begin()
 
     def stop(self) -> None:
         """Stop. Data that was downloaded so far is kept, so a later start continues there."""
-        stage, download = self.stage, self.download
+        stage, download = self.stage, self._download
         self._go(Stage.IDLE)
-        self._calls.end_all()
-        if download is not None:
-            self._calls.keep(PAUSE, self._client.post(f"/downloads/{download.id}/pause", None, lambda _: None))
+        self._calls.end(BEGIN)
+        if download:
+            paused = self._client.post(f"/downloads/{download}/pause", None, self._paused, self._paused)
+            self._calls.keep(PAUSE, paused)
         elif stage is Stage.IMPORTING:
             self._importing.cancel_paths([self._path])
         elif stage is Stage.LOADING:
@@ -113,14 +133,15 @@ class ModelStarter(QObject):
 
     def end(self) -> None:
         """Cancel all requests. A download continues in the node."""
-        self.stage = Stage.IDLE
+        self.stage, self._then = Stage.IDLE, None
         self._calls.end_all()
         self._loader.end()
 
     def _go(self, stage: Stage) -> None:
         self.stage = stage
         if stage is not Stage.DOWNLOADING:
-            self._download = ""
+            self._download, self._was_seen, self._then = "", False, None
+            self._settling.stop()
         self.changed.emit()
 
     def _find_copy(self, body: dict[str, str | None], sha256: str | None) -> None:
@@ -143,34 +164,43 @@ class ModelStarter(QObject):
 
     def _resume(self, download: str) -> None:
         """Follow a download that was begun before, and resume it if it is paused."""
-        known = self._pool.now.downloads.get(download)
-        if known is None or known.state not in ENDED:
-            self._download = download
-            self._follow()
-            return
+        self._download = download
         path = f"/downloads/{download}/resume"
         self._calls.keep(BEGIN, self._client.post(path, None, self._begun, self._fail, answer=DownloadResponse))
+
+    def _paused(self, _: object) -> None:
+        """Begin what was chosen while the download was being paused, even if it is the same one."""
+        self._calls.done(PAUSE)
+        then, self._then = self._then, None
+        if then is not None:
+            then()
 
     def _begun(self, answer: DownloadResponse) -> None:
         self._calls.done(BEGIN)
         self._download = answer.download.id
-        self._stale = self._pool.now.downloads.get(self._download)
-        QTimer.singleShot(STALE_MS, self, self._trust)
+        if answer.download.state not in ENDED:
+            self._settling.start()
         self._follow()
 
-    def _trust(self) -> None:
-        """Take the snapshot at its word, although it has not changed since the download was resumed."""
-        self._stale = None
-        self._follow()
+    def _link_changed(self) -> None:
+        self._was_seen = False  # a node that has just started may not list its downloads yet
 
     def _follow(self) -> None:
         """Load the model as soon as its download is complete."""
+        is_followed = self.stage is Stage.DOWNLOADING and bool(self._download) and not self._calls.running(BEGIN)
+        if not is_followed or not self._pool.is_there:
+            return
         download = self.download
-        if download is None or self._calls.running(BEGIN) or download == self._stale:
+        if download is None:
+            if self._was_seen:  # it was removed elsewhere
+                self._go(Stage.IDLE)
+            return
+        self._was_seen = True
+        if download.state in ENDED and self._settling.isActive():
             return
         match download.state:
             case "done" if download.model:
-                self._load(download.model)
+                self._load_unless_replaced(download.model)
             case "failed":
                 reason = download.reason_facts or Reason("download_stopped", {"why": download.reason or ""})
                 self._fail(AppError(reason.code, **reason.facts))
@@ -185,12 +215,24 @@ class ModelStarter(QObject):
 
     def _imported(self, model: ShelfModel) -> None:
         if self.stage is Stage.IMPORTING and model.path == self._path:
-            self._load(model.name)
+            self._load_unless_replaced(model.name)
 
     def _import_ended(self, path: str, error: AppError | None) -> None:
         if self.stage is Stage.IMPORTING and path == self._path and error is not None:
             self._importing.take_unseen_error()
             self._fail(error)
+
+    @property
+    def _loaded_now(self) -> set[str]:
+        """The models that are loaded or being loaded, except for the Guide, which any other may replace."""
+        return {model.model for model in self._pool.now.models if model.state in ("ready", "loading")} - {GUIDE}
+
+    def _load_unless_replaced(self, name: str) -> None:
+        """Load a model whose file is here, unless the user has loaded another one in the meantime."""
+        if self._loaded_now - self._loaded_before - {name}:
+            self._go(Stage.IDLE)
+        else:
+            self._load(name)
 
     def _load(self, name: str) -> None:
         self._go(Stage.LOADING)
@@ -205,3 +247,5 @@ class ModelStarter(QObject):
         if self.is_busy:
             self._go(Stage.IDLE)
             self.failed.emit(error)
+            if self.is_alone:
+                self._feed.failed.emit(self.title, error)

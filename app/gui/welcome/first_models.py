@@ -68,6 +68,8 @@ class FirstModels(QObject):
         self._starters: dict[str, Starter] = {}
         self._answered: set[str] = set()  # uses for which the node has answered
         self._was_measured = False
+        self._has_failed = False  # the measurement has failed once, and was repeated
+        self._may_measure = True  # False while a model is being loaded
         self._library.changed.connect(self._listed)
         self._verdicts.changed.connect(self.changed)
 
@@ -84,15 +86,20 @@ class FirstModels(QObject):
         """Request all lists again."""
         if not self._pool.is_there:
             return
+        self._may_measure = True
         self._library.refresh()
         self._library.search_other_apps()
         self._ask_starters()
 
     def stop_measuring(self) -> None:
-        """Stop measuring, because a load measures the computers with the model's own layers."""
-        self._calls.end(MEASURE)
+        """Stop measuring until the lists are requested again. A load measures with the model's own layers."""
+        self._may_measure = False
+        if self.is_measuring:
+            self._calls.end(MEASURE)
+            self._was_measured = False
 
     def end(self) -> None:
+        self.stop_measuring()
         self._calls.end_all()
         self._library.end()
         self._verdicts.end()
@@ -164,7 +171,7 @@ class FirstModels(QObject):
     def _measure(self) -> None:
         """Measure all computers once if the speed of a recommended model is not known."""
         unknown = [starter for starter in self._starters.values() if starter.tok_s is None]
-        if self._was_measured or not unknown or not self.is_known:
+        if not self._may_measure or self._was_measured or not unknown or not self.is_known:
             return
         sketches = []
         for starter in {starter.id: starter for starter in unknown}.values():
@@ -186,6 +193,7 @@ class FirstModels(QObject):
 
     def _not_measured(self, _: AppError) -> None:
         self._calls.done(MEASURE)
+        self._was_measured, self._has_failed = self._has_failed, True  # once more, when the lists are here again
         self.changed.emit()
 
 

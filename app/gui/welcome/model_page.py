@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QButtonGroup, QWidget
 
-from app.core.errors import AppError
 from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
 from app.gui.look import sizes
@@ -47,7 +46,7 @@ class ModelPage(Step):
         self.models.changed.connect(self._show)
         self.starter.changed.connect(self._starter_changed)
         self.starter.ready.connect(self._ready)
-        self.starter.failed.connect(self._start_failed)
+        self.starter.failed.connect(self.failed)
         services.pool.changed.connect(self._pool_changed)
         self._was_there, self._was_busy = services.pool.is_there, False
         self._show()
@@ -100,7 +99,7 @@ class ModelPage(Step):
             self.left.emit(f"{navigation.CHAT}/{chosen.reference}")
         elif self._is_loaded(chosen):
             self.left.emit(f"{navigation.CHAT}/{chosen.item.name}")
-        else:
+        elif not self.starter.is_busy:
             self.retried.emit()
             self.models.stop_measuring()
             self.starter.start(chosen.item, chosen.file)
@@ -118,6 +117,7 @@ class ModelPage(Step):
 
     def cancel(self) -> None:
         self.models.end()
+        self.starter.is_alone = self.starter.is_busy
 
     @property
     def _is_guest(self) -> bool:
@@ -130,7 +130,7 @@ class ModelPage(Step):
 
     def _pool_changed(self) -> None:
         is_there = self.services.pool.is_there
-        if is_there and not self._was_there and self.isVisible():
+        if is_there and not self._was_there and self.isVisible() and not self.starter.is_busy:
             self.models.ask()
         self._was_there = is_there
         if self.isVisible():
@@ -141,6 +141,8 @@ class ModelPage(Step):
         self.changed.emit()
         if self.starter.is_busy != self._was_busy:
             self._was_busy = self.starter.is_busy
+            if not self._was_busy:
+                self.models.ask()
             self.moved.emit()
 
     def _ready(self, model: str) -> None:
@@ -150,10 +152,6 @@ class ModelPage(Step):
     def _ask_guide(self) -> None:
         """End the first run. The model is loaded as soon as its file is here."""
         self.left.emit(f"{navigation.CHAT}/{GUIDE}")
-
-    def _start_failed(self, error: AppError) -> None:
-        self.models.ask()
-        self.failed.emit(error)
 
     def _pick(self, key: str) -> None:
         self._key = key

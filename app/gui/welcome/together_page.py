@@ -123,7 +123,8 @@ class TogetherPage(Step):
             case Mode.START if self._may_add:
                 self._show_code()
             case Mode.ADDING:
-                self._show_code()
+                if not self.panel.is_open:  # a second code would end the wait for this one
+                    self._show_code()
             case Mode.JOINING:
                 self.form.join()
             case _:

@@ -212,7 +212,8 @@ class Welcome(QWidget):
             self._area.verticalScrollBar().setValue(0)
 
     def _press_main(self) -> None:
-        self.step.press_main()
+        if self._main.isVisible():  # Enter clicks a hidden button, too
+            self.step.press_main()
 
     def _press_quiet(self) -> None:
         self.step.press_quiet()

@@ -8166,6 +8166,10 @@
         <translation>Dieser Desktop zeigt keine Symbole im Infobereich, deshalb bleibt Poolhouse in der Taskleiste.</translation>
     </message>
     <message>
+        <source>{model} was not loaded</source>
+        <translation>{model} wurde nicht geladen</translation>
+    </message>
+    <message>
         <source>{name} is now in your household.</source>
         <translation>{name} gehört jetzt zu Ihrem Haushalt.</translation>
     </message>
@@ -8691,6 +8695,10 @@
     <message>
         <source>Start again</source>
         <translation>Erneut starten</translation>
+    </message>
+    <message>
+        <source>{model} was not loaded. {why}</source>
+        <translation>{model} wurde nicht geladen. {why}</translation>
     </message>
 </context>
 </TS>

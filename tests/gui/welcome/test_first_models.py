@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -118,6 +121,48 @@ def test_the_recommended_one_is_measured_downloaded_and_loaded(qtbot: QtBot, at_
 
 
 @pytest.mark.long
+def test_stop_ends_an_import_and_a_load(qtbot: QtBot, at_shop: Desk) -> None:
+    welcome, page = last_page(qtbot, at_shop)
+    qtbot.waitUntil(lambda: len(page.options) == 2, timeout=WITHIN_MS)
+    services = at_shop.services
+    chosen(page, Source.OTHER_APP)
+    welcome._main.click()
+    assert page.starter.stage is Stage.IMPORTING
+    QTest.keyClick(welcome, Qt.Key.Key_Return)
+    assert len(services.importing.paths) == 1, "Enter does not press a hidden button"
+    welcome._quiet.click()
+    assert services.importing.paths == []
+    assert (page.choice.isVisible(), welcome._main.text()) == (True, "Load")
+    welcome._main.click()
+    qtbot.waitUntil(lambda: page.starter.stage is Stage.LOADING, timeout=WITHIN_MS)
+    loads = page.starter._loader._calls._running.copy()
+    QTest.keyClick(welcome, Qt.Key.Key_Return)
+    assert page.starter._loader._calls._running == loads, "it is loaded once"
+    welcome._quiet.click()
+    assert not page.starter.is_busy
+    qtbot.waitUntil(lambda: not services.pool.now.models, timeout=WITHIN_MS)
+    assert at_shop.went == []
+    welcome.end()
+
+
+@pytest.mark.long
+def test_a_download_that_is_removed_leads_back_to_the_choice(qtbot: QtBot, at_shop: Desk, hub: HubServer) -> None:
+    welcome, page = last_page(qtbot, at_shop)
+    qtbot.waitUntil(lambda: len(page.options) == 2, timeout=WITHIN_MS)
+    chosen(page, Source.DOWNLOAD)
+    hub.faults.bytes_at_once, hub.faults.pause_s = 1 << 14, 0.2
+    welcome._main.click()
+    qtbot.waitUntil(lambda: page.starter.download is not None, timeout=WITHIN_MS)
+    assert page.starter.download is not None
+    at_shop.services.client.delete(f"/downloads/{page.starter.download.id}", lambda _: None)
+    qtbot.waitUntil(lambda: not page.starter.is_busy, timeout=WITHIN_MS)
+    assert (page.choice.isVisible(), welcome._main.text()) == (True, "Download and load")
+    hub.faults.pause_s = 0.0
+    welcome._main.click()
+    qtbot.waitUntil(lambda: bool(at_shop.went), timeout=WITHIN_MS)
+
+
+@pytest.mark.long
 def test_an_error_is_shown_where_the_person_is(qtbot: QtBot, at_shop: Desk, hub: HubServer) -> None:
     welcome, page = last_page(qtbot, at_shop)
     qtbot.waitUntil(lambda: len(page.options) == 2, timeout=WITHIN_MS)
@@ -143,6 +188,7 @@ def test_a_download_that_is_left_alone_ends_in_a_load(qtbot: QtBot, at_shop: Des
     assert at_shop.went == [f"{navigation.CHAT}/{GUIDE}"]
     hub.faults.pause_s = 0.0
     pool = at_shop.services.pool
+    assert page.starter.is_alone, "the window shows its errors"
     qtbot.waitUntil(lambda: any("Tiny" in model.model for model in pool.now.models), timeout=WITHIN_MS)
     assert at_shop.went == [f"{navigation.CHAT}/{GUIDE}"], "nobody is taken away from what they do"
 
@@ -187,6 +233,37 @@ def test_what_the_household_has_loaded_comes_before_all(away: Desk) -> None:
     first, second = made.choices()
     assert (first.source, first.title, first.reference) == (Source.HOUSEHOLD, "large, loaded on study", "large@study")
     assert second.source is Source.DOWNLOAD
+
+
+def test_a_measurement_that_was_stopped_is_made_again(away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    measurements: list[Any] = []
+
+    def call(_method: str, _path: str, body: Any, *callbacks: Any, **__: Any) -> None:
+        if body.get("measure"):
+            measurements.append(callbacks)
+
+    monkeypatch.setattr(away.services.client, "call", call)
+    monkeypatch.setattr(FirstModels, "is_measuring", property(lambda _: True))
+    made = models_of(away)
+    lists = [partial(made._recommended, use, recommended("small")) for use in (CHAT, CODE)]
+
+    def listed() -> int:
+        made._may_measure = True  # as when the lists are requested
+        for each in lists:
+            each()
+        return len(measurements)
+
+    assert listed() == listed() == 1
+    made.stop_measuring()
+    made._listed()
+    assert len(measurements) == 1, "a load measures by itself"
+    assert listed() == 2
+    made.end()
+    assert listed() == 3
+    made._not_measured(DoesNotFit("x"))
+    assert listed() == 4
+    made._not_measured(DoesNotFit("x"))
+    assert listed() == 4, "what fails twice is not tried forever"
 
 
 def test_only_what_can_be_used_is_offered(away: Desk) -> None:

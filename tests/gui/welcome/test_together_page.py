@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMainWindow, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -70,6 +72,24 @@ def test_two_computers_pair_without_a_dialog_and_say_what_was_gained(qtbot: QtBo
         assert welcome._main.text() == "Continue"
         assert welcome._main.hasFocus() or not welcome.isActiveWindow()
         welcome.end()
+
+
+def test_enter_keeps_the_code_that_is_shown(qtbot: QtBot, at_lone: Desk) -> None:
+    welcome, page = page_of(qtbot, at_lone.services)
+    welcome._main.click()
+    QTest.keyClick(welcome, Qt.Key.Key_Return)
+    page.press_main()
+    qtbot.waitUntil(lambda: len(page.panel.code) == 6)
+    code = page.panel.code
+    QTest.keyClick(page.panel.role, Qt.Key.Key_Return)
+    QTest.keyClick(welcome, Qt.Key.Key_Return)
+    page.press_main()
+    assert page.panel.code == code
+    assert page.panel._waiting is not None
+    assert not welcome.notice.sentence
+    welcome._quiet.click()
+    qtbot.waitUntil(lambda: at_lone.services.pool.snapshot.get("pairing") is None)
+    welcome.end()
 
 
 def shown_near(away: Desk, near: dict[str, Any]) -> None:
