@@ -16,6 +16,7 @@ from app.cli.node_calls import gather_first_error
 from app.client import NodeClient
 from app.core.errors import AppError
 from app.machine.paths import Home
+from scripts import real_models
 from testbed import tiny
 
 Json = dict[str, Any]
@@ -24,6 +25,7 @@ MACHINES = 3
 JOINED_TRIES, JOINED_S = 200, 0.1
 TOO_LITTLE = 16 << 20  # bytes: the least that a machine may lend, too little even for the Guide
 ENOUGH = 512 << 20
+PLENTY = 4 << 30
 LIMIT = 768 << 20
 ODD, NEEDED, MISSING = "holiday-model", b"layer_norm_rms_epsilon", b"layer_norm_rms_epsilom"
 DISK, UNPLUGGED = "disk", "unplugged"
@@ -93,6 +95,8 @@ async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> No
     """Cause the problem that a scene shows."""
     host = clients[0]
     match scene:
+        case "real":
+            await _real_model(clients)
         case "limited":
             for client in clients:
                 await client.post("/lending", {"limit_bytes": LIMIT})
@@ -112,6 +116,20 @@ async def _prepared(scene: str, clients: Sequence[NodeClient], root: Path) -> No
             disk.mkdir()
             await host.post("/folder", {"path": str(disk), "move": False})
             disk.rename(root.parent / UNPLUGGED)
+
+
+async def _real_model(clients: Sequence[NodeClient]) -> None:
+    """Load a public model across all machines, as README's pictures show it."""
+    host, name = clients[0], "SmolLM2-135M-Instruct"
+    await host.work(
+        "POST", "/models", {"path": str(real_models.folder() / real_models.SMOLLM2.file), "name": name}, lambda _: None
+    )
+    for client in clients:
+        await client.post("/lending", {"memory_bytes": PLENTY, "limit_bytes": PLENTY})
+    model = next(entry for entry in (await host.get("/models"))["models"] if entry["name"] == name)
+    await host.work("POST", "/plan", {"model": name}, lambda _: None)
+    body = {"model": name, "split": even_split(model["n_layers"], len(clients))}
+    await host.work("POST", "/load", body, lambda _: None)
 
 
 async def _failed_load(host: NodeClient, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +47,8 @@ DID = {
 }  # fmt: skip
 QUESTION = "Why are two computers slower than one here?"
 CHAT = ("How do I add a machine?", "What does a lender do?")
+CHAT_OF_REAL = ("Why is the sky blue? Answer in two sentences.", "Write two sentences about the sea.")
+REAL_ANSWER_S = 60.0
 
 
 def usual(camera: Camera) -> None:
@@ -56,6 +59,19 @@ def usual(camera: Camera) -> None:
     for entry in sidebar.ENTRIES:
         camera.shoot_parts(entry.name, camera.page(entry.name))
     _first_steps(camera)
+
+
+def real(camera: Camera) -> None:
+    """Take README's pictures: the pages of a household that runs a public model."""
+    chat = camera.page(navigation.CHAT)
+    assert isinstance(chat, ChatPage)
+    for question in CHAT_OF_REAL:
+        _ask(camera, question)
+        ends = time.monotonic() + REAL_ANSWER_S
+        while chat.session.running and time.monotonic() < ends:
+            wait(PAINT_MS)
+    for entry in sidebar.ENTRIES:
+        camera.shoot_parts(f"real-{entry.name}", camera.page(entry.name))
 
 
 def many(camera: Camera) -> None:
@@ -162,7 +178,7 @@ def talk_and_dialogs(camera: Camera) -> None:
 
 
 SCENES: dict[str, Callable[[Camera], None]] = {
-    "usual": usual, "ten": many, "pseudo": pseudo, "thoughts": thoughts,
+    "usual": usual, "real": real, "ten": many, "pseudo": pseudo, "thoughts": thoughts,
     "limited": limited, "failed-load": failed_load, "too-big": too_big, "folder-away": folder_away,
     "no-node": no_node, "lost-node": lost_node, "dialogs": talk_and_dialogs,
 }  # fmt: skip
