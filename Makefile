@@ -146,6 +146,7 @@ architecture: dev ## draw the packages into docs/architecture.svg and .md
 	@$(BIN)/python -m scripts.architecture
 
 # ARGS="--scale 1.5 --only ten"
+# ARGS="--only real" takes those of README, with a model of `make real`.
 screenshots: dev ## draw every page in both palettes into build/screenshots
 	@$(BIN)/python -m scripts.screenshots $(ARGS)
 
