@@ -49,7 +49,7 @@ def test_the_chat_page_continues_a_text_with_it(qtbot: QtBot, qapp: QApplication
     view = page.completion
     assert GEMMA3.file in view.about.text()
     page._set_up(replace(page.chat, sampling={"max_tokens": 24, "temperature": 0.0}))
-    view.field.setPlainText(BEGIN)
+    view.field.insertPlainText(BEGIN)
     view.go_on.click()
     qtbot.waitUntil(lambda: not page.session.running and view.text != BEGIN, timeout=WITHIN_MS)
     first = view.text
