@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from guide import score
-from guide.dataset import HERE, UNKNOWN, Writer, checks, expand, held_out, load_topics, load_words, plain
+from guide.dataset import FOREIGN_SLOTS, HERE, UNKNOWN, Writer, checks, expand, held_out, load_topics, load_words, plain
 
 SAMPLE = 20_000  # generated conversations that are looked through
 DRAWS = 20  # wordings drawn of each written pattern
@@ -81,6 +81,19 @@ def test_held_out_and_validation_wordings_are_never_generated() -> None:
 def test_the_same_seed_writes_the_same_text() -> None:
     first, second = (list(islice(Writer(load_topics(), load_words(), 3), 200)) for _ in range(2))
     assert first == second
+
+
+def test_a_foreign_question_keeps_the_words_that_hold_it_together_and_no_others() -> None:
+    words = load_words()
+    writer = Writer(load_topics(), words, 5)
+    strange = {part for name in FOREIGN_SLOTS for text in words.slots[name] for part in text.split()}
+    for _ in range(200):
+        parts = writer.foreign().split()
+        kept = [part for part in parts if part.lower().strip("?!.,") in words.frame]
+        assert len(kept) < len(parts), "at least one word is foreign"
+        assert all(part in strange for part in parts if part not in kept)
+    questions = [writer.foreign() for _ in range(200)]
+    assert sum(any(part.lower() in words.frame for part in text.split()) for text in questions) > 100
 
 
 def test_answers_are_short_and_plain() -> None:

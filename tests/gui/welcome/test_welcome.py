@@ -69,6 +69,19 @@ def ways(welcome: Welcome) -> list[str]:
     return [button.text() for button in (welcome._back, welcome._quiet, welcome._main) if button.isVisible()]
 
 
+def test_enter_presses_the_main_button_only_while_it_can_be_seen(
+    qtbot: QtBot, at_lone: Desk, window: QMainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    welcome, presses = begun(at_lone, window), list[str]()
+    monkeypatch.setattr(welcome.step, "press_main", lambda: presses.append("main"))
+    welcome._main.hide()
+    QTest.keyClick(welcome, Qt.Key.Key_Return)
+    assert presses == []
+    welcome._main.show()
+    QTest.keyClick(welcome, Qt.Key.Key_Return)
+    assert presses == ["main"]
+
+
 def test_it_names_the_machine_and_may_end_with_the_guide(qtbot: QtBot, at_lone: Desk, window: QMainWindow) -> None:
     welcome = begun(at_lone, window)
     page = first_page(welcome)
