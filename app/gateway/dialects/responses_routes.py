@@ -311,9 +311,13 @@ class Response:
             case TextPiece(text=text):
                 opened = self._opened()
                 delta = types.OutputTextDelta(
-                    sequence_number=self._next(), item_id=self._item_id("msg"), output_index=len(self.output),
-                    content_index=0, delta=text, logprobs=[],
-                )  # fmt: skip
+                    sequence_number=self._next(),
+                    item_id=self._item_id("msg"),
+                    output_index=len(self.output),
+                    content_index=0,
+                    delta=text,
+                    logprobs=[],
+                )
                 return [*opened, delta]
             case CallStart():
                 return [*self._closed(), self._call_begun(piece.id, piece.name)]
@@ -349,12 +353,27 @@ class Response:
     def _response(self, status: types.Status) -> types.Response:
         same = self.repeated
         return types.Response(
-            id=self.id, object="response", created_at=self.created, status=status, error=None, incomplete_details=None,
-            model=self.model, output=list(self.output), usage=None, previous_response_id=None, store=False,
-            instructions=same.instructions, max_output_tokens=same.max_output_tokens, temperature=same.temperature,
-            top_p=same.top_p, parallel_tool_calls=same.parallel_tool_calls, tool_choice=same.tool_choice,
-            tools=list(same.tools), metadata=dict(same.metadata), poolhouse=self.origin.named,
-        )  # fmt: skip
+            id=self.id,
+            object="response",
+            created_at=self.created,
+            status=status,
+            error=None,
+            incomplete_details=None,
+            model=self.model,
+            output=list(self.output),
+            usage=None,
+            previous_response_id=None,
+            store=False,
+            instructions=same.instructions,
+            max_output_tokens=same.max_output_tokens,
+            temperature=same.temperature,
+            top_p=same.top_p,
+            parallel_tool_calls=same.parallel_tool_calls,
+            tool_choice=same.tool_choice,
+            tools=list(same.tools),
+            metadata=dict(same.metadata),
+            poolhouse=self.origin.named,
+        )
 
     def _added(self, item: types.OutputItem) -> types.ResponseEvent:
         return types.OutputItemAdded(sequence_number=self._next(), output_index=len(self.output), item=item)
@@ -371,9 +390,12 @@ class Response:
             self.thinks = True
             events.append(self._added(self._thought("in_progress", [])))
         delta = types.ReasoningTextDelta(
-            sequence_number=self._next(), item_id=self._item_id("rs"), output_index=len(self.output), content_index=0,
+            sequence_number=self._next(),
+            item_id=self._item_id("rs"),
+            output_index=len(self.output),
+            content_index=0,
             delta=text,
-        )  # fmt: skip
+        )
         return [*events, delta]
 
     def _thought(self, status: types.Status, content: list[types.ReasoningText]) -> types.ReasoningItem:
@@ -386,9 +408,12 @@ class Response:
         text = self.collected.thought
         self.collected.thoughts.clear()
         done = types.ReasoningTextDone(
-            sequence_number=self._next(), item_id=self._item_id("rs"), output_index=len(self.output), content_index=0,
+            sequence_number=self._next(),
+            item_id=self._item_id("rs"),
+            output_index=len(self.output),
+            content_index=0,
             text=text,
-        )  # fmt: skip
+        )
         return [done, self._finished(self._thought(_status(is_cut), [types.ReasoningText(text=text)]))]
 
     def _message(self, status: types.Status, content: list[types.OutputText]) -> types.OutputMessage:
@@ -401,9 +426,12 @@ class Response:
         self.open = True
         added = self._added(self._message("in_progress", []))
         part = types.ContentPartAdded(
-            sequence_number=self._next(), item_id=self._item_id("msg"), output_index=len(self.output), content_index=0,
+            sequence_number=self._next(),
+            item_id=self._item_id("msg"),
+            output_index=len(self.output),
+            content_index=0,
             part=_text(""),
-        )  # fmt: skip
+        )
         return [*over, added, part]
 
     def _closed(self, *, is_cut: bool = False) -> Events:
@@ -413,21 +441,32 @@ class Response:
         text = self.collected.text
         self.collected.said.clear()
         said = types.OutputTextDone(
-            sequence_number=self._next(), item_id=self._item_id("msg"), output_index=len(self.output), content_index=0,
-            text=text, logprobs=[],
-        )  # fmt: skip
+            sequence_number=self._next(),
+            item_id=self._item_id("msg"),
+            output_index=len(self.output),
+            content_index=0,
+            text=text,
+            logprobs=[],
+        )
         part = types.ContentPartDone(
-            sequence_number=self._next(), item_id=self._item_id("msg"), output_index=len(self.output), content_index=0,
+            sequence_number=self._next(),
+            item_id=self._item_id("msg"),
+            output_index=len(self.output),
+            content_index=0,
             part=_text(text),
-        )  # fmt: skip
+        )
         return [said, part, self._finished(self._message(_status(is_cut), [_text(text)]))]
 
     def _call_begun(self, call_id: str, name: str) -> types.ResponseEvent:
         namespace, own = self.own_names.get(name, ("", name))
         self.item = types.FunctionCall(
-            id=f"fc_{call_id}", status="in_progress", call_id=call_id, name=own, arguments="",
+            id=f"fc_{call_id}",
+            status="in_progress",
+            call_id=call_id,
+            name=own,
+            arguments="",
             namespace=namespace or UNSET,
-        )  # fmt: skip
+        )
         return self._added(self.item)
 
     def _arguments(self, text: str) -> types.ResponseEvent:
@@ -440,9 +479,12 @@ class Response:
         assert self.item is not None
         item = structs.replace(self.item, status=_status(call.half is not None), arguments=call.arguments)
         done = types.ArgumentsDone(
-            sequence_number=self._next(), item_id=item.id, output_index=len(self.output), name=item.name,
+            sequence_number=self._next(),
+            item_id=item.id,
+            output_index=len(self.output),
+            name=item.name,
             arguments=call.arguments,
-        )  # fmt: skip
+        )
         return [done, self._finished(item)]
 
 
