@@ -40,6 +40,12 @@ class ShelfModel(Model, frozen=True, kw_only=True):
     n_parameters: int | None = None
     tools: bool = False  # whether its chat template describes tools to it
     thinks: bool = False  # whether its chat template knows thoughts
+    # whether it looks at pictures: it has a vision projector (mmproj) that works here
+    vision: bool = False
+    projector: str | None = None  # the path of that projector
+    projector_bytes: int = 0
+    blind_reason: str | None = None  # why its projector cannot be used
+    blind_reason_facts: Reason | None = None
     languages: list[str] = []  # as stated in its file
     maker: str = ""
     downloaded: bool = False  # whether Poolhouse downloaded it, so that removing the model deletes the file
@@ -69,6 +75,7 @@ class OfferedModel(msgspec.Struct, frozen=True, kw_only=True):
     n_parameters: int = 0
     context: int = 0  # the context of a conversation, if the model is loaded
     machine: str = ""
+    vision: bool = False  # whether it looks at pictures
 
 
 class SharedModel(msgspec.Struct, frozen=True):
@@ -82,6 +89,7 @@ class SharedModel(msgspec.Struct, frozen=True):
     ready: bool = True  # whether it can answer now; otherwise it is loading or being rebuilt
     default: bool = False  # whether it answers requests that name no model, as long as none is loaded here
     base: bool = False  # whether it completes text but does not chat
+    vision: bool = False  # whether it looks at pictures
 
 
 class Models(msgspec.Struct, frozen=True):
@@ -93,7 +101,7 @@ class Models(msgspec.Struct, frozen=True):
 
 
 class ModelResponse(msgspec.Struct, frozen=True):
-    """The response to `GET /models/{name}` and to an import."""
+    """The response to `GET /models/{name}` and to an import. For a projector, it is the model that now sees."""
 
     model: ShelfModel
 

@@ -271,6 +271,7 @@ class LoadedModel(Plan, frozen=True, kw_only=True):
     replicas: list[Replica] = []
     tools: bool | None = None  # whether its chat template supports tool calls; None if not read yet
     thinks: bool | None = None  # whether its chat template can turn reasoning on
+    vision: bool = False  # whether it looks at pictures
     answering: int = 0
     moved: Move | None = None
     stays: bool = False  # whether layers move only after a loss, because the user undid a move

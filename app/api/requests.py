@@ -9,12 +9,14 @@ from msgspec import Meta
 
 from app.core.lending.policy import CARD_HOT_MOST, LINK_MOST_MBIT
 from backends.contract import KvType, Sampling
+from backends.readers.messages import MAX_PICTURE_BYTES, MOST_PICTURES
 
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 # the name of a model, or `MODEL@MACHINE` for one that another machine has loaded
 ModelReference = Annotated[str, Meta(min_length=1, max_length=200)]
 Count = Annotated[int, Meta(ge=1, le=1 << 24)]
 Text = Annotated[str, Meta(max_length=4 << 20)]
+Picture = Annotated[bytes, Meta(min_length=1, max_length=MAX_PICTURE_BYTES)]
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 AccessNames = Annotated[list[Annotated[str, Meta(min_length=1, max_length=300)]], Meta(max_length=64)]
 CardKey = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -292,6 +294,8 @@ class Message(Request, frozen=True):
     role: Literal["system", "user", "assistant"]
     content: Text
     thought: Text = ""  # the reasoning that preceded an answer
+    # PNG, JPEG, WebP or GIF files that come before the text of a user's message, in base64
+    pictures: Annotated[list[Picture], Meta(max_length=MOST_PICTURES)] = []
 
 
 class SamplingValues(Request, frozen=True):

@@ -146,6 +146,7 @@ class SharedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context: Count
     ready: bool  # whether it can answer now; otherwise it is loading or being rebuilt
     base: bool = False  # whether it completes text but does not chat
+    vision: bool = False  # whether it looks at pictures
 
 
 class Status(_Message, frozen=True, tag="status"):

@@ -112,7 +112,7 @@ def status_of(
         processor_bytes=processor_bytes,
         main_bytes=main_bytes,
         models=[
-            messages.SharedModel(model.name, model.id, model.context, model.is_ready, model.is_base)
+            messages.SharedModel(model.name, model.id, model.context, model.is_ready, model.is_base, model.sees)
             for model in models[: messages.MAX_SHARED_MODELS]
         ],
     )
@@ -131,7 +131,10 @@ def self_description(status: messages.Status) -> SelfDescription:
         tuple(status.refused_families),
         status.processor_bytes,
         status.main_bytes,
-        tuple(SharedModel(model.name, model.id, model.context, model.ready, model.base) for model in status.models),
+        tuple(
+            SharedModel(model.name, model.id, model.context, model.ready, model.base, model.vision)
+            for model in status.models
+        ),
     )
 
 

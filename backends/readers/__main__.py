@@ -16,20 +16,23 @@ from backends.readers.messages import (
     LENGTHS,
     MAX_DOCUMENT_BYTES,
     MAX_JSON_BYTES,
+    DecodePicture,
     DrawFormula,
     ReadDocument,
     Refusal,
     Refused,
     Reply,
     Request,
+    ShrinkPicture,
     beginning,
     decode_request,
 )
 from backends.worker import confine, process_resources
 
-USAGE = "usage: python -m backends.readers formulas|documents"
+USAGE = "usage: python -m backends.readers formulas|documents|pictures"
 FORMULA_SECONDS, FORMULA_BYTES = 2.0, 128 << 20  # processor time and additional memory for one request
 DOCUMENT_SECONDS, DOCUMENT_BYTES = 30.0, 1 << 30
+PICTURE_SECONDS, PICTURE_BYTES = 10.0, 1 << 30
 
 
 def main(arguments: list[str]) -> int:
@@ -38,6 +41,8 @@ def main(arguments: list[str]) -> int:
         reader, seconds, growth = _formulas(), FORMULA_SECONDS, FORMULA_BYTES
     elif arguments == ["documents"]:
         reader, seconds, growth = _documents(), DOCUMENT_SECONDS, DOCUMENT_BYTES
+    elif arguments == ["pictures"]:
+        reader, seconds, growth = _pictures(), PICTURE_SECONDS, PICTURE_BYTES
     else:
         sys.stderr.write(f"{USAGE}\n")
         return 2
@@ -83,11 +88,25 @@ def _documents() -> Reader:
     return answer
 
 
+def _pictures() -> Reader:
+    from backends.readers.pictures import decode, shrink
+
+    def answer(request: Request, payload: bytes) -> Reply:
+        match request:
+            case ShrinkPicture():
+                return shrink(payload)
+            case DecodePicture():
+                return decode(payload)
+        raise Refused("reader_other")
+
+    return answer
+
+
 def _answer(reader: Reader, request: Request, payload: bytes) -> Reply:
     try:
         return reader(request, payload)
     except Refused as refused:
-        return Refusal(refused.code)
+        return Refusal(refused.code, refused.facts)
     except (MemoryError, RecursionError):
         return Refusal("reader_heavy")
     except Exception:  # noqa: BLE001  a parser stumbles over hostile content in ways that nobody has listed

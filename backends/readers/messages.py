@@ -1,8 +1,9 @@
-"""The messages between the window and a reader: JSON with an optional payload, each after its length."""
+"""The messages to and from a reader: JSON with an optional payload, each after its length."""
 
 from __future__ import annotations
 
 import struct
+from typing import Literal
 
 import msgspec
 
@@ -11,6 +12,9 @@ MAX_JSON_BYTES = 8 << 20
 MAX_FORMULA_CHARS = 4_000
 MAX_PATH_CHARS = 400_000  # of all outlines of a formula
 MAX_DOCUMENT_BYTES = 64 << 20  # of a file; the window refuses larger ones without opening them
+MAX_PICTURE_BYTES = 5 << 20  # of a picture's file, so that a request with it, in base64, stays below 8 MiB
+MOST_PICTURES = 8  # with one message
+MOST_PICTURES_OF_CHAT = 16
 MAX_TEXT_CHARS = 400_000  # of a document; the pages after that are left out
 
 
@@ -34,6 +38,14 @@ class ReadDocument(msgspec.Struct, frozen=True, tag="document"):
     """A request to read the document in the payload. The suffix of its name is a hint and is not trusted."""
 
     suffix: str
+
+
+class ShrinkPicture(msgspec.Struct, frozen=True, tag="shrink"):
+    """A request to make a small copy of the picture in the payload, to keep, show and send. Reply: Picture."""
+
+
+class DecodePicture(msgspec.Struct, frozen=True, tag="decode"):
+    """A request for the pixels of the picture in the payload, for a model. Reply: Picture."""
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -65,25 +77,35 @@ class DocumentText(msgspec.Struct, frozen=True, tag="text"):
     names: tuple[str, ...] = ()  # names of the pages, if they have any
 
 
+class Picture(msgspec.Struct, frozen=True, tag="picture"):
+    """A picture, upright and without metadata. `form` says what its bytes are: a JPEG or PNG file, or RGB values."""
+
+    width: int
+    height: int
+    form: Literal["jpeg", "png", "rgb"]
+    data: bytes
+
+
 class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
     """A reply that says why nothing could be read."""
 
     code: str
+    facts: dict[str, int] = {}
 
 
-Request = DrawFormula | ReadDocument
-Reply = Drawing | DocumentText | Refusal
+Request = DrawFormula | ReadDocument | ShrinkPicture | DecodePicture
+Reply = Drawing | DocumentText | Picture | Refusal
 
 
 _REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 
 
 class Refused(Exception):
-    """Raised by a reader. The code says why."""
+    """Raised by a reader. The code says why, and the facts are numbers for its sentence."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, **facts: int) -> None:
         super().__init__(code)
-        self.code = code
+        self.code, self.facts = code, facts
 
 
 def decode_request(data: bytes) -> Request:

@@ -37,6 +37,7 @@ class SharedModel:
     context: int  # positions of a conversation
     is_ready: bool  # whether it can answer now; otherwise it is loading or being rebuilt
     is_base: bool = False  # whether it completes text but does not chat
+    sees: bool = False  # whether it looks at pictures
 
 
 @dataclass(frozen=True, slots=True)

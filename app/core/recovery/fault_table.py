@@ -164,6 +164,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         models_folder_new models_folder_none models_folder_odd models_not_pulled name_empty name_taken
         move_none no_pairing_window nobody_to_ask nothing_loaded phone_code_wrong phone_model_gone phone_unknown
         phones_many phones_off program_unknown prompt_beyond_model prompt_empty
+        picture_broken picture_heavy picture_large picture_model_blind picture_pixels
+        picture_role picture_unknown pictures_many
         prompt_missing prompt_too_long prompt_unclear prompt_unreadable replicas_need_two roles_contradict
         sampling_odd schema_refused shape_and_split shape_not_alone shape_not_split split_boundary split_family
         split_lenders split_sum split_two stops_too_many text_too_long token_odd token_unknown

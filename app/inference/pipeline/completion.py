@@ -67,6 +67,7 @@ class GenerationRequest:
     signs: Mapping[int, bytes] = field(default_factory=dict)  # texts of control tokens that the answer may contain
     came_at: float = field(default_factory=time.monotonic)
     read: Callable[[int], None] | None = None  # see Request.read
+    pictures: Mapping[str, bytes] = field(default_factory=dict)  # files, by the markers in the messages (pictures.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,8 @@ class TokenGenerator(Protocol):
 class Completer:
     """A service that answers requests with one model."""
 
-    def __init__(self, text: TextWorker, pipeline: TokenGenerator) -> None:
-        self._text = text
+    def __init__(self, text: TextWorker, pipeline: TokenGenerator, name: str = "") -> None:
+        self._text, self._name = text, name
         self._pipeline = pipeline
         self._control: dict[str, int | None] = {}  # ids of control tokens, cached because every request needs them
         self._beginnings = StartTimes()
@@ -215,6 +216,8 @@ class Completer:
             return _Prompt(question.prompt_ids, None)
         if question.prompt is not None:
             return _Prompt(await self._text.tokenize(question.prompt), None)
+        if question.pictures:
+            raise BadInput("picture_model_blind", model=self._name)
         prompt = await self._text.prompt(
             question.messages or (),
             question.tools,

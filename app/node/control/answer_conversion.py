@@ -17,6 +17,7 @@ from app.core.reasons import said, sentence_for
 from app.core.recovery.recovery import Recovered
 from app.core.tools.reasoning import Thinking
 from app.inference.pipeline.completion import DEFAULT_MAX_TOKENS, THOUGHT, Delta, GenerationRequest, Summary
+from app.inference.pipeline.pictures import Pictures
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import local_time
 from app.node.snapshot import describe_stage
@@ -34,10 +35,10 @@ def generation_request(order: requests.Ask) -> GenerationRequest:
     prompts = [order.prompt is not None, order.prompt_ids is not None, order.messages is not None]
     if sum(prompts) != 1:
         raise BadInput("prompt_unclear")
-    messages = None
+    messages, pictures = None, Pictures()
     if order.messages is not None:
         messages = [
-            {"role": m.role, "content": m.content, **({THOUGHT: m.thought} if m.thought else {})}
+            {"role": m.role, "content": _with_pictures(m, pictures), **({THOUGHT: m.thought} if m.thought else {})}
             for m in order.messages
         ]
     elif order.prompt is not None and not order.raw:
@@ -54,7 +55,15 @@ def generation_request(order: requests.Ask) -> GenerationRequest:
         guesses=order.guesses,
         max_tokens=order.max_tokens or DEFAULT_MAX_TOKENS,
         thinking=Thinking(order.think, order.effort, order.think_tokens, must=True),
+        pictures=pictures.files,
     )
+
+
+def _with_pictures(message: requests.Message, pictures: Pictures) -> str:
+    """Return the text of a message, with a marker for each picture before it. Raises BadInput."""
+    if message.pictures and message.role != "user":
+        raise BadInput("picture_role", role=message.role)
+    return "".join(map(pictures.add, message.pictures)) + message.content
 
 
 def for_every_model(question: GenerationRequest) -> Callable[[object], Awaitable[GenerationRequest]]:

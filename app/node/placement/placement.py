@@ -370,7 +370,7 @@ class Placement:
     def _begin(self, text: TextWorker, replicas: ReplicaSet, supervisor: ReplicaSupervisor) -> None:
         """Start answering requests."""
         self.claims.is_loaded = True
-        self._supervisor, self.completer = supervisor, Completer(text, replicas)
+        self._supervisor, self.completer = supervisor, Completer(text, replicas, self.entry.name)
         self._progress.clear()
         self._step(Opened())
         self._step(NoticeReceived(replicas.news))

@@ -1,0 +1,84 @@
+"""Pictures decoded in a confined process, one for each picture, so that no picture can affect another."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import backends
+from app.core.errors import BadInput
+from app.decoding import decode
+from backends.readers.messages import (
+    LENGTHS,
+    MAX_PICTURE_BYTES,
+    DecodePicture,
+    Picture,
+    Refusal,
+    Reply,
+    ShrinkPicture,
+    beginning,
+)
+
+# -P and the working directory keep code in the current folder out of the process, which is not confined at its start
+OURS = str(Path(backends.__file__ or ".").resolve().parent.parent)
+ARGUMENTS = ("-P", "-m", "backends.readers", "pictures")
+READING_SECONDS = 30.0  # the process ends itself after 10 s of processor time
+MAX_REPLY_BYTES = 16 << 20
+
+
+async def decoded_picture(data: bytes) -> Picture:
+    """Return the pixels of a picture, small enough for a model. Raises BadInput."""
+    return await _read(data, DecodePicture())
+
+
+async def shrunk_picture(data: bytes) -> Picture:
+    """Return a small copy of a picture, as a file of our own making. Raises BadInput."""
+    return await _read(data, ShrinkPicture())
+
+
+async def _read(data: bytes, request: DecodePicture | ShrinkPicture) -> Picture:
+    if len(data) > MAX_PICTURE_BYTES:
+        raise BadInput("picture_large", found_bytes=len(data), most_bytes=MAX_PICTURE_BYTES)
+    reply = await _reply(data, request)
+    match reply:
+        case Picture():
+            return reply
+        case Refusal(code=code, facts=facts) if code.startswith("picture_"):
+            raise BadInput(code, **facts)
+    raise BadInput("picture_heavy")
+
+
+async def _reply(data: bytes, request: DecodePicture | ShrinkPicture) -> Reply | None:
+    """Return the reply of a new process, or None if it exceeded a limit or wrote something else."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (OURS, os.environ.get("PYTHONPATH"))))}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *ARGUMENTS,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        cwd=OURS,
+        env=environment,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(READING_SECONDS):
+            with suppress(OSError):  # it has ended, which the missing reply shows
+                process.stdin.write(beginning(request, len(data)) + data)
+                await process.stdin.drain()
+            json_bytes, payload_bytes = LENGTHS.unpack(await process.stdout.readexactly(LENGTHS.size))
+            if json_bytes > MAX_REPLY_BYTES or payload_bytes:
+                return None
+            kind = cast("type[Reply]", Reply)  # a union
+            return decode(await process.stdout.readexactly(json_bytes), kind)
+    except (TimeoutError, asyncio.IncompleteReadError, ValueError):
+        return None
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

@@ -1,0 +1,138 @@
+"""Pictures through the confined reader: what is decoded, what is refused before decoding, and what damage does."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import struct
+import zlib
+from random import Random
+
+import pytest
+from PIL import Image
+
+from app.core.errors import BadInput
+from app.inference.worker.picture_reader import decoded_picture, shrunk_picture
+from backends.readers.messages import MAX_PICTURE_BYTES, Refused
+from backends.readers.pictures import MAX_AREA, MAX_SIDE, SHRUNK_SIDE, decode, shrink
+
+SEED = 35
+
+
+def file(form: str, size: tuple[int, int] = (40, 30), color: object = (200, 10, 30), **options: object) -> bytes:
+    image = Image.new("RGB", size, color)  # type: ignore[arg-type]
+    written = io.BytesIO()
+    image.save(written, form, **options)
+    return written.getvalue()
+
+
+def png(width: int, height: int, rows: bytes = b"") -> bytes:
+    """A PNG file that states this size, whatever its rows are."""
+
+    def part(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b"")
+
+
+def code(data: bytes) -> str:
+    try:
+        decode(data)
+    except Refused as refused:
+        return refused.code
+    return ""
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "GIF"])
+def test_the_pixels_of_each_format_come_out_in_rgb(form: str) -> None:
+    picture = decode(file(form))
+    assert (picture.width, picture.height, picture.form) == (40, 30, "rgb")
+    assert len(picture.data) == 3 * 40 * 30
+    red, green, blue = picture.data[:3]
+    assert abs(red - 200) < 8
+    assert abs(green - 10) < 8
+    assert abs(blue - 30) < 8
+
+
+def test_only_the_first_frame_of_an_animation_is_read() -> None:
+    frames = [Image.new("RGB", (20, 20), color) for color in ("red", "lime", "blue")]
+    written = io.BytesIO()
+    frames[0].save(written, "GIF", save_all=True, append_images=frames[1:] * 200)
+    assert decode(written.getvalue()).data[:3] == b"\xff\x00\x00"
+
+
+def test_a_transparent_picture_is_on_white_and_a_turned_one_is_upright() -> None:
+    written = io.BytesIO()
+    Image.new("RGBA", (4, 4), (0, 0, 0, 0)).save(written, "PNG")
+    assert decode(written.getvalue()).data == b"\xff" * 48
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    picture = decode(file("JPEG", (40, 30), exif=turned))
+    assert (picture.width, picture.height) == (30, 40)
+
+
+def test_large_pictures_become_small_and_lose_their_metadata() -> None:
+    place = Image.Exif()
+    place[0x010E] = "at home"
+    data = file("JPEG", (4000, 3000), exif=place)
+    picture = decode(data)
+    assert max(picture.width, picture.height) <= MAX_SIDE
+    assert picture.width * picture.height <= MAX_AREA
+    small = shrink(data)
+    assert small.form == "jpeg"
+    assert max(small.width, small.height) == SHRUNK_SIDE
+    assert b"at home" in data
+    assert b"at home" not in small.data
+    assert not Image.open(io.BytesIO(small.data)).getexif()
+    assert shrink(file("PNG")).form == "png"
+
+
+def test_a_bomb_is_refused_by_the_size_that_it_states() -> None:
+    with pytest.raises(Refused) as refused:
+        decode(png(60_000, 60_000))
+    assert refused.value.code == "picture_pixels"
+    assert refused.value.facts == {"width": 60_000, "height": 60_000, "most": 50}
+
+
+def test_other_files_cut_files_and_empty_ones_are_refused() -> None:
+    assert code(b"%PDF-1.7") == code(b"") == code(b"<svg/>") == "picture_unknown"
+    bitmap = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(bitmap, "BMP")
+    assert code(bitmap.getvalue()) == "picture_unknown"  # Pillow could read it, and many others
+    for form in ("PNG", "JPEG", "WEBP", "GIF"):
+        whole = file(form, (400, 300), Image.effect_noise((1, 1), 9).getpixel((0, 0)))
+        assert code(whole[: len(whole) // 2]) in ("picture_broken", "picture_unknown"), form
+    assert code(png(100, 100, b"short")) == "picture_broken"
+    assert code(bytes(MAX_PICTURE_BYTES + 1)) == "picture_large"
+
+
+def test_three_thousand_damaged_files_end_in_a_picture_or_a_refusal() -> None:
+    chance, noise = Random(SEED), Image.effect_noise((64, 48), 90).convert("RGB")
+    originals = []
+    for form in ("PNG", "JPEG", "WEBP", "GIF"):
+        written = io.BytesIO()
+        noise.save(written, form)
+        originals.append(written.getvalue())
+    codes = set()
+    for _ in range(3_000):
+        data = bytearray(chance.choice(originals))
+        for _ in range(chance.randint(1, 12)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        if chance.random() < 0.2:
+            del data[chance.randrange(len(data)) :]
+        codes.add(code(bytes(data)))
+    assert {"", "picture_broken", "picture_unknown"} <= codes
+    assert codes <= {"", "picture_broken", "picture_unknown", "picture_pixels", "picture_heavy"}
+
+
+def test_the_process_answers_and_refuses_as_the_reader_does() -> None:
+    async def both() -> None:
+        assert (await decoded_picture(file("PNG"))).width == 40
+        assert (await shrunk_picture(file("WEBP"))).form == "png"
+        for data, expected in ((png(60_000, 60_000), "picture_pixels"), (b"no picture", "picture_unknown")):
+            with pytest.raises(BadInput) as refused:
+                await decoded_picture(data)
+            assert refused.value.reason.code == expected
+
+    asyncio.run(both())
