@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from app.machine.interfaces import interfaces
 from tests.formula_examples import FORMULAS
@@ -106,7 +107,7 @@ def test_stop_ends_the_answer_here_and_there_and_it_can_be_asked_again(door: Doo
     (again,) = page.parts(".regenerate")
     again.click()
     page.until(lambda: page.is_writing() and len(page.answers) == 1 and page.answers[0] not in ("", stopped))
-    page.part("question").send_keys("\ue00c")  # Esc
+    page.part("question").send_keys(Keys.ESCAPE)
     page.until(lambda: not page.is_writing())
     assert len(page.questions) == 1
 
@@ -126,7 +127,7 @@ def begin_long(page: PhoneBrowser) -> None:
 
 def test_an_answer_that_the_page_was_closed_in_is_kept_as_stopped(door: Door, page: PhoneBrowser) -> None:
     begin_long(page)
-    page.until(lambda: page.chrome.execute_async_script(ANSWER_KEPT), "it is saved while it grows")
+    page.until(lambda: page.driver.execute_async_script(ANSWER_KEPT), "it is saved while it grows")
     page.open(f"{door.base}/chat/")
     page.until(lambda: page.answers and page.answers[0])
     assert [note.text for note in page.parts(".answer .note")] == ["Stopped."]
@@ -145,10 +146,10 @@ def test_what_is_deleted_while_it_is_being_answered_stays_deleted(door: Door, pa
         begin_long(page)
         page.press("open-drawer")
         page.parts(name)[0].click()
-        page.chrome.switch_to.alert.accept()
+        page.driver.switch_to.alert.accept()
         page.until(lambda: door.node.answers()["running"] == 0)
         time.sleep(0.3)
-        assert page.chrome.execute_async_script(KEPT) == 0, name
+        assert page.driver.execute_async_script(KEPT) == 0, name
         if name != "#forget":
             page.press("close-drawer")
 
@@ -167,13 +168,13 @@ def test_a_removed_device_that_scans_a_new_code_needs_no_other(door: Door, page:
 
 def test_a_chat_that_went_on_in_another_tab_goes_on_here(door: Door, page: PhoneBrowser) -> None:
     page.ask("What is a host?")
-    first = page.chrome.current_window_handle
-    page.chrome.switch_to.new_window("tab")
+    first = page.driver.current_window_handle
+    page.driver.switch_to.new_window("tab")
     page.open(f"{door.base}/chat/")
     page.until(lambda: page.questions == ["What is a host?"])
     page.ask("What is a lender?")
-    page.chrome.close()
-    page.chrome.switch_to.window(first)
+    page.driver.close()
+    page.driver.switch_to.window(first)
     page.js("document.dispatchEvent(new Event('visibilitychange'))")
     page.until(lambda: page.questions == ["What is a host?", "What is a lender?"])
 
@@ -191,10 +192,11 @@ def test_that_phones_were_turned_off_is_said(door: Door, page: PhoneBrowser) -> 
 
 
 def test_enter_sends_and_shift_enter_breaks_the_line(page: PhoneBrowser) -> None:
-    page.part("question").send_keys("one", "\ue008\ue007", "\ue000", "two")  # Shift and Enter, then release
+    page.part("question").send_keys("one", Keys.SHIFT + Keys.ENTER)
+    page.part("question").send_keys("two")
     assert page.part("question").get_attribute("value") == "one\ntwo"
     assert page.questions == []
-    page.part("question").send_keys("\ue007")
+    page.part("question").send_keys(Keys.ENTER)
     page.until(lambda: page.questions == ["one\ntwo"])
     page.until(lambda: not page.is_writing())
 
@@ -211,10 +213,10 @@ def test_chats_are_kept_apart_and_deleted(page: PhoneBrowser) -> None:
     page.until(lambda: page.questions == ["What is a host?"])
     page.press("open-drawer")
     page.parts("#chat-list button.icon")[1].click()
-    page.chrome.switch_to.alert.accept()
+    page.driver.switch_to.alert.accept()
     page.until(lambda: len(page.parts("#chat-list .title")) == 1)
     page.press("close-drawer")
-    page.open(page.chrome.current_url)
+    page.open(page.driver.current_url)
     page.until(lambda: page.questions == ["What is a lender?"])
 
 
@@ -270,18 +272,14 @@ def test_dark_and_light_follow_the_device(page: PhoneBrowser) -> None:
 
 
 def test_german_where_the_device_speaks_it(door: Door, page: PhoneBrowser) -> None:
-    page.chrome.execute_cdp_cmd(
-        "Emulation.setUserAgentOverride", {"userAgent": "Mozilla/5.0 (iPhone)", "acceptLanguage": "de-DE"}
-    )
+    page.use_language("de-DE")
     try:
         page.open(f"{door.base}/chat/")
         page.until(lambda: page.js("return document.documentElement.lang") == "de")
         assert page.part("send").get_attribute("aria-label") == "Senden"
         assert page.part("question").get_attribute("placeholder") == "Frage stellen"
     finally:
-        page.chrome.execute_cdp_cmd(
-            "Emulation.setUserAgentOverride", {"userAgent": "Mozilla/5.0", "acceptLanguage": "en"}
-        )
+        page.use_language("en")
 
 
 def test_everything_has_a_name_and_is_large_enough_for_a_finger(page: PhoneBrowser) -> None:
@@ -351,7 +349,7 @@ import("/chat/markdown.js").then(({ render }) => {
 
 
 def test_what_a_model_writes_cannot_act(door: Door, page: PhoneBrowser) -> None:
-    harmful, pwned, loaded = page.chrome.execute_async_script(CHECK, HOSTILE)
+    harmful, pwned, loaded = page.driver.execute_async_script(CHECK, HOSTILE)
     assert harmful == []
     assert pwned is None
     assert not [name for name in loaded if not name.startswith(f"{door.base}/chat/")]
@@ -365,7 +363,7 @@ import("/chat/markdown.js").then(({ render }) => done(render(text).textContent))
 
 def test_what_no_markdown_library_can_read_is_shown_as_text(page: PhoneBrowser) -> None:
     text = ">" * 20_000 + " <b>deep</b>"  # more quotes in one another than the stack holds
-    assert text in page.chrome.execute_async_script(UNREADABLE, text)
+    assert text in page.driver.execute_async_script(UNREADABLE, text)
 
 
 SHAPES = """
@@ -387,7 +385,7 @@ def test_markdown_is_shown_and_growing_ends_as_the_whole(page: PhoneBrowser) -> 
         "# Title\n\nSome *text* with `code`.\n\n```python\nprint('a')\n\nprint('b')\n```\n\n1. one\n\n2. two\n\n"
         "| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n\nend \u202e`a\u202eb`"
     )
-    whole, grown, before, tags = page.chrome.execute_async_script(SHAPES, text)
+    whole, grown, before, tags = page.driver.execute_async_script(SHAPES, text)
     assert grown == whole
     assert {"H1", "EM", "CODE", "PRE", "OL", "TABLE", "INPUT", "BUTTON"} <= set(tags)
     assert "print('b')" in before
@@ -408,7 +406,7 @@ import("/chat/markdown.js").then(({ render }) => done(texts.map((text) => {
 
 def formulas(page: PhoneBrowser, *texts: str) -> list[tuple[list[str], str, float]]:
     """The formulas of each text, its whole text, and the milliseconds that it took."""
-    answers = page.chrome.execute_async_script(FIND_FORMULAS, list(texts))
+    answers = page.driver.execute_async_script(FIND_FORMULAS, list(texts))
     return [(list(shown), str(text), float(took)) for shown, text, took in answers]
 
 
@@ -462,7 +460,7 @@ def test_a_long_answer_is_painted_as_fast_as_a_short_one(page: PhoneBrowser) -> 
     block = (
         "Some *words* about `code` and more of them in one line.\n\n```python\n" + "x = x + 1\n" * 12 + "```\n\n- one\n"
     )
-    times = page.chrome.execute_async_script(PAINTED, block * 40)
+    times = page.driver.execute_async_script(PAINTED, block * 40)
     print(f"{len(times)} words: median {times[len(times) // 2]:.1f} ms, 99 % {times[len(times) * 99 // 100]:.1f} ms, "
           f"longest {times[-1]:.1f} ms")  # fmt: skip
     assert times[len(times) * 95 // 100] < MOST_PAINT_MS
