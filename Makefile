@@ -74,7 +74,7 @@ cards: dev ## tests on Mesa's software Vulkan device (15 minutes)
 	if [ $$? -eq 1 ]; then $(call again,cards); else exit 1; fi
 
 # POOLHOUSE_PHONE_PICTURES=FOLDER takes pictures of the page in both palettes.
-phone: dev ## tests of the phones' web chat in two browsers (two minutes)
+phone: dev ## tests of the phones' chat in two browsers (two minutes)
 	@$(BIN)/python -m pytest --durations=5 -m phone tests/web || \
 	if [ $$? -eq 1 ]; then $(call again,phone); else exit 1; fi
 
