@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # what is ours and is there: the folders grow with the project
-CODE := $(wildcard app backends bench guide scripts testbed tests)
+CODE := $(wildcard app backends bench guide installers scripts testbed tests)
 SETUP := $(PYTHON) -m scripts.setup
 # More than a small computer has cores: half of the time a test waits, for nodes that start, or for a deadline.
 WORKERS ?= 3
@@ -21,7 +21,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test long real cards phone check faults hostile fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
-.PHONY: templates thought-compare bench guide format
+.PHONY: installers installers-test templates thought-compare bench guide format
 .PHONY: translations architecture screenshots endure lock setup engine clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
@@ -46,8 +46,8 @@ demo: setup ## three nodes here share one model and answer a question
 # What is tested at once: $1, the words for pytest's -m.
 tested = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "$1" || \
   if [ $$? -eq 1 ]; then $(call again,$1); else exit 1; fi
-QUICK := not long and not alone and not real and not cards and not phone
-LONG := long and not alone and not real and not cards and not phone
+QUICK := not long and not alone and not real and not cards and not phone and not installers
+LONG := long and not alone and not real and not cards and not phone and not installers
 
 test: check ## all checks, and all tests but the long ones (15 minutes)
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
@@ -77,6 +77,16 @@ cards: dev ## tests on Mesa's software Vulkan device (15 minutes)
 phone: dev ## tests of the phones' chat in two browsers (two minutes)
 	@$(BIN)/python -m pytest --durations=5 -m phone tests/web || \
 	if [ $$? -eq 1 ]; then $(call again,phone); else exit 1; fi
+
+# ARGS="deb --version 0.2.0"
+installers: dev ## build the installers for Linux into dist/
+	@$(BIN)/python -m installers $(ARGS)
+
+# Needs root, and the packages that docs/installers.md lists.
+installers-test: dev ## try the built installers on clean systems (20 minutes)
+	@$(BIN)/python -m installers
+	@$(BIN)/python -m installers deb --version 0.2.0
+	@$(BIN)/python -m pytest --durations=10 -m installers tests/installers
 
 check: dev ## all checks without the tests
 	@echo "== format"

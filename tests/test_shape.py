@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent
-ROOTS = ("app", "backends", "bench", "guide", "scripts", "testbed")
+ROOTS = ("app", "backends", "bench", "guide", "installers", "scripts", "testbed")
 JUNK_DRAWERS = {"utils", "common"}
 MOST_FILES_IN_A_ROOM = 20
 

@@ -33,6 +33,7 @@ class ShelfModel(Model, frozen=True, kw_only=True):
     whole_reason: str | None = None  # why they may not
     whole_reason_facts: Reason | None = None
     builtin: bool = False
+    shipped: bool = False  # came with the app, beside the built-in model
     embeds: bool = False
     writes: bool = True
     has_template: bool = True

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,10 +65,16 @@ class Entry:
     proof: TokenProbabilities = ()
     sha256: str = ""  # of the whole file or files, if imported; a download has its own record
     ctime_ns: int = 0  # time of the last change of any kind, even one that reset mtime; 0 if stored by an older version
+    shipped: bool = False  # came with the app, as the built-in model did, but is a model like any other
 
     @property
     def name(self) -> str:
         return self.model.name
+
+    @property
+    def is_of_app(self) -> bool:
+        """Return whether an installer brought the file, so that it cannot be removed and updates may replace it."""
+        return self.builtin or self.shipped
 
     def is_unchanged(self, size: int, mtime_ns: int, ctime_ns: int) -> bool:
         """Return whether a file with this size and these times is still the file that was hashed."""
@@ -79,9 +85,10 @@ class Entry:
 class Shelf:
     """The models of this machine, each described by a small JSON file in the folder `models/`. Thread-safe."""
 
-    def __init__(self, folder: Path, guide: Path, stages: StageStore) -> None:
+    def __init__(self, folder: Path, guide: Path, stages: StageStore, shipped: Sequence[Path] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._guide, self._stages = folder, guide, stages
+        self._shipped = {name_for(path.stem): path for path in shipped}  # models beside the Guide
         self._lock = threading.RLock()
         self._unkept: dict[str, Entry] = {}  # entries that could not be written to disk, by name
         # Files that no longer contain their model, by path: the model's id, and the file's state, so that the file is
@@ -93,17 +100,15 @@ class Shelf:
         self.changes = 0  # increased whenever a model is added or removed
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return all models, the built-in one first.
+        """Return all models, those that came with the app first.
 
         Reads a model file only if its entry is outdated after an update of the app.
         """
         stored = [entry for path in sorted(self._folder.glob("*.json")) if (entry := _read(path))]
-        imported = tuple(entry for entry in stored if not entry.builtin)
-        try:
-            return (self._builtin(), *imported) if self._guide.exists() else imported
-        except AppError as error:  # the other models remain usable
-            log.warning("the built-in model cannot be used: %s", said(error))
-            return imported
+        imported = tuple(entry for entry in stored if not entry.is_of_app)
+        taken = {entry.name for entry in imported}
+        of_app = {GUIDE: self._guide} | {name: path for name, path in self._shipped.items() if name not in taken}
+        return (*self._usable(of_app), *imported)
 
     def get(self, name: str, loaded: Collection[str] | None = None) -> Entry:
         """Return the model with this name or id, or the only one whose name begins with it. Raises BadInput.
@@ -245,7 +250,7 @@ class Shelf:
         with self._lock:
             for entry in self.entries():
                 path = Path(entry.path)
-                if entry.builtin or (path != old and path.parent != old):
+                if entry.is_of_app or (path != old and path.parent != old):
                     continue
                 now = new if path == old else new / path.name
                 _, mtime_ns, ctime_ns = _seen(now)
@@ -255,7 +260,7 @@ class Shelf:
     def remove(self, name: str) -> Entry:
         """Remove a model from the shelf and delete its stages. Its file is kept."""
         entry = self.get(name)
-        if entry.builtin:
+        if entry.is_of_app:
             raise BadInput("model_builtin", name=entry.name)
         with self._lock:
             self._entry_path(entry.name).unlink(missing_ok=True)
@@ -345,23 +350,33 @@ class Shelf:
         if why := self.why_away(Path(entry.path)):
             raise Unreachable("model_away", name=entry.name, folder=why.facts["folder"])
 
-    def _builtin(self) -> Entry:
-        """Return the entry of the built-in model. If an update of the app has replaced its file, accept the new
-        file."""
+    def _usable(self, of_app: Mapping[str, Path]) -> Iterator[Entry]:
+        """Yield the entries of models that came with the app. One that cannot be used does not hide the others."""
+        for name, path in of_app.items():
+            try:
+                if path.exists():
+                    yield self._of_app(name, path.absolute())
+            except AppError as error:
+                log.warning("the model %s of the app cannot be used: %s", name, said(error))
+
+    def _of_app(self, name: str, path: Path) -> Entry:
+        """Return the entry of a model that came with the app. If an update of the app has replaced its file, accept
+        the new file."""
         with self._lock:
-            entry = _read(self._entry_path(GUIDE))
-            stat = self._guide.stat()
-            seen = (str(self._guide.absolute()), stat.st_size, stat.st_mtime_ns)
-            for known in (entry, self._unkept.get(GUIDE)):
+            entry = _read(self._entry_path(name))
+            stat = path.stat()
+            seen = (str(path), stat.st_size, stat.st_mtime_ns)
+            for known in (entry, self._unkept.get(name)):
                 if known and (known.path, known.model.file_bytes, known.mtime_ns) == seen:
                     return known
-            path = self._guide.absolute()
-            entry = replace(_hashed(read_header(path), path, GUIDE, no_progress), builtin=True)
+            is_guide = name == GUIDE
+            entry = _hashed(read_header(path), path, name, no_progress, whole=not is_guide)
+            entry = replace(entry, builtin=is_guide, shipped=not is_guide)
             try:
                 self._write(entry)
-            except AppError as error:  # a full disk does not prevent the Guide from answering
-                log.warning("the entry of the built-in model could not be stored: %s", said(error))
-                self._unkept[GUIDE] = entry
+            except AppError as error:  # a full disk does not prevent it from answering
+                log.warning("the entry of %s could not be stored: %s", name, said(error))
+                self._unkept[name] = entry
             return entry
 
     def _same(self, new: Entry) -> Entry | None:
@@ -372,7 +387,7 @@ class Shelf:
         )
 
     def _free_name(self, name: str, path: str) -> str:
-        taken = {e.name.casefold(): e for e in self.entries() if e.path != path or e.builtin}
+        taken = {e.name.casefold(): e for e in self.entries() if e.path != path or e.is_of_app}
         taken_names = {*taken, GUIDE}
         tries = [name, *(f"{name[:95]}-{number}" for number in range(2, 1000))]
         for candidate in tries:
@@ -415,6 +430,7 @@ class _OlderEntry(msgspec.Struct, frozen=True):
     proof: TokenProbabilities = ()
     sha256: str = ""
     ctime_ns: int = 0
+    shipped: bool = False
 
 
 def _read(path: Path) -> Entry | None:
@@ -450,6 +466,7 @@ def _renewed(older: _OlderEntry) -> Entry | None:
         proof=older.proof,
         sha256=older.sha256,
         ctime_ns=older.ctime_ns,
+        shipped=older.shipped,
     )
 
 

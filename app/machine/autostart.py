@@ -21,6 +21,7 @@ from xml.parsers.expat import ExpatError
 
 from app.core.errors import Refused
 from app.core.reasons import os_cause
+from app.machine.installation import installation
 from app.machine.paths import Home, write_atomically
 from app.machine.sensors.owner_activity import tool_output
 
@@ -102,13 +103,13 @@ def command(home: Home, *, headless: bool = False) -> list[str]:
 def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]) -> str:
     """Return the executable that a user would launch. Raises Refused if there is none.
 
-    This is the AppImage, the packaged program, or the script next to the Python interpreter.
+    This is the AppImage, the installed program, or the script next to the Python interpreter.
     """
     image, unpacked = setting("APPIMAGE"), setting("APPDIR")
     if image and unpacked and Path(sys.executable).is_relative_to(unpacked):
         return image  # otherwise the variables belong to another AppImage, which started this program
-    if getattr(sys, "frozen", False):
-        return sys.executable
+    if (installed := installation()) and installed.command:
+        return installed.command
     name = "poolhouse.exe" if sys.platform == "win32" else "poolhouse"
     beside = Path(sys.executable).parent / name
     if not exists(beside):
@@ -232,7 +233,7 @@ class UserUnit:
         self.where = str(self._path)
 
     def is_on(self) -> bool:
-        return self._link.is_symlink() and self._path.is_file()
+        return self._link.is_symlink() and self._link.exists()  # `systemctl --user enable` links the one we ship
 
     def write(self, command: Sequence[str]) -> None:
         self._link.parent.mkdir(parents=True, exist_ok=True)

@@ -127,11 +127,6 @@ def default_root() -> Path:
     return Path(platformdirs.user_data_dir("poolhouse", appauthor=False)).resolve()
 
 
-def guide_file() -> Path:
-    """Return the path of the built-in model, which ships with the app."""
-    return Path(__file__).resolve().parents[2] / "resources" / "guide.gguf"
-
-
 def phone_page_folder() -> Path:
     """Return the folder with the files of the web chat for phones, which ship with the app."""
     return Path(__file__).resolve().parents[2] / "resources" / "phone"

@@ -23,6 +23,7 @@ from app.machine import paths
 from app.machine.engine_packs.self_test import self_test
 from app.machine.hardware.cards import Card, CardClaim, RefusedFamily, UnusedCard, ranked
 from app.machine.hardware.engines import Device, last_words, run_child
+from app.machine.installation import guide_file
 from app.machine.paths import Home
 from app.machine.sensors.card_sensors import CardSensors
 from app.machine.sensors.card_use import CardReading
@@ -357,7 +358,7 @@ class GraphicsCards:
 
     async def _known_answer(self, card: Card) -> Reason | None:
         """Return why a card must not compute, or None. This runs a model on it and takes seconds."""
-        guide = str(paths.guide_file())
+        guide = str(guide_file())
         command = paths.python_command("-m", "backends", "check", guide, card.name, str(card.library))
         more = {CPU_VARIANT: EXACT, **dict.fromkeys(CODE_CACHES, str(self.code_cache))}
         try:

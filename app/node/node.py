@@ -30,6 +30,7 @@ from app.machine.engine_packs.store import PackStore
 from app.machine.hardware import cores, devices
 from app.machine.hardware.cards import families_without_card
 from app.machine.hardware.cores import Threads
+from app.machine.installation import guide_file, shipped_models
 from app.machine.settings import NodeOptions, Settings, SettingsStore
 from app.network import identity, messages
 from app.network.network import MachineDescription, Network
@@ -117,7 +118,7 @@ class Node:
         self.changed.subscribe(self.lending_policy.apply_soon)
         most_bytes, reserve_bytes = disk_limits(home.root)
         stages = StageStore(home.stages, most_bytes, reserve_bytes=reserve_bytes)
-        shelf = Shelf(home.models, paths.guide_file(), stages)
+        shelf = Shelf(home.models, guide_file(), stages, shipped_models())
         self.model_sources = ModelSources(
             home, choices, shelf, stages, self._models_in_use, self.events.changed, self.network, self.journal.note
         )

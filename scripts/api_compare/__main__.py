@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from app.machine.paths import guide_file
+from app.machine.installation import guide_file
 from scripts.api_compare.server import request, serving
 from scripts.engine_source import PROJECT, engine
 from scripts.llama_server import add_options, server

@@ -15,7 +15,8 @@ from app.catalog.stages.stage_store import StageStore
 from app.client import NodeClient
 from app.core.errors import AppError, Unreachable
 from app.core.ids import MachineId, PipelineId
-from app.machine.paths import Home, guide_file
+from app.machine.installation import guide_file
+from app.machine.paths import Home
 from app.network import messages
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_client import PeerClient

@@ -30,7 +30,7 @@ from app.inference.stages.stage_client import Run, StageClient
 from app.inference.stages.stage_host import RunOrder, StageHost
 from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker
-from app.machine.paths import guide_file
+from app.machine.installation import guide_file
 from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import GREEDY, NumberFormat, Role
 from tests.backends.cutting import config, runs

@@ -99,23 +99,25 @@ class Outside:
 
 
 @contextmanager
-def opened(home: Path, folder: Path, before: Sequence[str] = ()) -> Iterator[tuple[Outside, subprocess.Popen[bytes]]]:
+def opened(
+    home: Path, folder: Path, before: Sequence[str] = (), program: Sequence[str] = ()
+) -> Iterator[tuple[Outside, subprocess.Popen[bytes]]]:
     """`poolhouse --home home` on a screen of its own until the end of the block.
 
     before: words in front of every command, as of `ip netns exec`: the screen stands there too.
+    program: an installed program that is started instead of this checkout's.
     """
     if reason := can_be_used():
         pytest.skip(reason)
     with ExitStack() as stack:
         environment = desktop(stack, folder, before)
         with (folder / "window.txt").open("wb") as log:
-            program = subprocess.Popen(
-                [*before, sys.executable, "-m", "app", "--home", str(home)], stdout=log, stderr=log, env=environment
-            )
-        stack.callback(end, program)
+            words = program or [*before, sys.executable, "-m", "app", "--home", str(home)]
+            started = subprocess.Popen(words, stdout=log, stderr=log, env=environment)
+        stack.callback(end, started)
         driver = subprocess.Popen(
             [*before, SYSTEM_PYTHON, str(DRIVER), "Poolhouse"], env=environment, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         stack.callback(end, driver)
-        yield Outside(environment, driver), program
+        yield Outside(environment, driver), started

@@ -8,7 +8,7 @@ from app.core.errors import BadInput
 from app.core.reasons import said
 from app.inference.worker import tokenizer
 from app.inference.worker.tokenizer import MAX_TEXT_CHARS, TextWorker
-from app.machine.paths import guide_file
+from app.machine.installation import guide_file
 
 LONG = "\U0001f600" * MAX_TEXT_CHARS  # a token for each of its bytes, which takes seconds
 

@@ -12,6 +12,7 @@ import pytest
 
 from app.core.errors import Refused
 from app.machine import autostart
+from app.machine.installation import Installation
 from app.machine.paths import Home
 
 COMMAND = ["/opt/poolhouse/poolhouse", "--hidden"]
@@ -174,8 +175,9 @@ def test_the_program_is_the_one_a_person_starts(monkeypatch: pytest.MonkeyPatch)
         assert autostart.program(other.get, lambda path: path == beside) == str(beside)
     with pytest.raises(Refused):
         autostart.program(nothing.get, lambda _: False)
-    monkeypatch.setattr(sys, "frozen", True, raising=False)
-    assert autostart.program(nothing.get, lambda _: False) == sys.executable
+    installed = Installation("1.0.0", "", "deb", "/usr/bin/poolhouse", {})
+    monkeypatch.setattr(autostart, "installation", lambda: installed)
+    assert autostart.program(nothing.get, lambda _: False) == "/usr/bin/poolhouse"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="desktop entries are of Linux")

@@ -171,8 +171,10 @@ def details_line(item: ModelItem) -> str:
     match facts:
         case ShelfModel():
             guide = translate("Models", "small, for learning the app") if facts.builtin else ""
+            guide = translate("Models", "came with Poolhouse") if facts.shipped else guide
             # nobody has tested this file for the catalog, whatever its origin
-            unknown = "" if facts.builtin or facts.in_catalog else translate("Models", "not in the catalog")
+            is_known = facts.builtin or facts.shipped or facts.in_catalog
+            unknown = "" if is_known else translate("Models", "not in the catalog")
             parts = [facts.quantization, size, guide, unknown]
         case FoundFile():
             parts = [facts.quantization or "", size, facts.app]

@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 
-from app.api.models import CatalogModel, FoundFile, SharedModel, Starter, StarterResponse, Verdicts
+from app.api.models import CatalogModel, FoundFile, SharedModel, ShelfModel, Starter, StarterResponse, Verdicts
 from app.api.requests import JudgeModels
 from app.api.responses import ProgressLine
 from app.core.errors import AppError
@@ -123,6 +123,8 @@ class FirstModels(QObject):
         judgment = self._verdicts.of(item)
         if isinstance(item.facts, FoundFile):
             words = translate("FirstModels", "From {app}, used in place. No download.").format(app=item.facts.app)
+        elif isinstance(item.facts, ShelfModel) and item.facts.shipped:
+            words = translate("FirstModels", "Came with Poolhouse. Small, but it really chats.")
         else:
             words = translate("FirstModels", "Already on this computer. No download.")
         if judgment is not None and judgment.tok_s:

@@ -179,9 +179,16 @@ class ModelPage(Step):
         if self._is_guest:
             hosts = ", ".join(self.services.pool.now.hosts or ()) or self.tr("the household")
             return self.tr("Answers come from {hosts}. You need no model on this computer.").format(hosts=hosts)
+        if self._shown and self._is_shipped(self._shown[0]):
+            return self.tr("This model came with Poolhouse, so you can chat right away. Larger ones answer better.")
         if self._shown and self._shown[0].source is not Source.DOWNLOAD:
             return self.tr("You already have a model that fits. Choose one to begin with.")
         return self.tr("Recommended for your household. You can add others later on the Models page.")
+
+    @staticmethod
+    def _is_shipped(choice: Choice) -> bool:
+        shelf = choice.item.shelf if choice.item is not None else None
+        return shelf is not None and shelf.shipped
 
     def _note(self) -> str:
         if self._is_guest:

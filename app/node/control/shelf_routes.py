@@ -115,9 +115,9 @@ class ShelfModels:
         If this raises AppError, the model stays on the shelf.
         """
         entry = await asyncio.to_thread(self._shelf.get, name)
-        if entry.model.id in self._in_use() and not entry.builtin:
+        if entry.model.id in self._in_use() and not entry.is_of_app:
             raise BadInput("model_in_use", name=entry.name)
-        if entry.builtin:
+        if entry.is_of_app:
             raise BadInput("model_builtin", name=entry.name)
         of_file = await self._origins.forget(entry)
         freed = await asyncio.to_thread(self._removed, entry.name)
@@ -152,6 +152,7 @@ def _shelf_model(entry: Entry) -> ShelfModel:
         whole_reason=sentence(model.cuts.whole_reason),
         whole_reason_facts=model.cuts.whole_reason,
         builtin=entry.builtin,
+        shipped=entry.shipped,
         embeds=model.embeds,
         writes=model.writes,
         has_template=model.has_template,

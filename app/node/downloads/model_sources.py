@@ -242,7 +242,7 @@ class ModelSources:
         is_own = self.downloads.downloaded_hash(path) is not None
         sha256 = self._hash_of(entry)
         away = self._away(entry, path)
-        app = "Poolhouse" if is_own or entry.builtin else app_of(path, self._apps.places)
+        app = "Poolhouse" if is_own or entry.is_of_app else app_of(path, self._apps.places)
         missing = away or _missing(entry, path, app)
         return msgspec.structs.replace(
             described,

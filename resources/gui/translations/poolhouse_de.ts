@@ -95,6 +95,10 @@
         <translation>Dieses Modell ist eingebaut, klein und zum Kennenlernen der App gedacht. Nehmen Sie für echte Fragen ein größeres.</translation>
     </message>
     <message>
+        <source>came with Poolhouse</source>
+        <translation>mit Poolhouse gekommen</translation>
+    </message>
+    <message>
         <source>from {app}</source>
         <translation>aus {app}</translation>
     </message>
@@ -2493,6 +2497,10 @@
     <message>
         <source>Already on this computer. No download.</source>
         <translation>Schon auf diesem Computer. Kein Download.</translation>
+    </message>
+    <message>
+        <source>Came with Poolhouse. Small, but it really chats.</source>
+        <translation>Kam mit Poolhouse. Klein, führt aber echte Gespräche.</translation>
     </message>
     <message>
         <source>From {app}, used in place. No download.</source>
@@ -5230,6 +5238,10 @@
         <translation>Dieser Computer</translation>
     </message>
     <message>
+        <source>This model came with Poolhouse, so you can chat right away. Larger ones answer better.</source>
+        <translation>Dieses Modell kam mit Poolhouse, Sie können also sofort chatten. Größere antworten besser.</translation>
+    </message>
+    <message>
         <source>You already have a model that fits. Choose one to begin with.</source>
         <translation>Sie haben schon ein Modell, das passt. Wählen Sie eines für den Anfang.</translation>
     </message>
@@ -5704,6 +5716,10 @@
     <message>
         <source>about {size} to spare</source>
         <translation>etwa {size} übrig</translation>
+    </message>
+    <message>
+        <source>came with Poolhouse</source>
+        <translation>mit Poolhouse gekommen</translation>
     </message>
     <message>
         <source>conversation</source>

@@ -93,7 +93,9 @@ class AboutView(QWidget):
         if isinstance(facts, ShelfModel) and not facts.builtin:
             if facts.source not in (None, "Poolhouse"):
                 parts.append(self.tr("from {app}").format(app=facts.source))
-            if not facts.in_catalog:
+            if facts.shipped:
+                parts.append(self.tr("came with Poolhouse"))
+            elif not facts.in_catalog:
                 parts.append(self.tr("not in the catalog"))
         return [part for part in parts if part]
 

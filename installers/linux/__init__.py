@@ -1,0 +1,1 @@
+"""The packers for Linux: the Debian package and the AppImage."""

@@ -1,0 +1,59 @@
+"""The layer with the Python packages of requirements/run.txt, without what only developers of them need."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from installers.payload import qt_parts
+from installers.payload.places import PROJECT
+from installers.payload.trees import build_python, files_in
+from scripts.setup import PIP, clean_environment
+from scripts.setup_errors import Trouble, explained
+
+LOCK = PROJECT / "requirements" / "run.txt"
+# Sources of extension modules, type stubs, tests and programs; a package without them does the same.
+UNWANTED_ENDINGS = (".pyi", ".pyx", ".pxd", ".c", ".h", ".hpp", ".cpp", ".a", ".typed", ".qmltypes", ".json.in")
+UNWANTED_FOLDERS = (
+    "bin", "share", "include", "numpy/_core/include", "numpy/_pyinstaller", "numpy/distutils", "numpy/doc",
+    "numpy/f2py", "numpy/random/_examples", "numpy/testing", "numpy/typing/tests", "ziamath/test", "keyring/testing",
+    "cffi/_cffi_include",
+)  # fmt: skip
+_TESTS = re.compile(r"(^|/)tests?$")
+
+
+def build(folder: Path) -> None:
+    """Make the layer in `folder`. Raises Trouble."""
+    command = [build_python(), *PIP, "install", "--no-deps", "--require-hashes", "--no-compile", "--only-binary"]
+    command += [":all:", "--target", str(folder), "-r", str(LOCK)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
+    if done.returncode != 0:
+        output = done.stdout + done.stderr
+        last = output.strip().splitlines()[-1:] or ["no reason was given"]
+        raise Trouble(explained(output) or f"The packages could not be installed: {last[0]}")
+    qt_parts.prune(folder / "PySide6")
+    for name in UNWANTED_FOLDERS:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir() and _TESTS.search(path.relative_to(folder).as_posix()):
+            shutil.rmtree(path)
+        elif path.is_file() and path.name.endswith(UNWANTED_ENDINGS):
+            path.unlink()
+    for record in sorted(folder.glob("*.dist-info/RECORD")):
+        _keep_listed(record, folder)
+        for name in ("INSTALLER", "REQUESTED", "direct_url.json"):
+            (record.parent / name).unlink(missing_ok=True)
+
+
+def _keep_listed(record: Path, folder: Path) -> None:
+    """Leave only existing files in a package's list, in the order of their names."""
+    rows = csv.reader(io.StringIO(record.read_text("utf-8")))
+    there = {path.relative_to(folder).as_posix() for path in files_in(folder)}
+    kept = sorted(row for row in rows if row and row[0] in there and not row[0].endswith(("INSTALLER", "REQUESTED")))
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(kept)
+    record.write_text(out.getvalue(), "utf-8")

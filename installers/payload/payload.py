@@ -1,0 +1,114 @@
+"""Building all layers, each only if its inputs have changed, and putting them together with a manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from installers.payload import app_layer, engine_layer, libraries_layer, models_layer, python_layer, qt_parts, trees
+from installers.payload.fetched import LIST
+from installers.payload.places import LAYER_NAMES, LAYERS, MANIFEST, PROJECT, commit_time, git
+from scripts.real_models import SMOLLM2
+
+SHOWN = "poolhouse"  # what tracebacks call the installed folder
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A built layer."""
+
+    name: str
+    folder: Path
+    hash: str
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """All layers of one version, for one system."""
+
+    version: str
+    commit: str
+    time: int  # the date of all its files
+    layers: tuple[Layer, ...]
+
+    def write(self, folder: Path, kind: str, command: str) -> None:
+        """Write the installed folder. kind: the packer, such as `deb`. command: the program that a user would start."""
+        shutil.rmtree(folder, ignore_errors=True)
+        for layer in self.layers:
+            trees.copy_tree(layer.folder, folder / layer.name)
+        manifest = {
+            "version": self.version,
+            "commit": self.commit,
+            "kind": kind,
+            "command": command,
+            "layers": {layer.name: layer.hash for layer in self.layers},
+        }
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+
+
+def build(version: str, rebuild: bool = False) -> Payload:
+    """Build all layers. rebuild: also those that are there, except the compiled engine. Raises Trouble."""
+    python = _layer("python", _key(LIST, python_layer), _python, rebuild)
+    interpreter = python.folder / python_layer.PROGRAM
+
+    def compiled(make: Callable[[Path], None]) -> Callable[[Path], None]:
+        def build_it(folder: Path) -> None:
+            make(folder)
+            trees.compile_all(interpreter, folder, SHOWN)
+
+        return build_it
+
+    libraries_key = _key(libraries_layer.LOCK, libraries_layer, qt_parts)
+    libraries = _layer("libraries", libraries_key, compiled(libraries_layer.build), rebuild)
+    engine_key = f"{engine_layer.key()}-{_key(engine_layer)}"
+    engine = _layer("engine", engine_key, compiled(engine_layer.build), rebuild)
+    app = _layer("app", version, compiled(lambda folder: app_layer.build(folder, version)), True)
+    models_key = f"{trees.file_hash(models_layer.GUIDE)[:8]}-{SMOLLM2.sha256[:8]}"
+    models = _layer("models", models_key, models_layer.build, rebuild)
+    by_name = {layer.name: layer for layer in (python, libraries, engine, app, models)}
+    commit = git("rev-parse", "HEAD").strip()
+    return Payload(version, commit, commit_time(), tuple(by_name[name] for name in LAYER_NAMES))
+
+
+def _layer(name: str, key: str, make: Callable[[Path], None], rebuild: bool) -> Layer:
+    """Return a layer, built if its key is new."""
+    folder = LAYERS / f"{name}-{key}"
+    if rebuild or not folder.exists():
+        print(f"Building the layer {name}.", flush=True)
+        part = LAYERS / f"{name}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        make(part)
+        trees.normalize(part, commit_time())
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
+    return Layer(name, folder, trees.tree_hash(folder), trees.tree_bytes(folder))
+
+
+def _python(folder: Path) -> None:
+    scratch = LAYERS / "python.scratch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    python_layer.build(folder, scratch)
+    shutil.rmtree(scratch)
+    trees.compile_all(folder / python_layer.PROGRAM, folder, f"{SHOWN}/python")
+
+
+def _key(*inputs: object) -> str:
+    """Return a short hash of files, or of the source code of modules."""
+    total = hashlib.sha256(Path(trees.__file__).read_bytes())
+    for item in inputs:
+        path = item if isinstance(item, Path) else Path(str(getattr(item, "__file__", "")))
+        total.update(path.read_bytes())
+    return total.hexdigest()[:12]
+
+
+def check_clean() -> str:
+    """Return "" if the checkout has no changes, otherwise the note that the result belongs to no commit."""
+    changed = git("status", "--porcelain", "--untracked-files=no").strip()
+    return f"{PROJECT.name} has changes that are not committed, so this build belongs to no commit." if changed else ""
