@@ -16,10 +16,12 @@ T = TypeVar("T")
 
 
 class AnsweredBy(msgspec.Struct, frozen=True):
-    """The model that answers instead of the requested one. `text` explains this to the user."""
+    """The model that answers instead of the requested one, or on another machine. `text` explains this to the user, and
+    `text_facts` does in the language of the window, which shows nothing if there are none."""
 
     model: str
     text: str = ""
+    text_facts: Reason | None = None
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -9,6 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.api.plans import LoadedModel
 from app.api.snapshot import Snapshot
+from app.core.recovery.fault_table import Fault, classify
 from app.gui.api.node_state import GONE, NodeState
 from app.gui.app import navigation
 from app.gui.look.sentences import model_name, said
@@ -64,7 +65,8 @@ def current_status(pool: NodeState) -> PoolStatus:
     name = loaded.model if loaded is not None else ""
     if loaded is not None and loaded.state in ("failed", "lost"):
         sentence = trouble_with(loaded) or _tr("The model stopped unexpectedly.")
-        return PoolStatus(StatusKind.ATTENTION, sentence, navigation.POOL, name)
+        kind = StatusKind.PAUSED if was_reclaimed(loaded) else StatusKind.ATTENTION
+        return PoolStatus(kind, sentence, navigation.POOL, name)
     if loaded is not None and loaded.state == "recovering":
         return PoolStatus(StatusKind.WORKING, trouble_with(loaded), navigation.POOL, name)
     if loaded is not None and loaded.stopping:
@@ -102,6 +104,12 @@ def current_status(pool: NodeState) -> PoolStatus:
 def trouble_with(loaded: LoadedModel) -> str:
     """Return a sentence about the problem with a loaded model, or ""."""
     return said(loaded.reason_facts)
+
+
+def was_reclaimed(loaded: LoadedModel) -> bool:
+    """Return whether a model ended because an owner wanted the memory of a machine back, which is no failure."""
+    reason = loaded.reason_facts
+    return reason is not None and classify(reason).fault is Fault.OWNER
 
 
 def other_models(now: Snapshot) -> list[str]:

@@ -15,7 +15,7 @@ from app.core.errors import AppError, StageLost
 from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import LOG_PAGE, technical_details
-from app.gui.app.pool_status import PoolStatus, current_status
+from app.gui.app.pool_status import PoolStatus, current_status, was_reclaimed
 from app.gui.app.preferences import NOTIFY_ANSWERS, NOTIFY_LOSSES, NOTIFY_NEWS, notifies
 from app.gui.app.window import Window
 from app.gui.look import sizes
@@ -85,10 +85,16 @@ def _downloads(before: Snapshot, now: Snapshot) -> list[Notification]:
 
 
 def _lost_models(before: Snapshot, now: Snapshot) -> list[Notification]:
-    title = QCoreApplication.translate("Tray", "The model stopped unexpectedly")
+    failed = QCoreApplication.translate("Tray", "The model stopped unexpectedly")
+    reclaimed = QCoreApplication.translate("Tray", "The model is not loaded now")
     states = {model.model: model.state for model in before.models}
     return [
-        Notification(title, said(model.reason_facts) or model.model, navigation.POOL, model.model)
+        Notification(
+            reclaimed if was_reclaimed(model) else failed,
+            said(model.reason_facts) or model.model,
+            navigation.POOL,
+            model.model,
+        )
         for model in now.models
         if model.state == "lost" and states.get(model.model) != "lost"
     ]

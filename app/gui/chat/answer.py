@@ -77,7 +77,7 @@ class Answer(QObject):
     """
 
     grew = Signal()
-    progressed = Signal()  # `trouble`, or the `progress` of loading the model, has changed
+    progressed = Signal()  # `trouble`, `remark` or the `progress` of loading the model has changed
     ended = Signal(object)  # Ending
 
     def __init__(self, client: NodeClient, key: str, question: dict[str, Any], parent: QObject | None = None) -> None:
@@ -89,6 +89,7 @@ class Answer(QObject):
         self.n_tokens = 0
         self.progress: Progress | None = None
         self.trouble = ""  # a sentence about the lost machine; empty once the answer continues
+        self.remark = ""  # a sentence about who answers, which the node sends once
         self.is_short = False  # the answer waits for the lost machine, because the others have too little memory
         self._call: Call | None = None
         self._is_over = False
@@ -143,6 +144,9 @@ class Answer(QObject):
             self.progress = None
             self.trouble, self.is_short = "", False
             self.grew.emit()
+        elif line.by is not None and line.by.text_facts is not None:
+            self.remark = said(line.by.text_facts)
+            self.progressed.emit()
         elif line.progress is not None:
             self.progress = line.progress
             self.progressed.emit()

@@ -371,6 +371,10 @@ class ChatPage(Page):
 
     def _answer_progressed(self, _: str) -> None:
         self._show_state()
+        running = self._running
+        if running is not None and running.answer.remark:
+            self.notice.say(running.answer.remark)
+            running.answer.remark = ""  # said; it stays until the user closes it or writes on
 
     def _answer_grew(self, chat_id: str) -> None:
         running = self._running

@@ -353,6 +353,8 @@ class Composer(QFrame):
 
     def _draft_changed(self, *, by_person: bool = True) -> None:
         has_message = bool(self.text.strip() or self._files) and not self._reading
+        if self.send.hasFocus() and not (self._is_busy or has_message):
+            self.field.setFocus()  # the disabled button would pass the focus on to a message of the conversation
         self.send.setEnabled(self._is_busy or has_message)
         if by_person:
             self._set_queued(False)  # editing the draft withdraws the queued message

@@ -24,7 +24,7 @@ from app.gui.app.navigation import LOG_PAGE
 from app.gui.app.page import Page
 from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
-from app.gui.look.sentences import model_name
+from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import set_role
 from app.gui.models.details.details import Details
 from app.gui.models.details.model_actions import ModelAction
@@ -75,13 +75,15 @@ class ModelsPage(Page):
         self.later(self._make_list, self._make_details)
 
     def shown(self) -> None:
-        """Request all lists if this is the first display or the node has reconnected, otherwise only the verdicts."""
+        """Request all lists if this is the first display or the node has reconnected, otherwise what depends on
+        memory, which may have changed while the page was hidden."""
         if self.services.pool.is_there and not self._has_requested:
             self._has_requested = True
             self.library.refresh()
             self.library.search_other_apps()
         else:
             self._request_verdicts()
+            self._ask_starter()
         if self.focusWidget() is None:
             self.list.view.setFocus()
         self._show_refused()
@@ -256,9 +258,11 @@ class ModelsPage(Page):
         self.starter.show_starter(self.library.starter, item)
 
     def _show_shared(self) -> None:
-        """Show the models that other hosts have loaded. A guest sees these as its own."""
+        """Show the models that other hosts have loaded. A guest sees these as its own. The Guide, which every computer
+        has, is not worth asking elsewhere."""
         now = self.services.pool.now
-        self.shared.show_models([] if now.hosts is not None else now.shared)
+        shared = [model for model in now.shared if model.model != GUIDE]
+        self.shared.show_models([] if now.hosts is not None else shared)
 
     def _to_buttons(self) -> None:
         self.details.foot.bar.focus()

@@ -15,6 +15,7 @@ from app.core.errors import Reason
 from app.gui.app import navigation
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import LOG_PAGE, reason_details
+from app.gui.app.pool_status import was_reclaimed
 from app.gui.look import formats, sizes
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name, said
@@ -175,8 +176,11 @@ class Headline(QFrame):
                 steps = self._steps(loaded) if _unfinished(loaded) else ""
                 return _Summary("warning", "warning", title, f"{trouble} {steps}".rstrip())
             case _:
-                title = self.tr("{model} stopped unexpectedly").format(model=name)
-                return _Summary("warning", "error", title, trouble)
+                text = self.tr("{model} stopped unexpectedly")
+                if is_reclaimed := was_reclaimed(loaded):
+                    text = self.tr("{model} is not loaded now")
+                trouble = f"{trouble} {self.tr('The next question loads it again.')}".lstrip()
+                return _Summary("warning", "warning" if is_reclaimed else "error", text.format(model=name), trouble)
 
     def _place(self, loaded: LoadedModel) -> str:
         """Describe where the model runs now. Lost replicas are not counted."""

@@ -190,6 +190,8 @@ class JoinForm(QWidget):
         self.near.setFixedHeight(self._services.theme.px(sizes.XXL) * rows + 2 * sizes.RING)
         if not chosen:
             self._chosen()
+            if self.address.text() and self.address.hasFocus():
+                self.code.setFocus()  # nothing is left to enter but the code
         hides = self._brief and len(strangers) == 1 and self.address.text() == self._near
         if self._where.isHidden() != hides:
             self._where.setVisible(not hides)

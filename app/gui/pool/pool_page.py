@@ -317,10 +317,12 @@ class PoolPage(Page):
 
     def add_machine(self) -> None:
         """Open the dialog that shows a pairing code for another machine."""
+        self._clear_notice()
         AddMachineDialog(self.services, self).open()
 
     def join(self, address: str = "") -> None:
         """Open the dialog for joining another household."""
+        self._clear_notice()
         JoinHouseholdDialog(self.services, self, address).open()
 
     def leave(self) -> None:
@@ -457,6 +459,11 @@ class PoolPage(Page):
                 self.notice.say(reason, "error", (self.tr("Leave the household…"), self.leave))
             else:
                 self.notice.clear()
+
+    def _clear_notice(self) -> None:
+        """Hide what an earlier action reported, which the next one may make untrue."""
+        if not self._removed_reason:
+            self.notice.clear()
 
     def _inspect(self) -> None:
         machine = self._machine(self._chosen)

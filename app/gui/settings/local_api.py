@@ -336,7 +336,7 @@ class LocalApi(SettingsGroup):
         self.port.show_value(api.port)
         self.at_once.show_value(api.at_once)
         self.tokens.show_value(api.tokens_a_minute)
-        self._tell_reach(api.lan_addresses)
+        self._tell_reach(api.lan_addresses, is_open=api.lan)
         self.access.show_lists(api)
         self.upstreams.show_servers(api.upstreams)
         self.key_limits.show_limits(api.keys, api.limits)
@@ -352,8 +352,9 @@ class LocalApi(SettingsGroup):
         else:
             self.key.clear()
 
-    def _tell_reach(self, lan_addresses: list[str]) -> None:
-        there = ", ".join(lan_addresses)
+    def _tell_reach(self, lan_addresses: list[str], *, is_open: bool) -> None:
+        """Say where programs of other computers find the API. The addresses alone may be those for phones."""
+        there = ", ".join(lan_addresses) if is_open else ""
         open_to = self.tr(
             "Available on this network at {there}. Requires TLS and a key. Nothing else on this computer is exposed."
         )

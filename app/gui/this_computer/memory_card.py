@@ -238,7 +238,7 @@ class MemoryCard(QFrame):
         self.link.setEnabled(known)
         self.link.show_value(self._lending.rules.link_mbit or NO_LIMIT)
         chosen = self._lending.rules.memory_bytes
-        self.limit.setEnabled(known and chosen is not None)
+        self.limit.setEnabled(known)  # moving it ends the automatic choice
         self.automatic.setEnabled(known)
         self.automatic.show_on(known and chosen is None)
         self._auto_row.say(self.tr("Half of the memory that is free when Poolhouse starts."))
@@ -276,8 +276,7 @@ class MemoryCard(QFrame):
         return step
 
     def _moved(self, steps: int) -> None:
-        chosen = self._lending.rules.memory_bytes
-        exact = chosen is None or round(self._lending.most_bytes / self._step()) == steps
+        exact = round(self._lending.most_bytes / self._step()) == steps
         amount = self._lending.most_bytes if exact else steps * self._step()
         self._limit_words.setText(self.tr("Lend at most {size}").format(size=formats.size(amount)))
 

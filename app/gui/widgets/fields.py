@@ -120,23 +120,23 @@ def _tr(text: str) -> str:
 
 
 class _Wheel(QObject):
-    """An event filter that passes wheel events on to the page unless the widget has the focus."""
+    """An event filter that passes wheel events on to the page. A widget keeps the focus after a choice, so the next
+    turn of the wheel is meant for the page and would silently undo that choice."""
 
     def __init__(self, box: QWidget) -> None:
         super().__init__(box)
-        self._box = box
         box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # the wheel alone does not set the focus
         box.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802  Qt's name
-        if event.type() == QEvent.Type.Wheel and not self._box.hasFocus():
+        if event.type() == QEvent.Type.Wheel:
             event.ignore()  # passes the event on to the page
             return True
         return super().eventFilter(watched, event)
 
 
 def wheel_scrolls_page(box: QWidget) -> None:
-    """Let the mouse wheel scroll the page, rather than change an input widget that does not have the focus."""
+    """Let the mouse wheel scroll the page, rather than change an input widget."""
     _Wheel(box)
 
 

@@ -10,6 +10,7 @@ from aiohttp import web
 from app.api import requests
 from app.api.responses import AnsweredBy, AnswerKeys, EmptyResponse, TokenCount
 from app.core.errors import BadInput
+from app.core.reasons import said
 from app.gateway.upstreams.upstreams import Upstreams
 from app.node.control.answer_conversion import answer_lines, explain_upstream_only
 from app.node.control.json_bodies import answer, body, stream
@@ -69,8 +70,8 @@ class AnswerRoutes:
     async def _parts(self, order: requests.Ask) -> Parts:
         """Yield the parts of an answer from this machine, or from the host that has the model loaded."""
         there = await self._household_models.destination(order.model or "")
-        if words := self._household_models.replacement_notice(there):
-            yield AnsweredBy(there.model, words)
+        if notice := self._household_models.replacement_notice(there):
+            yield AnsweredBy(there.model, said(notice), notice)
         if there.host is None:
             work = self._models.ask(msgspec.structs.replace(order, model=there.model or None))
         else:

@@ -103,7 +103,10 @@ def hashing_progress(done: int, total: int) -> Progress:
 async def lines(request: web.Request, work: AsyncGenerator[msgspec.Struct, None]) -> web.StreamResponse:
     """Send each value of `work` as a line of JSON. An AppError becomes the last line."""
     answer = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-    await answer.prepare(request)
+    try:
+        await answer.prepare(request)
+    except ConnectionError:  # the client left while the request waited, as the window does on the next page
+        raise asyncio.CancelledError from None
     try:
         async for line in work:
             await _write(request, answer, line)

@@ -19,12 +19,12 @@ from app.api.models import SharedModel
 from app.api.responses import Answer, AnsweredBy, AnswerLine, WaitingPlace
 from app.api.snapshot import WaitingChat
 from app.catalog.shelf import GUIDE
-from app.core.errors import AppError, BadInput, Refused, Unreachable
+from app.core.errors import AppError, BadInput, Reason, Refused, Unreachable
 from app.core.household.household import Machine
 from app.core.household.household import SharedModel as HostedModel
 from app.core.household.operations import Role
 from app.core.ids import MachineId
-from app.core.reasons import sentence_for
+from app.core.reasons import said
 from app.core.wire_json import LineSplitter
 from app.decoding import decode
 from app.machine.settings import SettingsStore
@@ -91,12 +91,12 @@ class HostNotice:
     def was_given(self) -> bool:
         return self._choices.now.told_of_hosts
 
-    async def give(self, host: str) -> str:
-        """Return the notice, or "" if it was given before."""
+    async def give(self, host: str) -> Reason | None:
+        """Return the notice, or None if it was given before."""
         if self.was_given:
-            return ""
+            return None
         await self._choices.change(lambda now: msgspec.structs.replace(now, told_of_hosts=True))
-        return sentence_for("host_answers", host=host)
+        return Reason("host_answers", {"host": host})
 
 
 def reference(machine: Machine, model: HostedModel) -> str:
@@ -236,8 +236,8 @@ class HouseholdModels:
         assert there.host is not None
         host, is_guest = there.host, self._rights.is_guest()
         named = there.model if is_guest else f"{there.model}@{host.host.name}"
-        if not is_guest and (words := await self._notice.give(host.host.name)):
-            yield AnsweredBy(named, words)
+        if not is_guest and (notice := await self._notice.give(host.host.name)):
+            yield AnsweredBy(named, said(notice), notice)
         order = msgspec.structs.replace(order, model=there.model or None)
         request, reported = object(), None  # several requests without a conversation may wait
         try:
@@ -265,12 +265,12 @@ class HouseholdModels:
         finally:
             self._note_place(request, "", None)
 
-    def replacement_notice(self, there: Destination) -> str:
-        """Return a sentence that names who answers instead of the host that the request named, or ""."""
+    def replacement_notice(self, there: Destination) -> Reason | None:
+        """Return a notice that names who answers instead of the host that the request named, or None."""
         if not there.instead_of:
-            return ""
+            return None
         machine = self._rights.name() if there.host is None else there.host.host.name
-        return sentence_for("host_replaced", host=there.instead_of, machine=machine)
+        return Reason("host_replaced", {"host": there.instead_of, "machine": machine})
 
     async def _host_lost(self, host: HostClient, model: str) -> AppError | None:
         """Let another machine load the model of a host that was lost during an answer, so that the answer can continue.

@@ -3047,6 +3047,10 @@
         <translation>Bereit. {model} antwortet</translation>
     </message>
     <message>
+        <source>The next question loads it again.</source>
+        <translation>Die nächste Frage lädt es wieder.</translation>
+    </message>
+    <message>
         <source>Unload</source>
         <translation>Entladen</translation>
     </message>
@@ -3114,6 +3118,10 @@
     <message>
         <source>Stopping {model}</source>
         <translation>{model} wird beendet</translation>
+    </message>
+    <message>
+        <source>{model} is not loaded now</source>
+        <translation>{model} ist zurzeit nicht geladen</translation>
     </message>
     <message>
         <source>{model} stopped unexpectedly</source>
@@ -5436,10 +5444,6 @@
         <translation>Zusätzlich laden: {verdict}</translation>
     </message>
     <message>
-        <source>Load with these settings</source>
-        <translation>Mit diesen Einstellungen laden</translation>
-    </message>
-    <message>
         <source>Loaded</source>
         <translation>Geladen</translation>
     </message>
@@ -5608,6 +5612,10 @@
     <message>
         <source>Progress of the move</source>
         <translation>Fortschritt des Verschiebens</translation>
+    </message>
+    <message>
+        <source>Reload to apply</source>
+        <translation>Neu laden und anwenden</translation>
     </message>
     <message>
         <source>Remove</source>
@@ -8172,6 +8180,10 @@
     <message>
         <source>The answer stopped</source>
         <translation>Die Antwort brach ab</translation>
+    </message>
+    <message>
+        <source>The model is not loaded now</source>
+        <translation>Das Modell ist zurzeit nicht geladen</translation>
     </message>
     <message>
         <source>The model stopped unexpectedly</source>

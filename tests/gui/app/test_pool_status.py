@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.core.errors import Reason
 from app.gui.api.node_state import NodeState
 from app.gui.app.pool_status import StatusKind, current_status
 from tests.findings import tells
@@ -41,6 +42,15 @@ def test_a_host_says_who_takes_over_what_a_machine_holds_that_leaves(qapp: objec
     leaver = {"id": "b", "name": "attic", "state": "draining", **tells(HEAT)}
     made = pool([leaver], recovery={"state": "leaving", **tells(text, "text")})
     assert current_status(made).sentence == f"attic is about to stop lending. {HEAT} {text}"
+
+
+def test_a_model_whose_memory_an_owner_took_back_needs_no_attention(qapp: object) -> None:
+    back = Reason("lend_taken_back", {"machine": "attic", "why": Reason("pause_owner")}).to_json()
+    pool_status = current_status(pool([], state="lost", reason_facts=back))
+    assert pool_status.kind is StatusKind.PAUSED
+    assert pool_status.sentence.startswith("attic took its memory back.")
+    gone = Reason("peer_offline", {"name": "attic"}).to_json()
+    assert current_status(pool([], state="lost", reason_facts=gone)).kind is StatusKind.ATTENTION
 
 
 @pytest.mark.parametrize("other", [{"id": "c"}, {"this": True}, {"state": "working"}])

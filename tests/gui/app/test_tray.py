@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.api.snapshot import Snapshot
 from app.core.chat import ChatId
-from app.core.errors import AppError, StageLost
+from app.core.errors import AppError, Reason, StageLost
 from app.decoding import convert
 from app.gui.app import tray as tray_module
 from app.gui.app.navigation import LOG_PAGE, chat_address
@@ -227,6 +227,7 @@ LAST_TRY = PAIRING | {"pairing": {"tries_left": 1}}
 LOADING = {"downloads": {"d": {"id": "d", "name": "Qwen", "state": "running"}}}
 READY = {"loaded": {"model": "guide", "state": "ready"}}
 LOST = {"loaded": {"model": "guide", "state": "lost"}}
+TAKEN_BACK = Reason("lend_taken_back", {"machine": "attic", "why": Reason("pause_owner")}).to_json()
 
 
 @pytest.mark.parametrize(
@@ -253,6 +254,8 @@ LOST = {"loaded": {"model": "guide", "state": "lost"}}
             {"loaded": {"model": "guide", "state": "lost", **tells("attic is gone.")}},
             ["The model stopped unexpectedly"],
         ),
+        (READY, {"loaded": {"model": "guide", "state": "lost", "reason_facts": TAKEN_BACK}},
+         ["The model is not loaded now"]),
         (LOST, {"loaded": {"model": "guide", "state": "lost", **tells("x")}}, []),
         (READY, {"loaded": None}, []),
         (READY | {"beside": [{"model": "m", "state": "ready"}]},

@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.core import chat as tree
 from app.core.chat import ENDED, FIGURES, MODEL, Role
+from app.core.errors import Reason
 from app.gui.api.node_state import Link
 from app.gui.chat.chat_page import LAST_CHAT_KEY, ChatPage
 from app.gui.chat.composer import MAX_FILE_BYTES, file_words
@@ -211,6 +212,33 @@ def test_a_question_asked_while_the_node_starts_is_kept_and_sent(qtbot: QtBot, p
     pool._say(Link.THERE, None)
     rested(qtbot, page)
     assert [message.role for message in tree.path(page.chat)] == [tree.Role.USER, tree.Role.ASSISTANT]
+
+
+def test_who_stops_an_answer_goes_on_typing(qtbot: QtBot, page: ChatPage) -> None:
+    page.services.pool._say(Link.STARTING, None)  # so that no answer comes first
+    say(qtbot, page, "Are you there?")
+    page.composer.send.setFocus()
+    assert page.focusWidget() is page.composer.send
+    page.composer.send.click()
+    assert not page.session.running
+    assert page.focusWidget() is page.composer.field
+
+
+def test_where_questions_go_is_said_in_the_chat(qtbot: QtBot, page: ChatPage) -> None:
+    """The node says it once, so the window must not miss it."""
+    page.services.pool._say(Link.STARTING, None)
+    say(qtbot, page, "Are you there?")
+    (running,) = page.session.running.values()
+    notice = Reason("host_answers", {"host": "attic"})
+    line = {"by": {"model": "qwen@attic", "text": "", "text_facts": notice.to_json()}}
+    running.answer._receive(answer_line(line))
+    assert page.notice.sentence.startswith("attic answers with its model. Your questions go to attic")
+    page.notice.clear()
+    running.answer._receive(
+        answer_line({"progress": {"step": "loading", "machine": "den", "done": 1, "total": 2, "unit": "steps"}})
+    )
+    assert not page.notice.sentence, "said once"
+    page.composer.stopped.emit()
 
 
 @pytest.mark.parametrize("stopped", [False, True])

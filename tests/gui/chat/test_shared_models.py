@@ -14,6 +14,7 @@ from app.gui.chat.chat_head import ChatHead
 from app.gui.chat.chat_page import ChatPage
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Scheme, Theme
+from app.gui.models.models_page import ModelsPage
 from app.gui.models.shared_models_card import SharedModelsCard
 from app.gui.pool.pool_page import PoolPage
 from testbed.snapshots import household
@@ -101,3 +102,12 @@ def test_the_card_lists_what_others_have_loaded_and_opens_a_chat(qtbot: QtBot) -
     assert opened == ["qwen@den pc"]
     card.show_models(snapshot.shared)
     assert card.findChildren(QPushButton)[0] is buttons["Chat with qwen on den pc"]  # keeps its focus
+
+
+def test_the_guide_of_another_computer_is_not_offered(qtbot: QtBot, away: Desk) -> None:
+    away.services.pool.snapshot = household(1, with_model=False) | {"shared": [shared("guide"), shared()]}
+    page = ModelsPage(away.services)
+    qtbot.addWidget(page)
+    page.finish()
+    buttons = [each.accessibleName() for each in page.shared.findChildren(QPushButton)]
+    assert buttons == ["Chat with qwen on den pc"]

@@ -122,6 +122,19 @@ def test_what_suits_is_the_first_of_the_catalog_once_a_model_is_here(page: Model
     assert not any("Recommended" in line for line in lines(page))
 
 
+def test_the_recommendation_is_asked_for_again_when_the_page_is_shown_again(
+    page: ModelsPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory may have changed while it was hidden: what was recommended then may be too big now."""
+    requests: list[None] = []
+    monkeypatch.setattr(page.library, "ask_starter", lambda: requests.append(None))
+    page.hide()
+    page._ask_starter()
+    assert not requests
+    page.show()
+    assert requests
+
+
 def test_what_runs_whole_only_and_what_has_no_known_hash_say_so(page: ModelsPage) -> None:
     known = file("Q4_K_M", 39.7, recommended=True, sha256="a" * 64)
     unsized = file("Q4_K_M", 39.7, recommended=True, sha256="a" * 64, size_bytes=None)

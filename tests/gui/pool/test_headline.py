@@ -199,6 +199,17 @@ def test_a_model_that_a_mistake_of_ours_ended_has_details_and_the_way_to_the_log
     assert not any(fold.isVisible() for fold in head.findChildren(Fold)), "it is ready"
 
 
+def test_a_model_whose_memory_an_owner_took_back_has_not_failed(head: Headline) -> None:
+    ended = loaded(2) | {"state": "lost"}
+    back = Reason("lend_taken_back", {"machine": "attic", "why": Reason("pause_owner")}).to_json()
+    gone = Reason("peer_offline", {"name": "attic"}).to_json()
+    for reason, title in ((back, "is not loaded now"), (gone, "stopped unexpectedly")):
+        head.show_pool(model(ended | {"reason_facts": reason}), PlanOutcome(), measuring=False)
+        assert head.title.whole().endswith(title)
+        assert head.figures.text().endswith("The next question loads it again.")
+        assert head.again.isVisibleTo(head)
+
+
 def test_why_an_engine_ended_stays_open_while_the_pool_tells_it_again(head: Headline, qtbot: QtBot) -> None:
     words = "ops.cpp:4132: GGML_ASSERT(ids) failed."
     facts: dict[str, Fact] = {"worker": "attic", "how": "it was killed by SIGABRT", "words": words}

@@ -246,6 +246,27 @@ def test_households_nearby_can_be_chosen(qtbot: QtBot, at_lone: Desk, parent: QW
     joining.reject()
 
 
+def test_a_code_that_is_shown_while_one_waits_for_it_is_typed_at_once(
+    qtbot: QtBot, at_lone: Desk, parent: QWidget
+) -> None:
+    near: dict[str, object] = {"b" * 16: {"name": "hall", "pairing_address": "10.0.0.9:4"}}
+    show_strangers(at_lone, {})
+    joining = JoinHouseholdDialog(at_lone.services, parent)
+    joining.open()
+    qtbot.waitUntil(joining.address.hasFocus)
+    show_strangers(at_lone, near)
+    assert joining.focusWidget() is joining.code, "the address is there by now"
+    joining.reject()
+    show_strangers(at_lone, {})
+    typed = JoinHouseholdDialog(at_lone.services, parent)
+    typed.open()
+    qtbot.waitUntil(typed.address.hasFocus)
+    typed.address.setText("10.0.0.5")
+    show_strangers(at_lone, near)
+    assert typed.focusWidget() is typed.address, "the person is typing it"
+    typed.reject()
+
+
 def test_a_household_that_is_unseen_for_a_moment_stays_chosen(qtbot: QtBot, at_lone: Desk, parent: QWidget) -> None:
     near: dict[str, object] = {"b" * 16: {"name": "hall", "pairing_address": "10.0.0.9:4"}}
     show_strangers(at_lone, near)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -100,6 +101,18 @@ def test_both_views_show_both_machines_and_share_the_choice(qtbot: QtBot, page: 
     page.views.table.select(page.machines[0].id)
     assert page.views.map.selected == page.machines[0].id
     page.view_choice.buttons["map"].click()
+
+
+def test_what_was_reported_goes_when_the_next_thing_is_begun(page: PoolPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that was removed and added again is part of the household."""
+    monkeypatch.setattr("app.gui.pool.pool_page.AddMachineDialog", lambda *_: SimpleNamespace(open=lambda: None))
+    page.notice.say("attic is no longer part of the household.")
+    page.add_machine()
+    assert page.notice.isHidden()
+    page._say_removed("This machine was removed.")
+    page.add_machine()
+    assert page.notice.sentence == "This machine was removed."
+    page._say_removed(None)
 
 
 def test_it_opens_at_a_machine(page: PoolPage) -> None:

@@ -187,6 +187,8 @@ def test_the_network_limits_and_other_servers(
     assert (page.lan.isChecked(), page.at_once.value(), page.tokens.value()) == (True, 8, 500)
     words = [setting.about.text() for setting in page.findChildren(Setting)]
     assert any("https://192.0.2.2:47124/v1. Requires TLS and a key" in word for word in words)
+    page._tell(convert(result | {"lan": False}, chat_api.ChatApi))  # the server is there for phones
+    assert not any("https://192.0.2.2" in setting.about.text() for setting in page.findChildren(Setting))
     for language, spent in (("en", "1,200 of 9,000"), ("de", "1.200 of 9.000")):
         monkeypatch.setattr(formats, "QLocale", partial(QLocale, language))
         page._tell(convert(result, chat_api.ChatApi))

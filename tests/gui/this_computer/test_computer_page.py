@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.api.computer import Game, Programs
 from app.api.snapshot import Lending
 from app.gui.api.node_state import Link
+from app.gui.look import formats
 from app.gui.look.theme import Scheme
 from app.gui.this_computer.computer_page import ComputerPage
 from app.gui.this_computer.hours_card import ALL
@@ -157,7 +158,18 @@ def test_the_limit_and_its_undo(qtbot: QtBot, page: ComputerPage) -> None:
     assert not page.undo.isVisible()
     page.memory.automatic.click()
     saved(qtbot, page, "memory_bytes", None)
-    assert not page.memory.limit.isEnabled()
+
+
+def test_whoever_moves_the_limit_ends_the_automatic_choice(qtbot: QtBot, page: ComputerPage) -> None:
+    page.memory.automatic.click()
+    saved(qtbot, page, "memory_bytes", None)
+    before = page.memory.limit.value()
+    assert page.memory.limit.isEnabled()
+    page.memory.limit.setValue(before - 1)
+    moved = (before - 1) * page.memory._step()
+    assert page.memory._limit_words.text() == f"Lend at most {formats.size(moved)}"
+    saved(qtbot, page, "memory_bytes", moved)
+    qtbot.waitUntil(lambda: not page.memory.automatic.isChecked(), timeout=WITHIN_MS)
 
 
 @pytest.mark.long

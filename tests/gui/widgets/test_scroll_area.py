@@ -72,7 +72,7 @@ def test_what_does_not_wrap_keeps_its_height(qtbot: QtBot) -> None:
 
 
 @pytest.mark.parametrize("kind", [QComboBox, QSpinBox])
-def test_the_wheel_scrolls_until_somebody_is_at_the_box(qtbot: QtBot, kind: type[QComboBox | QSpinBox]) -> None:
+def test_the_wheel_scrolls_even_where_something_was_just_chosen(qtbot: QtBot, kind: type[QComboBox | QSpinBox]) -> None:
     area, cards = page(qtbot, WIDE, LOW)
     box = kind()
     value = box.currentIndex if isinstance(box, QComboBox) else box.value
@@ -94,5 +94,5 @@ def test_the_wheel_scrolls_until_somebody_is_at_the_box(qtbot: QtBot, kind: type
     box.setFocus()
     qtbot.waitUntil(box.hasFocus)
     turn(box)
-    assert value() != before
-    assert bar.value() == 0
+    assert value() == before
+    assert bar.value() > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import pytest
@@ -72,6 +72,7 @@ class Flood:
 
     def __init__(self) -> None:
         self.closed = asyncio.Event()
+        self.ends: list[BaseException] = []  # how requests ended that failed
 
     async def lines(self) -> AsyncGenerator[AnsweredBy, None]:
         try:
@@ -81,7 +82,11 @@ class Flood:
             self.closed.set()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        return await stream(request, self.lines())
+        try:
+            return await stream(request, self.lines())
+        except BaseException as error:
+            self.ends.append(error)
+            raise
 
 
 @pytest.fixture
@@ -93,6 +98,34 @@ async def flood() -> AsyncIterator[tuple[Flood, int]]:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     yield made, runner.addresses[0][1]
     await runner.cleanup()
+
+
+async def test_an_asker_that_left_before_the_answer_is_no_fault_of_ours(
+    flood: tuple[Flood, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends, prepare = list[BaseException](), web.StreamResponse.prepare
+
+    async def late(response: web.StreamResponse, request: web.Request) -> Any:
+        if request.transport is not None:
+            request.transport.abort()
+        try:
+            return await prepare(response, request)
+        except BaseException as error:
+            ends.append(error)
+            raise
+
+    monkeypatch.setattr(web.StreamResponse, "prepare", late)
+    made, port = flood
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    async with asyncio.timeout(10):
+        with suppress(ConnectionError):
+            assert not await reader.read()
+        while not made.ends:  # noqa: ASYNC110  the handler runs in the server's tasks
+            await asyncio.sleep(0.01)
+    writer.close()
+    assert isinstance(ends[0], ConnectionError)
+    assert isinstance(made.ends[0], asyncio.CancelledError), "nothing is logged for that"
 
 
 async def test_an_asker_that_reads_no_more_is_let_go(flood: tuple[Flood, int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ import pytest
 from app.api import requests
 from app.api.responses import Answer, AnsweredBy
 from app.api.snapshot import WaitingChat
-from app.core.errors import BadInput, Refused, Unreachable
+from app.core.errors import BadInput, Reason, Refused, Unreachable
 from app.core.household.household import Household, Machine, SelfDescription, SharedModel
 from app.core.household.membership import Member
 from app.core.household.operations import Role
@@ -110,9 +110,9 @@ class Notice:
     def __init__(self, *, was_given: bool) -> None:
         self.was_given, self.hosts = was_given, list[str]()
 
-    async def give(self, host: str) -> str:
+    async def give(self, host: str) -> Reason | None:
         self.hosts.append(host)
-        return "" if self.was_given else f"{host} answers."
+        return None if self.was_given else Reason("host_answers", {"host": host})
 
 
 def models_of(
@@ -265,9 +265,11 @@ async def test_who_answers_instead_of_a_host_that_is_gone_is_said() -> None:
     there_still = [host for host in made.hosts() if host.host.name == "den"]
     made.hosts = lambda: there_still  # type: ignore[method-assign]
     there = await made.destination("qwen@attic")
-    assert made.replacement_notice(there) == "attic is not connected, so den answers."
+    notice = made.replacement_notice(there)
+    assert notice is not None
+    assert said(notice) == "attic is not connected, so den answers."
     here = await member(gone, files=["qwen"]).destination("qwen@study")
-    assert made.replacement_notice(here) == ""
+    assert made.replacement_notice(here) is None
 
 
 async def test_a_host_that_ends_the_answer_itself_is_not_called_lost() -> None:
@@ -317,15 +319,19 @@ async def test_a_host_lost_in_mid_answer_is_replaced_and_named() -> None:
 async def test_the_user_is_told_once_where_questions_go() -> None:
     den = host_of(DEN, "den", "qwen")
     first = await lines(member(den, was_given=False), "qwen@den")
-    assert first == [AnsweredBy("qwen@den", "den answers."), Delta("a", (1,)), Answer(text="a", model="qwen@den")]
+    notice = Reason("host_answers", {"host": "den"})
+    by = AnsweredBy("qwen@den", said(notice), notice)
+    assert first == [by, Delta("a", (1,)), Answer(text="a", model="qwen@den")]
     assert await lines(member(den), "qwen@den") == first[1:]
 
 
 async def test_the_notice_is_remembered(tmp_path: Path) -> None:
     store = SettingsStore(tmp_path / "settings.json", Settings("study"))
-    assert (await HostNotice(store).give("den")).startswith("den answers with its model.")
+    notice = await HostNotice(store).give("den")
+    assert notice is not None
+    assert said(notice).startswith("den answers with its model.")
     assert HostNotice(store).was_given
-    assert await HostNotice(store).give("den") == ""
+    assert await HostNotice(store).give("den") is None
 
 
 async def test_a_place_in_the_line_of_a_host_is_shown_until_the_answer_begins() -> None:
