@@ -148,12 +148,28 @@ class Segment:
         return self.pos + self.n_tokens
 
 
+FIRST_PICTURE_ID = -2  # the id of the first row of the first picture; -1 is GRAMMAR_TOO_HEAVY
+
+
+class PictureRows(Protocol):
+    """The rows of pictures that stand in place of token embeddings."""
+
+    def rows(self, ids: Sequence[int]) -> memoryview:
+        """Return the rows with these ids, which are negative: float32. Raises StageError if one is unknown."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The token ids of a step, in the order of its segments."""
+    """The token ids of a step, in the order of its segments. A negative id is that of a row of a picture.
+
+    sees_all: whether every row attends to all rows of the step, and not only to those before it.
+    """
 
     segments: tuple[Segment, ...]
     ids: Sequence[int]
+    pictures: PictureRows | None = None
+    sees_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +178,7 @@ class Hidden:
 
     segments: tuple[Segment, ...]
     rows: memoryview
+    sees_all: bool = False  # see Tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ MAX_PAYLOAD = 16 << 20
 MAX_SEGMENTS = 512
 MAX_FRAME = MAX_PAYLOAD + HEADER.size + SEGMENT.size * MAX_SEGMENTS
 NO_PIPELINE = bytes(16)
+SEES_ALL = 1  # the only flag of a frame
 
 
 class FrameKind(IntEnum):
@@ -59,6 +60,7 @@ class Frame:
     number: NumberFormat = NumberFormat.F32
     segments: tuple[Segment, ...] = ()
     payload: bytes | bytearray | memoryview = b""
+    sees_all: bool = False  # of a STEP: every row attends to all rows of the step (contract.Tokens)
 
 
 def encode_frame(frame: Frame) -> bytes:
@@ -73,7 +75,7 @@ def encode_header(frame: Frame) -> bytes:
     try:
         start = HEADER.pack(
             MAGIC, VERSION, frame.kind, frame.pipeline, frame.epoch, frame.seq,
-            len(frame.segments), frame.number, 0, len(frame.payload),
+            len(frame.segments), frame.number, SEES_ALL * frame.sees_all, len(frame.payload),
         )  # fmt: skip
         return start + b"".join(SEGMENT.pack(s.slot, s.n_tokens, s.pos) for s in frame.segments)
     except struct.error as error:
@@ -91,6 +93,7 @@ class Header:
     number: NumberFormat
     n_segments: int
     n_payload: int
+    sees_all: bool = False
 
     @property
     def n_rest(self) -> int:
@@ -102,12 +105,13 @@ def decode_header(data: bytes | bytearray | memoryview) -> Header:
     if len(data) < HEADER.size:
         raise BadFrame("a frame shorter than its header")
     magic, version, kind, pipeline, epoch, seq, n_segments, number, flags, n_payload = HEADER.unpack_from(data)
-    if magic != MAGIC or version != VERSION or flags != 0:
+    if magic != MAGIC or version != VERSION or flags & ~SEES_ALL or (flags and kind != FrameKind.STEP):
         raise BadFrame("not a frame of this version")
     if n_payload > MAX_PAYLOAD or n_segments > MAX_SEGMENTS:
         raise BadFrame(f"a frame of {n_payload} bytes and {n_segments} segments is too large")
     try:
-        return Header(FrameKind(kind), pipeline, epoch, seq, NumberFormat(number), n_segments, n_payload)
+        form = NumberFormat(number)
+        return Header(FrameKind(kind), pipeline, epoch, seq, form, n_segments, n_payload, bool(flags))
     except ValueError as error:
         raise BadFrame(str(error)) from None
 
@@ -123,7 +127,7 @@ def decode_frame(data: bytes | bytearray | memoryview) -> Frame:
         for slot, n_tokens, pos in SEGMENT.iter_unpack(memoryview(data)[HEADER.size : start])
     )
     payload = memoryview(data)[start:]
-    return Frame(top.kind, top.pipeline, top.epoch, top.seq, top.number, segments, payload)
+    return Frame(top.kind, top.pipeline, top.epoch, top.seq, top.number, segments, payload, top.sees_all)
 
 
 class FrameDecoder:
@@ -162,6 +166,8 @@ def check_step(frame: Frame, agreed: PipelineParameters) -> None:
     slots = [segment.slot for segment in frame.segments]
     if not 1 <= len(slots) <= agreed.slots or len(set(slots)) != len(slots):
         raise BadFrame("a step without slots, with too many, or with one twice")
+    if frame.sees_all and len(slots) != 1:
+        raise BadFrame("a picture that is not alone in its step")
     for segment in frame.segments:
         if segment.slot >= agreed.slots or segment.n_tokens < 1 or segment.end > agreed.context:
             raise BadFrame(f"{segment} is outside of {agreed.slots} slots of {agreed.context}")

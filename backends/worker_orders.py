@@ -134,6 +134,61 @@ class Rank(Order, frozen=True, tag="rank"):
     text: str
 
 
+class OpenProjector(Order, frozen=True, tag="projector"):
+    """An order to load a projector (mmproj) for the model at `path`. Answer: ProjectorOpened or Failed."""
+
+    path: str
+    projector: str
+    threads: int
+    memory_limit_bytes: int  # 0: none
+
+
+class SeePicture(Order, frozen=True, tag="see"):
+    """An order to turn a picture into rows. Answer: several PictureParts, or Failed."""
+
+    width: int
+    height: int
+    rgb: bytes
+
+
+class ShowPicture(Order, frozen=True, tag="show"):
+    """An order to keep rows of a picture for the sequence in a slot of the first stage.
+
+    `first` is the id of the first row, and each next row has the next lower id. `begins`: whether these are the first
+    rows for a new sequence, so that all rows for the slot's previous one are dropped. Answer: PictureShown or Failed.
+    """
+
+    pipeline: str
+    slot: int
+    first: int
+    rows: bytes  # float32
+    begins: bool
+
+
+class ProjectorOpened(Order, frozen=True, tag="projector_opened"):
+    """A loaded projector. is_causal: whether a row of a picture sees only the rows before it."""
+
+    width: int  # values of a row
+    is_causal: bool
+    memory_bytes: int
+
+
+class PictureParts(Order, frozen=True, tag="parts"):
+    """A part of what stands for a picture in a prompt: token ids, or rows as float32.
+
+    continues: whether these rows belong to the same picture or tile as those of the previous answer.
+    """
+
+    ids: tuple[int, ...] = ()
+    rows: bytes = b""
+    continues: bool = False
+    last: bool = True
+
+
+class PictureShown(Order, frozen=True, tag="shown"):
+    """The answer that confirms that rows of a picture are kept."""
+
+
 class EmbedderOpened(Order, frozen=True, tag="embedder_opened"):
     width: int  # length of a vector
     memory_bytes: int
@@ -232,6 +287,9 @@ WorkerOrder = (
     | OpenEmbedder
     | Embed
     | Rank
+    | OpenProjector
+    | SeePicture
+    | ShowPicture
 )
 WorkerAnswer = (
     StageOpened
@@ -245,6 +303,9 @@ WorkerAnswer = (
     | EmbedderOpened
     | Embedded
     | Ranked
+    | ProjectorOpened
+    | PictureParts
+    | PictureShown
     | Failed
 )
 

@@ -46,6 +46,19 @@ def load() -> Any:
     return llama_cpp
 
 
+@cache
+def load_mtmd() -> Any:
+    """Import the binding's functions for pictures, and redirect their log as well. Raises StageError."""
+    load()
+    try:
+        from llama_cpp import mtmd_cpp
+    except (ImportError, OSError, RuntimeError) as error:
+        raise StageError(f"mtmd cannot be loaded: {error}", "llama_missing", error=str(error)) from None
+    mtmd_cpp.mtmd_helper_log_set(_callback, ctypes.c_void_p(0))
+    mtmd_cpp.mtmd_log_set(_callback, ctypes.c_void_p(0))
+    return mtmd_cpp
+
+
 def libraries_folder(llama: Any) -> Path:
     """Return the folder of the engine's shared libraries."""
     return Path(llama.__file__).resolve().parent / "lib"
@@ -294,15 +307,23 @@ def _in_main_memory(on: LayerDevices) -> Any:
     return (_Override * (len(listed) + 1))(*listed, _Override(None, None))
 
 
-def load_model(path: str, on: LayerDevices = PROCESSOR, *, vocabulary_only: bool = False, mapped: bool = False) -> Any:
+def load_model(
+    path: str,
+    on: LayerDevices = PROCESSOR,
+    *,
+    vocabulary_only: bool = False,
+    mapped: bool = False,
+    without_weights: bool = False,
+) -> Any:
     """Open a GGUF file. Raises StageError with llama.cpp's message.
 
-    mapped: read the weights in place from the file, which takes no memory of our own. This suits a model that computes
-    only once.
+    without_weights: read only the vocabulary and the sizes. mapped: read the weights in place from the file, which
+    takes no memory of our own. This suits a model that computes only once.
     """
     llama = load()
     params = llama.llama_model_default_params()
     params.vocab_only = vocabulary_only
+    params.no_alloc = without_weights
     # An empty list stands for the processor. Without a list, llama.cpp uses every graphics card.
     listed = (ctypes.c_void_p * (len(on.addresses) + 1))(*on.addresses, None)
     params.devices = ctypes.cast(listed, ctypes.c_void_p)

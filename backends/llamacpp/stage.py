@@ -231,7 +231,7 @@ class Parts:
         due = [place for place, index in enumerate(group) if index in self._due]
         rows = np.concatenate([self._rows[index] for index in group])
         if isinstance(self._batch, Tokens):
-            return Tokens(segments, tuple(self._batch.ids[row] for row in rows)), due
+            return Tokens(segments, tuple(self._batch.ids[row] for row in rows), self._batch.pictures), due
         values = np.frombuffer(self._batch.rows, dtype=VALUE).reshape(-1, self._width)
         return Hidden(segments, bytes_of(values[rows])), due
 
@@ -322,6 +322,7 @@ class LlamaStage:
         self._ends: dict[int, int] = {}  # end position of each slot
         self._most_cells = 0  # the largest number of cells ever in use
         self._scores_at, self._view = (0, 0), memoryview(b"")
+        self._sees_all = False  # as set in the context
         if config.batch_rows > config.kv_cells:
             raise StageError(f"{config.kv_cells} cells cannot hold a step of {config.batch_rows}")
         self._llama = binding.load()
@@ -433,6 +434,8 @@ class LlamaStage:
     def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
         if self._states is not None:
             self._states.before(batch.segments)
+        if isinstance(batch, Tokens) and self._config.role is Role.WHOLE and min(batch.ids, default=0) < 0:
+            return self._forward_pictures(batch, due)
         groups = self._groups(batch.segments)
         if groups == [list(range(len(batch.segments)))]:
             return self._pass(batch, due)
@@ -441,6 +444,25 @@ class LlamaStage:
             part, part_due = parts.take(group)
             parts.give(group, self._pass(part, part_due))
         return parts.whole()
+
+    def _forward_pictures(self, batch: Tokens, due: Sequence[int]) -> Logits:
+        """Compute a step of a whole model that contains rows of pictures.
+
+        llama.cpp takes either token ids or rows in one pass, so each stretch of one kind is computed in its own.
+        """
+        scores, start = [], 0
+        for index, segment in enumerate(batch.segments):
+            ids = np.asarray(batch.ids[start : start + segment.n_tokens], dtype=np.int32)
+            start += segment.n_tokens
+            edges = [0, *(np.flatnonzero(np.diff(ids < 0)) + 1), len(ids)]
+            for first, last in pairwise(map(int, edges)):
+                part = (Segment(segment.slot, last - first, segment.pos + first),)
+                is_due = [0] if last == len(ids) and index in due else []
+                tokens = Tokens(part, ids[first:last], batch.pictures, batch.sees_all)  # type: ignore[arg-type]
+                out = self._pass(tokens, is_due)
+                if is_due:
+                    scores.append(bytes(out.rows))
+        return Logits(tuple(batch.segments[index] for index in sorted(due)), memoryview(b"".join(scores)))
 
     def _groups(self, segments: Sequence[Segment]) -> list[list[int]]:
         """Return groups of segment indexes, each of which is computed in one pass."""
@@ -454,6 +476,7 @@ class LlamaStage:
 
         If each slot has its own KV cells, the segments must be in adjacent slots and have equal row counts.
         """
+        self._see_all(batch.sees_all)
         segments, n_rows = batch.segments, self.place(batch)
         if self._boundary is None:
             return self._scores(segments, n_rows, due)
@@ -468,6 +491,14 @@ class LlamaStage:
         self._boundary.came()
         return Hidden(segments, bytes_of(rows))
 
+    def _see_all(self, sees_all: bool) -> None:
+        """Let every row of the next step attend to all its rows, or only to those before it."""
+        if sees_all != self._sees_all:
+            self._llama.llama_set_causal_attn(self._context, not sees_all)
+            self._sees_all = sees_all
+            if self._boundary is not None:
+                self._boundary.search()  # the graph is built anew
+
     def place(self, batch: Tokens | Hidden) -> int:
         """Write the rows of a step into the batch without computing it, and return their number. Raises StageError."""
         n_rows = self._batch.place(batch.segments)
@@ -475,7 +506,7 @@ class LlamaStage:
         self._ends |= {segment.slot: segment.end for segment in batch.segments}
         self._most_cells = max(self._most_cells, sum(self._ends.values()))
         if isinstance(batch, Tokens):
-            self._feed_ids(batch.ids, n_rows)
+            self._feed_ids(batch, n_rows)
         else:
             self._feed_rows(np.frombuffer(batch.rows, dtype=VALUE), n_rows)
         return n_rows
@@ -498,16 +529,31 @@ class LlamaStage:
             self._llama.llama_model_free(self._model)
         self._context = self._model = self._embedding = None
 
-    def _feed_ids(self, ids: Sequence[int], n_rows: int) -> None:
-        numbers = np.asarray(ids, dtype=np.int32)
+    def _feed_ids(self, batch: Tokens, n_rows: int) -> None:
+        numbers = np.asarray(batch.ids, dtype=np.int32)
         if len(numbers) != n_rows:
             raise StageError(f"{len(numbers)} token ids for {n_rows} rows")
-        if self._embedding is not None:
+        are_pictures = numbers < 0
+        if are_pictures.any():
+            self._feed_pictures(batch, numbers, are_pictures)
+        elif self._embedding is not None:
             self._feed_rows(self._embedding.rows(numbers).reshape(-1), n_rows)
         elif self._config.role is Role.WHOLE:
             self._batch.tokens(numbers)
         else:
             raise StageError("token ids where hidden states were expected")
+
+    def _feed_pictures(self, batch: Tokens, numbers: NDArray[np.int32], are_pictures: NDArray[np.bool_]) -> None:
+        """Use rows of pictures as input, which are never scaled, beside the embeddings of tokens."""
+        if batch.pictures is None or (self._embedding is None and not are_pictures.all()):
+            raise StageError("a picture where none was expected")
+        rows = np.empty((len(numbers), self._config.width), dtype=VALUE)
+        shown = np.frombuffer(batch.pictures.rows(numbers[are_pictures].tolist()), dtype=VALUE)
+        rows[are_pictures] = shown.reshape(-1, self._config.width)
+        if self._embedding is not None:
+            scale = np.float32(self._config.traits.input_scale)
+            rows[~are_pictures] = self._embedding.rows(numbers[~are_pictures]) * scale
+        self._batch.hidden(rows)
 
     def _feed_rows(self, rows: Rows, n_rows: int) -> None:
         if self._config.role is Role.WHOLE:

@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import assert_never
 
@@ -32,6 +33,7 @@ from backends.contract import (
 from backends.frames import BadFrame, Frame, FrameKind, decode_frame, encode_frame
 from backends.grammar import GrammarRefused, GrammarTooHeavy
 from backends.hidden_state_codec import bytes_of, decode_ids
+from backends.llamacpp.picture_encoder import PictureEncoder
 from backends.llamacpp.text_embedder import LlamaEmbedder
 from backends.templates.chat_template import ChatTemplate, RenderedChat
 from backends.templates.template_calls import call_format
@@ -41,6 +43,7 @@ from backends.worker import confine, process_resources
 from backends.worker.stage_runner import StageRunner
 
 SHORT_CHARS = 1 << 14  # up to this length, sending the tokens with the text causes no noticeable delay
+PICTURE_PIECE_BYTES = 8 << 20  # rows in one answer, which base64 makes a third longer
 REHEARSED_BYTES = 64 << 10  # enough for steps of a few answers; long prompts take long anyway
 
 
@@ -93,6 +96,52 @@ class Vectors:
         self._model = None
 
 
+class Eyes:
+    """A worker's projector, which turns pictures into rows. At most one is loaded."""
+
+    def __init__(self) -> None:
+        self._encoder: PictureEncoder | None = None
+
+    def open(self, order: worker_orders.OpenProjector) -> worker_orders.ProjectorOpened:
+        """Load a projector, replacing the previous one. Raises StageError."""
+        self.close()
+        most = order.memory_limit_bytes
+        limit = process_resources.limited_growth(int(most * process_resources.ROOM_TO_LOAD), mapped=False)
+        with limit if most else nullcontext():
+            encoder = self._encoder = PictureEncoder(order.path, order.projector, order.threads)
+        return worker_orders.ProjectorOpened(
+            request=order.request,
+            width=encoder.width,
+            is_causal=encoder.is_causal,
+            memory_bytes=process_resources.resident_bytes(),
+        )
+
+    def see(self, order: worker_orders.SeePicture) -> Iterator[worker_orders.PictureParts]:
+        """Yield what stands for a picture, in pieces that fit into a frame. Raises StageError."""
+        if self._encoder is None:
+            raise StageError("no projector is loaded here")
+        pieces = list[worker_orders.PictureParts]()
+        for part in self._encoder.see(order.width, order.height, order.rgb):
+            if part.rows is None:
+                pieces.append(worker_orders.PictureParts(request=order.request, ids=part.ids, last=False))
+                continue
+            n_rows = max(1, PICTURE_PIECE_BYTES // (4 * self._encoder.width))
+            for first in range(0, len(part.rows), n_rows):
+                rows = part.rows[first : first + n_rows].tobytes()
+                piece = worker_orders.PictureParts(request=order.request, rows=rows, continues=first > 0, last=False)
+                pieces.append(piece)
+        if not pieces:
+            raise StageError("nothing stands for the picture")
+        yield from pieces[:-1]
+        yield msgspec.structs.replace(pieces[-1], last=True)
+
+    def close(self) -> None:
+        """Release the memory."""
+        if self._encoder is not None:
+            self._encoder.close()
+        self._encoder = None
+
+
 class Service:
     """All stages of a worker process, and its vocabulary.
 
@@ -104,7 +153,7 @@ class Service:
         self._runs: dict[bytes, StageRunner] = {}
         self._text: Vocabulary | None = None
         self._template = self._tools_template = ChatTemplate("")
-        self._vectors = Vectors()
+        self._vectors, self._eyes = Vectors(), Eyes()
         self._last: Frame | None = None  # the last successful step, for rehearsal
 
     def answer(self, frame: Frame) -> Iterator[Frame]:
@@ -136,6 +185,7 @@ class Service:
         if self._text is not None:
             self._text.close()
         self._vectors.close()
+        self._eyes.close()
 
     def _move(self, frame: Frame) -> tuple[Frame, ...]:
         self._last = None
@@ -254,6 +304,13 @@ class Service:
                 yield self._vectors.embed(order)
             case worker_orders.Rank():
                 yield self._vectors.rank(order)
+            case worker_orders.OpenProjector():
+                yield self._eyes.open(order)
+            case worker_orders.SeePicture():
+                yield from self._eyes.see(order)
+            case worker_orders.ShowPicture():
+                self._run(order.pipeline).show(order)
+                yield worker_orders.PictureShown(request=order.request)
             case _:
                 assert_never(order)
 
@@ -398,6 +455,14 @@ def _pipeline(text: str) -> bytes:
     return pipeline
 
 
+_OPENING = (
+    worker_orders.OpenStage,
+    worker_orders.OpenVocabulary,
+    worker_orders.OpenEmbedder,
+    worker_orders.OpenProjector,
+)
+
+
 def _code(order: worker_orders.WorkerOrder, error: Exception) -> str:
     """Return the app's reason code for a failed order."""
     if isinstance(error, OutOfMemory):
@@ -418,7 +483,7 @@ def _code(order: worker_orders.WorkerOrder, error: Exception) -> str:
         return "template_objects"
     if isinstance(error, TemplateFailed):
         return "template_failed"
-    if isinstance(order, worker_orders.OpenStage | worker_orders.OpenVocabulary | worker_orders.OpenEmbedder):
+    if isinstance(order, _OPENING):
         return "model_not_loaded"
     return "worker_refused"
 

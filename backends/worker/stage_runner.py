@@ -29,7 +29,8 @@ from backends.frames import BadFrame, Frame, FrameKind, PipelineParameters, chec
 from backends.grammar import GrammarTooHeavy, forget_all
 from backends.hidden_state_codec import Rows, bytes_of, decode_hidden, decode_ids, encode_hidden, encode_ids
 from backends.sampling import Greedy, Sampler, make_sampler
-from backends.worker_orders import BeginSequence, OpenStage, decode_begin
+from backends.worker.shown_pictures import ShownPictures
+from backends.worker_orders import BeginSequence, OpenStage, ShowPicture, decode_begin
 
 KEPT_OUTPUTS = 2  # as many as a stage has credit for (SAFETY.md 5)
 KEPT_FORGETS = 16  # including answers to BEGIN; each takes only a few bytes
@@ -233,6 +234,7 @@ class StageRunner:
         """Start a new epoch, which clears all slots, stored answers and sequences."""
         self._steps = StepLog(self._agreed, epoch)
         self._sequences: dict[int, Sequence] = {}
+        self._pictures = ShownPictures(self.config.width)
         for slot in range(self.config.slots):
             self._engine.forget(slot)
 
@@ -251,6 +253,14 @@ class StageRunner:
             order.sampling, self._engine.n_vocab, self._engine.vocabulary, order.history, order.drawn
         )
         self._sequences[order.slot] = Sequence(order.due_from, sampler, order.logits, order.sampling.likely)
+
+    def show(self, order: ShowPicture) -> None:
+        """Keep rows of a picture for a sequence. Raises StageError, for example if this is not the first stage."""
+        if self._agreed.number is not NumberFormat.IDS:
+            raise StageError("only the first run takes pictures")
+        if not 0 <= order.slot < self.config.slots:
+            raise StageError(f"there is no slot {order.slot}")
+        self._pictures.keep(order.slot, order.first, order.rows, begins=order.begins)
 
     def begin_from(self, frame: Frame) -> Answers:
         """Answer a BEGIN. Raises the same errors as `step`."""
@@ -277,6 +287,8 @@ class StageRunner:
 
     def rehearse(self, frame: Frame) -> None:
         """Repeat the part of `step` before the computation, using a step that was already answered."""
+        if self._agreed.number is NumberFormat.IDS and min(decode_ids(frame.payload), default=0) < 0:
+            return  # prompts with pictures take long anyway
         self._steps.admit(frame)
         self._engine.place(self._batch(frame))
 
@@ -287,6 +299,8 @@ class StageRunner:
             return known
         for segment in frame.segments:
             self._engine.forget(segment.slot, self._steps.kept(segment))
+            if not segment.pos:
+                self._pictures.drop(segment.slot)
         return self._steps.forgotten(frame)
 
     @property
@@ -317,13 +331,14 @@ class StageRunner:
 
     def _batch(self, frame: Frame) -> Tokens | Hidden:
         if self._agreed.number is NumberFormat.IDS:
-            return Tokens(frame.segments, decode_ids(frame.payload))  # type: ignore[arg-type]
+            ids = decode_ids(frame.payload)
+            return Tokens(frame.segments, ids, self._pictures, frame.sees_all)  # type: ignore[arg-type]
         try:
             rows = decode_hidden(frame.payload, self.config.width, self._number)
         except StageError as error:  # the sender did not reject it
             slots = [segment.slot for segment in frame.segments]
             raise BadSlots("stage_input_odd", slots, str(error)) from None
-        return Hidden(frame.segments, bytes_of(rows))
+        return Hidden(frame.segments, bytes_of(rows), frame.sees_all)
 
     def _written(self, rows: Rows, segments: tuple[Segment, ...]) -> memoryview:
         """Encode the rows for the wire. Raises BadSlots if the rows of some segments are not finite."""

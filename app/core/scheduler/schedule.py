@@ -68,8 +68,14 @@ class Row(Protocol):
     def is_apart(self) -> bool:
         """Return whether the sequence is computed alone.
 
-        If a process ends during its step, no other sequence can be to blame.
+        If a process ends during its step, no other sequence can be to blame. A picture whose rows see each other is
+        computed alone, too.
         """
+        ...
+
+    @property
+    def block(self) -> int:
+        """Return how many of the next rows must be computed in one step, because they see each other, or 0."""
         ...
 
 
@@ -79,6 +85,7 @@ class Batch:
 
     segments: tuple[Segment, ...]
     more: bool  # whether other sequences are ready that did not fit
+    sees_all: bool = False  # whether its rows see each other, which requires that it is a single segment
 
 
 def chunk_size(pending: int, chunk_rows: int) -> int:
@@ -118,6 +125,9 @@ def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int)
     rest = [row for row in rows if not row.is_apart]
     waiting = [row for row in rest if row.known > row.entered]
     is_next = not waiting or first.since <= min(row.since for row in waiting)
+    if is_next and first.block:
+        segment = Segment(first.slot, first.block, first.entered)
+        return Batch((segment,), len(apart) + len(waiting) > 1 or segment.end < first.known, sees_all=True)
     batch = _shared([first] if is_next else rest, limits, under_way, number)
     return batch and replace(batch, more=batch.more or not is_next or len(apart) + len(waiting) > 1)
 

@@ -28,7 +28,8 @@ from app.core.tools.reasoning import (
     marker_tokens,
     template_options,
 )
-from app.inference.pipeline.sequence import Finish, Request, Token
+from app.inference.pipeline.pictures import PicturePlacement, Vision, place_pictures
+from app.inference.pipeline.sequence import Finish, PlacedRows, Request, Token
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import Detokenizer, Message, StopFinder, TextWorker, local_time
 from backends.contract import GREEDY, CallFormat, JsonScalar, LocalTime, ReasoningFormat, Sampling
@@ -122,8 +123,11 @@ class TokenGenerator(Protocol):
 class Completer:
     """A service that answers requests with one model."""
 
-    def __init__(self, text: TextWorker, pipeline: TokenGenerator, name: str = "") -> None:
-        self._text, self._name = text, name
+    def __init__(
+        self, text: TextWorker, pipeline: TokenGenerator, name: str = "", vision: Vision | None = None
+    ) -> None:
+        """Create a completer. vision: how the model looks at pictures, if it can."""
+        self._text, self._name, self.vision = text, name, vision
         self._pipeline = pipeline
         self._control: dict[str, int | None] = {}  # ids of control tokens, cached because every request needs them
         self._beginnings = StartTimes()
@@ -216,14 +220,15 @@ class Completer:
             return _Prompt(question.prompt_ids, None)
         if question.prompt is not None:
             return _Prompt(await self._text.tokenize(question.prompt), None)
-        if question.pictures:
-            raise BadInput("picture_model_blind", model=self._name)
+        seen = await self._seen(question.pictures) if question.pictures else {}
         prompt = await self._text.prompt(
             question.messages or (),
             question.tools,
             options={**question.template_options, **template_options(self.reasoning, question.thinking)},
             begun_at=self._beginnings.of(question),
+            apart=tuple(seen),
         )
+        ids, pictures = place_pictures(prompt, seen) if seen else (prompt.ids, ())
         said, thought = _begun(question.messages or ())
         if said or thought:
             where = AnswerStart(in_thought=not said, in_answer=bool(said), has_text=True)
@@ -232,7 +237,18 @@ class Completer:
         notes = [] if self._text.vocabulary.has_template else ["template_none"]
         notes += ["template_without_tools"] if "tools" in prompt.folded else []
         where = replace(where, keeps_calls=bool(question.tools))
-        return _Prompt(prompt.ids, where, tuple(notes), "" if said else thought)
+        return _Prompt(ids, where, tuple(notes), "" if said else thought, pictures)
+
+    async def _seen(self, files: Mapping[str, bytes]) -> dict[str, PicturePlacement]:
+        """Return what stands for each picture, by its marker. Raises BadInput or StageLost."""
+        if self.vision is None:
+            raise BadInput("picture_model_blind", model=self._name)
+        seen = {marker: PicturePlacement(await self.vision.see(data), self.vision) for marker, data in files.items()}
+        for picture in seen.values():
+            if picture.block_rows > self.vision.most_rows:
+                rows, most = picture.block_rows, self.vision.most_rows
+                raise BadInput("picture_rows", rows=rows, most=most, model=self._name)
+        return seen
 
     async def _begin(self, question: GenerationRequest) -> tuple[TokenReader, Request, tuple[str, ...]]:
         prompt, sampling = await self._prompt(question), question.sampling
@@ -271,6 +287,7 @@ class Completer:
             question.guesses,
             has_priority=question.requester == OWNER,
             read=question.read,
+            pictures=prompt.pictures,
         )
         return reader, request, prompt.notes
 
@@ -325,6 +342,7 @@ class _Prompt:
     where: AnswerStart | None
     notes: tuple[str, ...] = ()  # see Summary.notes
     thought: str = ""  # the reasoning so far, if the answer to be continued was cut off within it
+    pictures: tuple[PlacedRows, ...] = ()
 
 
 def _begun(messages: Sequence[Message]) -> tuple[str, str]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.core.errors import BadInput
+from app.inference.pipeline.sequence import PlacedRows
+from app.inference.worker.tokenizer import Prompt
+from app.inference.worker.vision import SeenPicture, VisionWorker
 from backends.readers.messages import MAX_PICTURE_BYTES, MOST_PICTURES_OF_CHAT
 
 _KEY = secrets.token_bytes(32)  # so that no text can contain the marker of a picture
@@ -36,3 +40,48 @@ class Pictures:
         marker = marker_of(data)
         self.files[marker] = data
         return marker
+
+
+@dataclass(frozen=True, slots=True)
+class Vision:
+    """How a loaded model looks at pictures. most_rows: of a picture whose rows see each other, in one step."""
+
+    worker: VisionWorker
+    most_rows: int
+
+    async def see(self, data: bytes) -> SeenPicture:
+        """Return what stands for a picture. Raises BadInput or StageLost."""
+        return await self.worker.see(data)
+
+
+@dataclass(frozen=True, slots=True)
+class PicturePlacement:
+    """A picture as it stands in a prompt."""
+
+    seen: SeenPicture
+    vision: Vision
+
+    @property
+    def block_rows(self) -> int:
+        """Return the largest number of rows that see each other, or 0 if each sees only those before it."""
+        if self.vision.worker.is_causal:
+            return 0
+        return max((len(part.ids) for part in self.seen.parts if part.rows), default=0)
+
+
+def place_pictures(
+    prompt: Prompt, pictures: Mapping[str, PicturePlacement]
+) -> tuple[tuple[int, ...], tuple[PlacedRows, ...]]:
+    """Return the ids of a prompt with those of its pictures, and the rows of the pictures."""
+    ids, placed = list[int](), list[PlacedRows]()
+    for marker, text in prompt.stretches:
+        ids += text
+        if not marker:
+            continue
+        picture = pictures[marker]
+        for part in picture.seen.parts:
+            if part.rows:
+                sees_all = not picture.vision.worker.is_causal
+                placed.append(PlacedRows(len(ids), part.ids[0], len(part.ids), part.rows, sees_all))
+            ids += part.ids
+    return tuple(ids), tuple(placed)

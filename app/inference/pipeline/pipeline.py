@@ -425,7 +425,7 @@ class Pipeline:
     async def _through(self, stages: Sequence[StageClient], step: Step) -> Step:
         for stage in stages:
             after = await stage.forward(step)
-            if step.prefill and self._samples is not None:
+            if step.prefill and not step.sees_all and self._samples is not None:
                 self._samples.offer(stage.run, step, after)
             step = after
         return step

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from app.core.errors import Reason, StageLost
+from app.core.errors import BadInput, Reason, StageLost
 from app.core.recovery.recovery import Loss, Notice, leaving_notice
 from app.core.scheduler.routing import ReplicaState, route
 from app.core.scheduler.schedule import QueuedRequest
@@ -23,7 +23,7 @@ class Replica:
     name: str
     pipeline: Pipeline
     machines: frozenset[str]  # ids of all machines that hold layers of it
-    here: bool  # whether the run that samples is on this machine, the only one whose vocabulary serves grammars
+    here: bool  # whether the run that samples is on this machine, the only one for grammars and pictures
     draining: bool = False
 
 
@@ -150,6 +150,8 @@ class ReplicaSet:
 
     def _choose(self, request: Request) -> Pipeline:
         place = self._route(request, len(request.ids), request.max_tokens)
+        if place is None and request.pictures and self.n_serving:
+            raise BadInput("picture_replicas")
         if place is None:
             raise self.lost or StageLost("form_waits" if self.n_serving else "pipeline_closed")
         return self._held[place].pipeline
@@ -197,4 +199,4 @@ class ReplicaSet:
 
 
 def _can(replica: Replica, request: Request) -> bool:
-    return replica.here or not request.sampling.grammar
+    return replica.here or not (request.sampling.grammar or request.pictures)

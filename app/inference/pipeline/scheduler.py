@@ -40,6 +40,7 @@ from backends.contract import DEFAULT_CHECKPOINTS, CheckpointRule, Segment, Slot
 from backends.frames import Frame
 
 MAX_WAITING = 64
+SHOWN_BYTES = 8 << 20  # of a picture in one order, which base64 makes a third longer
 log = logging.getLogger(__name__)
 LIKELY = struct.Struct("<if")  # token id and the natural log of its probability
 
@@ -62,14 +63,15 @@ class MicroBatch:
     guess: Guess | None = None  # the guess of its only token, if that token is not known yet
 
     @classmethod
-    def of(cls, parts: Sequence[MicroBatchPart]) -> MicroBatch:
+    def of(cls, parts: Sequence[MicroBatchPart], *, sees_all: bool = False) -> MicroBatch:
         """Return a micro-batch of positions whose tokens are known."""
         segments = [part.segment for part in parts]
         due = [part.segment for part in parts if part.due]
         ids = array("i")
         for part in parts:
             ids += part.sequence.tokens[part.segment.pos : part.segment.end]
-        return cls(Step.of(segments, due, struct.pack(f"<{len(ids)}i", *ids)), tuple(parts))
+        packed = struct.pack(f"<{len(ids)}i", *ids)
+        return cls(Step.of(segments, due, packed, sees_all=sees_all), tuple(parts))
 
     @classmethod
     def guessed(cls, sequence: SequenceState, guess: Guess) -> MicroBatch:
@@ -437,7 +439,7 @@ class Scheduler:
             sequence = self._running[segment.slot]
             sequence.kept = sequence.kept.after(segment)
             parts.append(MicroBatchPart(sequence, segment, segment.end >= sequence.due_from))
-        return self._entered(MicroBatch.of(parts))
+        return self._entered(MicroBatch.of(parts, sees_all=batch.sees_all))
 
     def _entered(self, micro_batch: MicroBatch) -> MicroBatch:
         """Record that a micro-batch is in flight, and return it."""
@@ -496,8 +498,8 @@ class Scheduler:
             earlier.overtaken += 1
         idle = self._idle.pop(admission.slot)
         empty = SlotCheckpoints(rule=self._shape.keep)
-        held, sequence.kept = len(idle.ids), (idle.kept or empty).cut_back(admission.keep)
-        keep = admission.keep
+        keep = sequence.reusable(admission.keep)
+        held, sequence.kept = len(idle.ids), (idle.kept or empty).cut_back(keep)
         sequence.slot, sequence.entered, sequence.reused = admission.slot, keep, keep
         sequence.since, sequence.timing.stages_before = self._number, self._figures()
         sequence.timing.begun_at = sequence.timing.begun_at or time.monotonic()
@@ -508,14 +510,16 @@ class Scheduler:
         for slot in admission.evicted:
             self._idle[slot] = IdleSlot(slot, 0)
             await order.forget(slot, 0)
-        if held > admission.keep:
-            await order.forget(sequence.slot, admission.keep)
+        if held > keep:
+            await order.forget(sequence.slot, keep)
         await self._start(sequence, stages)
 
     async def _start(self, sequence: SequenceState, stages: Sequence[StageClient]) -> None:
-        """Set up sampling for a sequence on the last run, then let its positions enter the pipeline."""
+        """Set up a sequence, its pictures on the first run and its sampling on the last, and let its positions enter
+        the pipeline."""
         sequence.under_way, self._starting_slot = 1, sequence.slot
         try:
+            await self._show(sequence, stages[0])
             await stages[-1].begin(*sequence.begin_arguments())
         except BadInput as error:  # for example, a grammar that does not compile
             sequence.end(error)
@@ -524,6 +528,18 @@ class Scheduler:
         if sequence.leaving:
             self._release(sequence)
         self.wake()
+
+    async def _show(self, sequence: SequenceState, first: StageClient) -> None:
+        """Send the rows of the pictures that are still to be computed to the first run. Raises BadInput."""
+        begins = True
+        for picture in sequence.request.pictures:
+            if picture.end <= sequence.entered:
+                continue
+            n_bytes = len(picture.rows) // picture.n_rows
+            for row in range(0, picture.n_rows, n_rows := max(1, SHOWN_BYTES // n_bytes)):
+                part = picture.rows[row * n_bytes : (row + n_rows) * n_bytes]
+                await first.show(sequence.slot, picture.first - row, part, begins=begins)
+                begins = False
 
     def _release(self, sequence: SequenceState) -> None:
         """Free the slot of a sequence. Its KV cache is preserved if a later turn of the conversation may reuse it."""

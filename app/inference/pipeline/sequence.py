@@ -37,6 +37,28 @@ MOST_BIAS = 100  # the same limit as OpenAI's
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedRows:
+    """Rows of a picture in a prompt. Their ids, from `first` downward, stand in the prompt like those of tokens.
+
+    Equal pictures have equal ids and others have others, so ids decide what a KV cache already contains.
+    """
+
+    pos: int  # position of the first row
+    first: int
+    n_rows: int
+    rows: bytes  # float32
+    sees_all: bool  # whether the rows see each other, so that they are computed in one step
+
+    @property
+    def end(self) -> int:
+        return self.pos + self.n_rows
+
+    def has(self, pos: int, token: int) -> bool:
+        """Return whether this id at this position is one of the rows."""
+        return self.pos <= pos < self.end and token == self.first - (pos - self.pos)
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A prompt and the settings for its answer.
 
@@ -55,6 +77,7 @@ class Request:
     is_usual: bool = True  # whether its duration helps to predict those of other requests
     has_priority: bool = False  # whether it goes ahead of other waiting requests
     read: Callable[[int], None] | None = None  # called once with the number of prompt tokens that were computed
+    pictures: tuple[PlacedRows, ...] = ()  # in the order of the prompt
 
 
 def check_request(request: Request, room: int, n_vocab: int, trained: int | None = None) -> None:
@@ -70,10 +93,21 @@ def check_request(request: Request, room: int, n_vocab: int, trained: int | None
     if tokens >= room:
         raise BadInput("prompt_too_long", tokens=tokens, context=room)
     if not all(0 <= token < n_vocab for token in request.ids):
-        raise BadInput("token_unknown", most=n_vocab - 1)
+        _check_pictures(request, n_vocab)
     if request.max_tokens < 1:
         raise BadInput("max_tokens_low", tokens=request.max_tokens)
     _check_sampling(request.sampling, n_vocab)
+
+
+def _check_pictures(request: Request, n_vocab: int) -> None:
+    """Raise BadInput if an id is neither that of a token nor that of a row at its place."""
+    pictures = iter(request.pictures)
+    current = next(pictures, None)
+    for pos, token in enumerate(request.ids):
+        while current is not None and current.end <= pos:
+            current = next(pictures, None)
+        if not 0 <= token < n_vocab and not (current is not None and current.has(pos, token)):
+            raise BadInput("token_unknown", most=n_vocab - 1)
 
 
 def _check_sampling(sampling: Sampling, n_vocab: int) -> None:
@@ -212,10 +246,25 @@ class SequenceState:
     @property
     def until(self) -> int:
         """Return the end of the next chunk. During an exact replay, this is the end of the original chunk."""
-        if self.entered >= self.exact_until:
-            return self.known
-        edges = (self.reused, self.n_prompt, self.entered + 1)
-        return next(edge for edge in edges if edge > self.entered)
+        end = self.known
+        if self.entered < self.exact_until:
+            edges = (self.reused, self.n_prompt, self.entered + 1)
+            end = next(edge for edge in edges if edge > self.entered)
+        begins = (picture.pos for picture in self.request.pictures if picture.sees_all and picture.pos > self.entered)
+        return min(end, next(begins, end))
+
+    @property
+    def block(self) -> int:
+        """Return how many of the next rows belong to a picture whose rows see each other, or 0."""
+        pictures = self.request.pictures
+        return next((picture.n_rows for picture in pictures if picture.sees_all and picture.pos == self.entered), 0)
+
+    def reusable(self, keep: int) -> int:
+        """Return how many of the first `keep` positions in a KV cache can be kept. Pictures are kept whole."""
+        cut = (
+            picture.pos for picture in self.request.pictures if picture.sees_all and picture.pos < keep < picture.end
+        )
+        return next(cut, keep)
 
     @property
     def is_closed(self) -> bool:
@@ -224,7 +273,7 @@ class SequenceState:
 
     @property
     def is_apart(self) -> bool:
-        return self.interruption.is_suspected
+        return self.interruption.is_suspected or (bool(self.request.pictures) and self.block > 0)
 
     @property
     def conversation(self) -> str | None:
@@ -281,7 +330,9 @@ class SequenceState:
         sampling, drawn = self.request.sampling, self.due_from - self.n_prompt
         penalties = (sampling.presence_penalty, sampling.frequency_penalty)
         known = drawn > 0 or sampling.repeat_penalty != 1.0 or any(penalties)
-        history = self.tokens[: self.due_from] if known else ()
+        history: Sequence[int] = self.tokens[: self.due_from] if known else ()
+        if self.request.pictures:  # their ids are not those of tokens
+            history = [token for token in history if token >= 0]
         return self.slot, self.due_from, sampling, history, drawn
 
     def rewind(self, *, alone: bool = False) -> None:

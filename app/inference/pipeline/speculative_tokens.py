@@ -69,7 +69,7 @@ class Guesses:
         if self.pending:
             chance = self.pending[-1].chance
             match = self._lookup.find(tokens, [guess.token for guess in self.pending])
-        if match is None:
+        if match is None or match.token < 0:  # a row of a picture, which no model generates
             return None
         chance *= self._score.chance(match)
         if not gain.pays(chance):

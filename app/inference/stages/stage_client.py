@@ -21,7 +21,18 @@ from app.inference.pipeline.speed_measurement import Deadlines, StageFigures, St
 from app.inference.worker.worker_errors import decode_lost
 from backends import worker_orders
 from backends.contract import NumberFormat, Role, Sampling, Segment
-from backends.frames import HEADER, MAGIC, SEGMENT, VERSION, BadFrame, Frame, FrameKind, decode_frame, decode_header
+from backends.frames import (
+    HEADER,
+    MAGIC,
+    SEES_ALL,
+    SEGMENT,
+    VERSION,
+    BadFrame,
+    Frame,
+    FrameKind,
+    decode_frame,
+    decode_header,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +65,13 @@ class Step:
     prefill: bool
     rows: bytes | memoryview  # token ids or hidden states; after the last run, the sampled tokens for `due`
     number: int = 0  # position in the sequence of the pipeline's steps, assigned by the first run
+    sees_all: bool = False  # every row attends to all rows of the step (backends/contract.py)
 
     @classmethod
-    def of(cls, segments: Sequence[Segment], due: Sequence[Segment], ids: bytes) -> Step:
+    def of(cls, segments: Sequence[Segment], due: Sequence[Segment], ids: bytes, *, sees_all: bool = False) -> Step:
         n_rows = sum(segment.n_tokens for segment in segments)
         prefill = n_rows > len(segments)
-        return cls(_table(segments), _table(due), len(segments), n_rows, prefill, ids)
+        return cls(_table(segments), _table(due), len(segments), n_rows, prefill, ids, sees_all=sees_all)
 
 
 def _table(segments: Sequence[Segment]) -> bytes:
@@ -267,6 +279,10 @@ class Link(Protocol):
         """Begin a sequence on the run that samples its tokens."""
         ...
 
+    async def show(self, order: worker_orders.ShowPicture) -> None:
+        """Keep rows of a picture on the first run. Raises BadInput if another machine computes it."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -335,7 +351,7 @@ class StageClient:
     def _answered(self, step: Step, data: bytes, number: int) -> Step:
         start = HEADER.size + (len(step.due) if self.run.samples else len(step.table))
         rows = memoryview(data)[start:]
-        return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows, number)
+        return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows, number, step.sees_all)
 
     def share(self, turns: PriorityLock, rank: int) -> None:
         """Take turns with the other runs on this machine, one step at a time."""
@@ -420,6 +436,16 @@ class StageClient:
             drawn=drawn,
         )
         await self._link.begin(order, self)
+
+    async def show(self, slot: int, first: int, rows: bytes, *, begins: bool) -> None:
+        """Keep rows of a picture for a sequence on this first run (worker_orders.ShowPicture).
+
+        Raises BadInput if another computer computes it, because pictures never leave this one.
+        """
+        order = worker_orders.ShowPicture(
+            request=0, pipeline=self.run.pipeline.hex(), slot=slot, first=first, rows=rows, begins=begins
+        )
+        await self._link.show(order)
 
     async def send_begin(self, order: worker_orders.BeginSequence) -> None:
         """Send a BEGIN frame and wait for its answer.
@@ -571,7 +597,9 @@ class StageClient:
         if self.lost is not None:
             raise self.lost
         run, seq = self.run, self._next_seq()
-        frame = b"".join((self._head(kind, seq, step.n_segments, run.input_number, len(rows)), step.table, rows))
+        flags = SEES_ALL * step.sees_all
+        head = self._head(kind, seq, step.n_segments, run.input_number, len(rows), flags)
+        frame = b"".join((head, step.table, rows))
         if run.samples:
             n_due = len(step.due) // SEGMENT.size
             expected = self._head(FrameKind.SAMPLED, seq, n_due, NumberFormat.IDS, 4 * n_due) + step.due
@@ -586,9 +614,11 @@ class StageClient:
         self._meter.bytes_out += len(frame)
         return frame
 
-    def _head(self, kind: FrameKind, seq: int, n_segments: int, number: NumberFormat, n_payload: int) -> bytes:
+    def _head(
+        self, kind: FrameKind, seq: int, n_segments: int, number: NumberFormat, n_payload: int, flags: int = 0
+    ) -> bytes:
         run = self.run
-        return HEADER.pack(MAGIC, VERSION, kind, run.pipeline, run.epoch, seq, n_segments, number, 0, n_payload)
+        return HEADER.pack(MAGIC, VERSION, kind, run.pipeline, run.epoch, seq, n_segments, number, flags, n_payload)
 
     def _next_seq(self) -> int:
         if self.lost is not None:

@@ -11,7 +11,7 @@ import contextlib
 import time
 from typing import Protocol
 
-from app.core.errors import AppError, Refused, StageLost, Unreachable
+from app.core.errors import AppError, BadInput, Refused, StageLost, Unreachable
 from app.core.recovery.recovery import RECONNECT_S
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import FrameChannel, Run, StageClient
@@ -122,6 +122,9 @@ class ChannelLink:
 
     async def begin(self, order: worker_orders.BeginSequence, stage: StageClient) -> None:
         await stage.send_begin(order)
+
+    async def show(self, order: worker_orders.ShowPicture) -> None:
+        raise BadInput("picture_replicas")
 
     async def close(self) -> None:
         self._given_up.set()
@@ -270,6 +273,9 @@ class PipeLink:
             await self.worker.ask(order, worker_orders.SequenceBegun, OPEN_S)
         else:  # The pipe keeps the order, so there is no need to wait for the steps in flight.
             self.worker.send_order(order, self._begun)
+
+    async def show(self, order: worker_orders.ShowPicture) -> None:
+        await self.worker.ask(order, worker_orders.PictureShown, ORDER_S)
 
     async def close(self) -> None:
         if self._stage is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -97,6 +98,8 @@ class Prompt(NamedTuple):
     ids: tuple[int, ...]
     text: str  # the output of the template
     folded: tuple[str, ...] = ()  # features that the template does not support: "system", "tools", "turns"
+    # the marker that ends each stretch of text, and the tokens of the stretch; the last stretch ends without one
+    stretches: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 class TextWorker:
@@ -185,18 +188,36 @@ class TextWorker:
         *,
         options: Mapping[str, JsonScalar] | None = None,
         begun_at: LocalTime | None = None,
+        apart: Sequence[str] = (),
     ) -> Prompt:
         """Return the token ids and the text of a chat, up to the beginning of the answer.
+
+        apart: markers in the text that stand for pictures. If there are any, the text between them is tokenized piece
+        by piece, and the result has `stretches` instead of ids.
 
         If the last message is the assistant's, the answer continues it. options: additional template variables.
         begun_at: the time at which the chat began, for templates that state the date. Raises BadInput or StageLost.
         """
-        order = _order(messages, tools, options=options, begun_at=begun_at, ids=True, continues=_is_begun(messages))
+        continues = _is_begun(messages)
+        order = _order(messages, tools, options=options, begun_at=begun_at, ids=not apart, continues=continues)
         async with self._one_order:  # a single order renders and tokenizes, since each order has to wake the worker
             prompt = await self._render(order)
+        if apart:
+            return prompt._replace(stretches=await self._stretches(prompt.text, apart))
         ids, vocabulary = prompt.ids, self.vocabulary
         twice = len(ids) > 1 and vocabulary.adds_bos and ids[0] == ids[1] == vocabulary.bos
         return prompt._replace(ids=ids[1:]) if twice else prompt  # many templates write the BOS token themselves
+
+    async def _stretches(self, text: str, markers: Sequence[str]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Tokenize the text between markers, each stretch by itself, as llama.cpp does around pictures."""
+        pieces = re.split(f"({'|'.join(map(re.escape, markers))})", text)
+        stretches, vocabulary = list[tuple[str, tuple[int, ...]]](), self.vocabulary
+        for words, marker in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
+            ids = await self.tokenize(words, special=True, bos=False) if words else ()
+            if not stretches and vocabulary.adds_bos and ids[:1] != (vocabulary.bos,):
+                ids = (vocabulary.bos, *ids)
+            stretches.append((marker, ids))
+        return tuple(stretches)
 
     async def close(self) -> None:
         if self._worker is not None:

@@ -1,0 +1,142 @@
+"""The vision of a model on this machine: a worker with its projector (mmproj) turns pictures into rows.
+
+Pictures are decoded in a process of their own (picture_reader.py) and never leave this machine. Only hidden states of
+the layers that follow reach others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.catalog.gguf.gguf_file import part_paths
+from app.core.errors import AppError, BadInput, Reason, StageLost
+from app.inference.worker.picture_reader import decoded_picture
+from app.inference.worker.worker import HERE, Worker
+from app.machine.hardware.cores import Threads
+from backends import worker_orders
+from backends.contract import FIRST_PICTURE_ID
+
+LOAD_S = 600.0
+SEE_S = 600.0  # a large picture is several tiles, each of which takes seconds on a slow processor
+VALUE_BYTES = 4
+MOST_CACHED_BYTES = 256 << 20
+MOST_KNOWN = 1 << 16  # pictures whose ids are remembered
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPart:
+    """A part of what stands for a picture in a prompt: the ids of tokens, or of rows with these values."""
+
+    ids: tuple[int, ...]
+    rows: bytes = b""  # float32
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPicture:
+    """The parts that stand for a picture in a prompt, in order."""
+
+    parts: tuple[SeenPart, ...]
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(len(part.rows) for part in self.parts)
+
+
+class VisionWorker:
+    """A model's projector. It processes one picture at a time, and is loaded again if its process dies."""
+
+    def __init__(
+        self, worker: Worker, opened: worker_orders.ProjectorOpened, order: worker_orders.OpenProjector
+    ) -> None:
+        self._worker, self._order = worker, order
+        self.width, self.is_causal = opened.width, opened.is_causal
+        self._one_picture = asyncio.Lock()
+        self._seen: OrderedDict[str, SeenPicture] = OrderedDict()  # by the hash of the file
+        self._n_bytes = 0
+        self._first_rows: OrderedDict[str, int] = OrderedDict()  # number of the first row of each known picture
+        self._n_rows = 0  # numbers given to rows so far, never twice
+
+    @classmethod
+    async def open(cls, path: str, projector: str, threads: int, limit_bytes: int = 0) -> VisionWorker:
+        """Load the projector of a model. Raises BadInput, DoesNotFit or StageLost."""
+        order = worker_orders.OpenProjector(
+            request=0, path=path, projector=projector, threads=threads, memory_limit_bytes=limit_bytes
+        )
+        worker, opened = await _opened(order)
+        return cls(worker, opened, order)
+
+    async def see(self, data: bytes) -> SeenPicture:
+        """Return what stands for a picture, given its file. Raises BadInput or StageLost."""
+        key = hashlib.sha256(data).hexdigest()
+        async with self._one_picture:
+            if (known := self._seen.get(key)) is not None:
+                self._seen.move_to_end(key)
+                return known
+            picture = await decoded_picture(data)
+            order = worker_orders.SeePicture(request=0, width=picture.width, height=picture.height, rgb=picture.data)
+            worker = await self._ready()
+            parts = await worker.ask_parts(order, (worker_orders.PictureParts,), SEE_S)
+            seen = SeenPicture(self._numbered(key, parts))
+            self._remember(key, seen)
+            return seen
+
+    async def close(self) -> None:
+        await self._worker.close()
+
+    async def _ready(self) -> Worker:
+        if self._worker.died is not None:
+            self._worker, _ = await _opened(self._order)
+        return self._worker
+
+    def _numbered(self, key: str, parts: Sequence[worker_orders.PictureParts]) -> tuple[SeenPart, ...]:
+        """Give each row its id. A picture that was seen before gets the same ids again."""
+        pieces = list[tuple[tuple[int, ...], list[bytes]]]()
+        for part in parts:
+            if part.continues and pieces:
+                pieces[-1][1].append(part.rows)
+            else:
+                pieces.append((part.ids, [part.rows] if part.rows else []))
+        n_rows = sum(sum(map(len, rows)) for _, rows in pieces) // (self.width * VALUE_BYTES)
+        first = self._first_rows.pop(key, None)
+        if first is None:
+            first, self._n_rows = self._n_rows, self._n_rows + n_rows
+        self._first_rows[key] = first
+        while len(self._first_rows) > MOST_KNOWN:
+            self._first_rows.popitem(last=False)
+        seen = list[SeenPart]()
+        for ids, rows in pieces:
+            values = b"".join(rows)
+            if len(values) % (self.width * VALUE_BYTES):
+                self._worker.kill(Reason("worker_garbled", {"worker": HERE, "cause": Reason("vector")}))
+                raise StageLost("worker_garbled", worker=HERE, cause=Reason("vector"))
+            n = len(values) // (self.width * VALUE_BYTES)
+            seen.append(SeenPart(ids or tuple(FIRST_PICTURE_ID - first - row for row in range(n)), values))
+            first += n
+        return tuple(seen)
+
+    def _remember(self, key: str, seen: SeenPicture) -> None:
+        self._seen[key] = seen
+        self._n_bytes += seen.n_bytes
+        while self._n_bytes > MOST_CACHED_BYTES and len(self._seen) > 1:
+            _, oldest = self._seen.popitem(last=False)
+            self._n_bytes -= oldest.n_bytes
+
+
+async def _opened(order: worker_orders.OpenProjector) -> tuple[Worker, worker_orders.ProjectorOpened]:
+    reads = [*part_paths(Path(order.path)), Path(order.projector)]
+    worker = await Worker.start(HERE, threads=Threads(order.threads), reads=reads)
+    try:
+        return worker, await worker.ask(order, worker_orders.ProjectorOpened, LOAD_S)
+    except BaseException:
+        await worker.close()
+        raise
+
+
+def unusable(model: str, error: AppError) -> BadInput:
+    """Return the error that tells why a model cannot look at pictures."""
+    return BadInput("projector_unusable", model=model, words=error.reason)

@@ -1,0 +1,129 @@
+"""Pictures on llama.cpp's mtmd: a projector (mmproj) makes rows of a picture that stand where token embeddings would.
+
+Only the vocabulary and the sizes of the text model are read, not its weights, which the stages hold.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from backends.contract import NotFinite, StageError
+from backends.hidden_state_codec import VALUE, Rows
+from backends.llamacpp import binding
+
+MARKER = b"<picture>"
+RGB = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PicturePart:
+    """A part of what stands for a picture: token ids, such as those around it, or rows of its own."""
+
+    ids: tuple[int, ...] = ()
+    rows: Rows | None = None
+
+
+class PictureEncoder:
+    """A projector and the facts about its text model that it needs."""
+
+    def __init__(self, path: str, projector_path: str, threads: int) -> None:
+        """Load a projector for the model at `path`. Raises StageError with llama.cpp's message."""
+        self._llama, self._mtmd = binding.load(), binding.load_mtmd()
+        self._context: Any = None
+        self._model: Any = binding.load_model(path, without_weights=True)
+        try:
+            self._open(projector_path, threads)
+        except StageError:
+            self.close()
+            raise
+
+    def _open(self, projector_path: str, threads: int) -> None:
+        llama, mtmd = self._llama, self._mtmd
+        if binding.position_planes(self._model) > 1:
+            raise StageError("the positions of a picture have several dimensions", "projector_several_dimensions")
+        self.width = int(llama.llama_model_n_embd(self._model))
+        if llama.llama_model_n_embd_inp(self._model) != self.width:
+            raise StageError("the rows of a picture are wider than a hidden state", "projector_wide_rows")
+        params = mtmd.mtmd_context_params_default()
+        params.use_gpu = params.print_timings = params.warmup = False
+        params.n_threads, params.media_marker = threads, MARKER
+        # the same numbers on every processor, whichever way its attention is computed
+        params.flash_attn_type = int(llama.LLAMA_FLASH_ATTN_TYPE_DISABLED)
+        binding.take_log()
+        self._context = mtmd.mtmd_init_from_file(projector_path.encode(), self._model, params)
+        if not self._context:
+            words = binding.why_not(binding.take_log()) or "llama.cpp gives no reason"
+            raise StageError(f"the projector cannot be loaded: {words}", "llama_cannot_load", words=words)
+        if not mtmd.mtmd_support_vision(self._context):
+            raise StageError("the projector is not for pictures", "projector_not_for_pictures")
+
+    @property
+    def is_causal(self) -> bool:
+        """Return whether a row of a picture sees only the rows before it. Otherwise, it sees all of the picture."""
+        return not self._mtmd.mtmd_decode_use_non_causal(self._context, None)
+
+    def see(self, width: int, height: int, rgb: bytes) -> list[PicturePart]:
+        """Return what stands for a picture in a prompt, in order. Raises StageError."""
+        if not 0 < width * height == len(rgb) / RGB:
+            raise StageError(f"{len(rgb)} bytes are no picture of {width} x {height}")
+        pixels = (ctypes.c_uint8 * len(rgb)).from_buffer_copy(rgb)
+        bitmap = self._mtmd.mtmd_bitmap_init(width, height, pixels)
+        chunks = self._mtmd.mtmd_input_chunks_init()
+        try:
+            return list(self._parts(bitmap, chunks))
+        finally:
+            self._mtmd.mtmd_input_chunks_free(chunks)
+            self._mtmd.mtmd_bitmap_free(bitmap)
+
+    def _parts(self, bitmap: Any, chunks: Any) -> Iterator[PicturePart]:
+        mtmd = self._mtmd
+        text = mtmd.mtmd_input_text(MARKER, len(MARKER), False, True)
+        bitmaps = (mtmd.mtmd_bitmap_p_ctypes * 1)(bitmap)
+        binding.take_log()
+        if code := mtmd.mtmd_tokenize(self._context, chunks, ctypes.byref(text), bitmaps, 1):
+            self._fail(code)
+        for at in range(mtmd.mtmd_input_chunks_size(chunks)):
+            chunk = mtmd.mtmd_input_chunks_get(chunks, at)
+            if mtmd.mtmd_input_chunk_get_type(chunk) == mtmd.MTMD_INPUT_CHUNK_TYPE_TEXT:
+                yield PicturePart(ids=self._ids(chunk))
+            else:
+                yield PicturePart(rows=self._rows(chunk))
+
+    def _ids(self, chunk: Any) -> tuple[int, ...]:
+        size = ctypes.c_size_t()
+        start = self._mtmd.mtmd_input_chunk_get_tokens_text(chunk, ctypes.byref(size))
+        ids = tuple(int(start[at]) for at in range(size.value))
+        if any(token < 0 for token in ids):
+            raise StageError("the model's vocabulary lacks a token of the projector", "projector_token_missing")
+        return ids
+
+    def _rows(self, chunk: Any) -> Rows:
+        mtmd = self._mtmd
+        if mtmd.mtmd_input_chunk_get_n_pos(chunk) != mtmd.mtmd_input_chunk_get_n_tokens(chunk):
+            raise StageError("the positions of a picture have several dimensions", "projector_several_dimensions")
+        if code := mtmd.mtmd_encode_chunk(self._context, chunk):
+            self._fail(code)
+        n_rows = int(mtmd.mtmd_input_chunk_get_n_tokens(chunk))
+        start = mtmd.mtmd_get_output_embd(self._context)
+        data = ctypes.string_at(ctypes.addressof(start.contents), n_rows * self.width * VALUE.itemsize)
+        rows = np.frombuffer(data, VALUE).reshape(n_rows, self.width)
+        if not np.isfinite(rows).all():
+            raise NotFinite("what the projector makes of a picture are no numbers")
+        return rows
+
+    def _fail(self, code: int) -> None:
+        words = binding.take_log()
+        raise StageError(f"llama.cpp failed with {code}: {words}", "llama_failed", status=code, words=words)
+
+    def close(self) -> None:
+        """Release the memory."""
+        if self._context:
+            self._mtmd.mtmd_free(self._context)
+        if self._model:
+            self._llama.llama_model_free(self._model)
+        self._context = self._model = None
