@@ -18,6 +18,7 @@ import msgspec
 from app.catalog.files import OnBytes, chunks, hash_range, write_whole
 from app.catalog.gguf.gguf_file import Header, part_paths, read_header
 from app.catalog.gguf.model_reader import PRE, model_of
+from app.catalog.gguf.projector_reader import attached, fits, is_projector, other_model, projector_facts
 from app.catalog.stages.cut import Cut, cut
 from app.catalog.stages.stage_receiver import Donor
 from app.catalog.stages.stage_store import StageStore
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
 GUIDE = "guide"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 TURN_SECONDS = 0.2  # interval at which a waiting thread may stop
-FORMAT = 6  # version of stored entries; increase it when Model or the family table changes
+FORMAT = 7  # version of stored entries; increase it when Model or the family table changes
 _PART_END = re.compile(r"-\d{5}-of-\d{5}$")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names reserved by Windows
 
@@ -152,21 +153,48 @@ class Shelf:
         given.
 
         whole: also store the hash of the file, by which other machines may request it.
+
+        A projector (mmproj) is attached to the model that it fits, whose entry is returned. A model gets the projector
+        beside it.
         """
         if name is not None and not (NAME.fullmatch(name) and name_for(name) == name):
             raise BadInput("model_name_odd", name=name[:100])
         path = part_paths(path.expanduser().absolute())[0]
         header = read_header(path)
+        if is_projector(header):
+            return self._attach(header, path)
         model_of(header, path.stem, "")  # refuse an invalid model before hashing it
         entry = _hashed(header, path, "unnamed", progress, whole=whole)
         with self._lock:
             if name is None and (known := self._same(entry)):
                 return known
             name = self._free_name(name or name_for(whole_stem(path.stem)), str(path))
-            entry = replace(entry, model=replace(entry.model, name=name))
+            entry = with_projector_beside(replace(entry, model=replace(entry.model, name=name)))
             self._write(entry)
             self.changes += 1
         return entry
+
+    def _attach(self, header: Header, path: Path) -> Entry:
+        """Attach a projector to the models in its folder that it fits, or else to the only one that it fits and that
+        has none. Raises BadInput."""
+        facts = projector_facts(header)
+        with self._lock:
+            fitting = [entry for entry in self.entries() if not entry.builtin and fits(facts, entry.model)]
+            beside = [entry for entry in fitting if Path(entry.path).parent == path.parent]
+            blind = [entry for entry in fitting if entry.model.projector is None]
+            chosen = beside or blind or fitting
+            if not chosen:
+                raise other_model(header, facts)
+            if len(chosen) > 1 and not beside:
+                raise BadInput("projector_several", path=header.path, models=", ".join(entry.name for entry in chosen))
+            now = [
+                replace(entry, model=replace(entry.model, projector=attached(facts, header, entry.model)))
+                for entry in chosen
+            ]
+            for entry in now:
+                self._write(entry)
+            self.changes += 1
+        return now[0]
 
     def verify(self, entry: Entry, progress: Progress = no_progress) -> Entry:
         """Check that a model's file is still the imported one, and return its current entry.
@@ -254,7 +282,8 @@ class Shelf:
                     continue
                 now = new if path == old else new / path.name
                 _, mtime_ns, ctime_ns = _seen(now)
-                self._write(replace(entry, path=str(now), mtime_ns=mtime_ns, ctime_ns=ctime_ns))
+                moved = replace(entry, path=str(now), mtime_ns=mtime_ns, ctime_ns=ctime_ns)
+                self._write(_with_moved_projector(moved, path.parent, now.parent))
                 self.changes += 1
 
     def remove(self, name: str) -> Entry:
@@ -433,6 +462,48 @@ class _OlderEntry(msgspec.Struct, frozen=True):
     shipped: bool = False
 
 
+def is_projector_file(path: Path) -> bool:
+    """Return whether a file is a projector rather than a model. Raises BadInput if it is no GGUF file."""
+    return is_projector(read_header(part_paths(path)[0]))
+
+
+def with_projector_beside(entry: Entry) -> Entry:
+    """Return a model with the projector that fits it in the same folder, if it has none yet and there is one."""
+    if entry.model.projector is not None or not entry.model.writes:
+        return entry
+    path = Path(entry.path)
+    with suppress(OSError):
+        names = sorted(name for name in os.listdir(path.parent) if PROJECTOR_NAME.search(name))
+        for name in sorted(names, key=lambda name: not _is_named_after(name, path.stem)):
+            with suppress(AppError):
+                header = read_header(path.parent / name)
+                if is_projector(header) and fits(facts := projector_facts(header), entry.model):
+                    found = attached(facts, header, entry.model)
+                    return replace(entry, model=replace(entry.model, projector=found))
+    return entry
+
+
+PROJECTOR_NAME = re.compile(r"mmproj.*\.gguf$", re.IGNORECASE)
+
+
+def _with_moved_projector(entry: Entry, old: Path, new: Path) -> Entry:
+    """Return a moved model whose projector was moved along with it."""
+    projector = entry.model.projector
+    if (
+        projector is None
+        or Path(projector.path).parent != old
+        or not (moved := new / Path(projector.path).name).exists()
+    ):
+        return entry
+    return replace(entry, model=replace(entry.model, projector=replace(projector, path=str(moved))))
+
+
+def _is_named_after(name: str, stem: str) -> bool:
+    """Return whether a projector's file is named after a model's, apart from the number formats at their ends."""
+    words = [word for word in re.split(r"[^a-z0-9]+", name.casefold()) if word not in ("mmproj", "gguf", "f16", "bf16")]
+    return bool(words) and all(word in stem.casefold() for word in words)
+
+
 def _read(path: Path) -> Entry | None:
     """Return a stored entry, or None if it cannot be read, because one damaged entry must not hide the other models."""
     try:
@@ -457,16 +528,18 @@ def _renewed(older: _OlderEntry) -> Entry | None:
         model = model_of(read_header(Path(older.path)), older.model.name, older.model.id)
     except BadInput:
         return None
-    return Entry(
-        model,
-        older.path,
-        older.mtime_ns,
-        older.tensors,
-        older.builtin,
-        proof=older.proof,
-        sha256=older.sha256,
-        ctime_ns=older.ctime_ns,
-        shipped=older.shipped,
+    return with_projector_beside(
+        Entry(
+            model,
+            older.path,
+            older.mtime_ns,
+            older.tensors,
+            older.builtin,
+            proof=older.proof,
+            sha256=older.sha256,
+            ctime_ns=older.ctime_ns,
+            shipped=older.shipped,
+        )
     )
 
 

@@ -77,6 +77,22 @@ class Cuts:
 
 
 @dataclass(frozen=True, slots=True)
+class Projector:
+    """The part of a model that looks at pictures, in a file of its own (mmproj)."""
+
+    path: str
+    kind: str  # as its file names it
+    file_bytes: int
+    picture_rows: int = 0  # rows of a picture that see each other, so that a step has room for them; 0: none do
+    memory_bytes: int = 0  # its weights, and what it needs to look at a picture
+    reason: Reason | None = None  # why it cannot be used
+
+    @property
+    def is_usable(self) -> bool:
+        return self.reason is None
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A model with the sizes of its parts and the layers before which it may be cut."""
 
@@ -105,6 +121,12 @@ class Model:
     thinks: bool = False  # whether its chat template knows thoughts
     languages: tuple[str, ...] = ()  # as stated in the file
     maker: str = ""  # as stated in the file
+    projector: Projector | None = None
+
+    @property
+    def sees(self) -> bool:
+        """Return whether it looks at pictures."""
+        return self.projector is not None and self.projector.is_usable
 
     @property
     def is_base(self) -> bool:

@@ -488,6 +488,7 @@ class AnswerService:
             conversation=_conversation(api_request, caller),
             request=caller.request_id,
             requester=caller.requester,
+            pictures=api_request.pictures,
         )
 
     def needs_load(self, model: str) -> bool:

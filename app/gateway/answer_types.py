@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 Status = Literal["in_progress", "completed", "incomplete"]
 Reason = Literal["stop", "length", "tool_calls"]
 TextReason = Literal["stop", "length"]
-Capability = Literal["completion", "tools", "thinking", "embedding"]
+Capability = Literal["completion", "tools", "thinking", "embedding", "vision"]
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use"]
 
 

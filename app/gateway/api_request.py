@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,7 @@ class ApiRequest:
     thinking: Thinking = TEMPLATE_DEFAULT
     template_options: Json = field(default_factory=dict)  # additional variables of the chat template
     user: str = ""  # distinguishes the users of one program
+    pictures: Mapping[str, bytes] = field(default_factory=dict)  # files, by the markers in the messages
     extra_fields: Json = field(default_factory=dict)  # unparsed fields, used only by upstreams
 
 

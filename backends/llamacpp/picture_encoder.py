@@ -45,22 +45,22 @@ class PictureEncoder:
     def _open(self, projector_path: str, threads: int) -> None:
         llama, mtmd = self._llama, self._mtmd
         if binding.position_planes(self._model) > 1:
-            raise StageError("the positions of a picture have several dimensions", "projector_several_dimensions")
+            raise StageError("the positions of a picture have several dimensions")
         self.width = int(llama.llama_model_n_embd(self._model))
         if llama.llama_model_n_embd_inp(self._model) != self.width:
-            raise StageError("the rows of a picture are wider than a hidden state", "projector_wide_rows")
+            raise StageError("the rows of a picture are wider than a hidden state")
         params = mtmd.mtmd_context_params_default()
         params.use_gpu = params.print_timings = params.warmup = False
         params.n_threads, params.media_marker = threads, MARKER
-        # the same numbers on every processor, whichever way its attention is computed
-        params.flash_attn_type = int(llama.LLAMA_FLASH_ATTN_TYPE_DISABLED)
+        # without it, a picture of 4,096 patches takes a gigabyte for the scores of its attention
+        params.flash_attn_type = int(llama.LLAMA_FLASH_ATTN_TYPE_ENABLED)
         binding.take_log()
         self._context = mtmd.mtmd_init_from_file(projector_path.encode(), self._model, params)
         if not self._context:
             words = binding.why_not(binding.take_log()) or "llama.cpp gives no reason"
             raise StageError(f"the projector cannot be loaded: {words}", "llama_cannot_load", words=words)
         if not mtmd.mtmd_support_vision(self._context):
-            raise StageError("the projector is not for pictures", "projector_not_for_pictures")
+            raise StageError("the projector is not for pictures")
 
     @property
     def is_causal(self) -> bool:
@@ -99,13 +99,13 @@ class PictureEncoder:
         start = self._mtmd.mtmd_input_chunk_get_tokens_text(chunk, ctypes.byref(size))
         ids = tuple(int(start[at]) for at in range(size.value))
         if any(token < 0 for token in ids):
-            raise StageError("the model's vocabulary lacks a token of the projector", "projector_token_missing")
+            raise StageError("the model's vocabulary lacks a token of the projector")
         return ids
 
     def _rows(self, chunk: Any) -> Rows:
         mtmd = self._mtmd
         if mtmd.mtmd_input_chunk_get_n_pos(chunk) != mtmd.mtmd_input_chunk_get_n_tokens(chunk):
-            raise StageError("the positions of a picture have several dimensions", "projector_several_dimensions")
+            raise StageError("the positions of a picture have several dimensions")
         if code := mtmd.mtmd_encode_chunk(self._context, chunk):
             self._fail(code)
         n_rows = int(mtmd.mtmd_input_chunk_get_n_tokens(chunk))

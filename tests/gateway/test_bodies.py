@@ -171,7 +171,7 @@ UNSUPPORTED: list[tuple[str, Json]] = [
     *(("/v1/responses", {"input": "x", **more}) for more in (
         {"previous_response_id": "r"}, {"conversation": "c"}, {"background": True})),
     *(("/api/generate", {"prompt": "x", **more}) for more in (
-        {"suffix": "x"}, {"template": "{{ 9 ** 9 ** 9 }}"}, {"images": ["x"]}, {"context": [1]})),
+        {"suffix": "x"}, {"template": "{{ 9 ** 9 ** 9 }}"}, {"context": [1]})),
 ]  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def _loaded(model: Path, projector: Path) -> Iterator[tuple[Any, Any, Any]]:
     of_vision = mtmd.mtmd_context_params_default()
     of_vision.use_gpu = of_vision.print_timings = of_vision.warmup = False
     of_vision.n_threads, of_vision.media_marker = 1, MARKER
-    of_vision.flash_attn_type = int(llama.LLAMA_FLASH_ATTN_TYPE_DISABLED)
+    of_vision.flash_attn_type = int(llama.LLAMA_FLASH_ATTN_TYPE_ENABLED)
     vision = mtmd.mtmd_init_from_file(str(projector).encode(), text_model, of_vision)
     assert vision
     yield context, vision, llama.llama_model_get_vocab(text_model)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -16,6 +17,7 @@ from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Output
 from app.cli.terminal_text import rate, seconds
 from app.core.errors import BadInput, Unreachable
+from app.core.reasons import os_cause
 
 if TYPE_CHECKING:
     from app.api.plans import Notice
@@ -84,6 +86,15 @@ def ask(  # noqa: PLR0913  one for each option
         Optional[str],  # noqa: UP045
         typer.Option("--system", help="The system message, which tells the model how to behave.", show_default=False),
     ] = None,
+    picture: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(
+            "--picture",
+            "-p",
+            help="A picture (PNG, JPEG, WebP or GIF) for a model that sees; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Send the prompt as it is, without the chat template.")] = False,
     temperature: TemperatureOption = 0.8,
     max_tokens: Annotated[
@@ -112,9 +123,11 @@ def ask(  # noqa: PLR0913  one for each option
         raise typer.BadParameter("--system needs the chat template, which --raw leaves out.")
     if raw and (think is not None or think_tokens is not None):
         raise typer.BadParameter("Thinking needs the chat template, which --raw leaves out.")
+    if raw and picture:
+        raise typer.BadParameter("--picture needs the chat template, which --raw leaves out.")
     out = Output(as_json)
     body = {
-        **_prompt_fields(_read_prompt(prompt), system, raw),
+        **_prompt_fields(_read_prompt(prompt), system, raw, picture or ()),
         "model": model,
         "max_tokens": max_tokens,
         "sampling": {"temperature": temperature, "seed": seed},
@@ -142,11 +155,26 @@ def _read_prompt(prompt: str) -> str:
     return text
 
 
-def _prompt_fields(prompt: str, system: str | None, raw: bool) -> Json:
-    if system is None:
+def _prompt_fields(prompt: str, system: str | None, raw: bool, pictures: Sequence[Path]) -> Json:
+    if system is None and not pictures:
         return {"prompt": prompt, "raw": raw}
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
-    return {"messages": messages}
+    messages: list[Json] = [] if system is None else [{"role": "system", "content": system}]
+    shown = {"pictures": [_picture(path) for path in pictures]} if pictures else {}
+    return {"messages": [*messages, {"role": "user", "content": prompt, **shown}]}
+
+
+def _picture(path: Path) -> str:
+    """Return a small copy of a picture in base64, without what the file tells about its place and camera."""
+    import asyncio
+    import base64
+
+    from app.inference.worker.picture_reader import shrunk_picture
+
+    try:
+        data = path.expanduser().read_bytes()
+    except OSError as error:
+        raise BadInput("file_unreadable", path=str(path), why=os_cause(error)) from None
+    return base64.b64encode(asyncio.run(shrunk_picture(data)).data).decode()
 
 
 async def stream_answer(node: NodeClient, out: Output, body: Json) -> tuple[Answer, str]:

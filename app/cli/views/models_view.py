@@ -28,6 +28,8 @@ def models_view(models: Sequence[ShelfModel]) -> RenderableType:
         name = Text(terminal_text.name(model.name))
         if model.builtin:
             name.append(" (built in)", style="dim")
+        if model.vision:
+            name.append(" (sees pictures)", style="dim")
         table.add_row(
             name,
             terminal_text.name(model.architecture),
@@ -37,7 +39,7 @@ def models_view(models: Sequence[ShelfModel]) -> RenderableType:
             size(model.file_bytes),
         )
     missing = [terminal_text.command_text(terminal_text.line(model.missing)) for model in models if model.missing]
-    return Group(table, *_unsplittable(models), *_base_models(models), *missing)
+    return Group(table, *_unsplittable(models), *_base_models(models), *_blind(models), *missing)
 
 
 def starter_view(starter: Starter | None) -> list[RenderableType]:
@@ -82,6 +84,15 @@ def _base_models(models: Sequence[ShelfModel]) -> list[Text]:
         Text(f"{terminal_text.name(model.name)} is a base model: it completes text and doesn't chat.", style="dim")
         for model in models
         if model.is_base
+    ]
+
+
+def _blind(models: Sequence[ShelfModel]) -> list[Text]:
+    """Explain why some projectors cannot be used."""
+    return [
+        terminal_text.command_text(terminal_text.line(model.blind_reason), "dim")
+        for model in models
+        if model.blind_reason
     ]
 
 

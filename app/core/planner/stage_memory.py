@@ -56,6 +56,12 @@ def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, 
     cells = workload.context * workload.users
     header = STAGE_HEADER_BYTES
     logits = workload.slots * model.n_vocab if role.has_head else 0
+    rows, vision_bytes = workload.batch_rows, 0
+    if (projector := model.projector) is not None and projector.is_usable:
+        rows = max(rows, projector.picture_rows)
+        vision_bytes = (
+            projector.memory_bytes if role.has_head else 0
+        )  # the machine that samples is also the one that sees
     return PlannedStage(
         machine.id,
         machine.name,
@@ -63,8 +69,9 @@ def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, 
         layers,
         weight_bytes=model.stage_bytes(layers, role) + header,
         kv_bytes=model.kv_bytes(layers, cells, workload.slots, workload.kv),
-        work_bytes=work_bytes(model.width, workload.batch_rows, cells_read(workload.slots, cells, workload.context))
-        + 4 * logits,
+        work_bytes=work_bytes(model.width, rows, cells_read(workload.slots, cells, workload.context))
+        + 4 * logits
+        + vision_bytes,
     )
 
 

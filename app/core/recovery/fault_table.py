@@ -165,7 +165,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         move_none no_pairing_window nobody_to_ask nothing_loaded phone_code_wrong phone_model_gone phone_unknown
         phones_many phones_off program_unknown prompt_beyond_model prompt_empty
         picture_broken picture_heavy picture_large picture_model_blind picture_pixels
-        picture_role picture_unknown pictures_many
+        picture_remote picture_replicas picture_role picture_rows picture_unknown picture_upstream pictures_many
+        projector_other projector_several
         prompt_missing prompt_too_long prompt_unclear prompt_unreadable replicas_need_two roles_contradict
         sampling_odd schema_refused shape_and_split shape_not_alone shape_not_split split_boundary split_family
         split_lenders split_sum split_two stops_too_many text_too_long token_odd token_unknown
@@ -178,7 +179,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         """
         bench_silent gguf_alignment gguf_big_endian gguf_dimensions gguf_key_missing gguf_layer_extra
         gguf_layer_missing gguf_limit gguf_name gguf_not gguf_odd gguf_offset gguf_part gguf_repeated gguf_shape
-        gguf_tensor_missing gguf_truncated gguf_type gguf_version model_builtin_missing speed_shape_odd
+        gguf_tensor_missing gguf_truncated gguf_type gguf_version model_builtin_missing projector_gone projector_kind
+        projector_positions projector_unusable speed_shape_odd
         """,
     ),
     (

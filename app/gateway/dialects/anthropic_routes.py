@@ -49,10 +49,15 @@ from app.gateway.dialects.openai_requests import (
     given_fields,
     with_values,
 )
+from app.gateway.dialects.picture_parts import content_text
 from app.gateway.streaming import EVENTS, event, json_response, read, send
+from app.inference.pipeline.pictures import Pictures
 
 REASONS: dict[str, types.StopReason] = {"stop": "end_turn", "length": "max_tokens", "calls": "tool_use"}
 NO_USAGE = types.MessageUsage(input_tokens=0, output_tokens=0, cache_read_input_tokens=0, cache_creation_input_tokens=0)
+
+
+TEXT = ("text",)
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -116,10 +121,11 @@ class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
     def to_api_request(self, seed: int) -> ApiRequest:
         """Convert the request to an ApiRequest. Raises BadInput."""
         messages: list[Json] = []
+        pictures = Pictures()
         if system := text_of(self.system):
             messages.append({"role": "system", "content": system})
         for message in self.messages:
-            messages += _messages(message)
+            messages += _messages(message, pictures)
         choice = self.tool_choice or Choice()
         must = {"auto": None, "none": None, "any": "", "tool": choice.name}
         if choice.type not in must or (choice.type == "tool" and not choice.name):
@@ -131,6 +137,7 @@ class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
         return ApiRequest(
             model=self.model,
             messages=tuple(messages),
+            pictures=pictures.files,
             sampling=replace(sampling, seed=seed % (MAX_SEED + 1)),
             max_tokens=token_limit(self.max_tokens),
             stop=tuple(filter(None, self.stop_sequences or ())),
@@ -155,7 +162,7 @@ def _tool(tool: MessagesTool) -> Tool:
     return Tool(tool.name, tool.description or "", tool.input_schema or {}, tool.strict)
 
 
-def _messages(message: Message) -> list[Json]:
+def _messages(message: Message, pictures: Pictures) -> list[Json]:
     """Convert the message to the form that chat templates expect. A message with tool results becomes several
     messages."""
     if message.role == "system":  # newer clients also send system messages in the middle of a chat
@@ -170,7 +177,7 @@ def _messages(message: Message) -> list[Json]:
         thoughts = [block.get("thinking") for block in message.content]
         thought = "\n\n".join(part for part in thoughts if isinstance(part, str))
         calls = [block for block in blocks if block.get("type") == "tool_use"]
-        text = text_of([block for block in blocks if block.get("type") != "tool_use"])
+        text = content_text([block for block in blocks if block.get("type") != "tool_use"], TEXT, "assistant", pictures)
         if not calls:
             return [with_thought({"role": "assistant", "content": text}, thought)]
         return [with_thought(assistant_message(text, [_tool_use_parts(call) for call in calls]), thought)]
@@ -180,7 +187,9 @@ def _messages(message: Message) -> list[Json]:
             content, of = text_of(block.get("content")), str(block.get("tool_use_id", ""))
             messages.append({"role": "tool", "content": content, "tool_call_id": of})
     texts = [block for block in blocks if block.get("type") != "tool_result"]
-    return [*messages, {"role": "user", "content": text_of(texts)}] if texts or not messages else messages
+    if not texts and messages:
+        return messages
+    return [*messages, {"role": "user", "content": content_text(texts, TEXT, "user", pictures)}]
 
 
 def _tool_use_parts(block: Json) -> tuple[str, str, object]:

@@ -54,8 +54,10 @@ from app.gateway.dialects.openai_requests import (
     unknown_role,
     with_values,
 )
+from app.gateway.dialects.picture_parts import add_base64
 from app.gateway.model_cards import ListModels, ModelCard, ModelCards, iso, modified_at
 from app.gateway.streaming import NDJSON, json_response, read, send
+from app.inference.pipeline.pictures import Pictures
 from app.node.models.model_manager import ModelManager
 from app.node.placement.placement import Placement
 from backends.contract import Sampling
@@ -161,7 +163,9 @@ class OllamaChatRequest(OllamaRequest, frozen=True, kw_only=True):
     def to_api_request(self, seed: int) -> ApiRequest:
         """Convert the request to an ApiRequest. Raises BadInput."""
         tools = tuple(tool.function.tool() for tool in self.tools or ())
-        return replace(self.base_request(seed), messages=tuple(map(_message, self.messages)), tools=tools)
+        pictures = Pictures()
+        messages = tuple(_message(message, pictures) for message in self.messages)
+        return replace(self.base_request(seed), messages=messages, tools=tools, pictures=pictures.files)
 
 
 class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
@@ -175,14 +179,15 @@ class OllamaGenerateRequest(OllamaRequest, frozen=True, kw_only=True):
 
     def to_api_request(self, seed: int) -> ApiRequest:
         """Convert the request to an ApiRequest. Raises BadInput."""
-        for name in ("suffix", "template", "images", "context"):
+        for name in ("suffix", "template", "context", *(["images"] if self.raw else [])):
             if getattr(self, name):
                 raise BadInput("api_unsupported", what=name)
         if self.raw:
             return replace(self.base_request(seed), prompt=self.prompt)
         messages: list[Json] = [{"role": "system", "content": self.system}] if self.system else []
-        messages.append({"role": "user", "content": self.prompt})
-        return replace(self.base_request(seed), messages=tuple(messages))
+        pictures = Pictures()
+        messages.append({"role": "user", "content": _with_pictures(self.images, self.prompt, pictures)})
+        return replace(self.base_request(seed), messages=tuple(messages), pictures=pictures.files)
 
 
 def _thinking(think: bool | str | None) -> Thinking:
@@ -203,10 +208,14 @@ def _schema(schema: str | Json | None) -> object:
     raise BadInput("bad_request", why="format is json or a JSON schema", field="format")
 
 
-def _message(message: Message) -> Json:
-    if message.images:
-        raise BadInput("api_content_unsupported", kind="images")
-    text = message.content or ""
+def _with_pictures(images: list[str] | None, text: str, pictures: Pictures) -> str:
+    return "".join(add_base64(image, pictures) for image in images or ()) + text
+
+
+def _message(message: Message, pictures: Pictures) -> Json:
+    if message.images and message.role != "user":
+        raise BadInput("picture_role", role=message.role)
+    text = _with_pictures(message.images, message.content or "", pictures)
     match message.role:
         case "system" | "user":
             return {"role": message.role, "content": text}
@@ -342,6 +351,7 @@ def model_description(model: Json, card: ModelCard | None, since: str, context: 
         "tools": card is not None and card.has_tools,
         "thinking": card is not None and card.thinks,
         "embedding": model.get("embeds"),
+        "vision": model.get("vision"),
     }
     facts = {"context_length": "context_length", "embedding_length": "width", "block_count": "n_layers"}
     about = {f"{family}.{name}": model[of] for name, of in facts.items() if of in model}

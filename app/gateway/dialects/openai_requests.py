@@ -26,10 +26,11 @@ from app.gateway.api_request import (
     Tool,
     parse_arguments,
     parse_object,
-    text_of,
     token_limit,
     with_thought,
 )
+from app.gateway.dialects.picture_parts import content_text
+from app.inference.pipeline.pictures import Pictures
 from backends.contract import MAX_TOP_LOGPROBS, Sampling
 
 FREE = ("none", "auto")
@@ -250,10 +251,11 @@ class ChatRequest(HostedChatFields, frozen=True, kw_only=True):
         self.check("functions", "audio")
         tools = tuple(tool.function.tool() for tool in self.tools or ())
         choice = tool_choice(self.tool_choice, lambda named: named.get("function"))
-        likely = (self.top_logprobs or 0) if self.logprobs else None
+        likely, pictures = (self.top_logprobs or 0) if self.logprobs else None, Pictures()
         return ApiRequest(
             model=self.model,
-            messages=complete_calls(list(map(_message, self.messages))),
+            messages=complete_calls([_message(message, pictures) for message in self.messages]),
+            pictures=pictures.files,
             sampling=self.sampling(seed, likely),
             max_tokens=token_limit(self.max_completion_tokens, self.max_tokens),
             stop=stop_strings(self.stop),
@@ -362,11 +364,11 @@ def _biases(logit_bias: dict[str, float]) -> tuple[tuple[int, float], ...]:
     return tuple(biases)
 
 
-def _message(message: ChatMessage) -> Json:
+def _message(message: ChatMessage, pictures: Pictures) -> Json:
     """Convert the message to the form that chat templates expect. Raises BadInput."""
     if message.role == "user" and message.content is None:  # its content may be in another field
         raise BadInput("bad_request", why="a message of the user has no content", field="messages")
-    text = text_of(message.content, ("text", "refusal"))
+    text = content_text(message.content, ("text", "refusal"), message.role, pictures)
     named = {"name": message.name} if message.name else {}
     match message.role:
         case "system" | "developer":

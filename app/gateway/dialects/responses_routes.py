@@ -53,8 +53,10 @@ from app.gateway.dialects.openai_requests import (
     tool_choice,
     with_values,
 )
+from app.gateway.dialects.picture_parts import content_text
 from app.gateway.error_responses import ApiDialect, error_body
 from app.gateway.streaming import EVENTS, event, json_response, read, send
+from app.inference.pipeline.pictures import Pictures
 
 # Tools that OpenAI runs itself and that are not available here. The Codex CLI sends the first with every request.
 HOSTED_TOOLS = frozenset({"web_search", "web_search_preview", "image_generation", "tool_search"})
@@ -153,9 +155,11 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
         choice = tool_choice(self.tool_choice, lambda named: named)
         form = self.text.format if self.text else None
         sampling = with_values(DEFAULT_SAMPLING, temperature=self.temperature, top_p=self.top_p)
+        pictures = Pictures()
         return ApiRequest(
             model=self.model,
-            messages=complete_calls(self._messages()),
+            messages=complete_calls(self._messages(pictures)),
+            pictures=pictures.files,
             sampling=replace(sampling, seed=seed % (MAX_SEED + 1)),
             max_tokens=token_limit(self.max_output_tokens),
             schema=answer_schema(form, lambda response_format: response_format, "text.format", "text"),
@@ -188,7 +192,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
         kept = given_fields(self, *same)
         return kept | {name: value for name, value in fields.items() if value is not None}
 
-    def _messages(self) -> tuple[Json, ...]:
+    def _messages(self, pictures: Pictures) -> tuple[Json, ...]:
         messages: list[Json] = []
         if self.instructions:
             messages.append({"role": "system", "content": self.instructions})
@@ -198,7 +202,7 @@ class ResponsesRequest(msgspec.Struct, frozen=True, kw_only=True):
         for item in self.input:
             if item.get("type") == "reasoning":
                 thought = _thought(item)
-            for message in map(partial(_with_thought, thought), _item(item)):
+            for message in map(partial(_with_thought, thought), _item(item, pictures)):
                 thought = ""
                 # A turn's text and calls form one message. Templates expect them together, and some refuse two in a
                 # row.
@@ -225,7 +229,7 @@ def _thought(item: Json) -> str:
     return "\n\n".join(text for text in texts[:64] if isinstance(text, str))
 
 
-def _item(item: Json) -> list[Json]:
+def _item(item: Json, pictures: Pictures) -> list[Json]:
     """Convert an item of the input to messages for a chat template. Raises BadInput."""
     match item:
         case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
@@ -239,7 +243,7 @@ def _item(item: Json) -> list[Json]:
         case {"role": "system" | "developer"}:
             return [{"role": "system", "content": text_of(item.get("content"), TEXTS)}]
         case {"role": "user" | "assistant" as role}:
-            return [{"role": role, "content": text_of(item.get("content"), TEXTS)}]
+            return [{"role": role, "content": content_text(item.get("content"), TEXTS, role, pictures)}]
     raise BadInput("api_content_unsupported", kind=str(item.get("type") or item.get("role"))[:40])
 
 

@@ -37,6 +37,8 @@ MOST_CHARS = 4 << 20  # maximum length of an answer including its calls, which i
 
 def upstream_obstacle(api_request: ApiRequest) -> str:
     """Return a reason code if no upstream can answer this request, or "" otherwise."""
+    if api_request.pictures:
+        return "picture_upstream"
     if isinstance(api_request.prompt, tuple) or api_request.sampling.logit_bias:
         return "upstream_tokens"
     return "upstream_raw_form" if api_request.messages is None and api_request.schema is not None else ""

@@ -124,9 +124,9 @@ class Completer:
     """A service that answers requests with one model."""
 
     def __init__(
-        self, text: TextWorker, pipeline: TokenGenerator, name: str = "", vision: Vision | None = None
+        self, text: TextWorker, pipeline: TokenGenerator, name: str = "", vision: Vision | BadInput | None = None
     ) -> None:
-        """Create a completer. vision: how the model looks at pictures, if it can."""
+        """Create a completer. vision: how the model looks at pictures, if it can, or why it cannot."""
         self._text, self._name, self.vision = text, name, vision
         self._pipeline = pipeline
         self._control: dict[str, int | None] = {}  # ids of control tokens, cached because every request needs them
@@ -243,6 +243,8 @@ class Completer:
         """Return what stands for each picture, by its marker. Raises BadInput or StageLost."""
         if self.vision is None:
             raise BadInput("picture_model_blind", model=self._name)
+        if isinstance(self.vision, BadInput):
+            raise self.vision
         seen = {marker: PicturePlacement(await self.vision.see(data), self.vision) for marker, data in files.items()}
         for picture in seen.values():
             if picture.block_rows > self.vision.most_rows:

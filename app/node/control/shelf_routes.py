@@ -14,7 +14,7 @@ from app.api import requests
 from app.api.models import ModelResponse, RemoveModelResponse, ShelfModel, Speeds, UnloadResponse
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf.model_reader import KNOWN
-from app.catalog.shelf import Entry, Shelf
+from app.catalog.shelf import Entry, Shelf, is_projector_file
 from app.catalog.stages.stage_store import StageStore
 from app.core.errors import AppError, BadInput
 from app.core.planner.speed_estimates import SpeedConditions
@@ -99,6 +99,8 @@ class ShelfModels:
 
         Raises BadInput for these two problems only. Other problems are reported when the file is used.
         """
+        if await asyncio.to_thread(is_projector_file, path):
+            return
         header_facts, splits_words = await asyncio.to_thread(self._shelf.inspect_file, path)
         if header_facts.architecture in FAMILIES and splits_words in KNOWN:
             return
@@ -134,7 +136,7 @@ class ShelfModels:
 
 
 def _shelf_model(entry: Entry) -> ShelfModel:
-    model = entry.model
+    model, projector = entry.model, entry.model.projector
     return ShelfModel(
         name=model.name,
         id=model.id,
@@ -162,6 +164,11 @@ def _shelf_model(entry: Entry) -> ShelfModel:
         thinks=model.thinks,
         languages=list(model.languages),
         maker=model.maker,
+        vision=model.sees,
+        projector=projector.path if projector else None,
+        projector_bytes=projector.file_bytes if projector else 0,
+        blind_reason=sentence(projector.reason) if projector else None,
+        blind_reason_facts=projector.reason if projector else None,
     )
 
 

@@ -153,6 +153,7 @@ class HouseholdModels:
                 model.is_ready,
                 default == (machine, model),
                 model.is_base,
+                model.sees,
             )
             for machine, model in self._shared()
         ]

@@ -93,6 +93,7 @@ class LoadedModels:
                 placement.context,
                 placement.is_ready,
                 placement.entry.model.is_base,
+                placement.sees,
             )
             for placement in ([first] if first else []) + [*self.except_for(first)]
         ]

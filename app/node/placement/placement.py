@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -16,8 +17,9 @@ from msgspec import structs
 from app.api import plans, requests
 from app.api.plans import Progress
 from app.catalog.shelf import Entry
-from app.core.errors import AppError, Reason, StageLost
+from app.core.errors import AppError, BadInput, Reason, StageLost
 from app.core.ids import MachineId
+from app.core.model import Projector
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.topologies import forecast_of
 from app.core.reasons import said, sentence
@@ -39,9 +41,11 @@ from app.core.recovery.placement_lifecycle import (
 from app.core.recovery.recovery import Loss, Notice
 from app.core.scheduler.schedule import QueuedRequest
 from app.inference.pipeline.completion import Completer
+from app.inference.pipeline.pictures import Vision
 from app.inference.pipeline.replica_set import Replica, ReplicaSet
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.worker.tokenizer import TextWorker
+from app.inference.worker.vision import VisionWorker, unusable
 from app.node.cancellation import run_until
 from app.node.control.json_bodies import Report
 from app.node.placement.failover import Replan, describe_move, describe_notice
@@ -59,6 +63,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 # Within this time after the end of a placement, its lenders have freed its memory and reported it.
 NEWS_SECONDS = 10.0
+VISION_ALLOWANCE = 2  # factor by which a projector may exceed its estimated memory
 
 
 class Placement:
@@ -91,6 +96,7 @@ class Placement:
         self._wanted_back: dict[MachineId, StageLost] = {}
         self._progress: dict[str, Progress] = {}
         self._seconds, self._fetched_bytes = 0.0, 0
+        self._vision: Vision | BadInput | None = None  # or why it cannot look at pictures, although it has a projector
 
     @property
     def entry(self) -> Entry:
@@ -299,10 +305,16 @@ class Placement:
             replicas=describe_replicas(self.replicas, self.plan),
             tools=tools,
             thinks=thinks,
+            vision=self.sees,
             answering=self.n_answering,
             moved=describe_move(self.state.moved) if self.state.moved else None,
             stays=self.state.stays,
         )
+
+    @property
+    def sees(self) -> bool:
+        """Return whether it looks at pictures now."""
+        return isinstance(self._vision, Vision)
 
     def _state_word(self) -> str:
         match self.life:
@@ -370,7 +382,7 @@ class Placement:
     def _begin(self, text: TextWorker, replicas: ReplicaSet, supervisor: ReplicaSupervisor) -> None:
         """Start answering requests."""
         self.claims.is_loaded = True
-        self._supervisor, self.completer = supervisor, Completer(text, replicas, self.entry.name)
+        self._supervisor, self.completer = supervisor, Completer(text, replicas, self.entry.name, self._vision)
         self._progress.clear()
         self._step(Opened())
         self._step(NoticeReceived(replicas.news))
@@ -382,7 +394,26 @@ class Placement:
         text = await TextWorker.open(self.entry.path)
         await stack.enter_async_context(text)
         await supervisor.begin(group)
+        if self.entry.model.projector is not None:
+            self._vision = await self._opened_vision(self.entry.model.projector, stack)
         return text
+
+    async def _opened_vision(self, projector: Projector, stack: AsyncExitStack) -> Vision | BadInput:
+        """Load the model's projector. Without it the model still answers text, so an error is returned and raised by
+        questions with pictures."""
+        name = self.entry.name
+        if projector.reason is not None:
+            return BadInput(projector.reason.code, **projector.reason.facts)
+        if not await asyncio.to_thread(Path(projector.path).is_file):
+            return BadInput("projector_gone", model=name, path=projector.path)
+        try:
+            limit_bytes = projector.memory_bytes * VISION_ALLOWANCE
+            worker = await VisionWorker.open(self.entry.path, projector.path, self._sizes.threads.most, limit_bytes)
+        except AppError as error:
+            log.warning("%s cannot look at pictures: %s", name, error.reason)
+            return unusable(name, error)
+        stack.push_async_callback(worker.close)
+        return Vision(worker, self._sizes.step_rows)
 
     def _replicas_changed(self) -> None:
         self._progress.clear()

@@ -65,6 +65,12 @@ class Sizes:
     kv: KvType = KvType.F16
     keep: CheckpointRule = DEFAULT_CHECKPOINTS
     exact: bool = False
+    picture_rows: int = 0  # rows of a picture that are computed in one step, if there are more than `batch_rows`
+
+    @property
+    def step_rows(self) -> int:
+        """Return for how many rows of a step the stages have room."""
+        return max(self.batch_rows, self.picture_rows)
 
     def config(
         self, stage: PlannedStage, entry: Entry, path: str, card: Card | None = None, *, compared: bool = False
@@ -81,7 +87,7 @@ class Sizes:
             width=entry.model.width,
             slots=self.slots,
             kv_cells=self.kv_cells,
-            batch_rows=self.batch_rows,
+            batch_rows=self.step_rows,
             threads=self.threads.most,
             begin_threads=self.threads.begin,
             apart=can_separate_slots(self.slots, self.kv_cells, self.context),
@@ -110,7 +116,7 @@ class Sizes:
             slots=self.slots,
             kv_cells=self.kv_cells,
             context=self.context,
-            batch_rows=self.batch_rows,
+            batch_rows=self.step_rows,
             engine=LLAMACPP,
             kv=self.kv,
             kept_states=self.keep.marks,
@@ -236,17 +242,19 @@ class Planner:
 
     def sizes(self, chosen: Plan, order: requests.LoadModel, model: Model) -> Sizes:
         """Return the sizes that all stages of the plan share."""
-        work = chosen.workload
+        work, projector = chosen.workload, model.projector
+        rows = projector.picture_rows if projector is not None else 0
         return Sizes(
             number=work.number,
             slots=work.slots,
-            kv_cells=max(work.context * work.users, work.batch_rows),  # at least one full step
+            kv_cells=max(work.context * work.users, work.batch_rows, rows),  # at least one full step
             context=work.context,
             batch_rows=work.batch_rows,
             threads=self._threads,
             kv=work.kv,
             keep=self._states.keep(chosen, model),
             exact=work.exact,
+            picture_rows=rows,
         )
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import io
 import struct
+import sys
 import zlib
+from pathlib import Path
 from random import Random
 
 import pytest
 from PIL import Image
 
 from app.core.errors import BadInput
+from app.inference.worker import picture_reader
 from app.inference.worker.picture_reader import decoded_picture, shrunk_picture
 from backends.readers.messages import MAX_PICTURE_BYTES, Refused
 from backends.readers.pictures import MAX_AREA, MAX_SIDE, SHRUNK_SIDE, decode, shrink
@@ -136,3 +139,50 @@ def test_the_process_answers_and_refuses_as_the_reader_does() -> None:
             assert refused.value.reason.code == expected
 
     asyncio.run(both())
+
+
+TAKEN_OVER = """
+import os, socket
+class UnidentifiedImageError(OSError): pass
+def open(file, formats=None):
+    path = file.read().decode()
+    for forbidden in (lambda: socket.socket(), lambda: os.fork()):
+        try:
+            forbidden()
+        except OSError:
+            continue
+        raise UnidentifiedImageError
+    if path == "loop":
+        while True: pass
+    with __builtins__["open"](path): pass
+    raise UnidentifiedImageError
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines a process")
+def test_the_process_is_confined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder that an attacker controls opens nothing of the user's, no socket and no process, and has an end."""
+    library, secret = tmp_path / "library" / "PIL", tmp_path / "downloads" / "secret"
+    library.mkdir(parents=True)
+    secret.parent.mkdir()
+    secret.write_text("secret")
+    (library / "__init__.py").write_text("class UnidentifiedImageError(OSError): pass\n")
+    (library / "Image.py").write_text(TAKEN_OVER.replace("class UnidentifiedImageError(OSError): pass", IMPORTED))
+    (library / "ImageOps.py").write_text("")
+    for name, kind in (("Png", "Png"), ("Jpeg", "Jpeg"), ("WebP", "WebP"), ("Gif", "Gif")):
+        text = f"class {kind}ImageFile:\n    format = '{kind}'\n"
+        (library / f"{name}ImagePlugin.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(library.parent))
+    monkeypatch.setattr(picture_reader, "READING_SECONDS", 3.0)
+
+    async def code_of(path: str) -> str:
+        with pytest.raises(BadInput) as refused:
+            await decoded_picture(path.encode())
+        return refused.value.reason.code
+
+    assert asyncio.run(code_of(str(library / "ImageOps.py"))) == "picture_unknown"  # code may be read
+    assert asyncio.run(code_of(str(secret))) == "picture_broken"
+    assert asyncio.run(code_of("loop")) == "picture_heavy"
+
+
+IMPORTED = "from PIL import UnidentifiedImageError"

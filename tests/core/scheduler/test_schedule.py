@@ -34,6 +34,7 @@ class Row:
     since: int = 0
     end: int | None = None  # of its next chunk, if that is not all
     is_apart: bool = False
+    block: int = 0  # the rows that must be computed in one step
 
     @property
     def until(self) -> int:
@@ -64,6 +65,20 @@ def test_a_chunk_ends_where_it_must_and_others_fill_the_micro_batch() -> None:
     rows = [Row(0, 0, 90, end=10), Row(1, 20, 90, end=21)]
     batch = next_batch(rows, limits(), 0, 1)
     assert batch == Batch((Segment(1, 1, 20), Segment(0, 10, 0)), True)
+
+
+def test_a_picture_whose_rows_see_each_other_is_computed_whole_and_alone() -> None:
+    picture = Row(1, 7, 400, since=1, is_apart=True, block=256)
+    batch = next_batch([Row(0, 5, 6, since=2), picture], limits(chunk_rows=64), 0, 1)
+    assert batch is not None
+    assert batch.segments == (Segment(1, 256, 7),)
+    assert batch.sees_all
+    assert batch.more
+    picture.since = 3
+    batch = next_batch([Row(0, 5, 6, since=2), picture], limits(chunk_rows=64), 0, 1)
+    assert batch is not None
+    assert batch.segments == (Segment(0, 1, 5),)
+    assert not batch.sees_all
 
 
 def test_nothing_ready_gives_nothing() -> None:
