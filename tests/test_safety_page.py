@@ -10,7 +10,7 @@ TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "safety.md"
 NAMED = re.compile(r"`([\w/]+\.py)(?:::(\w+))?`")
 WHO = {
-    "Host", "Lender", "Admin", "Guest", "Key holder", "Phone", "Web page", "Model file", "Document",
+    "Host", "Lender", "Admin", "Guest", "Key holder", "Phone", "Web page", "Model file", "Document", "Picture",
     "Another host",
 }  # fmt: skip
 

@@ -478,8 +478,8 @@ def with_projector_beside(entry: Entry) -> Entry:
             with suppress(AppError):
                 header = read_header(path.parent / name)
                 if is_projector(header) and fits(facts := projector_facts(header), entry.model):
-                    found = attached(facts, header, entry.model)
-                    return replace(entry, model=replace(entry.model, projector=found))
+                    projector = attached(facts, header, entry.model)
+                    return replace(entry, model=replace(entry.model, projector=projector))
     return entry
 
 

@@ -56,7 +56,7 @@ def ask(node: TestNode, *pictures: bytes, **more: Any) -> Json:
 
 
 def log_probability(household: Household, picture: bytes) -> float:
-    """How likely the first token of the answer is, which depends on the picture."""
+    """The log probability of the first token of the answer, which depends on the picture."""
     part = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{b64(picture)}"}}
     body = {"messages": [{"role": "user", "content": [part]}], "temperature": 0, "max_tokens": 1, "logprobs": True}
     answer = post(household.api, "/v1/chat/completions", body)
@@ -162,11 +162,12 @@ def test_other_contents_are_refused_with_one_sentence(household: Household, cont
 
 
 def test_a_model_without_eyes_says_so(household: Household) -> None:
-    message = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"data:;base64,{b64(CAT)}"}}]}
-    system = {"role": "system", "content": message["content"]}
+    content: list[Json] = [{"type": "image_url", "image_url": {"url": f"data:;base64,{b64(CAT)}"}}]
+    message: Json = {"role": "user", "content": content}
+    system: Json = {"role": "system", "content": content}
     refused = post(household.api, "/v1/chat/completions", {"messages": [system, message]}, 400)
     assert "only messages of the user may" in refused["error"]["message"]
-    many = {"role": "user", "content": message["content"] * 17}
+    many = {"role": "user", "content": content * 17}
     refused = post(household.api, "/v1/chat/completions", {"messages": [many]}, 400)
     assert "17 pictures" in refused["error"]["message"]
 

@@ -1,4 +1,4 @@
-"""What llama.cpp itself says: the whole model, and mtmd's own evaluation of a text with pictures."""
+"""The reference: llama.cpp with the whole model, and mtmd's own evaluation of a text with pictures."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ def reference(model: Path, projector: Path, text: str, pictures: Sequence[Rgb], 
     llama, mtmd = binding.load(), binding.load_mtmd()
     with _loaded(model, projector) as (context, vision, vocabulary):
         bitmaps = [
-            mtmd.mtmd_bitmap_init(one.width, one.height, (ctypes.c_uint8 * len(one.data)).from_buffer_copy(one.data))
-            for one in pictures
+            mtmd.mtmd_bitmap_init(
+                picture.width, picture.height, (ctypes.c_uint8 * len(picture.data)).from_buffer_copy(picture.data)
+            )
+            for picture in pictures
         ]
         chunks = mtmd.mtmd_input_chunks_init()
         data = text.encode()

@@ -79,8 +79,8 @@ def question(*, conversation: str | None = None, more: str = "") -> tuple[Genera
     return request, text.replace(first, marker).replace(second, marker)
 
 
-async def answered(asked: Completer, request: GenerationRequest) -> Summary:
-    async for part in asked.answer(request):
+async def answered(completing: Completer, request: GenerationRequest) -> Summary:
+    async for part in completing.answer(request):
         if isinstance(part, Summary):
             return part
     raise AssertionError
@@ -98,8 +98,8 @@ def test_every_cut_says_what_mtmd_says_of_the_whole_file(seeing: Seeing) -> None
         nonlocal largest
         async with Workers() as workers:
             for cuts in ((), *proof.twos(seeing.entry.model), *proof.threes(seeing.entry.model)):
-                async with completer(seeing, workers, cuts) as (asked, heard):
-                    got = await answered(asked, question()[0])
+                async with completer(seeing, workers, cuts) as (completing, heard):
+                    got = await answered(completing, question()[0])
                     assert got.prompt_tokens == known.n_prompt
                     assert got.token_ids[:N_TOKENS] == known.tokens, cuts
                     for n, row in enumerate(known.scores):

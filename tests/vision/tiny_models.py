@@ -31,7 +31,7 @@ def text_model(kind: str, family: str, to: Path) -> Path:
     path = FAMILIES / f"{family}.gguf"
     header, reader = read_header(path), gguf.GGUFReader(path)
     writer = gguf.GGUFWriter(to, header.text("general.architecture"))
-    names, types = list(map(str, header.items(TOKENS))), [int(n) for n in header.items(TYPES)]  # type: ignore[call-overload]
+    names, types = list(map(str, header.items(TOKENS))), [int(n) for n in header.items(TYPES)]
     kept = len(names) - len(NAMED[kind])
     for number, name in enumerate(NAMED[kind], kept):
         names[number], types[number] = name, NORMAL if name.startswith("Ċ") else CONTROL

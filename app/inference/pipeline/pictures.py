@@ -44,7 +44,7 @@ class Pictures:
 
 @dataclass(frozen=True, slots=True)
 class Vision:
-    """How a loaded model looks at pictures. most_rows: of a picture whose rows see each other, in one step."""
+    """The vision of a loaded model. most_rows: rows of a picture that see each other, for which a step has room."""
 
     worker: VisionWorker
     most_rows: int

@@ -90,7 +90,7 @@ async def test_what_was_computed_of_a_prompt_is_told_however_it_ends() -> None:
 async def test_the_three_ways_to_ask_are_one() -> None:
     async with await TextWorker.open("fake:") as text:
         rendered = await text.render(HELLO)
-        ids, output, _ = await text.prompt(HELLO)
+        ids, output, *_ = await text.prompt(HELLO)
         assert output == rendered
     assert rendered == "<|im_start|>user\nHello. Who are you?<|im_end|>\n<|im_start|>assistant\n"
     async with answerer() as completer:
@@ -363,7 +363,8 @@ async def test_what_a_template_refuses_is_told_in_words_or_refused_in_its_own(tm
 async def test_a_question_carries_them(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = list[tuple[object, object]]()
 
-    async def prompt(*_: object, options: object, begun_at: object) -> Prompt:
+    async def prompt(*_: object, options: object, begun_at: object, apart: object) -> Prompt:
+        assert apart == ()
         seen.append((options, begun_at))
         return Prompt((1, 2), "")
 
