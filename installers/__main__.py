@@ -9,19 +9,19 @@ import time
 
 from app import __version__
 from app.core.reasons import size
-from installers.linux import deb
+from installers.linux import appimage, deb
 from installers.payload import payload
 from installers.payload.trees import file_hash
 from scripts.progress import clock_face
 from scripts.setup_errors import Trouble
 
-PACKERS = {"deb": deb.pack}
+PACKERS = {"deb": deb.pack, "appimage": appimage.pack}
 
 
 def main() -> int:
     """Build, or explain in one sentence why that failed. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m installers", description=__doc__)
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help="deb (default)")
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help="deb, appimage (default: both)")
     parser.add_argument("--version", default=__version__, help="another version number, for tests of updates")
     parser.add_argument("--rebuild", action="store_true", help="build all layers again, without the engine")
     chosen = parser.parse_args()

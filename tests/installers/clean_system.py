@@ -108,21 +108,27 @@ class CleanSystem:
 
 
 @contextmanager
-def clean_system(suite: str, package: Path | None = None) -> Iterator[CleanSystem]:
-    """Run a new system until the end of the block. package: what it depends on is installed already, not itself."""
-    lower = _base(suite) if package is None else _ready(suite, package)
-    with _mounted(lower) as made:
+def clean_system(suite: str, package: Path, disk_mib: int = 0) -> Iterator[CleanSystem]:
+    """Run a new system, on which a package's dependencies are installed and not itself, until the end of the block.
+
+    disk_mib: the space that is left on its disk, if it is small.
+    """
+    with _mounted(_ready(suite, package), disk_mib) as made:
         yield made
 
 
 @contextmanager
-def _mounted(lower: Path) -> Iterator[CleanSystem]:
+def _mounted(lower: Path, disk_mib: int = 0) -> Iterator[CleanSystem]:
     work = Path(tempfile.mkdtemp(prefix="poolhouse-clean-"))
     work.chmod(0o755)
-    root, shared = work / "root", work / "shared"
-    for folder in (root, work / "upper", work / "work", shared):
+    root, shared, disk = work / "root", work / "shared", work / "disk"
+    for folder in (root, shared, disk):
         folder.mkdir()
-    layers = f"lowerdir={lower},upperdir={work / 'upper'},workdir={work / 'work'}"
+    if disk_mib:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk_mib}m", "tmpfs", str(disk)], check=True)
+    for name in ("upper", "work"):
+        (disk / name).mkdir()
+    layers = f"lowerdir={lower},upperdir={disk / 'upper'},workdir={disk / 'work'}"
     mounts = [
         ("-t", "overlay", "overlay", "-o", layers, str(root)),
         ("-t", "proc", "proc", str(root / "proc")),
@@ -139,9 +145,9 @@ def _mounted(lower: Path) -> Iterator[CleanSystem]:
         yield made
     finally:
         made.end_all()
-        for name in ("tmp", "dev", "proc", "."):
-            subprocess.run(["umount", "-R", str(root / name)], check=False, capture_output=True)
-        if not os.path.ismount(root):
+        for folder in (root / "tmp", root / "dev", root / "proc", root, disk):
+            subprocess.run(["umount", "-R", str(folder)], check=False, capture_output=True)
+        if not any(map(os.path.ismount, (root, root / "tmp", root / "dev", disk))):
             shutil.rmtree(work)
 
 
