@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 # what is ours and is there: the folders grow with the project
 CODE := $(wildcard app backends bench guide installers scripts testbed tests)
 SETUP := $(PYTHON) -m scripts.setup
+AUDIT := .venv-audit
 # More than a small computer has cores: half of the time a test waits, for nodes that start, or for a deadline.
 WORKERS ?= 3
 
@@ -79,11 +80,11 @@ phone: dev ## tests of the phones' chat in two browsers (two minutes)
 	if [ $$? -eq 1 ]; then $(call again,phone); else exit 1; fi
 
 # ARGS="deb --version 0.2.0"
-installers: dev ## build the installers for Linux into dist/
+installers: dev $(AUDIT)/ready ## build the installers for Linux into dist/
 	@$(BIN)/python -m installers $(ARGS)
 
 # Needs root, and the packages that docs/installers.md lists.
-installers-test: dev ## try the built installers on clean systems (20 minutes)
+installers-test: dev $(AUDIT)/ready ## try the built installers on clean systems (20 minutes)
 	@$(BIN)/python -m installers
 	@$(BIN)/python -m installers deb --version 0.2.0
 	@$(BIN)/python -m pytest --durations=10 -m installers tests/installers
@@ -235,7 +236,6 @@ $(FUZZ)/ready: requirements/fuzz.txt
 	@touch $@
 
 # What looks for known flaws in what we install has an environment of its own: none of it is ours to ship.
-AUDIT := .venv-audit
 audit: $(AUDIT)/ready ## check all shipped packages for known vulnerabilities
 	@$(AUDIT)/bin/pip-audit --no-deps --disable-pip --progress-spinner off --desc off \
 	  -r requirements/run.txt -r requirements/engine.txt -r requirements/build.txt

@@ -11,6 +11,7 @@ from app import __version__
 from app.core.reasons import size
 from installers.linux import appimage, deb
 from installers.payload import payload
+from installers.payload.places import RESULTS
 from installers.payload.trees import file_hash
 from scripts.progress import clock_face
 from scripts.setup_errors import Trouble
@@ -37,6 +38,8 @@ def main() -> int:
             print(note)
         for layer in built.layers:
             print(f"    {layer.name:10} {size(layer.n_bytes):>10}  {layer.hash[:16]}")
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"poolhouse-{built.version}.cdx.json").write_text(built.sbom, "utf-8")
         for kind in chosen.kinds or PACKERS:
             result = PACKERS[kind](built)
             print(f"{result.name}: {size(result.stat().st_size)}, SHA-256 {file_hash(result)}", flush=True)

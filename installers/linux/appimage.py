@@ -1,4 +1,4 @@
-"""The AppImage: one file that runs on any Linux with glibc 2.36 and a desktop, without installation and without FUSE."""
+"""The AppImage: one file that runs on any Linux with glibc 2.36, without installing it and without FUSE."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from app.core.reasons import size
 from installers.linux import desktop, notices, running_copies
 from installers.linux.system_libraries import least_glibc, needed_packages, programs_and_libraries
-from installers.payload.payload import Payload
+from installers.payload.payload import LICENSES, SBOM, Payload
 from installers.payload.places import PROJECT, RESULTS, WORK
 from installers.payload.trees import normalize, tool, tree_bytes
 from scripts.setup_errors import Trouble, check_disk
@@ -122,6 +122,8 @@ def pack(payload: Payload) -> Path:
     documents = share / "doc/poolhouse"
     _write(documents / "copyright", notices.debian_copyright(payload))
     _compressed(documents / "changelog.gz", notices.debian_changelog(payload))
+    for name in (SBOM, LICENSES):
+        (documents / name).symlink_to(f"../../../lib/poolhouse/{name}")
     _write(share / "lintian/overrides/poolhouse", OVERRIDES)
     normalize(root, payload.time)
     return _package(root, payload)

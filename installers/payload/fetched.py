@@ -23,6 +23,7 @@ class DebianFile(msgspec.Struct, frozen=True):
     file: str
     sha256: str
     source: str  # the name of its source package
+    license: str  # of the files that are shipped from it
 
 
 def debian_files() -> dict[str, DebianFile]:

@@ -9,11 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from installers.payload import app_layer, engine_layer, libraries_layer, models_layer, python_layer, qt_parts, trees
+from installers.payload import (
+    app_layer,
+    components,
+    engine_layer,
+    libraries_layer,
+    models_layer,
+    python_layer,
+    qt_parts,
+    trees,
+)
 from installers.payload.fetched import LIST
 from installers.payload.places import LAYER_NAMES, LAYERS, MANIFEST, PROJECT, commit_time, git
 from scripts.real_models import SMOLLM2
 
+SBOM, LICENSES = "sbom.cdx.json", "third-party-licenses.txt"
 SHOWN = "poolhouse"  # what tracebacks call the installed folder
 
 
@@ -35,6 +45,8 @@ class Payload:
     commit: str
     time: int  # the date of all its files
     layers: tuple[Layer, ...]
+    sbom: str  # the components, in CycloneDX's JSON
+    licenses: str  # the same for people
 
     def write(self, folder: Path, kind: str, command: str) -> None:
         """Write the installed folder. kind: the packer, such as `deb`. command: the program that a user would start."""
@@ -48,6 +60,8 @@ class Payload:
             "command": command,
             "layers": {layer.name: layer.hash for layer in self.layers},
         }
+        (folder / SBOM).write_text(self.sbom, "utf-8")
+        (folder / LICENSES).write_text(self.licenses, "utf-8")
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
 
 
@@ -71,8 +85,12 @@ def build(version: str, rebuild: bool = False) -> Payload:
     models_key = f"{trees.file_hash(models_layer.GUIDE)[:8]}-{SMOLLM2.sha256[:8]}"
     models = _layer("models", models_key, models_layer.build, rebuild)
     by_name = {layer.name: layer for layer in (python, libraries, engine, app, models)}
+    layers = tuple(by_name[name] for name in LAYER_NAMES)
+    made = components.components({layer.name: layer.folder for layer in layers})
+    identity = "".join(layer.hash for layer in layers)
+    sbom = components.sbom(made, version, commit_time(), identity)
     commit = git("rev-parse", "HEAD").strip()
-    return Payload(version, commit, commit_time(), tuple(by_name[name] for name in LAYER_NAMES))
+    return Payload(version, commit, commit_time(), layers, sbom, components.license_list(made))
 
 
 def _layer(name: str, key: str, make: Callable[[Path], None], rebuild: bool) -> Layer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ import pytest
 
 from app import __version__
 from installers.linux import deb, desktop, running_copies
-from installers.payload import fetched, python_layer, qt_parts, trees
+from installers.payload import components, fetched, python_layer, qt_parts, trees
 from installers.payload.places import PROJECT
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the installers for Linux")
@@ -148,3 +149,17 @@ def test_the_project_names_the_target_of_the_long_tests() -> None:
     made = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
     markers = made["tool"]["pytest"]["ini_options"]["markers"]
     assert any(marker.startswith("installers:") for marker in markers)
+
+
+@pytest.mark.skipif(not components.AUDIT_PYTHON.exists(), reason="`make audit` makes the environment of the tool")
+def test_the_list_of_components_is_the_same_every_time() -> None:
+    made = [
+        components.Component("zlib1g", "1.2", "Zlib", "pkg:deb/debian/zlib1g@1.2", "python/licenses", sha256="0" * 64)
+    ]
+    first, second = (components.sbom(made, "1.0.0", EPOCH, "identity") for _ in range(2))
+    assert first == second
+    document = json.loads(first)
+    assert (document["bomFormat"], document["metadata"]["component"]["version"]) == ("CycloneDX", "1.0.0")
+    (component,) = document["components"]
+    assert (component["name"], component["licenses"][0]["license"]["id"]) == ("zlib1g", "Zlib")
+    assert "Zlib\n    python/licenses\n" in components.license_list(made)
