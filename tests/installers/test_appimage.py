@@ -15,12 +15,12 @@ import pytest
 from installers.payload.places import RESULTS
 from tests.gui.outside import opened
 from tests.installers.clean_system import USER_ID, CleanSystem, can_be_used, clean_system
-from tests.installers.test_debian_package import IN_FILES, MOST_SECONDS, SUITES, package, within
+from tests.installers.test_debian_package import HOME, IN_FILES, MOST_SECONDS, SUITES, package, within
 from tests.network.namespaces import lan
 
 pytestmark = [pytest.mark.installers, pytest.mark.root, pytest.mark.timeout(600)]
-IMAGE = "/home/anna/Poolhouse.AppImage"
-CACHE = "home/anna/.cache/poolhouse-appimage"
+IMAGE = f"/{HOME}/Poolhouse.AppImage"
+CACHE = f"{HOME}/.cache/poolhouse-appimage"
 
 
 @pytest.fixture(params=SUITES)

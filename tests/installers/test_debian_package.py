@@ -26,7 +26,8 @@ SUITES = ("bookworm", "trixie")
 NEWER = "0.2.0"
 SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1"
 MOST_SECONDS = 60
-DATA = "home/anna/.local/share/poolhouse"
+HOME = "home/anna"
+DATA = f"{HOME}/.local/share/poolhouse"
 IN_FILES = {"POOLHOUSE_KEYSTORE": "file"}  # a clean system has no keyring
 
 
@@ -216,9 +217,9 @@ def test_two_users_of_one_computer_have_a_node_each(installed: CleanSystem) -> N
 
 
 def test_a_user_name_may_have_any_letters(installed: CleanSystem) -> None:
-    with (installed.root / "etc/passwd").open("a", encoding="utf-8") as file:
-        file.write("zoë:x:1002:1002::/home/Zoë Müller:/bin/sh\n")
     home = installed.root / "home/Zoë Müller"
+    with (installed.root / "etc/passwd").open("a", encoding="utf-8") as file:
+        file.write(f"zoë:x:1002:1002::/home/{home.name}:/bin/sh\n")
     home.mkdir()
     os.chown(home, 1002, 1002)
     with node(installed, user=1002):
