@@ -206,6 +206,7 @@ class HubListing(HubModel, frozen=True, kw_only=True):
 
     revision: str = ""
     files: list[HubFile] = []
+    projectors: list[HubFile] = []  # files that let its models see (mmproj), the one to prefer first
 
 
 class FoundFile(msgspec.Struct, frozen=True, kw_only=True):

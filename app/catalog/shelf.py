@@ -144,7 +144,13 @@ class Shelf:
         return model_of(header, path.stem, ""), header.text(PRE)
 
     def import_file(
-        self, path: Path, progress: Progress = no_progress, *, name: str | None = None, whole: bool = False
+        self,
+        path: Path,
+        progress: Progress = no_progress,
+        *,
+        name: str | None = None,
+        whole: bool = False,
+        siblings: Collection[Path] | None = None,
     ) -> Entry:
         """Check a GGUF file, hash its tensors, and put it on the shelf as `name` or under its file's name.
 
@@ -156,13 +162,15 @@ class Shelf:
 
         A projector (mmproj) is attached to the model that it fits, whose entry is returned. A model gets the projector
         beside it.
+
+        siblings: the models that came from the same place as a projector. By default, those in its folder.
         """
         if name is not None and not (NAME.fullmatch(name) and name_for(name) == name):
             raise BadInput("model_name_odd", name=name[:100])
         path = part_paths(path.expanduser().absolute())[0]
         header = read_header(path)
         if is_projector(header):
-            return self._attach(header, path)
+            return self._attach(header, path, siblings)
         model_of(header, path.stem, "")  # refuse an invalid model before hashing it
         entry = _hashed(header, path, "unnamed", progress, whole=whole)
         with self._lock:
@@ -174,13 +182,14 @@ class Shelf:
             self.changes += 1
         return entry
 
-    def _attach(self, header: Header, path: Path) -> Entry:
-        """Attach a projector to the models in its folder that it fits, or else to the only one that it fits and that
+    def _attach(self, header: Header, path: Path, siblings: Collection[Path] | None) -> Entry:
+        """Attach a projector to the models beside it that it fits, or else to the only one that it fits and that
         has none. Raises BadInput."""
         facts = projector_facts(header)
         with self._lock:
             fitting = [entry for entry in self.entries() if not entry.builtin and fits(facts, entry.model)]
-            beside = [entry for entry in fitting if Path(entry.path).parent == path.parent]
+            near = {Path(entry.path) for entry in fitting if Path(entry.path).parent == path.parent}
+            beside = [entry for entry in fitting if Path(entry.path) in (near if siblings is None else siblings)]
             blind = [entry for entry in fitting if entry.model.projector is None]
             chosen = beside or blind or fitting
             if not chosen:

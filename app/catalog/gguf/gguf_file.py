@@ -28,7 +28,8 @@ MAX_PARTS = 1000  # of one model
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 # Best first: quantizations with good answers for their size that every processor supports.
 _LIKED = ("Q4_K_M", "MXFP4", "MXFP4_MOE", "UD-Q4_K_XL", "Q4_K_S", "Q4_0", "IQ4_XS", "Q5_K_M", "Q8_0")
-NOT_TEXT = ("mmproj", "imatrix", "mtp-")  # files in a model's repository that are not models themselves
+PROJECTOR = "mmproj"
+NOT_TEXT = (PROJECTOR, "imatrix", "mtp-")  # files in a model's repository that are not models themselves
 
 
 def quantization_of(file: str) -> str | None:
@@ -59,6 +60,12 @@ def is_model(file: str) -> bool:
     """Return whether a file in a repository is a language model, judging by its name."""
     name = file.rsplit("/", 1)[-1].casefold()
     return name.endswith(".gguf") and not any(mark in name for mark in NOT_TEXT)
+
+
+def is_projector_name(file: str) -> bool:
+    """Return whether a file in a repository is a projector, which lets a model see, judging by its name."""
+    name = file.rsplit("/", 1)[-1].casefold()
+    return name.endswith(".gguf") and PROJECTOR in name
 
 
 def recommended_file(files: Sequence[str]) -> str | None:

@@ -14,7 +14,7 @@ import msgspec
 from yarl import URL
 
 from app.catalog.families.family_table import FAMILIES
-from app.catalog.gguf.gguf_file import is_model, part_names, quantization_of, recommended_file
+from app.catalog.gguf.gguf_file import is_model, is_projector_name, part_names, quantization_of, recommended_file
 from app.catalog.hub.hub_address import Hub, check_file_names, check_repository, proxy_of
 from app.catalog.hub.hub_files import MAX_REDIRECTS, REDIRECTS, new_session
 from app.catalog.transfers.download_records import joint_hash
@@ -130,6 +130,7 @@ class Listing:
     about: HubModel
     revision: str
     files: tuple[HubFile, ...]
+    projectors: tuple[HubFile, ...] = ()  # that let its models see, the one to prefer first
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -190,7 +191,8 @@ async def list_files(hub: Hub, repository: str, token: str | None, seconds: floa
     about = _hub_model(model)
     if about is None or not _COMMIT.fullmatch(model.sha or ""):
         raise Unreachable("hub_odd", source=hub.host)
-    return Listing(about, str(model.sha), _files(model.siblings or []))
+    siblings = model.siblings or []
+    return Listing(about, str(model.sha), _files(siblings), _projectors(siblings))
 
 
 def _read(hub: Hub, body: bytes, kind: type[T]) -> T:
@@ -222,18 +224,27 @@ def _hub_model(model: _Model) -> HubModel | None:
 
 
 def _files(siblings: list[_Sibling]) -> tuple[HubFile, ...]:
-    models: list[HubFile] = []
-    for sibling in siblings[: 10 * MAX_FILES]:
-        name = sibling.rfilename
-        if not is_model(name):
-            continue
-        size = _number(sibling.lfs.size if sibling.lfs else sibling.size)
-        promised = sibling.lfs.sha256 if sibling.lfs else None
-        sha256 = promised if promised and _SHA256.fullmatch(promised) else None
-        models.append(HubFile(name, quantization_of(name), size, sha256))
-    models = _joined(models)
+    models = _joined([_file(sibling) for sibling in siblings[: 10 * MAX_FILES] if is_model(sibling.rfilename)])
     models.sort(key=lambda file: (file.size_bytes or MAX_BYTES, file.file))
     return mark_recommended(models[:MAX_FILES])
+
+
+PREFERRED = ("F16", "BF16", "Q8_0", "F32")  # number formats of projectors, which are small
+
+
+def _projectors(siblings: list[_Sibling]) -> tuple[HubFile, ...]:
+    there = [_file(sibling) for sibling in siblings[: 10 * MAX_FILES] if is_projector_name(sibling.rfilename)]
+    there.sort(
+        key=lambda file: PREFERRED.index(file.quantization) if file.quantization in PREFERRED else len(PREFERRED)
+    )
+    return tuple(replace(file, reason=_reason(file.file)) for file in there[:MAX_FILES])
+
+
+def _file(sibling: _Sibling) -> HubFile:
+    size = _number(sibling.lfs.size if sibling.lfs else sibling.size)
+    promised = sibling.lfs.sha256 if sibling.lfs else None
+    sha256 = promised if promised and _SHA256.fullmatch(promised) else None
+    return HubFile(sibling.rfilename, quantization_of(sibling.rfilename), size, sha256)
 
 
 def _joined(files: list[HubFile]) -> list[HubFile]:

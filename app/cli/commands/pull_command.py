@@ -47,7 +47,7 @@ def pull(
         typer.Argument(
             help=(
                 "A name in the catalog, or OWNER/REPOSITORY on the hub; a suffix such as `:Q8_0` chooses "
-                "a version. Without it, the catalog is listed."
+                "a version, and `:mmproj` the file that lets the model see. Without it, the catalog is listed."
             ),
             show_default=False,
         ),
@@ -205,12 +205,18 @@ def _note_held_up(why: str | None, reported: set[str], out: Output) -> set[str]:
     return reported | {why}
 
 
+PROJECTOR_VERSION = ":mmproj"  # after the name of a model: the file that lets it see
+
+
 async def _find_file(node: NodeClient, model: str) -> HubFile:
     """Return the file that `model` refers to. Raises BadInput."""
     if "/" not in model:
         from app.catalog.model_catalog import load_catalog
 
-        offer, version_file = load_catalog().find_by_name(model)
+        named, is_projector, _ = model.partition(PROJECTOR_VERSION)
+        offer, version_file = load_catalog().find_by_name(named)
+        if is_projector:
+            return await _find_on_hub(node, offer.repository, PROJECTOR_VERSION[1:])
         return HubFile(offer.repository, version_file.file)
     owner, repository, *file = model.split("/", 2)
     if file:
@@ -225,6 +231,9 @@ async def _find_on_hub(node: NodeClient, repository: str, version: str) -> HubFi
 
     listing = await node.get(f"/search/files?repo={segment(repository)}", HubListing)
     files = [file for file in listing.files if file.usable]
+    if version.casefold() == PROJECTOR_VERSION[1:] and listing.projectors:
+        projector = listing.projectors[0]
+        return HubFile(repository, projector.file, listing.revision, projector.sha256)
     for file in files:
         chosen = (file.quantization or "").casefold() == version.casefold()
         if chosen if version else file.recommended:

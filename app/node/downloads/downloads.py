@@ -334,8 +334,15 @@ class Downloads:
             live.checked(done, total)
             self._changed()
 
+        siblings = [
+            self._ledger.book.final_path(other)
+            for other in self._ledger
+            if other.repository == record.repository and other.sha256 not in (None, record.sha256)
+        ]
         try:
-            entry = await in_thread(lambda hashed: self._shelf.import_file(path, hashed, name=record.name), tell)
+            entry = await in_thread(
+                lambda hashed: self._shelf.import_file(path, hashed, name=record.name, siblings=siblings), tell
+            )
         except BadInput as error:
             if error.reason.code.startswith("gguf"):  # the file is complete but not a model
                 with contextlib.suppress(AppError):  # the original error is more important
@@ -392,7 +399,11 @@ class Downloads:
         path = self._ledger.book.final_path(record).absolute()
         if not whole_bytes(path):
             return None
-        names = [entry.name for entry in self._shelf.entries() if Path(entry.path) == path]
+        names = [
+            entry.name
+            for entry in self._shelf.entries()
+            if path in (Path(entry.path), Path(entry.model.projector.path) if entry.model.projector else None)
+        ]
         return record.model if record.model in names else next(iter(names), None)
 
     def _delete_unused(self, record: Record) -> int:

@@ -177,7 +177,9 @@ class ModelSources:
         listing = await online.list_files(hub, repository, token)
         on_shelf = await asyncio.to_thread(self._by_hash)
         files = [self._described_file(repository, file, on_shelf) for file in listing.files]
-        return HubListing(**_hub_facts(listing.about, hub), revision=listing.revision, files=files)
+        projectors = [self._described_file(repository, file, on_shelf) for file in listing.projectors]
+        facts = _hub_facts(listing.about, hub)
+        return HubListing(**facts, revision=listing.revision, files=files, projectors=projectors)
 
     async def start(self, order: requests.StartDownload) -> Download:
         """Start a download, or a copy from a machine of the household. Raises AppError."""
@@ -257,12 +259,19 @@ class ModelSources:
     async def forget(self, entry: Entry) -> int | None:
         """Delete the file of a removed model if it was downloaded by this app. Return the bytes freed, or None if the
         file is kept."""
-        path = Path(entry.path)
+        freed = await self._forget_file(entry, Path(entry.path))
+        if (projector := entry.model.projector) is not None:
+            of_projector = await self._forget_file(entry, Path(projector.path))
+            freed = freed if of_projector is None else (freed or 0) + of_projector
+        return freed
+
+    async def _forget_file(self, entry: Entry, path: Path) -> int | None:
+        """Delete a file of a removed model. Return the bytes freed, or None if the file is kept."""
         if not self.downloads.downloaded_hash(path) or self.shelf.why_away(path):
             return None
         entries = await asyncio.to_thread(self.shelf.entries)
-        if any(Path(other.path) == path for other in entries if other.name != entry.name):
-            return None  # the file is on the shelf under another name as well
+        if any(str(path) in _paths(other) for other in entries if other.name != entry.name):
+            return None  # another model on the shelf has the same file
         return await self.downloads.forget(path)
 
     def _away(self, entry: Entry, path: Path) -> Reason | None:
@@ -373,3 +382,9 @@ def _found_file(other: ForeignModel, on_shelf: str | None) -> FoundFile:
         reason_facts=other.reason,
         on_shelf=on_shelf,
     )
+
+
+def _paths(entry: Entry) -> tuple[str, ...]:
+    """Return the files of a model: its own first one, and its projector's."""
+    projector = entry.model.projector
+    return (entry.path, projector.path) if projector is not None else (entry.path,)

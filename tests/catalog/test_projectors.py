@@ -1,0 +1,108 @@
+"""Projectors on the shelf: which model they are attached to, and why some cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.catalog.shelf import Shelf
+from app.core.errors import BadInput, Reason
+from app.core.planner.placement import Candidate, Workload
+from app.core.planner.stage_memory import planned_stage
+from backends.contract import Layers, Role
+from tests.families.proof import home
+from tests.vision.tiny_models import FAMILIES, ROWS, projector, text_model
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return home(tmp_path / "home").shelf
+
+
+def folder(parent: Path, name: str) -> Path:
+    made = parent / name
+    made.mkdir()
+    return made
+
+
+def refused(shelf: Shelf, path: Path) -> Reason:
+    with pytest.raises(BadInput) as error:
+        shelf.import_file(path)
+    return error.value.reason
+
+
+def test_a_projector_beside_a_model_belongs_to_it_and_one_of_another_family_does_not(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    model = text_model("gemma3", "gemma3", tmp_path / "tiny-gemma.gguf")
+    projector("idefics3", 64, tmp_path / "mmproj-wide.gguf")
+    assert not shelf.import_file(model).model.sees
+    own = projector("gemma3", 32, tmp_path / "tiny-gemma-mmproj-f16.gguf")
+    other = text_model("idefics3", "llama", tmp_path / "llama.gguf")
+    entry = shelf.import_file(own)
+    assert entry.name == "tiny-gemma"
+    assert entry.model.projector is not None
+    assert (entry.model.projector.path, entry.model.projector.picture_rows) == (str(own), ROWS["gemma3"])
+    assert not shelf.import_file(other).model.sees  # of the same width, but of another family
+    assert shelf.get("tiny-gemma").model.sees
+
+
+def test_the_only_model_that_fits_gets_it_from_another_folder(shelf: Shelf, tmp_path: Path) -> None:
+    path = projector("idefics3", 32, folder(tmp_path, "eyes") / "mmproj.gguf")
+    assert refused(shelf, path) == Reason("projector_other", {"path": str(path), "width": 32})
+    shelf.import_file(text_model("idefics3", "llama", folder(tmp_path, "a") / "one.gguf"))
+    assert shelf.import_file(path).name == "one"
+    shelf.import_file(FAMILIES / "mistral.gguf", name="two")
+    shelf.import_file(FAMILIES / "qwen2.gguf", name="three")
+    reason = refused(shelf, path)
+    assert (reason.code, reason.facts["models"]) == ("projector_several", "three, two")
+    siblings = [FAMILIES / "qwen2.gguf"]
+    assert shelf.import_file(path, siblings=siblings).name == "three"
+
+
+def test_what_cannot_be_used_says_why_and_the_model_stays(shelf: Shelf, tmp_path: Path) -> None:
+    model = shelf.import_file(FAMILIES / "qwen2-5-vl.gguf").model
+    path = projector("idefics3", model.width, tmp_path / "mmproj.gguf", stated="qwen2.5vl_merger")
+    entry = shelf.import_file(path)
+    assert entry.model.projector is not None
+    assert not entry.model.sees
+    assert entry.model.projector.reason == Reason(
+        "projector_positions", {"model": "qwen2-5-vl", "architecture": "qwen2vl"}
+    )
+    shelf.remove(entry.name)
+    shelf.import_file(text_model("idefics3", "llama", tmp_path / "llama.gguf"), name="tiny")
+    shown = shelf.get("tiny").model.projector  # the file beside it
+    assert shown is not None
+    assert shown.reason == Reason("projector_kind", {"model": "tiny", "kind": "qwen2.5vl_merger"})
+
+
+def test_a_damaged_projector_is_refused(shelf: Shelf, tmp_path: Path) -> None:
+    shelf.import_file(text_model("gemma3", "gemma3", folder(tmp_path, "a") / "tiny.gguf"))
+    path = projector("gemma3", 32, tmp_path / "mmproj.gguf")
+    path.write_bytes(path.read_bytes()[:-4000])
+    assert refused(shelf, path).code == "gguf_truncated"
+
+
+def test_a_model_that_is_moved_takes_its_projector_along(shelf: Shelf, tmp_path: Path) -> None:
+    old, new = folder(tmp_path, "old"), tmp_path / "new"
+    text_model("gemma3", "gemma3", old / "tiny.gguf")
+    projector("gemma3", 32, old / "mmproj.gguf")
+    shelf.import_file(old / "tiny.gguf")
+    old.rename(new)
+    shelf.record_move(old, new)
+    moved = shelf.get("tiny").model.projector
+    assert moved is not None
+    assert moved.path == str(new / "mmproj.gguf")
+
+
+def test_the_plan_counts_the_projector_and_the_rows_of_a_picture(shelf: Shelf, tmp_path: Path) -> None:
+    path = text_model("gemma3", "gemma3", tmp_path / "tiny.gguf")
+    blind = shelf.import_file(path).model
+    seeing = shelf.import_file(projector("gemma3", 32, tmp_path / "mmproj.gguf")).model
+    assert seeing.projector is not None
+    host, work = Candidate("a" * 64, "den", 1 << 40), Workload(256, 1)  # type: ignore[arg-type]
+    whole, layers = Layers(0, blind.n_layers), (Role.WHOLE, Role.FIRST)
+    sizes = [planned_stage(host, role, whole, model, work).total_bytes for role in layers for model in (blind, seeing)]
+    assert sizes[1] - sizes[0] == seeing.projector.memory_bytes
+    assert sizes[2] == sizes[3]  # the lenders and the first run hold none of it
