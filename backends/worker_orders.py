@@ -135,10 +135,14 @@ class Rank(Order, frozen=True, tag="rank"):
 
 
 class OpenProjector(Order, frozen=True, tag="projector"):
-    """An order to load a projector (mmproj) for the model at `path`. Answer: ProjectorOpened or Failed."""
+    """An order to load a projector (mmproj) for the model at `path`. Answer: ProjectorOpened or Failed.
+
+    most_rows: the limit for a picture of any size; 0 for the limit in the file.
+    """
 
     path: str
     projector: str
+    most_rows: int
     threads: int
     memory_limit_bytes: int  # 0: none
 

@@ -86,6 +86,7 @@ class Projector:
     picture_rows: int = 0  # rows of a picture that see each other, so that a step has room for them; 0: none do
     memory_bytes: int = 0  # its weights, and what it needs to look at a picture
     reason: Reason | None = None  # why it cannot be used
+    most_rows: int = 0  # the limit for a picture; 0 for the limit in the file
 
     @property
     def is_usable(self) -> bool:

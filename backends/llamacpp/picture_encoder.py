@@ -31,18 +31,21 @@ class PicturePart:
 class PictureEncoder:
     """A projector and the facts about its text model that it needs."""
 
-    def __init__(self, path: str, projector_path: str, threads: int) -> None:
-        """Load a projector for the model at `path`. Raises StageError with llama.cpp's message."""
+    def __init__(self, path: str, projector_path: str, threads: int, most_rows: int = 0) -> None:
+        """Load a projector for the model at `path`. Raises StageError with llama.cpp's message.
+
+        most_rows: the limit for a picture of any size; 0 for the limit in the file.
+        """
         self._llama, self._mtmd = binding.load(), binding.load_mtmd()
         self._context: Any = None
         self._model: Any = binding.load_model(path, without_weights=True)
         try:
-            self._open(projector_path, threads)
+            self._open(projector_path, threads, most_rows)
         except StageError:
             self.close()
             raise
 
-    def _open(self, projector_path: str, threads: int) -> None:
+    def _open(self, projector_path: str, threads: int, most_rows: int) -> None:
         llama, mtmd = self._llama, self._mtmd
         if binding.position_planes(self._model) > 1:
             raise StageError("the positions of a picture have several dimensions")
@@ -52,6 +55,8 @@ class PictureEncoder:
         params = mtmd.mtmd_context_params_default()
         params.use_gpu = params.print_timings = params.warmup = False
         params.n_threads, params.media_marker = threads, MARKER
+        if most_rows:
+            params.image_max_tokens = most_rows
         # without it, a picture of 4,096 patches takes a gigabyte for the scores of its attention
         params.flash_attn_type = int(llama.LLAMA_FLASH_ATTN_TYPE_ENABLED)
         binding.take_log()

@@ -108,7 +108,7 @@ class Eyes:
         most = order.memory_limit_bytes
         limit = process_resources.limited_growth(int(most * process_resources.ROOM_TO_LOAD), mapped=False)
         with limit if most else nullcontext():
-            encoder = self._encoder = PictureEncoder(order.path, order.projector, order.threads)
+            encoder = self._encoder = PictureEncoder(order.path, order.projector, order.threads, order.most_rows)
         return worker_orders.ProjectorOpened(
             request=order.request,
             width=encoder.width,

@@ -18,12 +18,18 @@ CONTROL, NORMAL = 3, 1
 # Written over the last tokens of the vocabulary, which are merges: what mtmd looks up for each kind of projector
 NAMED = {
     "gemma3": ("<start_of_image>", "<end_of_image>"),
+    "gemma4v": ("<|image>", "<image|>"),
     "idefics3": ("<fake_token_around_image>", "<global-img>", "<row_1_col_1>", "<row_1_col_2>", "ĊĊ"),
 }
 VISION_WIDTH, HEADS, BLOCKS, PATCH = 32, 2, 2, 4
-IMAGE = {"gemma3": 32, "idefics3": 16}  # pixels on a side, of the whole picture or of a tile
-MERGE = {"gemma3": 2, "idefics3": 2}  # so many patches on a side become one row
-ROWS = {kind: (IMAGE[kind] // PATCH // MERGE[kind]) ** 2 for kind in IMAGE}  # 16 and 4
+IMAGE = {
+    "gemma3": 32,
+    "idefics3": 16,
+    "gemma4v": 48,
+    "pixtral": 48,
+}  # pixels on a side, of the whole picture or of a tile
+MERGE = {"gemma3": 2, "idefics3": 2, "gemma4v": 3}  # so many patches on a side become one row
+ROWS = {kind: (IMAGE[kind] // PATCH // MERGE[kind]) ** 2 for kind in ("gemma3", "idefics3")}  # 16 and 4
 
 
 def text_model(kind: str, family: str, to: Path) -> Path:
@@ -79,26 +85,37 @@ def projector(kind: str, width: int, to: Path, *, seed: int = 7, stated: str | N
     writer.add_bool("clip.use_gelu", True)
     writer.add_array("clip.vision.image_mean", [0.5, 0.5, 0.5])
     writer.add_array("clip.vision.image_std", [0.5, 0.5, 0.5])
+    tensors = {"v.patch_embd.weight": values(VISION_WIDTH, 3, PATCH, PATCH)}
+    is_siglip = kind in ("gemma3", "idefics3")
     n_patches = (IMAGE[kind] // PATCH) ** 2
-    writer.add_tensor("v.patch_embd.weight", values(VISION_WIDTH, 3, PATCH, PATCH))
-    writer.add_tensor("v.patch_embd.bias", values(VISION_WIDTH))
-    writer.add_tensor("v.position_embd.weight", values(n_patches, VISION_WIDTH))
-    for name in ("v.post_ln", *(f"v.blk.{n}.ln{at}" for n in range(BLOCKS) for at in (1, 2))):
-        writer.add_tensor(f"{name}.weight", 1 + values(VISION_WIDTH, spread=0.1))
-        writer.add_tensor(f"{name}.bias", values(VISION_WIDTH, spread=0.1))
+    if is_siglip:
+        tensors["v.patch_embd.bias"] = values(VISION_WIDTH)
+        tensors["v.position_embd.weight"] = values(n_patches, VISION_WIDTH)
+    elif kind == "gemma4v":
+        tensors["v.position_embd.weight"] = values(2, n_patches, VISION_WIDTH)
+    for name in (*(["v.post_ln"] if is_siglip else []), *(f"v.blk.{n}.ln{at}" for n in range(BLOCKS) for at in (1, 2))):
+        tensors[f"{name}.weight"] = 1 + values(VISION_WIDTH, spread=0.1)
+        if is_siglip:
+            tensors[f"{name}.bias"] = values(VISION_WIDTH, spread=0.1)
     for block in range(BLOCKS):
         for name in ("attn_q", "attn_k", "attn_v", "attn_out"):
-            writer.add_tensor(f"v.blk.{block}.{name}.weight", values(VISION_WIDTH, VISION_WIDTH))
-            writer.add_tensor(f"v.blk.{block}.{name}.bias", values(VISION_WIDTH))
+            tensors[f"v.blk.{block}.{name}.weight"] = values(VISION_WIDTH, VISION_WIDTH)
+            if is_siglip:
+                tensors[f"v.blk.{block}.{name}.bias"] = values(VISION_WIDTH)
         for name, rows, columns in (("ffn_up", 2, 1), ("ffn_down", 1, 2)):
-            shape = (rows * VISION_WIDTH, columns * VISION_WIDTH)
-            writer.add_tensor(f"v.blk.{block}.{name}.weight", values(*shape))
-            writer.add_tensor(f"v.blk.{block}.{name}.bias", values(shape[0]))
-    if kind == "gemma3":
-        writer.add_tensor("mm.input_projection.weight", values(VISION_WIDTH, width))
-        writer.add_tensor("mm.soft_emb_norm.weight", 1 + values(VISION_WIDTH, spread=0.1))
-    else:
-        writer.add_tensor("mm.model.fc.weight", values(width, VISION_WIDTH * MERGE[kind] ** 2))
+            tensors[f"v.blk.{block}.{name}.weight"] = values(rows * VISION_WIDTH, columns * VISION_WIDTH)
+            if is_siglip:
+                tensors[f"v.blk.{block}.{name}.bias"] = values(rows * VISION_WIDTH)
+    match kind:
+        case "gemma3":
+            tensors["mm.input_projection.weight"] = values(VISION_WIDTH, width)
+            tensors["mm.soft_emb_norm.weight"] = 1 + values(VISION_WIDTH, spread=0.1)
+        case "gemma4v":
+            tensors["mm.input_projection.weight"] = values(width, VISION_WIDTH)
+        case "idefics3":
+            tensors["mm.model.fc.weight"] = values(width, VISION_WIDTH * MERGE[kind] ** 2)
+    for name, tensor in tensors.items():
+        writer.add_tensor(name, tensor)
     _written(writer)
     return to
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf.gguf_file import Header, printable
@@ -11,11 +10,28 @@ from app.core.errors import BadInput, Reason
 from app.core.model import Model, Projector
 
 VISION = "clip.vision."
-# The kinds that are proved (tests/vision), and whether the rows of a picture see each other
-KINDS = {"gemma3": True, "idefics3": False}
-ONE_FAMILY = {"gemma3": "gemma3"}  # kinds that belong to one family of models
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of projector. most_rows: the limit for pictures, which are of any size; 0 for the limit in the file."""
+
+    sees_all: bool = False  # whether the rows of a picture see each other
+    family: str = ""  # the only family of models that it belongs to, if any
+    most_rows: int = 0
+
+
+# The kinds that are proved (tests/vision). 280 rows are the usual limit of Gemma 4, and fit into one step. Not among
+# them is pixtral: the engine of 0.3.36 clears the rows of its line breaks by multiplying memory that was never written.
+KINDS = {
+    "gemma3": Kind(sees_all=True, family="gemma3"),
+    "gemma4v": Kind(sees_all=True, family="gemma4", most_rows=280),
+    "idefics3": Kind(),
+}
+UNPROVED = Kind()
+CAUSAL_GEMMA_4 = (1536, 2560)  # widths of the small ones, in which a row of a picture sees only those before it
 MAX_WIDTH, MAX_SIDE, MAX_FACTOR = 1 << 17, 1 << 14, 1 << 6
-USUAL_FACTOR = {"gemma3": 4}
+USUAL_FACTOR = {"gemma3": 4, "gemma4v": 3}
 WORK_FLOOR_BYTES = 16 << 20
 VALUES_AT_ONCE = 3  # copies of the widest values of all patches that are computed at the same time
 
@@ -35,6 +51,7 @@ class ProjectorFacts:
     has_vision: bool  # it may also be for sound alone
     picture_rows: int  # rows of a picture that see each other; 0 if each sees only those before it
     work_bytes: int  # memory in addition to its weights
+    most_rows: int = 0  # see Kind
 
 
 def projector_facts(header: Header) -> ProjectorFacts:
@@ -43,7 +60,7 @@ def projector_facts(header: Header) -> ProjectorFacts:
     has_vision = f"{VISION}block_count" in header.entries
     if not has_vision:
         return ProjectorFacts(printable(kind), 0, has_vision=False, picture_rows=0, work_bytes=0)
-    width = _width(header)
+    width, known = _width(header, kind), KINDS.get(kind, UNPROVED)
     side = header.integer(f"{VISION}image_size", 1, MAX_SIDE, 1)
     patch = header.integer(f"{VISION}patch_size", 1, MAX_SIDE, 1)
     factor = header.integer(f"{VISION}projector.scale_factor", 1, MAX_FACTOR, USUAL_FACTOR.get(kind, 1))
@@ -51,28 +68,40 @@ def projector_facts(header: Header) -> ProjectorFacts:
     values = sum(
         header.integer(f"{VISION}{key}", 1, MAX_WIDTH, 1) for key in ("feed_forward_length", "embedding_length")
     )
+    rows = known.most_rows or n_patches // factor**2
+    if known.most_rows:
+        n_patches = max(n_patches, known.most_rows * factor**2)
+    is_causal = not known.sees_all or (kind == "gemma4v" and width in CAUSAL_GEMMA_4)
     return ProjectorFacts(
         printable(kind),
         width,
         has_vision=True,
-        picture_rows=n_patches // factor**2 if KINDS.get(kind) else 0,
+        picture_rows=0 if is_causal else rows,
         work_bytes=WORK_FLOOR_BYTES + 4 * n_patches * values * VALUES_AT_ONCE,
+        most_rows=known.most_rows,
     )
 
 
-def _width(header: Header) -> int:
+# The tensor of the last projection of each kind, and the place of the row's width in its shape
+PROJECTIONS = {
+    "gemma3": ("mm.input_projection.weight", 0),
+    "gemma4v": ("mm.input_projection.weight", 1),
+    "idefics3": ("mm.model.fc.weight", 1),
+}
+
+
+def _width(header: Header, kind: str) -> int:
     """Return the width of a row, from the projection itself where the stated one may be that of something else."""
-    tensors = header.tensors
-    if (gemma := tensors.get("mm.input_projection.weight")) is not None:
-        return gemma.shape[0]
-    if (idefics := tensors.get("mm.model.fc.weight")) is not None:
-        return prod(idefics.shape[1:])
+    name, place = PROJECTIONS.get(kind, ("", 0))
+    tensor = header.tensors.get(name)
+    if tensor is not None and place < len(tensor.shape):
+        return tensor.shape[place]
     return header.integer(f"{VISION}projection_dim", 1, MAX_WIDTH)
 
 
 def fits(facts: ProjectorFacts, model: Model) -> bool:
     """Return whether a projector is for a model of this family and width."""
-    family = ONE_FAMILY.get(facts.kind, model.architecture)
+    family = KINDS.get(facts.kind, UNPROVED).family or model.architecture
     return model.writes and facts.has_vision and facts.width == model.width and family == model.architecture
 
 
@@ -90,6 +119,7 @@ def attached(facts: ProjectorFacts, header: Header, model: Model) -> Projector:
         facts.picture_rows if reason is None else 0,
         header.file_bytes + facts.work_bytes,
         reason,
+        facts.most_rows,
     )
 
 

@@ -62,10 +62,20 @@ class VisionWorker:
         self._n_rows = 0  # numbers given to rows so far, never twice
 
     @classmethod
-    async def open(cls, path: str, projector: str, threads: int, limit_bytes: int = 0) -> VisionWorker:
-        """Load the projector of a model. Raises BadInput, DoesNotFit or StageLost."""
+    async def open(
+        cls, path: str, projector: str, threads: int, limit_bytes: int = 0, most_rows: int = 0
+    ) -> VisionWorker:
+        """Load the projector of a model. Raises BadInput, DoesNotFit or StageLost.
+
+        most_rows: the limit for a picture of any size; 0 for the limit in the file.
+        """
         order = worker_orders.OpenProjector(
-            request=0, path=path, projector=projector, threads=threads, memory_limit_bytes=limit_bytes
+            request=0,
+            path=path,
+            projector=projector,
+            most_rows=most_rows,
+            threads=threads,
+            memory_limit_bytes=limit_bytes,
         )
         worker, opened = await _opened(order)
         return cls(worker, opened, order)

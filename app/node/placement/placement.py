@@ -408,7 +408,8 @@ class Placement:
             return BadInput("projector_gone", model=name, path=projector.path)
         try:
             limit_bytes = projector.memory_bytes * VISION_ALLOWANCE
-            worker = await VisionWorker.open(self.entry.path, projector.path, self._sizes.threads.most, limit_bytes)
+            threads = self._sizes.threads.most
+            worker = await VisionWorker.open(self.entry.path, projector.path, threads, limit_bytes, projector.most_rows)
         except AppError as error:
             log.warning("%s cannot look at pictures: %s", name, error.reason)
             return unusable(name, error)
