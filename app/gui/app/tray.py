@@ -85,18 +85,14 @@ def _downloads(before: Snapshot, now: Snapshot) -> list[Notification]:
 
 
 def _lost_models(before: Snapshot, now: Snapshot) -> list[Notification]:
-    failed = QCoreApplication.translate("Tray", "The model stopped unexpectedly")
-    reclaimed = QCoreApplication.translate("Tray", "The model is not loaded now")
+    """Return a notification for each model that failed. One whose memory an owner took back loads again by itself, on
+    other machines or with the next question."""
+    title = QCoreApplication.translate("Tray", "The model stopped unexpectedly")
     states = {model.model: model.state for model in before.models}
     return [
-        Notification(
-            reclaimed if was_reclaimed(model) else failed,
-            said(model.reason_facts) or model.model,
-            navigation.POOL,
-            model.model,
-        )
+        Notification(title, said(model.reason_facts) or model.model, navigation.POOL, model.model)
         for model in now.models
-        if model.state == "lost" and states.get(model.model) != "lost"
+        if model.state == "lost" and states.get(model.model) != "lost" and not was_reclaimed(model)
     ]
 
 

@@ -73,5 +73,6 @@ def why(starter: Starter) -> str:
             speed=formats.speed_range(starter.tok_s, starter.spread)
         )
     else:
-        speed = translate("Models", "The model's speed has not been measured yet.")
+        # also after a measurement, if other programs disturbed it
+        speed = translate("Models", "Its speed is not known yet.")
     return f"{words} {speed}"

@@ -521,7 +521,7 @@ class ModelManager:
         sources = self._sources(self.memory.reservation_for(running, self.embeddings.make_room))
         replan = partial(self._replanner.options, running)
         work = running.run(sources, report, replan)
-        task = self._group.create_task(work, name=f"placement of {entry.name}")
+        task = self._group.create_task(self._served(running, work), name=f"placement of {entry.name}")
         try:
             await running.ready()
         except BaseException:
@@ -536,6 +536,28 @@ class ModelManager:
             self._changed()
             self.on_answer_over()
         return running
+
+    async def _served(self, running: Placement, work: Awaitable[None]) -> None:
+        """Run a placement until it has ended. If an owner took memory back while nobody asked, place the model again on
+        the other machines, as a running answer would have done. Phones and other computers could not do that."""
+        await work
+        if running.was_reclaimed:
+            self._group.create_task(self._place_again(running), name=f"load {running.entry.name} again")
+
+    async def _place_again(self, lost: Placement) -> None:
+        """Load a lost model again. If it does not fit, it stays lost until a question for it tries that once more."""
+        try:
+            await self._loads.run(Load(lost.entry.name), self._load_lost(lost))
+        except AppError as error:
+            log.info("%s is not loaded again: %s", lost.entry.name, error.reason)
+
+    async def _load_lost(self, lost: Placement) -> None:
+        async with self._loads.lock:
+            if self.loaded.by_id(lost.entry.model.id) is not lost:
+                return  # it was unloaded, or a question was faster
+            stays = self.loaded.except_for(lost)
+            with self._loads.lock.keeping(stays):
+                await self._load_for_request(lost.entry, lost, stays, lambda _: None)
 
     async def _chosen(
         self, entry: Entry, order: requests.LoadModel, back: Mapping[MachineId, int], speeds: Speeds, tries: LoadRetries

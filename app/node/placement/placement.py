@@ -23,6 +23,8 @@ from app.core.model import Projector
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.topologies import forecast_of
 from app.core.reasons import said, sentence
+from app.core.recovery import fault_table
+from app.core.recovery.fault_table import Fault
 from app.core.recovery.placement_lifecycle import (
     CauseFound,
     Closed,
@@ -127,6 +129,12 @@ class Placement:
     async def ready(self) -> None:
         """Wait until the placement can answer. If it fails to load, raise the error."""
         await asyncio.shield(self._outcome)
+
+    @property
+    def was_reclaimed(self) -> bool:
+        """Return whether the placement was lost because an owner wanted the memory of a machine back."""
+        why = self.life.why if isinstance(self.life, Ended) else None
+        return why is not None and fault_table.classify(why).fault is Fault.OWNER
 
     def stop(self) -> None:
         """Make `run` end. `ended` is set once all memory has been freed."""

@@ -5404,10 +5404,6 @@
         <translation>Die Chat-Vorlage kennt kein Nachdenken.</translation>
     </message>
     <message>
-        <source>The model&apos;s speed has not been measured yet.</source>
-        <translation>Die Geschwindigkeit ist hier noch nicht gemessen.</translation>
-    </message>
-    <message>
         <source>Store models in Poolhouse&apos;s own folder</source>
         <translation>Modelle im eigenen Ordner von Poolhouse aufbewahren</translation>
     </message>
@@ -5576,6 +5572,10 @@
     <message>
         <source>Good at</source>
         <translation>Gut für</translation>
+    </message>
+    <message>
+        <source>Its speed is not known yet.</source>
+        <translation>Das Tempo ist noch nicht bekannt.</translation>
     </message>
     <message>
         <source>Languages</source>
@@ -8180,10 +8180,6 @@
     <message>
         <source>The answer stopped</source>
         <translation>Die Antwort brach ab</translation>
-    </message>
-    <message>
-        <source>The model is not loaded now</source>
-        <translation>Das Modell ist zurzeit nicht geladen</translation>
     </message>
     <message>
         <source>The model stopped unexpectedly</source>

@@ -87,7 +87,7 @@ def test_what_suits_the_household_stands_on_top_with_its_sum_and_a_button(
     assert card.isVisibleTo(page)
     assert card.name.whole() == "Small 1B"
     needs = "Needs 1.0 GiB of the 4.0 GiB that is free for models."
-    assert card.why.text() == f"{needs} The model's speed has not been measured yet."
+    assert card.why.text() == f"{needs} Its speed is not known yet."
     page.library._starter_loaded(convert({"starter": STARTER | {"tok_s": 11.6}}, models.StarterResponse))
     assert card.why.text() == f"{needs} Forecast: 12 tok/s."
     assert card.start.text() == "Download and load (700 MiB)"
