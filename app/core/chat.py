@@ -36,9 +36,11 @@ class Message:
 
 
 # Keys of `details`: "model" is the model that answered. "figures" is the node's `done` message without its text.
-# "attachments" is a list of {"name", "text"}. "notes" is a list of sentences. "ended" is the reason that the text ends
-# where it does.
+# "attachments" is a list of {"name", "text"}; a picture has an empty text and further details. "notes" is a list of
+# sentences. "ended" is the reason that the text ends where it does.
 MODEL, FIGURES, ATTACHMENTS, NOTES, ENDED = "model", "figures", "attachments", "notes", "ended"
+# Details of an attached picture: its file in base64, what file that is ("jpeg" or "png"), and its pixels
+PICTURE, FORM, WIDTH, HEIGHT = "picture", "form", "width", "height"
 COMPLETION = "completion"  # whether the message is the only one, a text that a base model continues in place
 EDITED = "edited"  # whether the user wrote this version of the message
 THOUGHT, THOUGHT_S = "thought", "thought_s"  # the reasoning before an answer, and its duration

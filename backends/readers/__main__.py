@@ -95,8 +95,8 @@ def _pictures() -> Reader:
         match request:
             case ShrinkPicture():
                 return shrink(payload)
-            case DecodePicture():
-                return decode(payload)
+            case DecodePicture(side=side):
+                return decode(payload, side)
         raise Refused("reader_other")
 
     return answer

@@ -45,7 +45,12 @@ class ShrinkPicture(msgspec.Struct, frozen=True, tag="shrink"):
 
 
 class DecodePicture(msgspec.Struct, frozen=True, tag="decode"):
-    """A request for the pixels of the picture in the payload, for a model. Reply: Picture."""
+    """A request for the pixels of the picture in the payload. Reply: Picture.
+
+    side: the most pixels of its longer side, or 0 for as many as a model may look at.
+    """
+
+    side: int = 0
 
 
 class Shape(msgspec.Struct, frozen=True):

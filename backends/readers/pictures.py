@@ -18,7 +18,7 @@ from PIL import (
     WebPImagePlugin,
 )
 
-from backends.readers.messages import MAX_PICTURE_BYTES, Picture, Refused
+from backends.readers.messages import MAX_DOCUMENT_BYTES, MAX_PICTURE_BYTES, Picture, Refused
 
 FORMATS = tuple(
     plugin.format
@@ -38,15 +38,16 @@ Image.MAX_IMAGE_PIXELS = None  # our own limit is lower, and refuses instead of 
 PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY = 1 << 20
 
 
-def decode(data: bytes) -> Picture:
-    """Return the pixels of a picture as a model gets them: RGB, at most MAX_SIDE wide and high. Raises Refused."""
-    image = _small(_opened(data), MAX_SIDE, MAX_AREA)
+def decode(data: bytes, side: int = 0) -> Picture:
+    """Return the pixels of a picture in RGB, at most `side` or else MAX_SIDE wide and high. Raises Refused."""
+    image = _small(_opened(data, MAX_PICTURE_BYTES), min(side, MAX_SIDE) if side > 0 else MAX_SIDE, MAX_AREA)
     return Picture(*image.size, "rgb", image.tobytes())
 
 
 def shrink(data: bytes) -> Picture:
-    """Return a small copy of a picture as a file of our own making. Raises Refused."""
-    opened = _opened(data)
+    """Return a small copy of a picture as a file of our own making. Photographs may be larger than what is sent.
+    Raises Refused."""
+    opened = _opened(data, MAX_DOCUMENT_BYTES)
     is_photograph = opened.format == JpegImagePlugin.JpegImageFile.format
     image = _small(opened, SHRUNK_SIDE, SHRUNK_SIDE * SHRUNK_SIDE)
     if not is_photograph:
@@ -59,10 +60,10 @@ def shrink(data: bytes) -> Picture:
     return Picture(*image.size, "jpeg", file.getvalue())
 
 
-def _opened(data: bytes) -> Image.Image:
+def _opened(data: bytes, most_bytes: int) -> Image.Image:
     """Read the header of a picture, and check its size. Raises Refused."""
-    if len(data) > MAX_PICTURE_BYTES:
-        raise Refused("picture_large", found_bytes=len(data), most_bytes=MAX_PICTURE_BYTES)
+    if len(data) > most_bytes:
+        raise Refused("picture_large", found_bytes=len(data), most_bytes=most_bytes)
     try:
         image = Image.open(io.BytesIO(data), formats=FORMATS)
     except UnidentifiedImageError:

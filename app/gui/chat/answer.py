@@ -17,6 +17,8 @@ from app.core.errors import AppError
 from app.gui.api.node_client import Call, NodeClient
 from app.gui.app.navigation import chat_address
 from app.gui.chat.message.answer_stats import AnswerStats
+from app.gui.chat.reading.attachment_reader import is_picture
+from app.gui.chat.sent_pictures import pictures_of
 from app.gui.look.sentences import said
 
 # Keys in a chat's sampling settings: whether to think (1 or 0), and the maximum length of a thought.
@@ -209,11 +211,14 @@ def _prompt(chat: Chat, branch: Sequence[Message]) -> dict[str, Any]:
     return {"messages": [*messages, *(_message_body(message) for message in branch)]}
 
 
-def _message_body(message: Message) -> dict[str, str]:
+def _message_body(message: Message) -> dict[str, Any]:
     """Return a message in the API's format. The model's template decides which thoughts the prompt includes."""
-    body = {"role": str(message.role), "content": content(message)}
-    thought = message.details.get(THOUGHT)
-    return body | ({"thought": str(thought)} if thought else {})
+    body: dict[str, Any] = {"role": str(message.role), "content": content(message)}
+    if pictures := pictures_of(message):
+        body["pictures"] = pictures
+    if thought := message.details.get(THOUGHT):
+        body["thought"] = str(thought)
+    return body
 
 
 def _begun_at(chat: Chat, branch: Sequence[Message]) -> float | None:
@@ -223,9 +228,9 @@ def _begun_at(chat: Chat, branch: Sequence[Message]) -> float | None:
 
 
 def content(message: Message) -> str:
-    """Return the text of a message as sent to the model, including attached files."""
+    """Return the text of a message as sent to the model, including that of attached files."""
     parts = [message.text] if message.text else []
-    files = message.details.get(ATTACHMENTS) or ()
+    files = [file for file in message.details.get(ATTACHMENTS) or () if not is_picture(file)]
     parts += [f"File {file.get('name')}:\n\n{_fenced(str(file.get('text')))}" for file in files]
     return "\n\n".join(parts)
 

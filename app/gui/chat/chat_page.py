@@ -34,6 +34,8 @@ from app.gui.chat.message.formula_pictures import FormulaPictures
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.message_actions import MessageActionHandler, as_text
 from app.gui.chat.message.message_view import MessageAction
+from app.gui.chat.message.picture_view import PictureWindow
+from app.gui.chat.reading.picture_loader import PictureLoader
 from app.gui.chat.session import ANSWER_SHARE, RunningAnswer, Session
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
@@ -101,8 +103,10 @@ class ChatPage(Page):
         slicer = TimeSlicer(self)
         slicer.add(self, highlight.warm())
         self._formulas = FormulaPictures(self)
+        self.pictures = PictureLoader(self)
+        open_link = self._message_actions.open_link
         self.conversation = Conversation(
-            MessageServices(services.theme, slicer, self._message_actions.open_link, self._formulas)
+            MessageServices(services.theme, slicer, open_link, self._formulas, self.pictures, self._open_picture)
         )
         self._error_actions = ErrorActions(
             self.session,
@@ -121,7 +125,7 @@ class ChatPage(Page):
         self.completion = CompletionView(services.theme, self.session, self.history.chat)
         self._stack = QStackedWidget()  # shows the suggestions, the conversation, or a text to complete
         self.hint = ComposerHint(services.preferences, self._choose_model)
-        self.composer = Composer(services.theme, self.fail, services.preferences)
+        self.composer = Composer(services.theme, self.fail, services.preferences, self.pictures, self._open_picture)
         self.composer.field.sends_with_enter = lambda: preferences.sends_with_enter(services.preferences)
         self._token_counts = TokenCounts(services, self.composer.count)
         self._escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._stop_answer)
@@ -210,7 +214,8 @@ class ChatPage(Page):
         self._token_counts.close()
         self._formulas.close()
         self.completion.save()
-        self.composer.close_documents()
+        self.pictures.close()
+        self.composer.close_files()
         self.session.close()
 
     def close_history(self) -> None:
@@ -352,6 +357,8 @@ class ChatPage(Page):
         self.composer.show_room(max(0, head.context - head.used - answer) if head.context else None)
 
     def _show_hint(self) -> None:
+        is_blind = self.composer.has_pictures and not self._models.sees(self.session.model_of(self.chat))
+        self.composer.allow_pictures(not is_blind)
         self.hint.show_for(
             self.chat,
             self._models.names,
@@ -360,7 +367,12 @@ class ChatPage(Page):
             may_trim=self.session.may_trim(self.chat.id),
             is_queued=self.composer.is_queued,
             guide_fails=self._guide_fails,
+            is_blind=is_blind,
         )
+
+    def _open_picture(self, file: Details) -> None:
+        """Enlarge a picture in a window of its own."""
+        PictureWindow(self.services.theme, self.pictures, file, self.services.preferences, self.fail, self).show()
 
     def _show_state(self) -> None:
         """Show the state of the answer in progress."""
@@ -480,6 +492,7 @@ class ChatPage(Page):
         if chat is not None and (chat.draft, chat.draft_files) != (text, files):
             self.chat = replace(chat, draft=text, draft_files=files)
             self.history.save_soon(self.chat)
+        self._show_hint()
 
     def _add_to_draft(self, chat_id: str, file: Details) -> None:
         """Attach a document that has been read by now to the draft of another chat."""

@@ -28,6 +28,7 @@ from app.gui.app import preferences
 from app.gui.app.app_context import AppContext
 from app.gui.chat.answer import MAX_TOKENS, THINK, THINK_TOKENS
 from app.gui.chat.presets import MAX_PRESETS, SAMPLING_PARAMETERS, Presets, SamplingParameter, valid_sampling
+from app.gui.chat.sent_pictures import sees
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme
@@ -78,6 +79,15 @@ class ModelNames(QObject):
         if (shared := self._pool.now.shared_model(name)) is not None:
             return shared.base
         return any(model.is_base for model in (self._models or Models()).models if model.name == name)
+
+    def sees(self, name: str) -> bool:
+        """Return whether a model looks at pictures. True if that is not known."""
+        if (known := sees(self._pool.now, name)) is not None:
+            return known
+        models = self._models or Models()
+        here = [model.vision for model in models.models if model.name == name]
+        listed = here + [model.vision for model in models.offered if model.name == name]
+        return any(listed) or not listed
 
     def load(self) -> None:
         """Request the list of models from the node."""

@@ -7,8 +7,8 @@ from functools import partial
 from math import inf
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QMimeData, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtCore import QBuffer, QCoreApplication, QMimeData, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QImage, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFileDialog, QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
 from app.api.responses import TokenCount
@@ -19,15 +19,19 @@ from app.gui.api.node_client import Call
 from app.gui.api.node_state import NodeState
 from app.gui.app.app_context import AppContext
 from app.gui.app.preferences import Preferences
-from app.gui.chat.reading.document_reader import (
+from app.gui.chat.message.picture_view import Open, PictureRow, picture_name
+from app.gui.chat.reading.attachment_reader import (
     ALL_PAGES,
     PAGES,
     SHORTENED,
     UNIT,
-    DocumentReader,
-    is_document,
+    AttachmentReader,
+    Kind,
+    is_picture,
+    kind_of,
     shortened,
 )
+from app.gui.chat.reading.picture_loader import PictureLoader
 from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.language import is_english
@@ -44,6 +48,7 @@ MAX_FILES = 8
 CUT_MARGIN = 0.95  # of the text that should fit, because tokens are not spread evenly
 MAX_LINES = 8
 NAME_CHARACTERS = 40
+PASTED_FORMATS = ("image/png", "image/jpeg", "image/webp", "image/gif")
 MIN_LINE_CHARACTERS = 20  # minimum line length of the field with the buttons beside it
 
 
@@ -67,6 +72,8 @@ def read_text(path: Path) -> Details:
 
 def file_words(file: Details) -> str:
     """Return the caption of an attached file: its name (elided in the middle if long), pages, size and token count."""
+    if is_picture(file):
+        return picture_name(file)
     words = _short_name(str(file.get("name")))
     if pages := _pages_words(file):
         words = f"{words}, {pages}"
@@ -108,6 +115,7 @@ class Field(QPlainTextEdit):
 
     sent = Signal()
     dropped = Signal(list)  # paths
+    pasted = Signal(bytes)  # the file of a picture
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -160,31 +168,56 @@ class Field(QPlainTextEdit):
             super().keyPressEvent(event)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:  # noqa: N802  Qt's name
-        return source.hasUrls() or super().canInsertFromMimeData(source)
+        return source.hasUrls() or source.hasImage() or super().canInsertFromMimeData(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802  Qt's name
         paths = [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]
         if paths:
             self.dropped.emit(paths)
+        elif not source.hasText() and (picture := pasted_picture(source)):
+            self.pasted.emit(picture)
         elif source.hasText():
             self.textCursor().insertText(source.text())
+
+
+def pasted_picture(source: QMimeData) -> bytes:
+    """Return the file of a picture on the clipboard as another program has left it, or b"" if there is none.
+
+    Where the system has only pixels, Qt makes a PNG file of them.
+    """
+    for form in PASTED_FORMATS:
+        if source.hasFormat(form):
+            return bytes(source.data(form).data())
+    if not source.hasImage():
+        return b""
+    made = QBuffer()
+    made.open(QBuffer.OpenModeFlag.WriteOnly)
+    QImage(source.imageData()).save(made, "PNG")  # type: ignore[call-overload]
+    return bytes(made.data().data())
 
 
 class Composer(QFrame):
     """The message field with its buttons. `sent` is emitted with a message, and `stopped` to stop the current answer.
 
-    A message that the user sends during an answer is queued until `send_queued` is called. PDF and Office files are
-    read in the background, and the message can be sent once that is done.
+    A message that the user sends during an answer is queued until `send_queued` is called. Pictures, PDF and Office
+    files are read in the background, and the message can be sent once that is done.
     """
 
     sent = Signal(str, list)  # text, attachments
     stopped = Signal()
     edited = Signal()  # the draft has changed
     queued = Signal()  # `is_queued` has changed
-    read_elsewhere = Signal(str, object)  # a document for the draft of another chat: its ID, and the attachment
+    read_elsewhere = Signal(str, object)  # a file for the draft of another chat: its ID, and the attachment
     attached = Signal()  # files were attached whose tokens are not counted yet
 
-    def __init__(self, theme: Theme, failed: Callable[[AppError], None], preferences: Preferences) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        failed: Callable[[AppError], None],
+        preferences: Preferences,
+        pictures: PictureLoader,
+        open_picture: Open,
+    ) -> None:
         super().__init__()
         self._theme, self._failed = theme, failed
         self._last_folder = LastFolder(preferences, "attach")
@@ -192,14 +225,17 @@ class Composer(QFrame):
         self._draft = ""  # the ID of the chat whose draft is shown
         self._readings: list[tuple[str, str]] = []  # draft and name of each document that is being read
         self._room: int | None = None  # tokens that the chat has room for, or None if that is unknown
-        self._documents = DocumentReader(self)
+        self._reader = AttachmentReader(self)
+        self._may_send = True  # the chat's model can look at the pictures, if there are any
         self._is_busy = self.is_queued = False
         set_role(self, "composer")
         self.field = Field(theme)
         self.field.sent.connect(self._send)
         self.field.dropped.connect(self.attach)
+        self.field.pasted.connect(self.paste)
         self.field.textChanged.connect(self._draft_changed)
         self._chips = row(gap=sizes.S)
+        self._pictures = PictureRow(theme, pictures, open_picture, self._remove)
         self.attach_button = IconButton(theme, "attach", self.tr("Attach a file"), self._pick)
         self.send = button(self.tr("Send"), self._press, "primary")
         self._line = row(gap=sizes.XS)
@@ -209,7 +245,7 @@ class Composer(QFrame):
             tools.setAlignment(widget, Qt.AlignmentFlag.AlignBottom)
         self._line.addLayout(tools)
         self.budget = FileBudget(self._shorten)
-        box = column(self._chips, self.budget, self._line, gap=sizes.XS)
+        box = column(self._pictures, self._chips, self.budget, self._line, gap=sizes.XS)
         box.setContentsMargins(sizes.S, sizes.S, sizes.S, sizes.S)
         self.setLayout(box)
         self._draft_changed()
@@ -255,33 +291,64 @@ class Composer(QFrame):
         self.send.setToolTip(self.tr("Stop (Esc)") if busy else sends)
         self._draft_changed(by_person=False)
 
+    @property
+    def has_pictures(self) -> bool:
+        return any(map(is_picture, self._files))
+
     def attach(self, paths: Sequence[str | Path]) -> None:
-        """Attach files to the message: text at once, and the text of documents as soon as they have been read."""
+        """Attach files to the message: text at once, documents and pictures as soon as they have been read."""
         for path in map(Path, paths):
             try:
-                if len(self._files) + len(self._reading) >= MAX_FILES:
-                    raise BadInput("attachments_many", most=MAX_FILES)
-                if is_document(path):
-                    self._readings.append((self._draft, path.name))
-                    failed = partial(self._document_failed, self._draft, path.name)
-                    self._documents.read(path, partial(self._document_read, self._draft), failed, self._draft)
-                else:
+                self._require_room()
+                kind = kind_of(path)
+                if kind is Kind.TEXT:
                     self._files.append(read_text(path))
+                else:
+                    self._readings.append((self._draft, path.name))
+                    done, failed = self._outcomes(path.name)
+                    self._reader.read(path, kind, done, failed, self._draft)
             except BadInput as error:
                 self._failed(error)
         self._show_files()
         self.attached.emit()
+
+    def paste(self, picture: bytes) -> None:
+        """Attach a picture from the clipboard as soon as it has been read."""
+        try:
+            self._require_room()
+        except BadInput as error:
+            self._failed(error)
+            return
+        name = self.tr("Pasted picture")
+        self._readings.append((self._draft, name))
+        done, failed = self._outcomes(name)
+        self._reader.read_pasted(name, picture, done, failed, self._draft)
+        self._show_files()
+
+    def _require_room(self) -> None:
+        """Raise BadInput if the message has as many files as it may have."""
+        if len(self._files) + len(self._reading) >= MAX_FILES:
+            raise BadInput("attachments_many", most=MAX_FILES)
+
+    def _outcomes(self, name: str) -> tuple[Callable[[Details], None], Callable[[BadInput], None]]:
+        return partial(self._file_read, self._draft), partial(self._file_failed, self._draft, name)
+
+    def allow_pictures(self, allowed: bool) -> None:
+        """Allow sending pictures, or not, because the chat's model cannot look at them."""
+        if allowed != self._may_send:
+            self._may_send = allowed
+            self._draft_changed(by_person=False)
 
     def show_room(self, room: int | None) -> None:
         """Show how many tokens the files take of those that the chat has room for, or nothing if that is unknown."""
         self._room = room
         self.budget.show_for(self._files, room)
 
-    def close_documents(self) -> None:
-        """Stop reading documents."""
-        self._documents.close()
+    def close_files(self) -> None:
+        """Stop reading files."""
+        self._reader.close()
 
-    def _document_read(self, draft: str, file: Details) -> None:
+    def _file_read(self, draft: str, file: Details) -> None:
         self._readings.remove((draft, str(file["name"])))
         if draft != self._draft:
             self.read_elsewhere.emit(draft, file)
@@ -291,7 +358,7 @@ class Composer(QFrame):
         self.attached.emit()
         announce(self, self.tr("Attached: {file}").format(file=file_words(file)))
 
-    def _document_failed(self, draft: str, name: str, error: BadInput) -> None:
+    def _file_failed(self, draft: str, name: str, error: BadInput) -> None:
         self._readings.remove((draft, name))
         if draft == self._draft:
             self._show_files()
@@ -312,7 +379,7 @@ class Composer(QFrame):
             self.edited.emit()
 
     def _pick(self) -> None:
-        title = self.tr("Attach text, PDF or Office files")
+        title = self.tr("Attach pictures, text, PDF or Office files")
         chosen, _ = QFileDialog.getOpenFileNames(self, title, self._last_folder.folder())
         if chosen:
             self._last_folder.keep(Path(chosen[0]))
@@ -321,12 +388,14 @@ class Composer(QFrame):
 
     def _show_files(self, *, by_person: bool = True) -> None:
         clear_layout(self._chips)
-        for file in self._files:
+        self._pictures.show_files([file for file in self._files if is_picture(file)])
+        others = [file for file in self._files if not is_picture(file)]
+        for file in others:
             self._add_chip(str(file["name"]), file_words(file), partial(self._remove, file))
         if self._reading:
             text = self.tr("Reading {names}…").format(names=", ".join(map(_short_name, self._reading)))
             self._add_chip(", ".join(self._reading), text, self._cancel_reading)
-        if self._files or self._reading:
+        if others or self._reading:
             self._chips.addStretch(1)
         self.budget.show_for(self._files, self._room)
         self._draft_changed(by_person=by_person)
@@ -341,7 +410,7 @@ class Composer(QFrame):
         self._chips.addWidget(chip)
 
     def _cancel_reading(self) -> None:
-        self._documents.forget(self._draft)
+        self._reader.forget(self._draft)
         self._readings = [reading for reading in self._readings if reading[0] != self._draft]
         self._show_files()
         self.field.setFocus()
@@ -352,13 +421,18 @@ class Composer(QFrame):
         self.field.setFocus()
 
     def _draft_changed(self, *, by_person: bool = True) -> None:
-        has_message = bool(self.text.strip() or self._files) and not self._reading
-        if self.send.hasFocus() and not (self._is_busy or has_message):
+        can_send = self._can_send
+        if self.send.hasFocus() and not (self._is_busy or can_send):
             self.field.setFocus()  # the disabled button would pass the focus on to a message of the conversation
-        self.send.setEnabled(self._is_busy or has_message)
+        self.send.setEnabled(self._is_busy or can_send)
         if by_person:
             self._set_queued(False)  # editing the draft withdraws the queued message
             self.edited.emit()
+
+    @property
+    def _can_send(self) -> bool:
+        has_message = bool(self.text.strip() or self._files) and not self._reading
+        return has_message and (self._may_send or not self.has_pictures)
 
     def _press(self) -> None:
         if self._is_busy:
@@ -367,7 +441,7 @@ class Composer(QFrame):
             self._send()
 
     def _send(self) -> None:
-        if self._reading or not (self.text.strip() or self._files):
+        if not self._can_send:
             return
         if self._is_busy:
             self._set_queued(True)
@@ -415,7 +489,7 @@ class FileBudget(QWidget):
 
     def show_for(self, files: Sequence[Details], room: int | None) -> None:
         """Show the line for these files. It is hidden while their tokens or the room are unknown."""
-        tokens = [int(file.get("tokens") or 0) for file in files]
+        tokens = [int(file.get("tokens") or 0) for file in files if not is_picture(file)]
         is_known = room is not None and bool(tokens) and all(tokens)
         self.setVisible(is_known)
         if room is None or not is_known:
@@ -447,7 +521,7 @@ class TokenCounts:
         loaded = self._pool.now.model(model)
         for file in files if loaded is not None else ():
             key = (loaded.model if loaded is not None else "", str(file["text"]))
-            if file.get("tokens"):
+            if file.get("tokens") or is_picture(file):
                 continue
             if (tokens := self._counts.get(key)) is not None:
                 self._counted(file, tokens)
@@ -507,11 +581,13 @@ class ComposerHint(QWidget):
         may_trim: bool = False,
         is_queued: bool = False,
         guide_fails: bool = False,
+        is_blind: bool = False,
     ) -> None:
         """Show the hint for the next message of a chat.
 
         is_queued: whether a message is queued until the current answer ends. may_trim: whether the oldest messages
         may be dropped from the prompt. guide_fails: whether the Guide was asked here but does not fit in memory.
+        is_blind: whether pictures are attached that the chat's model cannot look at.
         """
         text = offer = ""
         self._offered = self.last_model
@@ -522,7 +598,9 @@ class ComposerHint(QWidget):
         english_only = ""
         if failed is None and chat.messages and self._is_for_guide(chat, pool) and not is_english():
             english_only = self.tr("The Guide understands English only.")
-        if is_queued:
+        if is_blind:
+            text = self.tr("This chat's model can't look at pictures. Choose one that can, or remove the pictures.")
+        elif is_queued:
             text = self.tr("Your message will be sent when this answer is done.")
         elif is_full and may_trim:
             text = self.tr("The context is nearly full. From now on, the oldest messages will be left out.")

@@ -30,10 +30,12 @@ from app.core.chat import (
 )
 from app.core.errors import AppError, StageLost
 from app.gui.api.node_state import Link, NodeState
+from app.gui.chat import sent_pictures
 from app.gui.chat.answer import Answer, Ending, InterruptedAnswers, content, question
 from app.gui.chat.history.history import History
 from app.gui.chat.message.answer_stats import AnswerStats
-from app.gui.look.sentences import GUIDE, said
+from app.gui.chat.sent_pictures import PICTURE_TOKENS, pictures_of
+from app.gui.look.sentences import GUIDE, model_name, said
 
 THOUGHT_BEFORE, THOUGHT_S_BEFORE = "thought_before", "thought_s_before"  # details of an answer being continued
 TEMPORARY_DETAILS = (BEFORE, THOUGHT_BEFORE, THOUGHT_S_BEFORE)  # details that are dropped when the answer ends
@@ -381,7 +383,19 @@ class Session(QObject):
             self._interrupted.remove(running.chat)
 
     def _fitting(self, chat: Chat, branch: Sequence[Message]) -> tuple[Sequence[Message], tuple[str, ...]]:
-        """Return the messages to send, and a note if some were left out.
+        """Return the messages to send, and notes if messages or pictures were left out."""
+        branch, notes = self._within_context(chat, branch)
+        model = self.model_of(chat)
+        if sent_pictures.sees(self._pool.now, model) is False:
+            sent = sent_pictures.without_pictures(branch)
+            words = self.tr("%n picture(s) left out because {model} can't look at pictures.", "", sent.left_out)
+        else:
+            sent = sent_pictures.within_limits(branch)
+            words = self.tr("%n older picture(s) left out because the chat has too many.", "", sent.left_out)
+        return sent.branch, (*notes, *([words.format(model=model_name(model))] if sent.left_out else []))
+
+    def _within_context(self, chat: Chat, branch: Sequence[Message]) -> tuple[Sequence[Message], tuple[str, ...]]:
+        """Return the messages that fit in the context, and a note if some were left out.
 
         If not all messages fit and the user has agreed, the oldest ones are left out. The Guide receives only the
         last question: it was trained on single questions, so longer conversations confuse it.
@@ -396,7 +410,8 @@ class Session(QObject):
         per_character = _tokens_per_character(branch)
 
         def tokens_of(message: Message) -> int:
-            return MESSAGE_TOKENS + int(len(content(message)) * per_character)
+            pictures = PICTURE_TOKENS * len(pictures_of(message))
+            return MESSAGE_TOKENS + pictures + int(len(content(message)) * per_character)
 
         trimmed = tree.trim(branch, int(context * (1 - ANSWER_SHARE)), tokens_of)
         if not trimmed.dropped:

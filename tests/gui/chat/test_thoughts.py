@@ -23,6 +23,7 @@ from app.gui.chat.message.body import Body, MessageServices
 from app.gui.chat.message.formula_pictures import FormulaPictures
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.message_view import MessageView, ShownMessage
+from app.gui.chat.reading.picture_loader import PictureLoader
 from app.gui.look.theme import Scheme, Theme
 from tests.gui.chat.talk import history, talked
 from tests.gui.typed_api import answer_line
@@ -32,7 +33,14 @@ HMM = "Hmm, let me see. **Two** and two."
 
 @pytest.fixture
 def services(qapp: QApplication) -> MessageServices:
-    return MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), lambda _: None, FormulaPictures(qapp))
+    return MessageServices(
+        Theme(qapp, Scheme.LIGHT, 1.0),
+        TimeSlicer(qapp),
+        lambda _: None,
+        FormulaPictures(qapp),
+        PictureLoader(qapp),
+        lambda _: None,
+    )
 
 
 def answered(text: str, thought: str, seconds: float = 12.4) -> Message:

@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.gui.app.preferences import Preferences
 from app.gui.chat.composer import Composer
+from app.gui.chat.reading.picture_loader import PictureLoader
 from app.gui.widgets.files import LastFolder
 from tests.gui.desk import Desk
 
@@ -42,7 +43,7 @@ def test_the_next_file_is_attached_from_the_same_folder(
         return ([str(note)], "") if len(opened) == 1 else ([], "")
 
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", choose)
-    composer = Composer(away.services.theme, lambda _: None, away.services.preferences)
+    composer = Composer(away.services.theme, lambda _: None, away.services.preferences, PictureLoader(), lambda _: None)
     qtbot.addWidget(composer)
     for _ in range(3):
         composer.attach_button.click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -12,10 +13,14 @@ from app.core.chat import (
     EDITED,
     ENDED,
     FIGURES,
+    FORM,
+    HEIGHT,
     MODEL,
     NOTES,
+    PICTURE,
     THOUGHT,
     THOUGHT_S,
+    WIDTH,
     Chat,
     ChatId,
     Details,
@@ -31,6 +36,7 @@ FORMAT, VERSION = "poolhouse-chats", 1
 MAX_FILE_BYTES = 128 << 20
 MAX_CHATS, MAX_MESSAGES, MAX_LIST = 20_000, 20_000, 1_000
 NAME_CHARACTERS, TEXT_CHARACTERS = 200, 8 << 20
+FORMS, MOST_PIXELS = ("jpeg", "png"), 1 << 12  # of pictures
 MAX_TIME = 1e11  # seconds since 1970, about 3,000 years
 MAX_CONTEXT = 1 << 30
 MAX_NUMBER = 2**31 - 1  # Qt's limit for numbers in translated plural forms
@@ -200,14 +206,27 @@ def _details(value: object) -> Details:
     if NOTES in details:
         kept[NOTES] = [_text(note, NOTES) for note in _list(details[NOTES], NOTES, MAX_LIST)]
     if ATTACHMENTS in details:
-        kept[ATTACHMENTS] = [
-            {"name": _line(file.get("name"), "name"), "text": _text(file.get("text"), "text")}
-            for item in _list(details[ATTACHMENTS], ATTACHMENTS, MAX_LIST)
-            for file in (_dict(item, ATTACHMENTS),)
-        ]
+        files = _list(details[ATTACHMENTS], ATTACHMENTS, MAX_LIST)
+        kept[ATTACHMENTS] = [_attachment(_dict(file, ATTACHMENTS)) for file in files]
     if FIGURES in details:
         kept[FIGURES] = _figures(_dict(details[FIGURES], FIGURES))
     return kept
+
+
+def _attachment(file: Mapping[str, object]) -> Details:
+    """Return a validated attachment. A picture is only decoded in a confined process (picture_loader.py)."""
+    kept: dict[str, Any] = {"name": _line(file.get("name"), "name"), "text": _text(file.get("text"), "text")}
+    if PICTURE not in file:
+        return kept
+    form, sides = file.get(FORM), [file.get(side) for side in (WIDTH, HEIGHT)]
+    if form not in FORMS or not all(type(side) is int and 0 < side <= MOST_PIXELS for side in sides):
+        raise _InvalidFile(Reason("chats_no_picture"))
+    data = _text(file[PICTURE], PICTURE)
+    try:
+        base64.b64decode(data, validate=True)
+    except ValueError:
+        raise _InvalidFile(Reason("chats_no_picture")) from None
+    return {**kept, PICTURE: data, FORM: form, WIDTH: sides[0], HEIGHT: sides[1]}
 
 
 def _figures(figures: Mapping[str, object]) -> dict[str, Any]:

@@ -21,8 +21,10 @@ from PySide6.QtGui import (
     QTextDocument,
 )
 
-from app.core.chat import ATTACHMENTS, MODEL, THOUGHT, Chat, Message, Role, path, title_of
+from app.core.chat import ATTACHMENTS, FORM, MODEL, PICTURE, THOUGHT, Chat, Details, Message, Role, path, title_of
 from app.gui.chat.message import markdown as parser
+from app.gui.chat.message.picture_view import picture_name
+from app.gui.chat.reading.attachment_reader import is_picture
 from app.gui.look.theme import DARK, LIGHT, Colors
 
 
@@ -34,6 +36,7 @@ class ExportedMessage:
     time: str
     text: str
     attachments: tuple[tuple[str, str], ...]  # pairs of name and text
+    pictures: tuple[Details, ...]
     is_user: bool
     thought: str = ""  # empty if there is none or thoughts are not exported
 
@@ -91,7 +94,8 @@ def _exported(message: Message) -> ExportedMessage:
         you if is_user else str(message.details.get(MODEL) or answer),
         _local_time(message.made_at),
         message.text,
-        tuple((str(file["name"]), str(file["text"])) for file in attached),
+        tuple((str(file["name"]), str(file["text"])) for file in attached if not is_picture(file)),
+        tuple(filter(is_picture, attached)),
         is_user,
         str(message.details.get(THOUGHT) or ""),
     )
@@ -113,6 +117,7 @@ def markdown(chat: Chat) -> str:
         parts.append(f"## {message.author}" + (f" · {message.time}" if message.time else ""))
         for name, text in message.attachments:
             parts += [f"**{attachment_caption(name)}**", _fenced(text)]
+        parts += [f"**{picture_name(file)}**" for file in message.pictures]
         if message.thought:
             parts += [f"**{_tr('Thinking before the answer')}**", _quoted(message.thought)]
         parts.append(message.text)
@@ -130,10 +135,10 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
 
-# The content security policy forbids loading any resource and running any script.
+# The content security policy forbids loading any resource and running any script. Pictures are part of the file.
 HTML_HEAD = Template("""<!DOCTYPE html>
 <html lang="$lang"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <meta name="referrer" content="no-referrer">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>$title</title>
@@ -152,6 +157,7 @@ p.h1, p.h2, p.h3, p.h4, p.h5, p.h6 { font-weight: 600; }
 details { color: var(--muted); }
 .typed, pre { white-space: pre-wrap; }
 pre, code { background: var(--code); border-radius: .3rem; font-family: monospace; }
+img { max-width: 100%; height: auto; }
 pre { padding: .75rem; } code { padding: 0 .2rem; } pre code { padding: 0; }
 table { border-collapse: collapse; border-color: var(--hairline); } a { color: var(--accent); }
 blockquote { border-left: .25rem solid var(--hairline); margin-left: 0; padding-left: 1rem; }
@@ -176,13 +182,19 @@ def html_article(chat: Chat) -> str:
         files = "".join(
             f"<p><b>{escape(attachment_caption(name))}</b></p><pre>{escape(text)}</pre>"
             for name, text in message.attachments
-        )
+        ) + "".join(map(_picture, message.pictures))
         if message.thought:
             inside = _rendered(message.thought)
             files += f"<details><summary>{escape(_tr('Thinking before the answer'))}</summary>{inside}</details>"
         body = _typed(message.text) if message.is_user else _rendered(message.text)
         parts.append(_section(title, files + body, is_user=message.is_user))
     return "\n".join((*parts, "</article>\n"))
+
+
+def _picture(file: Details) -> str:
+    """Return a picture as part of the file, so that nothing is loaded."""
+    words, data = escape(picture_name(file)), escape(f"data:image/{file[FORM]};base64,{file[PICTURE]}")
+    return f'<p><img alt="{words}" title="{words}" src="{data}"></p>'
 
 
 def _rendered(text: str) -> str:
@@ -309,6 +321,8 @@ def _pdf_html(chat: Chat) -> str:
         parts.append(_author_line(f"{message.author} · {message.time}" if message.time else message.author))
         for name, text in message.attachments:
             parts.append(f"<p><b>{escape(attachment_caption(name))}</b></p>{_typed(text)}")
+        # Qt would decode it here, and the pictures of an imported chat may be made to harm
+        parts += [f"<p><b>{escape(picture_name(file))}</b></p>" for file in message.pictures]
         if message.thought:
             parts.append(f"<p><b>{escape(_tr('Thinking before the answer'))}</b></p>")
             parts.append(_rendered(message.thought))

@@ -22,6 +22,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QMenu, QPlainTextEdit, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
+from app.core.chat import Details
 from app.gui.chat.message import highlight, markdown
 from app.gui.chat.message.formula_pictures import (
     MAX_BLOCK_PIXELS,
@@ -36,6 +37,7 @@ from app.gui.chat.message.formula_pictures import (
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.markdown import IncrementalParser, Segment, SegmentKind
 from app.gui.chat.message.math_rules import Formula
+from app.gui.chat.reading.picture_loader import PictureLoader
 from app.gui.look import formats, sizes
 from app.gui.look.theme import Colors, Theme, set_role
 from app.gui.widgets.buttons import IconButton, button
@@ -55,12 +57,15 @@ MAX_LINE_CHARS = 1_000  # maximum line length; longer lines of code are broken f
 
 @dataclass(frozen=True, slots=True)
 class MessageServices:
-    """The services shared by message widgets, including a scheduler for slow work and a function that opens links."""
+    """The services shared by message widgets, including a scheduler for slow work and functions that open links and
+    enlarge pictures."""
 
     theme: Theme
     slicer: TimeSlicer
     open_link: Callable[[str], None]
     formulas: FormulaPictures
+    pictures: PictureLoader
+    open_picture: Callable[[Details], object]
 
 
 OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"  # stands for a picture in the text of a document

@@ -38,6 +38,8 @@ from app.gui.chat.composer import file_words
 from app.gui.chat.message import answer_stats
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.chat.message.body import Body, MessageServices
+from app.gui.chat.message.picture_view import PictureRow
+from app.gui.chat.reading.attachment_reader import is_picture
 from app.gui.look import formats, sizes
 from app.gui.look.drawing import icon
 from app.gui.look.sentences import model_name, said
@@ -299,11 +301,12 @@ class MessageView(QFrame):
         self._who.setMinimumHeight(services.theme.px(sizes.XXL))
         self.body = Body(services, is_markdown=self._is_answer)
         self.thought = ThoughtView(services)
+        self._pictures = PictureRow(services.theme, services.pictures, services.open_picture)
         self._files = row(gap=sizes.S)
         self._foot = column(gap=sizes.XS)
         self._editor: Editor | None = None
         self._more: QPushButton | None = None  # the Continue button of an answer that ended early
-        box = column(self._head, self.thought, self.body, self._files, self._foot, gap=sizes.XS)
+        box = column(self._head, self.thought, self.body, self._pictures, self._files, self._foot, gap=sizes.XS)
         box.setContentsMargins(sizes.M, sizes.XS, sizes.M, sizes.M)
         self.setLayout(box)
         self.show_message(shown, first=True)
@@ -431,9 +434,11 @@ class MessageView(QFrame):
     def _update_files(self) -> None:
         clear_layout(self._files)
         files = self.message.details.get(ATTACHMENTS) or ()
-        for file in files:
+        self._pictures.show_files([file for file in files if is_picture(file)])
+        others = [file for file in files if not is_picture(file)]
+        for file in others:
             self._files.addWidget(Chip(file_words(file)))
-        if files:
+        if others:
             self._files.addStretch(1)
 
     def _update_foot(self) -> None:

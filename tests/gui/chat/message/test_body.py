@@ -12,6 +12,7 @@ from app.gui.chat.message.body import PORTION, Body, CodeBlock, Listing, Message
 from app.gui.chat.message.formula_pictures import FormulaPictures
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.message_actions import TextWindow, as_text, ask_link
+from app.gui.chat.reading.picture_loader import PictureLoader
 from app.gui.look.theme import Scheme, Theme
 
 CODE = "def f(x):\n    return x + 1"
@@ -26,7 +27,14 @@ def opened() -> list[str]:
 
 @pytest.fixture
 def services(qapp: QApplication, opened: list[str]) -> MessageServices:
-    return MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), opened.append, FormulaPictures(qapp))
+    return MessageServices(
+        Theme(qapp, Scheme.LIGHT, 1.0),
+        TimeSlicer(qapp),
+        opened.append,
+        FormulaPictures(qapp),
+        PictureLoader(qapp),
+        lambda _: None,
+    )
 
 
 def body(qtbot: QtBot, services: MessageServices, text: str, *, is_markdown: bool = True) -> Body:

@@ -15,6 +15,7 @@ from app.gui.chat.message.conversation import PAGE, Conversation
 from app.gui.chat.message.formula_pictures import FormulaPictures
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.message_view import MessageAction, MessageView, ShownMessage
+from app.gui.chat.reading.picture_loader import PictureLoader
 from app.gui.look.theme import Scheme, Theme
 from tests.gui import walk
 
@@ -23,7 +24,14 @@ MANY = 120
 
 @pytest.fixture
 def conversation(qtbot: QtBot, qapp: QApplication) -> Conversation:
-    services = MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), lambda _: None, FormulaPictures(qapp))
+    services = MessageServices(
+        Theme(qapp, Scheme.LIGHT, 1.0),
+        TimeSlicer(qapp),
+        lambda _: None,
+        FormulaPictures(qapp),
+        PictureLoader(qapp),
+        lambda _: None,
+    )
     made = Conversation(services)
     qtbot.addWidget(made)
     made.resize(800, 600)

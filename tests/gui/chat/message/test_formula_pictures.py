@@ -14,6 +14,7 @@ from app.gui.chat.message.body import Body, MessageServices, TextBlock
 from app.gui.chat.message.formula_pictures import MAX_EMS, FormulaPictures, Look, painted, place_of
 from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.math_rules import Formula
+from app.gui.chat.reading.picture_loader import PictureLoader
 from app.gui.look.theme import Scheme, Theme
 from backends.readers.formulas import draw
 from backends.readers.messages import Drawing, Shape
@@ -26,7 +27,9 @@ IMAGE = QTextDocument.ResourceType.ImageResource.value
 @pytest.fixture
 def services(qapp: QApplication) -> Iterator[MessageServices]:
     formulas = FormulaPictures()
-    yield MessageServices(Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), lambda _: None, formulas)
+    yield MessageServices(
+        Theme(qapp, Scheme.LIGHT, 1.0), TimeSlicer(qapp), lambda _: None, formulas, PictureLoader(qapp), lambda _: None
+    )
     formulas.close()
 
 

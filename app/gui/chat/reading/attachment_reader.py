@@ -1,27 +1,43 @@
-"""Attached documents as text: read one after another, each in a confined process of its own."""
+"""Attached documents as text and pictures as small copies: each is read in a confined process of its own."""
 
 from __future__ import annotations
 
+import base64
 import itertools
 import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer
 
-from app.core.chat import Details
+from app.core.chat import FORM, HEIGHT, PICTURE, WIDTH, Details
 from app.core.errors import AppError, BadInput
 from app.core.reasons import os_cause
 from app.gui.chat.reading.reader_process import ReaderLimits, ReaderProcess
 from app.gui.diagnostics.background_job import Job
-from backends.readers.messages import MAX_DOCUMENT_BYTES, DocumentText, ReadDocument, Refusal, Reply, is_pdf
+from backends.readers.messages import (
+    MAX_DOCUMENT_BYTES,
+    MAX_PICTURE_BYTES,
+    DocumentText,
+    Picture,
+    ReadDocument,
+    Refusal,
+    Reply,
+    ShrinkPicture,
+    is_pdf,
+)
 
 LIMITS = ReaderLimits(seconds=60.0, resident_bytes=1_280 << 20, idle_ms=0)
 HEAD_BYTES = 1_024
 HEADS = (b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1"))  # of Office files, new and old
+# The beginnings of pictures: PNG, JPEG and GIF, and BMP and TIFF, which the reader refuses by name
+PICTURE_HEADS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*")
+PICTURE_BRANDS = (b"WEBP", b"ftyp")  # from the ninth byte on, or the fifth in HEIC and AVIF
+MOST_PIXELS = 1 << 12  # wide or high; the reader never sends more
 # Reasons, by what the process says
 REASONS = {
     "document_locked": "attachment_locked",
@@ -33,6 +49,7 @@ REASONS = {
     "document_unknown": "attachment_no_text",
     "reader_heavy": "attachment_heavy",
 }
+PICTURE_REASONS = ("picture_unknown", "picture_broken", "picture_pixels", "picture_heavy")
 # Details of an attached file that has pages: what a page is called, how many of them its text has, and of how many
 UNIT, PAGES, ALL_PAGES = "unit", "pages", "all_pages"
 SHORTENED = "shortened"  # detail of a text without pages of which the end was left out
@@ -43,28 +60,45 @@ Read = Callable[[Details], object]
 Failed = Callable[[BadInput], object]
 
 
-def is_document(path: Path) -> bool:
-    """Return whether a file is a PDF or Office file by its first bytes. Raises BadInput if it cannot be read."""
+class Kind(StrEnum):
+    """What a file is, by its first bytes. The values of documents and pictures name their reader."""
+
+    TEXT = "text"
+    DOCUMENT = "documents"
+    PICTURE = "pictures"
+
+
+def kind_of(path: Path) -> Kind:
+    """Return what a file is. Raises BadInput if it cannot be read."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
         raise BadInput("attachment_unreadable", name=path.name, why=os_cause(error)) from None
-    return head.startswith(HEADS) or is_pdf(head)
+    if head.startswith(PICTURE_HEADS) or head[8:12] in PICTURE_BRANDS or head[4:8] in PICTURE_BRANDS:
+        return Kind.PICTURE
+    return Kind.DOCUMENT if head.startswith(HEADS) or is_pdf(head) else Kind.TEXT
+
+
+def is_picture(file: Details) -> bool:
+    """Return whether an attachment is a picture."""
+    return bool(file.get(PICTURE))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
-    """A document to be read, and for which draft."""
+    """A file to be read, or what was pasted, and for which draft."""
 
-    path: Path
+    kind: Kind
+    name: str
+    source: Path | bytes
     draft: str
     done: Read
     failed: Failed
 
 
-class DocumentReader(QObject):
-    """A queue of documents to be read. `close` forgets those that have not been read yet."""
+class AttachmentReader(QObject):
+    """A queue of files to be read. `close` forgets those that have not been read yet."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -72,9 +106,16 @@ class DocumentReader(QObject):
         self._reading: _Reading | None = None
         self._process: ReaderProcess | None = None
 
-    def read(self, path: Path, done: Read, failed: Failed, draft: str = "") -> None:
-        """Read a document. One of the functions is called later."""
-        self._waiting.append(_Reading(path, draft, done, failed))
+    def read(self, path: Path, kind: Kind, done: Read, failed: Failed, draft: str = "") -> None:
+        """Read a document or picture. One of the functions is called later."""
+        self._add(_Reading(kind, path.name, path, draft, done, failed))
+
+    def read_pasted(self, name: str, picture: bytes, done: Read, failed: Failed, draft: str = "") -> None:
+        """Read a picture from the clipboard. One of the functions is called later."""
+        self._add(_Reading(Kind.PICTURE, name, picture, draft, done, failed))
+
+    def _add(self, reading: _Reading) -> None:
+        self._waiting.append(reading)
         QTimer.singleShot(0, self, self._next)
 
     def forget(self, draft: str) -> None:
@@ -93,7 +134,7 @@ class DocumentReader(QObject):
             return
         reading = self._reading = self._waiting.popleft()
         # A slow disk or network drive must not hold up the window.
-        Job(partial(_content, reading.path), partial(self._loaded, reading), partial(self._lost, reading), self)
+        Job(partial(_content, reading), partial(self._loaded, reading), partial(self._lost, reading), self)
 
     def _loaded(self, reading: _Reading, content: bytes | BadInput) -> None:
         if reading is not self._reading:
@@ -101,22 +142,31 @@ class DocumentReader(QObject):
         if isinstance(content, BadInput):
             self._fail(reading, content)
             return
-        self._process = ReaderProcess("documents", LIMITS, self)
-        request = ReadDocument(reading.path.suffix.lower())
+        self._process = ReaderProcess(str(reading.kind), LIMITS, self)
+        is_document = reading.kind is Kind.DOCUMENT
+        request = ReadDocument(Path(reading.name).suffix.lower()) if is_document else ShrinkPicture()
         self._process.ask(request, partial(self._answered, reading), content)
 
     def _lost(self, reading: _Reading, _: OSError | AppError) -> None:
         if reading is self._reading:
-            self._fail(reading, BadInput("attachment_broken", name=reading.path.name))
+            self._fail(reading, BadInput("attachment_broken", name=reading.name))
 
     def _answered(self, reading: _Reading, reply: Reply | None) -> None:
-        if isinstance(reply, DocumentText):
-            self._end()
-            QTimer.singleShot(0, self, self._next)
-            reading.done(details_of(reading.path.name, reply))
-        else:
-            code = reply.code if isinstance(reply, Refusal) else "reader_heavy"
-            self._fail(reading, BadInput(REASONS.get(code, "attachment_broken"), name=reading.path.name))
+        match reply:
+            case DocumentText():
+                self._deliver(reading, details_of(reading.name, reply))
+            case Picture() if _is_sound(reply):
+                self._deliver(reading, picture_details(reading.name, reply))
+            case Refusal(code=code, facts=facts) if code in PICTURE_REASONS:
+                self._fail(reading, BadInput(code, **facts))
+            case _:
+                code = reply.code if isinstance(reply, Refusal) else "reader_heavy"
+                self._fail(reading, BadInput(REASONS.get(code, "attachment_broken"), name=reading.name))
+
+    def _deliver(self, reading: _Reading, file: Details) -> None:
+        self._end()
+        QTimer.singleShot(0, self, self._next)
+        reading.done(file)
 
     def _fail(self, reading: _Reading, error: BadInput) -> None:
         self._end()
@@ -131,9 +181,9 @@ class DocumentReader(QObject):
             process.deleteLater()
 
 
-def _content(path: Path) -> bytes | BadInput:
+def _content(reading: _Reading) -> bytes | BadInput:
     try:
-        return _bytes_of(path)
+        return reading.source if isinstance(reading.source, bytes) else _bytes_of(reading.source)
     except BadInput as error:
         return error
 
@@ -150,6 +200,19 @@ def _bytes_of(path: Path) -> bytes:
     if len(data) > MAX_DOCUMENT_BYTES:  # it has grown in the meantime
         raise BadInput("attachment_large", name=path.name, most_bytes=MAX_DOCUMENT_BYTES)
     return data
+
+
+def _is_sound(picture: Picture) -> bool:
+    """Return whether a small copy has a sensible size, whatever the process has sent."""
+    sides = (picture.width, picture.height)
+    return picture.form != "rgb" and len(picture.data) <= MAX_PICTURE_BYTES and all(0 < n <= MOST_PIXELS for n in sides)
+
+
+def picture_details(name: str, picture: Picture) -> Details:
+    """Return a picture as an attachment."""
+    data = base64.b64encode(picture.data).decode("ascii")
+    size = {WIDTH: picture.width, HEIGHT: picture.height}
+    return {"name": name, "text": "", PICTURE: data, FORM: picture.form, **size}
 
 
 def details_of(name: str, document: DocumentText) -> Details:

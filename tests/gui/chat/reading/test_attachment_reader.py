@@ -18,18 +18,19 @@ from pytestqt.qtbot import QtBot
 from app.core.chat import Details
 from app.core.errors import BadInput
 from app.core.reasons import LANGUAGES, Locale, said
-from app.gui.chat.reading import document_reader
-from app.gui.chat.reading.document_reader import (
+from app.gui.chat.reading import attachment_reader
+from app.gui.chat.reading.attachment_reader import (
     ALL_PAGES,
     PAGES,
     REASONS,
     REST_LEFT_OUT,
     SHORTENED,
     UNIT,
-    DocumentReader,
+    AttachmentReader,
+    Kind,
     _bytes_of,
     details_of,
-    is_document,
+    kind_of,
     shortened,
 )
 from app.gui.chat.reading.reader_process import ReaderLimits
@@ -41,16 +42,16 @@ Outcome = Details | BadInput
 
 
 @pytest.fixture
-def reader(qapp: QApplication) -> Iterator[DocumentReader]:
-    made = DocumentReader()
+def reader(qapp: QApplication) -> Iterator[AttachmentReader]:
+    made = AttachmentReader()
     yield made
     made.close()
 
 
-def read(qtbot: QtBot, reader: DocumentReader, *paths: Path) -> list[Outcome]:
+def read(qtbot: QtBot, reader: AttachmentReader, *paths: Path) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for path in paths:
-        reader.read(path, outcomes.append, outcomes.append)
+        reader.read(path, Kind.DOCUMENT, outcomes.append, outcomes.append)
     qtbot.waitUntil(lambda: len(outcomes) == len(paths), timeout=WAIT_MS)
     return outcomes
 
@@ -58,11 +59,11 @@ def read(qtbot: QtBot, reader: DocumentReader, *paths: Path) -> list[Outcome]:
 def saved(folder: Path, name: str, data: bytes) -> Path:
     path = folder / name
     path.write_bytes(data)
-    assert is_document(path)
+    assert kind_of(path) is Kind.DOCUMENT
     return path
 
 
-def test_documents_are_read_in_order_with_their_pages(qtbot: QtBot, reader: DocumentReader, tmp_path: Path) -> None:
+def test_documents_are_read_in_order_with_their_pages(qtbot: QtBot, reader: AttachmentReader, tmp_path: Path) -> None:
     outcomes = read(
         qtbot,
         reader,
@@ -83,7 +84,7 @@ def test_documents_are_read_in_order_with_their_pages(qtbot: QtBot, reader: Docu
 
 
 def test_each_refusal_is_a_sentence_with_a_cause_and_a_cure(
-    qtbot: QtBot, reader: DocumentReader, tmp_path: Path
+    qtbot: QtBot, reader: AttachmentReader, tmp_path: Path
 ) -> None:
     outcomes = read(
         qtbot,
@@ -105,7 +106,7 @@ def test_each_refusal_is_a_sentence_with_a_cause_and_a_cure(
             assert text.count(".") >= 3, text  # of the name, the cause and the cure
 
 
-def test_a_huge_file_is_refused_before_it_is_read(qtbot: QtBot, reader: DocumentReader, tmp_path: Path) -> None:
+def test_a_huge_file_is_refused_before_it_is_read(qtbot: QtBot, reader: AttachmentReader, tmp_path: Path) -> None:
     huge = saved(tmp_path, "huge.pdf", pdf("x"))
     os.truncate(huge, 2 << 30)
     began, before = time.monotonic(), psutil.Process().memory_info().rss
@@ -117,23 +118,23 @@ def test_a_huge_file_is_refused_before_it_is_read(qtbot: QtBot, reader: Document
     assert psutil.Process().memory_info().rss - before < 200 << 20
 
 
-def test_what_is_gone_or_a_folder_is_told(qtbot: QtBot, reader: DocumentReader, tmp_path: Path) -> None:
+def test_what_is_gone_or_a_folder_is_told(qtbot: QtBot, reader: AttachmentReader, tmp_path: Path) -> None:
     [gone] = read(qtbot, reader, tmp_path / "gone.pdf")
     assert isinstance(gone, BadInput)
     assert gone.reason.code == "attachment_unreadable"
     with pytest.raises(BadInput):
-        is_document(tmp_path)
+        kind_of(tmp_path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="stops processes by signals")
 def test_a_document_that_takes_for_ever_ends_with_its_process(
-    qtbot: QtBot, reader: DocumentReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, reader: AttachmentReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(document_reader, "LIMITS", ReaderLimits(1.0, 1 << 30, 0))
+    monkeypatch.setattr(attachment_reader, "LIMITS", ReaderLimits(1.0, 1 << 30, 0))
     monkeypatch.setattr("app.gui.chat.reading.reader_process.START_SECONDS", 1.0)
     outcomes: list[Outcome] = []
     for name in ("a.pdf", "b.pdf"):
-        reader.read(saved(tmp_path, name, pdf("x")), outcomes.append, outcomes.append)
+        reader.read(saved(tmp_path, name, pdf("x")), Kind.DOCUMENT, outcomes.append, outcomes.append)
     qtbot.waitUntil(lambda: reader._process is not None and reader._process.pid > 0, timeout=WAIT_MS)
     assert reader._process is not None
     os.kill(reader._process.pid, signal.SIGSTOP)
@@ -148,7 +149,7 @@ def test_a_document_that_takes_for_ever_ends_with_its_process(
 ENDLESS = b"BT /F 12 Tf " + b"(x) Tj T* " * 20_000_000 + b"ET"
 
 
-def test_a_page_that_unpacks_to_gigabytes_ends(qtbot: QtBot, reader: DocumentReader, tmp_path: Path) -> None:
+def test_a_page_that_unpacks_to_gigabytes_ends(qtbot: QtBot, reader: AttachmentReader, tmp_path: Path) -> None:
     packed = pdf(stream=ENDLESS)
     assert len(packed) < 1 << 20
     [outcome] = read(qtbot, reader, saved(tmp_path, "endless.pdf", packed))
@@ -156,9 +157,9 @@ def test_a_page_that_unpacks_to_gigabytes_ends(qtbot: QtBot, reader: DocumentRea
     assert outcome.reason.code in ("attachment_heavy", "attachment_scanned", "attachment_broken")
 
 
-def test_closing_ends_the_process(qtbot: QtBot, reader: DocumentReader, tmp_path: Path) -> None:
+def test_closing_ends_the_process(qtbot: QtBot, reader: AttachmentReader, tmp_path: Path) -> None:
     outcomes: list[Outcome] = []
-    reader.read(saved(tmp_path, "a.pdf", pdf("x")), outcomes.append, outcomes.append)
+    reader.read(saved(tmp_path, "a.pdf", pdf("x")), Kind.DOCUMENT, outcomes.append, outcomes.append)
     qtbot.waitUntil(lambda: reader._process is not None and reader._process.pid > 0, timeout=WAIT_MS)
     assert reader._process is not None
     pid = reader._process.pid
@@ -204,13 +205,13 @@ def test_a_line_that_looks_like_the_mark_of_a_page_is_none() -> None:
 def test_a_text_about_pdf_files_is_a_text(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("A PDF file begins with %PDF-1.7, and", "utf-8")
-    assert not is_document(path)
+    assert kind_of(path) is Kind.TEXT
     for before in (b"", b"\r\n ", b"\xef\xbb\xbf"):
         saved(tmp_path, "a.pdf", before + pdf("x"))
 
 
 def test_the_window_goes_on_while_a_file_is_read(
-    qtbot: QtBot, reader: DocumentReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, reader: AttachmentReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A network drive may take seconds for one file."""
     threads: list[int] = []
@@ -219,18 +220,18 @@ def test_the_window_goes_on_while_a_file_is_read(
         threads.append(threading.get_ident())
         return _bytes_of(path)
 
-    monkeypatch.setattr(document_reader, "_bytes_of", noted)
+    monkeypatch.setattr(attachment_reader, "_bytes_of", noted)
     [outcome] = read(qtbot, reader, saved(tmp_path, "a.pdf", pdf("x")))
     assert isinstance(outcome, dict)
     assert len(threads) == 1
     assert threads[0] != threading.get_ident()
 
 
-def test_documents_of_one_draft_are_forgotten(qtbot: QtBot, reader: DocumentReader, tmp_path: Path) -> None:
+def test_documents_of_one_draft_are_forgotten(qtbot: QtBot, reader: AttachmentReader, tmp_path: Path) -> None:
     outcomes: list[Outcome] = []
     path = saved(tmp_path, "a.pdf", pdf("x"))
     for draft in ("one", "two", "one"):
-        reader.read(path, outcomes.append, outcomes.append, draft)
+        reader.read(path, Kind.DOCUMENT, outcomes.append, outcomes.append, draft)
     qtbot.waitUntil(lambda: reader._reading is not None, timeout=WAIT_MS)
     reader.forget("one")
     qtbot.waitUntil(lambda: bool(outcomes), timeout=WAIT_MS)

@@ -1,0 +1,83 @@
+"""Attached pictures, decoded in a confined process: those of imported chats come from strangers."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections import OrderedDict
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QImage
+
+from app.core.chat import PICTURE, Details
+from app.gui.chat.reading.reader_process import ReaderLimits, ReaderProcess
+from backends.readers.messages import DecodePicture, Picture, Reply
+
+LIMITS = ReaderLimits(seconds=15.0, resident_bytes=640 << 20, idle_ms=60_000)
+SMALL_SIDE, LARGE_SIDE = 256, 1_280  # pixels of the longer side, in messages and enlarged
+KEPT_BYTES = 32 << 20
+CHANNELS = 3
+
+Key = tuple[str, int]  # the hash of a picture, and the most pixels of its longer side
+
+
+class PictureLoader(QObject):
+    """The pictures of all messages as pixels. `loaded` is emitted with the key of one that can now be shown or not."""
+
+    loaded = Signal(object)  # Key
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._reader = ReaderProcess("pictures", LIMITS, self)
+        self._images: OrderedDict[Key, QImage | None] = OrderedDict()  # None: cannot be shown
+        self._requested: set[Key] = set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether all requested pictures have been decoded."""
+        return not self._requested
+
+    def request(self, file: Details, side: int) -> Key:
+        """Decode a picture unless it is known. Return the key by which `image` knows it."""
+        data = str(file.get(PICTURE) or "")
+        key = (hashlib.sha256(data.encode("utf-8", "replace")).hexdigest(), side)
+        if key not in self._images and key not in self._requested and not self._reader.is_resting:
+            try:
+                content = base64.b64decode(data, validate=True)
+            except (binascii.Error, ValueError):
+                self._images[key] = None
+            else:
+                self._requested.add(key)
+                self._reader.ask(DecodePicture(side), partial(self._answered, key), content)
+        return key
+
+    def image(self, key: Key) -> QImage | None:
+        """Return a picture, or None while it is being decoded or if it cannot be shown."""
+        if (image := self._images.get(key)) is not None:
+            self._images.move_to_end(key)
+        return image
+
+    def close(self) -> None:
+        """End the process."""
+        self._requested.clear()
+        self._reader.close()
+
+    def _answered(self, key: Key, reply: Reply | None) -> None:
+        self._requested.discard(key)
+        self._images[key] = _image(reply, key[1]) if isinstance(reply, Picture) else None
+        kept = sum(image.sizeInBytes() for image in self._images.values() if image is not None)
+        while kept > KEPT_BYTES and len(self._images) > 1:
+            _, oldest = self._images.popitem(last=False)
+            kept -= oldest.sizeInBytes() if oldest is not None else 0
+        self.loaded.emit(key)
+
+
+def _image(picture: Picture, side: int) -> QImage | None:
+    """Return the pixels that the process has sent, or None if their number is wrong."""
+    width, height = picture.width, picture.height
+    is_sound = picture.form == "rgb" and 0 < width <= side and 0 < height <= side
+    if not is_sound or len(picture.data) != CHANNELS * width * height:
+        return None
+    return QImage(picture.data, width, height, CHANNELS * width, QImage.Format.Format_RGB888).copy()

@@ -1,0 +1,64 @@
+"""The pictures of a chat that are sent with a question: as many as a request has room for, if the model sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.api.snapshot import Snapshot
+from app.core.chat import ATTACHMENTS, PICTURE, Details, Message
+from app.gui.chat.reading.attachment_reader import is_picture
+from app.gui.look.sentences import GUIDE
+from backends.readers.messages import MOST_PICTURES_OF_CHAT
+
+MOST_CHARACTERS = 7 << 20  # of all pictures in base64; the node accepts 8 MiB with the text
+PICTURE_TOKENS = 300  # about as many as a model reads for a picture
+
+
+@dataclass(frozen=True, slots=True)
+class SentPictures:
+    """The messages with the pictures that are sent, and how many were left out."""
+
+    branch: Sequence[Message]
+    left_out: int = 0
+
+
+def sees(now: Snapshot, model: str) -> bool | None:
+    """Return whether a model looks at pictures, or None if the node's status does not tell."""
+    if (shared := now.shared_model(model)) is not None:
+        return shared.vision
+    if (loaded := now.model(model)) is not None:
+        return loaded.vision
+    return False if model == GUIDE else None
+
+
+def pictures_of(message: Message) -> list[str]:
+    """Return the pictures attached to a message, in base64."""
+    return [str(file[PICTURE]) for file in message.details.get(ATTACHMENTS) or () if is_picture(file)]
+
+
+def without_pictures(branch: Sequence[Message]) -> SentPictures:
+    """Return messages without any pictures."""
+    return _keeping(branch, most=0)
+
+
+def within_limits(branch: Sequence[Message]) -> SentPictures:
+    """Return messages of which the oldest pictures are left out if there are too many for a request."""
+    return _keeping(branch, most=MOST_PICTURES_OF_CHAT)
+
+
+def _keeping(branch: Sequence[Message], most: int) -> SentPictures:
+    room, left_out, made = MOST_CHARACTERS, 0, list(branch)
+    for place in range(len(made) - 1, -1, -1):
+        kept: list[Details] = []
+        files = made[place].details.get(ATTACHMENTS) or ()
+        for file in reversed(files):
+            if is_picture(file):
+                if most < 1 or len(str(file[PICTURE])) > room:
+                    most, left_out = 0, left_out + 1  # older ones are left out too, so that what is sent is consecutive
+                    continue
+                most, room = most - 1, room - len(str(file[PICTURE]))
+            kept.insert(0, file)
+        if len(kept) != len(files):
+            made[place] = replace(made[place], details={**made[place].details, ATTACHMENTS: kept})
+    return SentPictures(made, left_out) if left_out else SentPictures(branch)
