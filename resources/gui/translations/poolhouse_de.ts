@@ -1616,12 +1616,16 @@
         <translation>Datei anhängen</translation>
     </message>
     <message>
-        <source>Attach text, PDF or Office files</source>
-        <translation>Text-, PDF- oder Office-Dateien anhängen</translation>
+        <source>Attach pictures, text, PDF or Office files</source>
+        <translation>Bilder, Text-, PDF- oder Office-Dateien anhängen</translation>
     </message>
     <message>
         <source>Attached: {file}</source>
         <translation>Angehängt: {file}</translation>
+    </message>
+    <message>
+        <source>Pasted picture</source>
+        <translation>Eingefügtes Bild</translation>
     </message>
     <message>
         <source>Reading {names}…</source>
@@ -1677,6 +1681,10 @@
     <message>
         <source>The context is nearly full. From now on, the oldest messages will be left out.</source>
         <translation>Der Kontext ist fast voll: Von jetzt an werden die ältesten Nachrichten weggelassen.</translation>
+    </message>
+    <message>
+        <source>This chat&apos;s model can&apos;t look at pictures. Choose one that can, or remove the pictures.</source>
+        <translation>Das Modell dieses Chats kann keine Bilder ansehen. Wählen Sie eines, das es kann, oder entfernen Sie die Bilder.</translation>
     </message>
     <message>
         <source>Use {model}</source>
@@ -6404,6 +6412,40 @@
     </message>
 </context>
 <context>
+    <name>Picture</name>
+    <message>
+        <source>Picture {name}, {width} × {height}</source>
+        <translation>Bild {name}, {width} × {height}</translation>
+    </message>
+</context>
+<context>
+    <name>PictureWindow</name>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+    <message>
+        <source>Opening the picture…</source>
+        <translation>Das Bild wird geöffnet …</translation>
+    </message>
+    <message>
+        <source>Pictures (*{suffix})</source>
+        <translation>Bilder (*{suffix})</translation>
+    </message>
+    <message>
+        <source>Save as…</source>
+        <translation>Speichern unter…</translation>
+    </message>
+    <message>
+        <source>Save the picture</source>
+        <translation>Bild speichern</translation>
+    </message>
+    <message>
+        <source>This picture can&apos;t be shown.</source>
+        <translation>Dieses Bild kann nicht gezeigt werden.</translation>
+    </message>
+</context>
+<context>
     <name>PlacementChoice</name>
     <message>
         <source>Host to show</source>
@@ -7344,6 +7386,20 @@
         <translation>
             <numerusform>%Ln älteste Nachricht wurde ausgelassen: Der Kontext ist voll.</numerusform>
             <numerusform>%Ln älteste Nachrichten wurden ausgelassen: Der Kontext ist voll.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n older picture(s) left out because the chat has too many.</source>
+        <translation>
+            <numerusform>%n älteres Bild wurde weggelassen, weil der Chat zu viele hat.</numerusform>
+            <numerusform>%n ältere Bilder wurden weggelassen, weil der Chat zu viele hat.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n picture(s) left out because {model} can&apos;t look at pictures.</source>
+        <translation>
+            <numerusform>%n Bild wurde weggelassen, weil {model} keine Bilder ansehen kann.</numerusform>
+            <numerusform>%n Bilder wurden weggelassen, weil {model} keine Bilder ansehen kann.</numerusform>
         </translation>
     </message>
 </context>

@@ -301,6 +301,20 @@
             <numerusform>%Ln older messages left out because the context is full.</numerusform>
         </translation>
     </message>
+    <message numerus="yes">
+        <source>%n older picture(s) left out because the chat has too many.</source>
+        <translation>
+            <numerusform>%Ln older picture left out because the chat has too many.</numerusform>
+            <numerusform>%Ln older pictures left out because the chat has too many.</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>%n picture(s) left out because {model} can&apos;t look at pictures.</source>
+        <translation>
+            <numerusform>%Ln picture left out because {model} can&apos;t look at pictures.</numerusform>
+            <numerusform>%Ln pictures left out because {model} can&apos;t look at pictures.</numerusform>
+        </translation>
+    </message>
 </context>
 <context>
     <name>ThoughtView</name>
