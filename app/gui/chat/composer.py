@@ -389,13 +389,13 @@ class Composer(QFrame):
     def _show_files(self, *, by_person: bool = True) -> None:
         clear_layout(self._chips)
         self._pictures.show_files([file for file in self._files if is_picture(file)])
-        others = [file for file in self._files if not is_picture(file)]
-        for file in others:
+        texts = [file for file in self._files if not is_picture(file)]
+        for file in texts:
             self._add_chip(str(file["name"]), file_words(file), partial(self._remove, file))
         if self._reading:
             text = self.tr("Reading {names}…").format(names=", ".join(map(_short_name, self._reading)))
             self._add_chip(", ".join(self._reading), text, self._cancel_reading)
-        if others or self._reading:
+        if texts or self._reading:
             self._chips.addStretch(1)
         self.budget.show_for(self._files, self._room)
         self._draft_changed(by_person=by_person)

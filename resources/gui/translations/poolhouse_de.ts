@@ -7391,15 +7391,15 @@
     <message numerus="yes">
         <source>%n older picture(s) left out because the chat has too many.</source>
         <translation>
-            <numerusform>%n älteres Bild wurde weggelassen, weil der Chat zu viele hat.</numerusform>
-            <numerusform>%n ältere Bilder wurden weggelassen, weil der Chat zu viele hat.</numerusform>
+            <numerusform>%Ln älteres Bild wurde weggelassen, weil der Chat zu viele hat.</numerusform>
+            <numerusform>%Ln ältere Bilder wurden weggelassen, weil der Chat zu viele hat.</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%n picture(s) left out because {model} can&apos;t look at pictures.</source>
         <translation>
-            <numerusform>%n Bild wurde weggelassen, weil {model} keine Bilder ansehen kann.</numerusform>
-            <numerusform>%n Bilder wurden weggelassen, weil {model} keine Bilder ansehen kann.</numerusform>
+            <numerusform>%Ln Bild wurde weggelassen, weil {model} keine Bilder ansehen kann.</numerusform>
+            <numerusform>%Ln Bilder wurden weggelassen, weil {model} keine Bilder ansehen kann.</numerusform>
         </translation>
     </message>
 </context>

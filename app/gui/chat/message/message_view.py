@@ -435,10 +435,10 @@ class MessageView(QFrame):
         clear_layout(self._files)
         files = self.message.details.get(ATTACHMENTS) or ()
         self._pictures.show_files([file for file in files if is_picture(file)])
-        others = [file for file in files if not is_picture(file)]
-        for file in others:
+        texts = [file for file in files if not is_picture(file)]
+        for file in texts:
             self._files.addWidget(Chip(file_words(file)))
-        if others:
+        if texts:
             self._files.addStretch(1)
 
     def _update_foot(self) -> None:

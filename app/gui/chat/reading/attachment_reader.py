@@ -61,7 +61,7 @@ Failed = Callable[[BadInput], object]
 
 
 class Kind(StrEnum):
-    """What a file is, by its first bytes. The values of documents and pictures name their reader."""
+    """The kind of a file, by its first bytes. The values of documents and pictures name their reader."""
 
     TEXT = "text"
     DOCUMENT = "documents"
