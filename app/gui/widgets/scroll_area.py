@@ -57,7 +57,7 @@ class ScrollArea(QScrollArea):
             content.setSizePolicy(policy)
 
 
-SHARE = 0.25  # maximum fraction of the window's height
+SHARE = 0.24  # maximum fraction of the window's height
 
 
 LAYOUT = (QEvent.Type.LayoutRequest, QEvent.Type.Resize)
