@@ -207,10 +207,11 @@ $(GUIDE)/ready: Makefile requirements/run.txt requirements/guide.txt
 	@touch $@
 
 # Writes the locks. Releases younger than a week are left out: poisoned ones are found within days.
-# What is left out of run.txt: gguf names requests, and what that needs, for downloads that we never ask it for.
+# Left out of run.txt: requests and what it needs, which gguf names for downloads that we never ask it for; and what
+# httpx2 needs in a browser.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-annotate --exclude-newer "1 week"
-NOT_NEEDED := requests charset-normalizer certifi urllib3
+NOT_NEEDED := requests charset-normalizer certifi urllib3 httpx2-jsfetch
 lock: ## write requirements/ from pyproject.toml (needs uv)
 	$(LOCK) $(NOT_NEEDED:%=--no-emit-package %) pyproject.toml -o requirements/run.txt
 	$(LOCK) --no-deps --group engine -o requirements/engine.txt

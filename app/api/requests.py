@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -10,6 +10,8 @@ from msgspec import Meta
 from app.core.lending.policy import CARD_HOT_MOST, LINK_MOST_MBIT
 from backends.contract import KvType, Sampling
 from backends.readers.messages import MAX_PICTURE_BYTES, MOST_PICTURES
+
+MAX_TOOLS, MAX_CALLS = 128, 64  # offered with a request, and made in one answer
 
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 # the name of a model, or `MODEL@MACHINE` for one that another machine has loaded
@@ -20,6 +22,7 @@ Picture = Annotated[bytes, Meta(min_length=1, max_length=MAX_PICTURE_BYTES)]
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 AccessNames = Annotated[list[Annotated[str, Meta(min_length=1, max_length=300)]], Meta(max_length=64)]
 CardKey = Annotated[str, Meta(min_length=1, max_length=200)]
+ToolName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 LinkMbit = Annotated[int, Meta(ge=0, le=LINK_MOST_MBIT)]
 
 
@@ -290,12 +293,30 @@ class UndoMove(Request, frozen=True):
     model: Name | None = None
 
 
-class Message(Request, frozen=True):
-    role: Literal["system", "user", "assistant"]
+class CalledTool(Request, frozen=True):
+    """A call that the model made earlier in the conversation. `arguments` is a JSON object as text."""
+
+    id: Annotated[str, Meta(max_length=128)]
+    name: ToolName
+    arguments: Text
+
+
+class Message(Request, frozen=True, omit_defaults=True):
+    role: Literal["system", "user", "assistant", "tool"]
     content: Text
     thought: Text = ""  # the reasoning that preceded an answer
     # PNG, JPEG, WebP or GIF files that come before the text of a user's message, in base64
     pictures: Annotated[list[Picture], Meta(max_length=MOST_PICTURES)] = []
+    tool_calls: Annotated[list[CalledTool], Meta(max_length=MAX_CALLS)] = []  # of an answer
+    tool_call_id: Annotated[str, Meta(max_length=128)] = ""  # of the call whose result a tool's message is
+
+
+class Tool(Request, frozen=True):
+    """A tool that the model may call. `parameters` is the JSON schema of its arguments."""
+
+    name: ToolName
+    description: Annotated[str, Meta(max_length=1 << 14)] = ""
+    parameters: dict[str, Any] = {}
 
 
 class SamplingValues(Request, frozen=True):
@@ -330,7 +351,7 @@ class CountTokens(Request, frozen=True):
     model: Name | None = None
 
 
-class Ask(Request, frozen=True):
+class Ask(Request, frozen=True, omit_defaults=True):
     """A request for one answer. Exactly one of `prompt`, `prompt_ids` and `messages` is set."""
 
     prompt: Text | None = None
@@ -349,3 +370,6 @@ class Ask(Request, frozen=True):
     think: bool | None = None  # reason before answering; None leaves it to the template of the model
     effort: Annotated[str, Meta(max_length=32)] = ""  # low, medium or high
     think_tokens: Annotated[int, Meta(ge=0, le=1 << 20)] | None = None  # maximum tokens of reasoning
+    # tools that the answer may call; whoever asks calls them and sends the results with the next request
+    tools: Annotated[list[Tool], Meta(max_length=MAX_TOOLS)] = []
+    must_call: Annotated[str, Meta(max_length=64)] | None = None  # "" for any of the tools, or the name of one

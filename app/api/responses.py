@@ -86,10 +86,19 @@ class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
     guessed_right: int = 0
 
 
+class ToolCall(msgspec.Struct, frozen=True):
+    """A complete call of a tool. `arguments` is a JSON object as text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
 class Answer(AnswerFigures, frozen=True, kw_only=True):
-    """A finished answer."""
+    """A finished answer. Its finish reason is "calls" if the model waits for the results of its calls."""
 
     finish_reason: str | None = None
+    calls: list[ToolCall] = []
     cut_by: str | None = None
     stop: str | None = None
     model: str = ""

@@ -6,12 +6,11 @@ import asyncio
 import base64
 import binascii
 import hmac
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-
-import msgspec
 
 from app.core.errors import BadInput, Fact, Reason, Refused
 from app.decoding import decode
@@ -22,11 +21,11 @@ from app.machine.paths import Home
 class SecretMap:
     """Named secrets of one kind, which are stored together and cached after the first read.
 
-    secret_name: the kind, such as `api keys`.
+    secret_name: the kind, such as `api keys`. locked: the code of the error if the keyring is locked.
     """
 
-    def __init__(self, home: Home, secret_name: str) -> None:
-        self._home, self._secret_name = home, secret_name
+    def __init__(self, home: Home, secret_name: str, locked: str = "api_keys_locked") -> None:
+        self._home, self._secret_name, self._locked = home, secret_name, locked
         self._lock = asyncio.Lock()
         self._opened_store: FileStore | KeyringStore | None = None
         self._secrets: dict[str, str] | None = None
@@ -47,8 +46,8 @@ class SecretMap:
         """
         async with self._lock:
             secrets = how(dict(await self._known()))
-            with _locked("api_keys_locked"):
-                await (await self._store()).write(msgspec.json.encode(secrets).decode())
+            with _locked(self._locked):
+                await (await self._store()).write(json.dumps(secrets))  # in ASCII, as the stores require
             self._secrets = secrets
 
     def now(self) -> Mapping[str, str]:
@@ -57,7 +56,7 @@ class SecretMap:
 
     async def _known(self) -> dict[str, str]:
         if self._secrets is None:
-            with _locked("api_keys_locked"):
+            with _locked(self._locked):
                 text = await (await self._store()).read()
             try:
                 self._secrets = decode(text, dict[str, str]) if text else {}

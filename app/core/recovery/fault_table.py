@@ -170,7 +170,11 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         prompt_missing prompt_too_long prompt_unclear prompt_unreadable replicas_need_two roles_contradict
         sampling_odd schema_refused shape_and_split shape_not_alone shape_not_split split_boundary split_family
         split_lenders split_sum split_two stops_too_many text_too_long token_odd token_unknown
-        template_option_bad thinking_always thinking_never upstream_circle upstream_raw_form upstream_refused
+        template_option_bad thinking_always thinking_never tool_address_none tool_address_plain tool_answer_long
+        tool_arguments tool_changed tool_forbidden tool_gone tool_header_name tool_import_empty tool_import_unreadable
+        tool_rounds_many tool_secrets_many tool_server_off tool_server_place tool_server_taken tool_server_unknown
+        tool_server_unstarted tool_servers_many tool_variable_name
+        upstream_circle upstream_raw_form upstream_refused
         upstream_tokens upstream_unknown upstream_url usage address_wrong address_not_ours
         """,
     ),
@@ -246,6 +250,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.SOURCE),
         """
+        tool_call_slow tool_server_ended tool_server_ended_saying tool_server_failed tool_server_flooded
+        tool_server_silent
         copy_gone copy_no_hash copy_not_offered copy_not_there download_broken download_damaged download_no_size
         download_other_file download_other_size download_other_than_first download_stopped guest_upstream_off
         guest_upstream_spent hub_address_odd hub_answer_long hub_away hub_busy hub_fault hub_file_unknown
@@ -281,6 +287,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.APP),
         """
+        tool_host_ended tool_servers_locked
         pins_damaged api_closed api_keys_locked autostart_failed autostart_no_program autostart_no_unit bench_unkept
         catalog_damaged chats_in_use chats_not_exported check_confined_files check_confined_neither
         check_confined_network check_confined_none check_confined_unknown check_home_unwritable cure_confined
@@ -298,7 +305,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.NEWS, Retry.AGAIN),
         """
-        template_none template_without_tools unforecast_ranks advice_link_rate advice_link_time
+        template_none template_without_tools tools_not_offered unforecast_ranks advice_link_rate advice_link_time
         advice_card advice_memory_rate advice_memory_time advice_wifi_rate advice_wifi_time check_address_unknown
         check_alone check_both_ways check_called_all check_called_back check_came_in check_confined_full
         check_card check_card_at card_family card_other_library card_other_used card_switched_off card_testing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.api import plans, requests, responses
 from app.api.responses import Answer, AnsweredBy, AnswerLine, WaitingPlace
@@ -16,6 +16,7 @@ from app.core.planner.placement import Forecast, PlannedStage
 from app.core.reasons import said, sentence_for
 from app.core.recovery.recovery import Recovered
 from app.core.tools.reasoning import Thinking
+from app.gateway.api_request import parse_arguments
 from app.inference.pipeline.completion import DEFAULT_MAX_TOKENS, THOUGHT, Delta, GenerationRequest, Summary
 from app.inference.pipeline.pictures import Pictures
 from app.inference.pipeline.speed_measurement import StageFigures
@@ -37,10 +38,7 @@ def generation_request(order: requests.Ask) -> GenerationRequest:
         raise BadInput("prompt_unclear")
     messages, pictures = None, Pictures()
     if order.messages is not None:
-        messages = [
-            {"role": m.role, "content": _with_pictures(m, pictures), **({THOUGHT: m.thought} if m.thought else {})}
-            for m in order.messages
-        ]
+        messages = [_template_message(message, pictures) for message in order.messages]
     elif order.prompt is not None and not order.raw:
         messages = [{"role": "user", "content": order.prompt}]
     return GenerationRequest(
@@ -64,6 +62,25 @@ def _with_pictures(message: requests.Message, pictures: Pictures) -> str:
     if message.pictures and message.role != "user":
         raise BadInput("picture_role", role=message.role)
     return "".join(map(pictures.add, message.pictures)) + message.content
+
+
+def _template_message(message: requests.Message, pictures: Pictures) -> dict[str, Any]:
+    """Return a message in the form that chat templates expect. Arguments that are no JSON object count as none."""
+    written: dict[str, Any] = {"role": message.role, "content": _with_pictures(message, pictures)}
+    if message.thought:
+        written[THOUGHT] = message.thought
+    if message.role == "tool":
+        written["tool_call_id"] = message.tool_call_id
+    if message.tool_calls:
+        written["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": parse_arguments(call.arguments) or {}},
+            }
+            for call in message.tool_calls
+        ]
+    return written
 
 
 def for_every_model(question: GenerationRequest) -> Callable[[object], Awaitable[GenerationRequest]]:

@@ -34,6 +34,7 @@ from app.node.models.host_memory import HostMemory, released_bytes
 from app.node.models.load_queue import Load, LoadQueue, LoadRetries, wait_for_cards
 from app.node.models.loaded_models import MOST_MODELS, LoadedModels, alive, entry_to_load, waiting_chats, with_neighbors
 from app.node.models.outcomes import Outcomes, counted_answer, refresh_forecast
+from app.node.models.tool_answers import answer_with_tools, uses_tools
 from app.node.placement.failover import Option, describe_notice
 from app.node.placement.placement import Placement
 from app.node.placement.placement_state import IdleTracker
@@ -262,6 +263,8 @@ class ModelManager:
 
     def ask(self, order: requests.Ask) -> AsyncGenerator[AnswerPart, None]:
         """Yield the parts of one answer: progress if a model must be loaded first, then deltas and a summary."""
+        if uses_tools(order):
+            return answer_with_tools(order, self.answer)
         return self.answer(order.model, for_every_model(generation_request(order)))
 
     async def answer(self, name: str | None, ask: Ask, *, may_load: bool = True) -> AsyncGenerator[AnswerPart, None]:

@@ -1,0 +1,1 @@
+"""Tool servers (MCP) that a person added: stored, started, listed and called. Run with `python -m app.tools`."""

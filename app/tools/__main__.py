@@ -1,0 +1,5 @@
+"""Run the tool servers for the window: `python -m app.tools HOME`."""
+
+from app.tools.tool_host import main
+
+main()
