@@ -210,6 +210,6 @@ class ToolLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A line of the process: the answer to a request, or news of the servers."""
 
     number: int = 0
-    answer: msgspec.Raw | None = None
+    answer: Any = None  # of the type that belongs to the request
     error: SentError | None = None
     news: Servers | None = None

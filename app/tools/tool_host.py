@@ -55,7 +55,7 @@ class ToolHost:
     async def _carry_out(self, request: NumberedRequest) -> None:
         try:
             answer = await self._answer(request.request)
-            line = ToolLine(number=request.number, answer=msgspec.Raw(msgspec.json.encode(answer)))
+            line = ToolLine(number=request.number, answer=answer)
         except AppError as error:
             line = ToolLine(number=request.number, error=sent(error))
         except Exception as error:  # an unexpected error must not end the servers of other chats

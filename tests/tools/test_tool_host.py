@@ -49,16 +49,16 @@ class Host:
         line = self.line(self.send(request))
         assert line.error is None, line.error
         assert line.answer is not None
-        return msgspec.json.decode(line.answer, type=kind)
+        return msgspec.convert(line.answer, kind)
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
     Home.at(tmp_path).create()
     made = Host(tmp_path)
-    yield made
-    made.process.kill()
-    made.process.wait()
+    with made.process:
+        yield made
+        made.process.kill()
 
 
 def opened(host: Host, kind: str) -> list[psutil.Process]:

@@ -301,8 +301,10 @@ def at_an_address(kind: str) -> Iterator[str]:
     command = [sys.executable, FAULTY, kind, "sesame-1234"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/mcp"
-        process.kill()
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}/mcp"
+        finally:
+            process.kill()
 
 
 async def test_a_server_at_an_address_is_called_with_its_header(home: Home) -> None:
