@@ -24,6 +24,7 @@ from app.cli.commands.node_commands import autostart, doctor, erase, node
 from app.cli.commands.pair_command import pair
 from app.cli.commands.phone_commands import phones_group
 from app.cli.commands.pull_command import pull
+from app.cli.commands.tool_commands import tools_group
 from app.cli.commands.upstream_commands import upstream_group
 from app.cli.welcome import welcome
 from app.core.nearest_names import nearest_names
@@ -125,7 +126,7 @@ def build() -> typer.Typer:
         for name, command in commands.items():
             example = f"For example: {EXAMPLES[name]}" if name in EXAMPLES else None
             program.command(name, rich_help_panel=panel, epilog=example)(command)
-    for group in (phones_group(), api_group(), upstream_group(), chats_group()):
+    for group in (phones_group(), api_group(), upstream_group(), tools_group(), chats_group()):
         program.add_typer(group, cls=_Group, rich_help_panel="Every day")
     for group in (engine_group(), card_group()):
         program.add_typer(group, cls=_Group, rich_help_panel="Checks and figures")

@@ -71,6 +71,17 @@ ThinkTokensOption = Annotated[
 ]
 
 
+ToolsOption = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--tools",
+        metavar="NAME",
+        show_default=False,
+        help="A tool server whose tools the model may call; each call is shown first. May be repeated.",
+    ),
+]
+
+
 def ask(  # noqa: PLR0913  one for each option
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="The question; `-` reads it from standard input.")],
     model: Annotated[
@@ -112,6 +123,7 @@ def ask(  # noqa: PLR0913  one for each option
     think: ThinkOption = None,
     think_tokens: ThinkTokensOption = None,
     no_guesses: NoGuessesOption = False,
+    tools: ToolsOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -125,6 +137,8 @@ def ask(  # noqa: PLR0913  one for each option
         raise typer.BadParameter("Thinking needs the chat template, which --raw leaves out.")
     if raw and picture:
         raise typer.BadParameter("--picture needs the chat template, which --raw leaves out.")
+    if raw and tools:
+        raise typer.BadParameter("--tools needs the chat template, which --raw leaves out.")
     out = Output(as_json)
     body = {
         **_prompt_fields(_read_prompt(prompt), system, raw, picture or ()),
@@ -135,11 +149,21 @@ def ask(  # noqa: PLR0913  one for each option
         **({"think": think} if think is not None else {}),
         **({"think_tokens": think_tokens} if think_tokens is not None else {}),
     }
-    answer, said_first = ask_node(home, lambda node: stream_answer(node, out, body))
+    answer, said_first = ask_node(home, lambda node: _answered(node, out, body, home, tools or ()))
     if as_json:
         out.json(answer_json(answer, said_first))
     else:
         _note_figures(out, answer, max_tokens)
+
+
+async def _answered(
+    node: NodeClient, out: Output, body: Json, home: Path | None, tools: Sequence[str]
+) -> tuple[Answer, str]:
+    if not tools:
+        return await stream_answer(node, out, body)
+    from app.cli.tool_rounds import answer_with_tools
+
+    return await answer_with_tools(home, tools, out, body, lambda asked: stream_answer(node, out, asked))
 
 
 def _read_prompt(prompt: str) -> str:
