@@ -16,6 +16,7 @@ from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models.importing import ImportQueue
+from app.gui.tools.tool_client import ToolClient
 from app.machine import running_node
 from app.machine.paths import Home
 from app.network import identity
@@ -72,5 +73,5 @@ def desk(qapp: QApplication, home: Path, scheme: Scheme = Scheme.LIGHT) -> Desk:
     theme = Theme(qapp, scheme, 1.0)
     services = AppContext(pool, client, theme, preferences, launcher, folder, went.append,
                         ChatLock(client, pool, preferences, folder, qapp), Motion(qapp, preferences),
-                        ImportQueue(pool, preferences, qapp))  # fmt: skip
+                        ImportQueue(pool, preferences, qapp), ToolClient(launcher.home, qapp))  # fmt: skip
     return Desk(services, went)

@@ -101,7 +101,7 @@ class RemoveServer(msgspec.Struct, frozen=True, tag_field="do", tag="remove"):
 
 
 class SwitchServer(msgspec.Struct, frozen=True, tag_field="do", tag="switch"):
-    """Whether chats may use a server."""
+    """A switch for whether chats may use a server."""
 
     name: str
     on: bool
@@ -115,7 +115,7 @@ class TestServer(msgspec.Struct, frozen=True, tag_field="do", tag="test"):
 
 
 class SetPermission(msgspec.Struct, frozen=True, tag_field="do", tag="permit"):
-    """What a person allows a tool."""
+    """A choice of what a tool may do without being asked about."""
 
     server: str
     tool: str
@@ -197,7 +197,7 @@ class Offered(msgspec.Struct, frozen=True):
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool answered. Only its text is given to the model."""
+    """The answer of a tool. Only its text is given to the model."""
 
     text: str = ""
     is_error: bool = False

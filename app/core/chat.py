@@ -50,6 +50,20 @@ FULL = "full"  # the context is full; "length" means that the answer reached its
 
 
 @dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """The tool servers that a chat may use, and the tools that it may call without asking.
+
+    allowed: the server, the name and the fingerprint of each such tool, joined by TOOL_SEPARATOR.
+    """
+
+    servers: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+
+
+TOOL_SEPARATOR = "\x1f"
+
+
+@dataclass(frozen=True, slots=True)
 class Chat:
     """A conversation with its settings and all its branches. Messages are in order of creation."""
 
@@ -67,6 +81,7 @@ class Chat:
     leaf: MessageId | None = None
     changed_at: float = 0.0  # the time of the latest message
     draft_files: tuple[Details, ...] = ()  # in the form of "attachments"
+    tools: ToolChoice = ToolChoice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +217,8 @@ def remove(chat: Chat, message: MessageId) -> Chat:
 
 def clone(chat: Chat, new: ChatId, title: str) -> Chat:
     """Return a copy of the chat with all its branches. The copy is neither pinned nor archived and has no draft."""
-    return replace(chat, id=new, title=title, pinned=False, archived=False, draft="", draft_files=())
+    tools = ToolChoice(chat.tools.servers)  # what one chat may call without asking, another may not
+    return replace(chat, id=new, title=title, pinned=False, archived=False, draft="", draft_files=(), tools=tools)
 
 
 def fork(chat: Chat, at: MessageId, new: ChatId, title: str) -> Chat:

@@ -279,15 +279,15 @@ class ServerLink:
         file.seek(0)
         for line in reversed(file.read(1 << 16).splitlines()):
             try:
-                told = decode(line, LastWords)
+                end = decode(line, LastWords)
             except ValueError:
                 continue
-            if told.unstarted:
-                return BadInput("tool_server_unstarted", **self._named(), why=self._clean(told.unstarted))
-            if told.flooded:
+            if end.unstarted:
+                return BadInput("tool_server_unstarted", **self._named(), why=self._clean(end.unstarted))
+            if end.flooded:
                 return Refused("tool_server_flooded", **self._named(), most_bytes=MAX_MESSAGE_BYTES)
-            if told.words:
-                return Unreachable("tool_server_ended_saying", **self._named(), words=self._clean(told.words))
+            if end.words:
+                return Unreachable("tool_server_ended_saying", **self._named(), words=self._clean(end.words))
             return Unreachable("tool_server_ended", **self._named())
         return None
 

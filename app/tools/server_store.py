@@ -26,7 +26,7 @@ NAME_SIGNS = frozenset(" ._-")
 
 
 class StoredPermission(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a person allows a tool, and the fingerprint of the tool at that time."""
+    """A permission that a person set for a tool, and the fingerprint of the tool at that time."""
 
     permission: Permission
     fingerprint: str = ""
@@ -131,15 +131,15 @@ class ServerStore:
             await self._write(servers)
 
     async def _save_secrets(self, edit: ServerEdit, was: str) -> None:
-        given = {("env", key): value for key, value in edit.environment.items()}
-        given |= {("header", key): value for key, value in edit.headers.items()}
-        if not given and not was:
+        entered = {("env", key): value for key, value in edit.environment.items()}
+        entered |= {("header", key): value for key, value in edit.headers.items()}
+        if not entered and not was:
             return
 
         def changed(secrets: dict[str, str]) -> dict[str, str]:
             kept = {
                 _key(edit.name, kind, key): secrets.get(_key(was, kind, key), "") if value is None else value
-                for (kind, key), value in given.items()
+                for (kind, key), value in entered.items()
             }
             after = {**_without(secrets, was), **kept}
             if sum(len(key) + len(value.encode()) for key, value in after.items()) > MAX_SECRETS_BYTES:
@@ -230,19 +230,19 @@ def foreign_servers(text: str) -> tuple[list[ServerEdit], dict[str, AppError]]:
         raise BadInput("tool_import_empty")
     edits: list[ServerEdit] = []
     refused: dict[str, AppError] = {}
-    for given, entry in entries.items():
+    for entered, entry in entries.items():
         try:
-            edits.append(_edit_of(given, convert(entry, _ForeignServer)))
+            edits.append(_edit_of(entered, convert(entry, _ForeignServer)))
         except BadInput as error:
-            refused[given[:MAX_NAME_CHARACTERS]] = error
+            refused[entered[:MAX_NAME_CHARACTERS]] = error
         except ValueError as error:
-            refused[given[:MAX_NAME_CHARACTERS]] = BadInput("tool_import_unreadable", why=str(error))
+            refused[entered[:MAX_NAME_CHARACTERS]] = BadInput("tool_import_unreadable", why=str(error))
     return edits, refused
 
 
-def _edit_of(given: str, entry: _ForeignServer) -> ServerEdit:
+def _edit_of(entered: str, entry: _ForeignServer) -> ServerEdit:
     fields = {
-        "name": _usable_name(given),
+        "name": _usable_name(entered),
         "command": entry.command,
         "arguments": entry.args,
         "environment": {key: _text(value) for key, value in entry.env.items()},
@@ -254,9 +254,9 @@ def _edit_of(given: str, entry: _ForeignServer) -> ServerEdit:
     return edit
 
 
-def _usable_name(given: str) -> str:
+def _usable_name(entered: str) -> str:
     """Return a name in which other signs than letters, digits and a few more are replaced."""
-    name = "".join(sign if (sign.isascii() and sign.isalnum()) or sign in NAME_SIGNS else "-" for sign in given)
+    name = "".join(sign if (sign.isascii() and sign.isalnum()) or sign in NAME_SIGNS else "-" for sign in entered)
     return name.strip(" ._-")[:MAX_NAME_CHARACTERS] or "server"
 
 

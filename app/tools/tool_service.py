@@ -95,8 +95,8 @@ class ToolService:
             raise BadInput("tool_gone", name=name, tool=tool[:100])
 
         def changed(stored: StoredServer) -> StoredServer:
-            others = {key: value for key, value in stored.tools.items() if key != tool}
-            tools = others if permission == "ask" else {**others, tool: kept}
+            kept_tools = {key: value for key, value in stored.tools.items() if key != tool}
+            tools = kept_tools if permission == "ask" else {**kept_tools, tool: kept}
             return msgspec.structs.replace(stored, tools=tools)
 
         await self._store.change(name, changed)
@@ -133,11 +133,11 @@ class ToolService:
     async def open(self, names: Sequence[str]) -> Offered:
         """Start the servers that a chat uses, and return their tools. Servers that are off are left out."""
         stored = await self._store.all()
-        wanted = [name for name in dict.fromkeys(names) if name in stored and stored[name].on]
-        results = await asyncio.gather(*(self._refreshed(name) for name in wanted), return_exceptions=True)
+        usable = [name for name in dict.fromkeys(names) if name in stored and stored[name].on]
+        results = await asyncio.gather(*(self._refreshed(name) for name in usable), return_exceptions=True)
         failed: dict[str, SentError] = {}
         tools: list[OfferedTool] = []
-        for name, result in zip(wanted, results, strict=True):
+        for name, result in zip(usable, results, strict=True):
             if isinstance(result, AppError):
                 failed[name] = sent(result)
             elif isinstance(result, BaseException):

@@ -21,6 +21,7 @@ from app.gui.look.language import translate
 from app.gui.look.motion import ALWAYS, Motion
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models.importing import ImportQueue
+from app.gui.tools.tool_client import ToolClient
 from app.gui.pool.pool_page import MAP, TABLE, PoolPage
 from app.gui.settings.settings_page import SettingsPage
 from app.machine.paths import Home
@@ -46,7 +47,7 @@ class Camera:
         motion.choose(ALWAYS)  # the moment of a picture within a motion could not be reproduced
         self.services = AppContext(
             pool, client, theme, preferences, launcher, own, _nowhere, lock, motion,
-            ImportQueue(pool, preferences, app),
+            ImportQueue(pool, preferences, app), ToolClient(launcher.home, app),
         )  # fmt: skip
         self.window = Window(self.services, lambda: False, app.quit)
         self.window.resize(WIDTH, HEIGHT)

@@ -70,9 +70,9 @@ def test_a_server_is_added_tested_turned_on_and_removed(house: TestNode, made: P
 
 def test_nobody_to_ask_means_that_a_call_is_not_made(house: TestNode, made: Path) -> None:
     house.run("tools", "on", "clock")
-    asked = house.run("ask", "What time is it!", "--tools", "clock", "-m", MODEL, "-n", "200")
-    assert "The model wants to call clock of clock" in asked.stderr
-    assert "not allowed" in asked.stderr
+    process = house.run("ask", "What time is it!", "--tools", "clock", "-m", MODEL, "-n", "200")
+    assert "The model wants to call clock of clock" in process.stderr
+    assert "not allowed" in process.stderr
     assert not made.exists()
 
 

@@ -46,8 +46,8 @@ async def service(home: Home) -> AsyncIterator[ToolService]:
 
 
 def children() -> list[str]:
-    found = psutil.Process().children(recursive=True)
-    return [" ".join(child.cmdline()) for child in found if child.status() != psutil.STATUS_ZOMBIE]
+    below = psutil.Process().children(recursive=True)
+    return [" ".join(child.cmdline()) for child in below if child.status() != psutil.STATUS_ZOMBIE]
 
 
 async def opened(service: ToolService, edit: ServerEdit) -> None:
@@ -232,9 +232,9 @@ async def test_a_tool_that_is_never_allowed_is_neither_offered_nor_called(servic
 
 
 async def test_tools_of_the_same_name_get_names_of_their_own(service: ToolService) -> None:
-    one, two = (ServerEdit(name=name, command=sys.executable, arguments=[FAULTY]) for name in ("my one", "two"))
-    await opened(service, one)
-    await opened(service, two)
+    first, second = (ServerEdit(name=name, command=sys.executable, arguments=[FAULTY]) for name in ("my one", "two"))
+    await opened(service, first)
+    await opened(service, second)
     offered = await service.open(["my one", "two"])
     assert [tool.name for tool in offered.tools] == ["my_one_echo", "two_echo"]
 

@@ -163,7 +163,7 @@ async def _answered(
         return await stream_answer(node, out, body)
     from app.cli.tool_rounds import answer_with_tools
 
-    return await answer_with_tools(home, tools, out, body, lambda asked: stream_answer(node, out, asked))
+    return await answer_with_tools(home, tools, out, body, lambda request: stream_answer(node, out, request))
 
 
 def _read_prompt(prompt: str) -> str:

@@ -121,7 +121,7 @@ def add(
     try:
         edit = convert(fields, ServerEdit)
     except ValueError as error:
-        raise BadInput("usage", detail=str(error)) from None
+        raise BadInput("usage", sentence=str(error)) from None
     with_tools(home, lambda service: service.save(edit))
     shown = terminal_text.name(name)
     cure = f"`poolhouse tools test {shown}` shows its tools, and `poolhouse tools on {shown}` turns it on"

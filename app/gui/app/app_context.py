@@ -17,6 +17,7 @@ from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look.motion import Motion
 from app.gui.look.theme import Theme
 from app.gui.models.importing import ImportQueue
+from app.gui.tools.tool_client import ToolClient
 
 
 @dataclass(slots=True)
@@ -40,7 +41,8 @@ class AppContext:
 
     folder: the folder for the window's own files. go: shows the page at an address such as `settings/Network` (see
     navigation.py). lock: encrypts stored chats. motion: tells whether animations are allowed. importing: the queue
-    of model files being imported. interrupted: the chats whose answer was interrupted. answers: tells which answers
+    of model files being imported. tools: the tool servers. interrupted: the chats whose answer was
+    interrupted. answers: tells which answers
     have ended. starts: tells which models could not be loaded after their page was closed. renew: recreates the window
     in the chosen language, or returns False if a page has unfinished work.
     """
@@ -55,6 +57,7 @@ class AppContext:
     lock: ChatLock
     motion: Motion
     importing: ImportQueue
+    tools: ToolClient
     interrupted: InterruptedAnswers = field(default_factory=InterruptedAnswers)
     answers: AnswerFeed = field(default_factory=AnswerFeed)
     starts: StartFeed = field(default_factory=StartFeed)

@@ -36,6 +36,7 @@ from app.gui.look.language import LANGUAGE, translate
 from app.gui.look.motion import Motion
 from app.gui.look.theme import LIGHT, Theme
 from app.gui.models.importing import ImportQueue
+from app.gui.tools.tool_client import ToolClient
 from app.gui.widgets.buttons import button
 
 NAME, KEPT = "window.log", "window.log.1"  # in the log folder, from which diagnostics include them
@@ -238,7 +239,8 @@ class Application:
         lock = ChatLock(client, pool, preferences, folder, self._app)
         self.services = AppContext(
             pool, client, theme, preferences, launcher, folder, self._go, lock,
-            Motion(app, preferences), ImportQueue(pool, preferences, self._app), renew=self._renew,
+            Motion(app, preferences), ImportQueue(pool, preferences, self._app),
+            ToolClient(launcher.home, self._app), renew=self._renew,
         )  # fmt: skip
         self._make_window()
         self._crashes = CrashRecorder(launcher.home / "logs")
@@ -259,6 +261,7 @@ class Application:
             signal.signal(number, lambda *_: self.quit())
         with self._crashes, python_signals():
             code = self._app.exec()
+        self.services.tools.close()
         self.services.lock.close()  # necessary even if no chat page was shown
         return code
 

@@ -11,9 +11,11 @@ from PySide6.QtCore import QObject, Signal
 
 from app.api.plans import Progress
 from app.api.responses import Answer as FinishedAnswer
-from app.api.responses import AnswerLine, Delta, LoadResponse
+from app.api.responses import AnswerLine, Delta, LoadResponse, ToolCall
+from app.api.tools import OfferedTool
 from app.core.chat import ATTACHMENTS, COMPLETION, FULL, THOUGHT, Chat, ChatId, Message, path_to
 from app.core.errors import AppError
+from app.core.tools.chat_calls import prompt_bodies, rounds_of
 from app.gui.api.node_client import Call, NodeClient
 from app.gui.app.navigation import chat_address
 from app.gui.chat.message.answer_stats import AnswerStats
@@ -23,6 +25,7 @@ from app.gui.look.sentences import said
 
 # Keys in a chat's sampling settings: whether to think (1 or 0), and the maximum length of a thought.
 THINK, THINK_TOKENS = "think", "think_tokens"
+CALLS = "calls"  # how an answer ends that waits for the results of tool calls
 MAX_TOKENS = 2_048  # per answer, unless the chat sets its own limit
 
 
@@ -62,14 +65,15 @@ class AnswerFeed(QObject):
 class Ending:
     """The outcome of an answer.
 
-    how: "stop", "length" (token limit reached), FULL (context full), "stopped" (by the user) or "failed" (see
-    `error`).
+    how: "stop", "length" (token limit reached), FULL (context full), CALLS (the model waits for the results of its
+    `calls`), "stopped" (by the user) or "failed" (see `error`).
     """
 
     how: str
     stats: AnswerStats
     model: str | None = None
     error: AppError | None = None
+    calls: Sequence[ToolCall] = ()
 
 
 class Answer(QObject):
@@ -98,6 +102,13 @@ class Answer(QObject):
         self._began_at = time.monotonic()
         self._first_at = self._last_at = 0.0
         self._first_tokens = 0  # number of tokens in the first delta, which the decode rate leaves out
+
+    def offer(self, tools: Sequence[OfferedTool]) -> None:
+        """Offer tools to the model, before `begin`."""
+        described = [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools
+        ]
+        self._question = {**self._question, **({"tools": described} if described else {})}
 
     def begin(self, load: dict[str, Any] | None = None) -> None:
         """Send the question. If `load` is given, it is sent first, as the body of POST /load."""
@@ -176,7 +187,9 @@ class Answer(QObject):
         how = "length" if answer.finish_reason == "length" else "stop"
         if answer.cut_by == "context":
             how = FULL
-        self._end(Ending(how, AnswerStats.of(answer), answer.model or None))
+        if answer.calls:
+            how = CALLS
+        self._end(Ending(how, AnswerStats.of(answer), answer.model or None, calls=answer.calls))
 
     def _end(self, ending: Ending) -> None:
         self._call, self._is_over = None, True
@@ -208,17 +221,21 @@ def _prompt(chat: Chat, branch: Sequence[Message]) -> dict[str, Any]:
     if branch and branch[-1].details.get(COMPLETION):
         return {"prompt": branch[-1].text, "raw": True}
     messages = [{"role": "system", "content": chat.system}] if chat.system.strip() else []
-    return {"messages": [*messages, *(_message_body(message) for message in branch)]}
+    return {"messages": [*messages, *(body for message in branch for body in _message_bodies(message))]}
 
 
-def _message_body(message: Message) -> dict[str, Any]:
-    """Return a message in the API's format. The model's template decides which thoughts the prompt includes."""
+def _message_bodies(message: Message) -> list[dict[str, Any]]:
+    """Return a message in the API's format, in several parts if tools were called.
+
+    The model's template decides which thoughts the prompt includes.
+    """
+    thought = str(message.details.get(THOUGHT) or "")
+    if rounds := rounds_of(message.details):
+        return prompt_bodies(message.text, thought, rounds)
     body: dict[str, Any] = {"role": str(message.role), "content": content(message)}
     if pictures := pictures_of(message):
         body["pictures"] = pictures
-    if thought := message.details.get(THOUGHT):
-        body["thought"] = str(thought)
-    return body
+    return [body | ({"thought": thought} if thought else {})]
 
 
 def _begun_at(chat: Chat, branch: Sequence[Message]) -> float | None:

@@ -78,7 +78,10 @@ METER_WIDTH = 96
 
 
 class ChatHead(QWidget):
-    """The header of a conversation. `settings` opens the chat's settings, and `go` opens a page of the window."""
+    """The header of a conversation. `settings` opens the chat's settings, and `go` opens a page of the window.
+
+    tools: the button that opens the menu of the chat's tools.
+    """
 
     def __init__(
         self,
@@ -86,6 +89,7 @@ class ChatHead(QWidget):
         pool: NodeState,
         settings: Callable[[], object],
         go: Callable[[str], object] = lambda _: None,
+        tools: QWidget | None = None,
     ) -> None:
         super().__init__()
         self._theme, self._pool, self._go = theme, pool, go
@@ -103,7 +107,8 @@ class ChatHead(QWidget):
         self._context.setLayout(column(None, self.words, self.meter, None, gap=sizes.XS))
         names = QWidget()
         names.setLayout(column(self.title, self.model, gap=0))
-        self.setLayout(Beside(names, self._context, self.machines, self.settings, gap=sizes.M, below=0))
+        controls = (self._context, *([tools] if tools is not None else []), self.machines, self.settings)
+        self.setLayout(Beside(names, *controls, gap=sizes.M, below=0))
         self.used, self.context = 0, 0
         self._guide_fails = False
 

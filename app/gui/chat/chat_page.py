@@ -11,7 +11,8 @@ from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from app.core import chat as tree
-from app.core.chat import Chat, ChatId, Details, MessageId
+from app.core.chat import Chat, ChatId, Details, MessageId, ToolChoice
+from app.core.tools.chat_calls import CallRecord
 from app.gui.app import navigation, preferences
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import CHAT_ID_PREFIX
@@ -41,6 +42,7 @@ from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import GUIDE, model_name
 from app.gui.look.theme import Theme
+from app.gui.tools.tool_menu import ToolMenu
 from app.gui.widgets.files import FileDrops
 from app.gui.widgets.labels import bound_width
 from app.gui.widgets.layouts import column, layout_widget, row
@@ -89,7 +91,7 @@ class ChatPage(Page):
         super().__init__(services, QCoreApplication.translate("Sidebar", "Chat"))
         self.history = services.lock.history
         self.history.beginning = lambda: preferences.new_chat_defaults(services.preferences)
-        self.session = Session(self.history, services.pool, self, services.interrupted)
+        self.session = Session(self.history, services.pool, self, services.interrupted, services.tools)
         self.chat: Chat = self.history.begin()  # the chat being shown
         self._guide_fails = False  # the Guide was asked in this chat and does not fit in memory
         self._message_actions = MessageActionHandler(self.history, self.session, services.theme, self.open_chat, self)
@@ -99,7 +101,8 @@ class ChatPage(Page):
         self._handover = GuideHandover(self.notice, self._ask_instead, to_models, self._models.is_base, self)
         self._settings = ChatSettingsOpener(services, self._models, self.session.model_of, self)
         self.list = ChatList(services, self.history)
-        self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go)
+        self.tools = ToolMenu(services.theme, services.tools, self._choose_tools, services.go, self)
+        self.chat_head = ChatHead(services.theme, services.pool, self.open_settings, services.go, self.tools.button)
         slicer = TimeSlicer(self)
         slicer.add(self, highlight.warm())
         self._formulas = FormulaPictures(self)
@@ -176,6 +179,7 @@ class ChatPage(Page):
         self.session.grew.connect(self._answer_grew)
         self.session.progressed.connect(self._answer_progressed)
         self.session.ended.connect(self._answer_ended)
+        self.session.call_waits.connect(self._call_waits)
         self.conversation.action_requested.connect(self._act)
         self.completion.changed.connect(self._messages_changed)
         self.composer.sent.connect(self._send)
@@ -336,6 +340,7 @@ class ChatPage(Page):
             self._show_view()
         self._token_counts.request(self.composer.files, self.chat.model)
         self.chat_head.show_chat(self.chat, guide_fails=self._guide_fails)
+        self._show_tools()
         self._show_room()
         if now.load_failed is not None and self.chat.model is None and now.hosts is None:
             self.suggestions.show_failure(model_name(now.load_failed.model))
@@ -349,6 +354,24 @@ class ChatPage(Page):
         """Update what depends on the list of models, which the node has just sent."""
         self._show_view()
         self._show_hint()
+
+    def _show_tools(self) -> None:
+        """Show whether the chat uses tools, and whether its model can."""
+        loaded = self.services.pool.now.model(self.chat.model)
+        is_guide = self.session.model_of(self.chat) == GUIDE
+        self.tools.show_chat(self.chat, False if is_guide else loaded.tools if loaded is not None else None)
+
+    def _choose_tools(self, tools: ToolChoice) -> None:
+        chat = self.history.chat(self.chat.id) or self.chat
+        self.chat = replace(chat, tools=tools)
+        self.history.save(self.chat)
+        self._show_tools()
+
+    def _call_waits(self, chat_id: str, call: CallRecord) -> None:
+        """Tell screen readers that the user must decide about a tool call."""
+        if chat_id == self.chat.id:
+            words = self.tr("The model wants to use {tool} from {server}. Allow or refuse it in the conversation.")
+            announce(self.composer, words.format(tool=call.tool or call.name, server=call.server))
 
     def _show_room(self) -> None:
         """Show how much of the context the attached files take, leaving some for the answer."""
@@ -413,6 +436,10 @@ class ChatPage(Page):
             self._send(question, ())
 
     def _act(self, action: MessageAction, message: str, text: str) -> None:
+        if action is MessageAction.CALL:
+            decision, _, call = text.partition(" ")
+            self.session.decide(self.chat.id, call, decision)
+            return
         if action in (MessageAction.REGENERATE, MessageAction.CONTINUE, MessageAction.EDIT):
             self.notice.clear()
         if action is MessageAction.CONTINUE and (actions := self._error_actions.when_full(self.chat)):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.api.plans import LoadedModel
 from app.api.responses import AnswerKeys
+from app.api.tools import Offered
 from app.core import chat as tree
 from app.core.chat import (
     BEFORE,
@@ -28,14 +31,19 @@ from app.core.chat import (
     MessageId,
     Role,
 )
-from app.core.errors import AppError, StageLost
+from app.core.errors import AppError, Reason, Refused, StageLost
+from app.core.tools.call_outcomes import MAX_ROUNDS
+from app.core.tools.chat_calls import characters, rounds_of
+from app.core.wire_json import error_of
 from app.gui.api.node_state import Link, NodeState
 from app.gui.chat import sent_pictures
-from app.gui.chat.answer import Answer, Ending, InterruptedAnswers, content, question
+from app.gui.chat.answer import CALLS, Answer, Ending, InterruptedAnswers, content, question
 from app.gui.chat.history.history import History
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.chat.sent_pictures import PICTURE_TOKENS, pictures_of
+from app.gui.chat.tool_rounds import ToolRounds, has_open_calls
 from app.gui.look.sentences import GUIDE, model_name, said
+from app.gui.tools.tool_client import ToolClient
 
 THOUGHT_BEFORE, THOUGHT_S_BEFORE = "thought_before", "thought_s_before"  # details of an answer being continued
 TEMPORARY_DETAILS = (BEFORE, THOUGHT_BEFORE, THOUGHT_S_BEFORE)  # details that are dropped when the answer ends
@@ -45,11 +53,21 @@ FULL_TOKENS = 2  # a context with at most this many free tokens counts as full
 ANSWER_SHARE = 0.25  # share of the context reserved for the answer when old messages are left out
 MESSAGE_TOKENS = 8  # approximate overhead of the chat template per message
 TYPICAL_TOKENS_PER_CHARACTER = 1 / 3
+RESULT_SHARE = 0.25  # share of the context that the results of one round of tool calls may take
+LEAST_RESULT_CHARACTERS, DEFAULT_RESULT_CHARACTERS = 1_000, 16_000
 WAITING_LINKS = (Link.LOOKING, Link.STARTING)  # states in which questions wait for the node
 # Fields of POST /load that keep the other model as the default for requests that name no model.
 LOAD_ALONGSIDE = {"beside": True, "first": False}
 GUIDE_SAMPLING = {"temperature": 0.0}  # the Guide was trained on exactly one answer to each question
 ANSWERING_STATES = ("ready", "recovering")
+
+
+class ToolPhase(Enum):
+    """The state of an answer regarding tools: not concerned, starting the servers, or waiting for calls."""
+
+    NONE = auto()
+    OPENING = auto()
+    CALLING = auto()
 
 
 @dataclass(slots=True)
@@ -64,6 +82,9 @@ class RunningAnswer:
     waits: bool = False  # waiting for the node to start
     model: str = ""
     stats: AnswerStats = field(default_factory=AnswerStats)
+    tools: ToolPhase = ToolPhase.NONE
+    n_rounds: int = 0  # of tool calls since the user last did something
+    is_continued: bool = False  # whether `stats` are those of an earlier part, which may have no text
     thought_before: str = ""
     thought_s_before: float = 0.0
 
@@ -90,7 +111,9 @@ class RunningAnswer:
 
     def whole_stats(self, part: AnswerStats) -> AnswerStats:
         """Combine the statistics of the earlier text with `part`, the statistics of the text generated since."""
-        return self.stats.continued(part) if self.before else part
+        if self.tools is ToolPhase.CALLING:  # the parts so far are in `stats`
+            return self.stats
+        return self.stats.continued(part) if self.before or self.is_continued else part
 
 
 class Session(QObject):
@@ -103,6 +126,7 @@ class Session(QObject):
     grew = Signal(str)  # ID of a chat whose answer has more text; at most once every PAINT_MS
     progressed = Signal(str)  # ID of a chat with news about loading or recovery
     ended = Signal(str, object)  # chat, Ending
+    call_waits = Signal(str, object)  # chat, CallRecord that the user must allow
 
     def __init__(
         self,
@@ -110,10 +134,16 @@ class Session(QObject):
         pool: NodeState,
         parent: QObject | None = None,
         interrupted: InterruptedAnswers | None = None,
+        tools: ToolClient | None = None,
     ) -> None:
         super().__init__(parent)
         self._history, self._pool, self._interrupted = history, pool, interrupted or InterruptedAnswers()
         self.running: dict[ChatId, RunningAnswer] = {}
+        self._rounds = ToolRounds(history, tools, self.result_characters, self) if tools is not None else None
+        if self._rounds is not None:
+            self._rounds.changed.connect(self._calls_changed)
+            self._rounds.waits.connect(self.call_waits)
+            self._rounds.over.connect(self._next_round)
         self._trimmed: set[ChatId] = set()  # chats whose oldest messages may be dropped from the prompt
         self._grown: set[ChatId] = set()
         self._ticks = 0
@@ -174,8 +204,17 @@ class Session(QObject):
         chat = self._idle_chat(chat_id)
         if chat is None:
             return
+        if self._rounds is not None and has_open_calls(chat.messages[message]):
+            self._resume_calls(chat, message)
+            return
         branch, notes = self._fitting(chat, tree.prompt_messages(tree.path_to(chat, message)))
         self._begin(chat, message, chat.messages[message].text, branch, notes)
+
+    def decide(self, chat: ChatId, call: str, decision: str) -> None:
+        """Carry out the user's decision about a call that waits: ONCE, IN_CHAT or DENY."""
+        if self._rounds is not None and chat in self.running:
+            self.running[chat].n_rounds = 0
+            self._rounds.decide(chat, call, decision)
 
     def keep_text(self, chat: Chat, text: str) -> Chat:
         """Save a text that a base model may continue, and return the chat with it."""
@@ -200,8 +239,14 @@ class Session(QObject):
 
     def stop(self, chat: ChatId) -> None:
         """Stop the answer in progress in a chat. Its text is preserved."""
-        if chat in self.running:
-            self.running[chat].answer.stop()
+        running = self.running.get(chat)
+        if running is None:
+            return
+        if running.tools is ToolPhase.CALLING and self._rounds is not None:
+            self._rounds.stop(chat)
+            self._end(running, Ending("stopped", running.stats))
+        else:
+            running.answer.stop()
 
     def may_trim(self, chat: ChatId) -> bool:
         """Return whether the oldest messages of a chat may be dropped from the prompt."""
@@ -274,18 +319,23 @@ class Session(QObject):
 
     def _run(self, chat: Chat, running: RunningAnswer) -> None:
         """Register an answer in progress and connect to its signals."""
-        answer, details = running.answer, chat.messages[running.message].details
+        details = chat.messages[running.message].details
         running.stats = AnswerStats.stored(details)
+        running.is_continued = bool(rounds_of(details))
         running.thought_before = str(details.get(THOUGHT_BEFORE) or "")
         running.thought_s_before = float(details.get(THOUGHT_S_BEFORE) or 0)
         self.running[chat.id] = running
         self._history.save_soon(chat)
         self.changed.emit(chat.id)
         self._interrupted.remove(chat.id)
+        self._connect(running)
+        self._timer.start()
+
+    def _connect(self, running: RunningAnswer) -> None:
+        answer = running.answer
         answer.grew.connect(lambda: self._grown.add(running.chat))
         answer.progressed.connect(lambda: self._progressed(running))
         answer.ended.connect(lambda ending: self._end(running, ending))
-        self._timer.start()
 
     def _link_changed(self) -> None:
         """Send the questions that were waiting for the node, or report an error if it cannot be reached."""
@@ -304,7 +354,102 @@ class Session(QObject):
 
     def _ask(self, running: RunningAnswer, chat: Chat) -> None:
         running.model = self.model_of(chat)
+        if self._rounds is not None and self._may_offer_tools(chat, running):
+            running.tools = ToolPhase.OPENING
+            self._rounds.open(chat, lambda offered: self._offer(running, offered))
+            self.progressed.emit(running.chat)
+        else:
+            running.answer.begin(self._load_first(chat))
+
+    # Tools
+
+    def _may_offer_tools(self, chat: Chat, running: RunningAnswer) -> bool:
+        """Return whether this answer may call tools. If its model cannot, a note says so."""
+        if not chat.tools.servers or running.model == GUIDE or tree.completed_text(chat) is not None:
+            return False
+        loaded = self._pool.now.model(chat.model) or (self._pool.now.loaded if chat.model is None else None)
+        if loaded is not None and loaded.tools is False:
+            running.notes = (*running.notes, said(Reason("tools_not_offered")))
+            return False
+        return True
+
+    def _offer(self, running: RunningAnswer, offered: Offered) -> None:
+        """Ask the question with the tools that could be listed. A note names each server that failed."""
+        chat = self._history.chat(running.chat)
+        if self.running.get(running.chat) is not running or chat is None:
+            return
+        running.tools = ToolPhase.NONE
+        running.notes = (
+            *running.notes,
+            *(said(error_of(msgspec.to_builtins(error))) for error in offered.failed.values()),
+        )
+        running.answer.offer(offered.tools)
         running.answer.begin(self._load_first(chat))
+
+    def _begin_calls(self, running: RunningAnswer, ending: Ending) -> None:
+        """Let the user decide about the calls with which an answer paused."""
+        assert self._rounds is not None
+        running.stats = running.whole_stats(ending.stats)
+        running.is_continued = True
+        running.model = ending.model or running.model
+        running.n_rounds += 1
+        if running.n_rounds > MAX_ROUNDS:
+            running.tools = ToolPhase.CALLING
+            error = Refused("tool_rounds_many", most=MAX_ROUNDS)
+            self._end(running, Ending("failed", running.stats, ending.model, error))
+            return
+        running.tools = ToolPhase.CALLING
+        self._save_text(running)
+        self._rounds.begin(running.chat, running.message, len(running.text), len(running.thought), ending.calls)
+
+    def _resume_calls(self, chat: Chat, message: MessageId) -> None:
+        """Ask again about calls that had no outcome when an answer ended."""
+        assert self._rounds is not None
+        details = {**chat.messages[message].details, ENDED: UNFINISHED}
+        text = chat.messages[message].text
+        answer = Answer(self._pool.client, _answer_key(chat.id, message), {}, self)
+        running = RunningAnswer(chat.id, message, text, answer, model=self.model_of(chat), tools=ToolPhase.CALLING)
+        thought = str(details.get(THOUGHT) or "")
+        details |= {THOUGHT_BEFORE: thought, THOUGHT_S_BEFORE: details.get(THOUGHT_S) or 0} if thought else {}
+        self._run(tree.set_text(chat, message, text, details), running)
+        self._rounds.resume(chat.id, message)
+
+    def _calls_changed(self, chat_id: str) -> None:
+        self.changed.emit(chat_id)
+
+    def _next_round(self, chat_id: str) -> None:
+        """Let the model continue with the results of its calls."""
+        running, chat = self.running.get(ChatId(chat_id)), self._history.chat(ChatId(chat_id))
+        if running is None or chat is None or self._rounds is None:
+            return
+        before, running.before = running.answer, running.text
+        running.thought_before, running.thought_s_before = running.thought, running.thought_s
+        details = {**chat.messages[running.message].details, ENDED: UNFINISHED, BEFORE: len(running.before)}
+        if running.thought_before:
+            details |= {THOUGHT_BEFORE: running.thought_before, THOUGHT_S_BEFORE: running.thought_s_before}
+        chat = tree.set_text(chat, running.message, running.before, details)
+        self._history.save(chat)
+        branch, notes = self._fitting(chat, tree.prompt_messages(tree.path_to(chat, running.message)))
+        running.notes = (*running.notes, *(note for note in notes if note not in running.notes))
+        body = question(chat, branch, {})
+        running.answer = Answer(self._pool.client, _answer_key(chat.id, running.message), body, self)
+        running.answer.offer(self._rounds.offered(chat.id))
+        running.tools = ToolPhase.NONE
+        self._connect(running)
+        before.deleteLater()
+        running.answer.begin(self._load_first(chat))
+        self.changed.emit(chat_id)
+
+    def result_characters(self, chat: Chat, n_calls: int) -> int:
+        """Return how many characters of a tool's result a chat has room for, if there are so many results."""
+        shared = self._pool.now.shared_model(self.model_of(chat))
+        loaded = self._pool.now.model(chat.model) or self._pool.now.loaded
+        context = shared.context if shared is not None else loaded.context if loaded is not None else 0
+        if not context:
+            return DEFAULT_RESULT_CHARACTERS
+        return max(
+            LEAST_RESULT_CHARACTERS, int(RESULT_SHARE * context / TYPICAL_TOKENS_PER_CHARACTER / max(1, n_calls))
+        )
 
     def _load_first(self, chat: Chat) -> dict[str, Any] | None:
         """Return the body of a POST /load to send before the question, or None if no load is needed.
@@ -351,6 +496,11 @@ class Session(QObject):
             self._history.save_soon(tree.set_text(chat, running.message, running.text, details))
 
     def _end(self, running: RunningAnswer, ending: Ending) -> None:
+        if ending.how == CALLS and self._rounds is not None and self._history.chat(running.chat) is not None:
+            self._begin_calls(running, ending)
+            return
+        if self._rounds is not None:
+            self._rounds.forget(running.chat)
         del self.running[running.chat]
         self._grown.discard(running.chat)
         self._note_interruption(running, ending)
@@ -364,7 +514,8 @@ class Session(QObject):
     def _with_ending(self, chat: Chat, running: RunningAnswer, ending: Ending) -> Chat:
         """Return the chat with the finished answer. An answer that ended early without any text is removed."""
         message = chat.messages[running.message]
-        if running.text or running.thought or ending.how in ("stop", "length", FULL):
+        has_calls = bool(rounds_of(message.details))
+        if running.text or running.thought or has_calls or ending.how in ("stop", "length", FULL):
             details = _ended_details(message, running, ending)
             # a guest is not told which model answered
             if ending.model is None and self._pool.now.hosts is None:
@@ -411,7 +562,8 @@ class Session(QObject):
 
         def tokens_of(message: Message) -> int:
             pictures = PICTURE_TOKENS * len(pictures_of(message))
-            return MESSAGE_TOKENS + pictures + int(len(content(message)) * per_character)
+            n_characters = len(content(message)) + characters(rounds_of(message.details))
+            return MESSAGE_TOKENS + pictures + int(n_characters * per_character)
 
         trimmed = tree.trim(branch, int(context * (1 - ANSWER_SHARE)), tokens_of)
         if not trimmed.dropped:
@@ -452,6 +604,6 @@ def _tokens_per_character(branch: Sequence[Message]) -> float:
     """Return the number of tokens per character, as measured in the branch's last answer, or a typical value."""
     for place in range(len(branch) - 1, 0, -1):
         if tokens := AnswerStats.stored(branch[place].details).prompt_tokens:
-            characters = sum(len(content(message)) for message in branch[:place])
-            return tokens / max(1, characters)
+            texts = (len(content(message)) + characters(rounds_of(message.details)) for message in branch[:place])
+            return tokens / max(1, sum(texts))
     return TYPICAL_TOKENS_PER_CHARACTER

@@ -70,6 +70,12 @@ def _chat(services: AppContext) -> SettingsGroup:
     return Chat(services)
 
 
+def _tools(services: AppContext) -> SettingsGroup:
+    from app.gui.settings.tools import Tools
+
+    return Tools(services)
+
+
 def _local_api(services: AppContext) -> SettingsGroup:
     from app.gui.settings.local_api import LocalApi
 
@@ -112,6 +118,7 @@ ENTRIES = (
     Entry("Household", QT_TRANSLATE_NOOP("Household", "Household"), "pool", _household),
     Entry("Models", QT_TRANSLATE_NOOP("Models", "Models"), "models", _models),
     Entry("Chat", QT_TRANSLATE_NOOP("Chat", "Chat"), "chat", _chat),
+    Entry("Tools", QT_TRANSLATE_NOOP("Tools", "Tools"), "tools", _tools),
     Entry("LocalApi", QT_TRANSLATE_NOOP("LocalApi", "Local API"), "cable", _local_api),
     Entry("PhoneSettings", QT_TRANSLATE_NOOP("PhoneSettings", "Phones"), "phone", _phones),
     Entry("Privacy", QT_TRANSLATE_NOOP("Privacy", "Privacy"), "key", _privacy),

@@ -29,6 +29,7 @@ from app.core.chat import (
     Role,
 )
 from app.core.errors import BadInput, Reason
+from app.core.tools.chat_calls import TOOLS, rounds_of, with_rounds
 from app.gui.chat.history.history_cipher import storable
 from app.gui.chat.presets import valid_sampling
 
@@ -205,6 +206,12 @@ def _details(value: object) -> Details:
         kept |= _numbers({name: details[name] for name in (THOUGHT_S,) if name in details})
     if NOTES in details:
         kept[NOTES] = [_text(note, NOTES) for note in _list(details[NOTES], NOTES, MAX_LIST)]
+    if TOOLS in details:
+        rounds = rounds_of({TOOLS: _list(details[TOOLS], TOOLS, MAX_LIST)})
+        for round_ in rounds:
+            for call in round_.calls:
+                _text(call.arguments + call.result, TOOLS)
+        kept = with_rounds(kept, rounds) if rounds else kept
     if ATTACHMENTS in details:
         files = _list(details[ATTACHMENTS], ATTACHMENTS, MAX_LIST)
         kept[ATTACHMENTS] = [_attachment(_dict(file, ATTACHMENTS)) for file in files]

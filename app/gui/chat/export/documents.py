@@ -22,6 +22,7 @@ from PySide6.QtGui import (
 )
 
 from app.core.chat import ATTACHMENTS, FORM, MODEL, PICTURE, THOUGHT, Chat, Details, Message, Role, path, title_of
+from app.core.tools.chat_calls import CallRecord, rounds_of
 from app.gui.chat.message import markdown as parser
 from app.gui.chat.message.picture_view import picture_name
 from app.gui.chat.reading.attachment_reader import is_picture
@@ -35,7 +36,7 @@ class ExportedMessage:
     author: str
     time: str
     text: str
-    attachments: tuple[tuple[str, str], ...]  # pairs of name and text
+    attachments: tuple[tuple[str, str], ...]  # pairs of caption and text, also of tool calls
     pictures: tuple[Details, ...]
     is_user: bool
     thought: str = ""  # empty if there is none or thoughts are not exported
@@ -94,11 +95,20 @@ def _exported(message: Message) -> ExportedMessage:
         you if is_user else str(message.details.get(MODEL) or answer),
         _local_time(message.made_at),
         message.text,
-        tuple((str(file["name"]), str(file["text"])) for file in attached if not is_picture(file)),
+        (
+            *((attachment_caption(str(file["name"])), str(file["text"])) for file in attached if not is_picture(file)),
+            *(_exported_call(call) for round_ in rounds_of(message.details) for call in round_.calls),
+        ),
         tuple(filter(is_picture, attached)),
         is_user,
         str(message.details.get(THOUGHT) or ""),
     )
+
+
+def _exported_call(call: CallRecord) -> tuple[str, str]:
+    """Return the caption of a tool call, and its arguments with what came of it."""
+    caption = _tr("Tool call: {tool} of {server}").format(tool=call.tool or call.name, server=call.server or "?")
+    return caption, f"{call.arguments}\n\n{call.outcome}"
 
 
 def _tr(text: str) -> str:
@@ -116,7 +126,7 @@ def markdown(chat: Chat) -> str:
     for message in exported_messages(chat):
         parts.append(f"## {message.author}" + (f" · {message.time}" if message.time else ""))
         for name, text in message.attachments:
-            parts += [f"**{attachment_caption(name)}**", _fenced(text)]
+            parts += [f"**{name}**", _fenced(text)]
         parts += [f"**{picture_name(file)}**" for file in message.pictures]
         if message.thought:
             parts += [f"**{_tr('Thinking before the answer')}**", _quoted(message.thought)]
@@ -179,10 +189,8 @@ def html_article(chat: Chat) -> str:
         parts.append(_section(system_caption(), _typed(chat.system)))
     for message in exported_messages(chat):
         title = f"{message.author} · {message.time}" if message.time else message.author
-        files = "".join(
-            f"<p><b>{escape(attachment_caption(name))}</b></p><pre>{escape(text)}</pre>"
-            for name, text in message.attachments
-        ) + "".join(map(_picture, message.pictures))
+        files = "".join(f"<p><b>{escape(name)}</b></p><pre>{escape(text)}</pre>" for name, text in message.attachments)
+        files += "".join(map(_picture, message.pictures))
         if message.thought:
             inside = _rendered(message.thought)
             files += f"<details><summary>{escape(_tr('Thinking before the answer'))}</summary>{inside}</details>"
@@ -320,7 +328,7 @@ def _pdf_html(chat: Chat) -> str:
     for message in exported_messages(chat):
         parts.append(_author_line(f"{message.author} · {message.time}" if message.time else message.author))
         for name, text in message.attachments:
-            parts.append(f"<p><b>{escape(attachment_caption(name))}</b></p>{_typed(text)}")
+            parts.append(f"<p><b>{escape(name)}</b></p>{_typed(text)}")
         # Qt would decode it here, and the pictures of an imported chat may be made to harm
         parts += [f"<p><b>{escape(picture_name(file))}</b></p>" for file in message.pictures]
         if message.thought:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.core.chat import Chat, ChatId, Details, Heading, Message, MessageId, Role, title_of
-from app.decoding import decode
+from app.core.chat import Chat, ChatId, Details, Heading, Message, MessageId, Role, ToolChoice, title_of
+from app.decoding import convert, decode
 from app.gui.chat.history.history_cipher import Codec, StoredText, damage_error, storable
 
 NAME_CHARACTERS = 200  # maximum length of titles and folder names
@@ -59,6 +59,7 @@ HEADING = "id, shown, coalesce(folder, ''), pinned, archived, changed_at"
 CHAT = "title, coalesce(folder, ''), pinned, archived, model, system, sampling, context, draft, leaf, changed_at"
 CHAT_TEXTS = ("title", "shown", "model", "system", "sampling", "draft")  # columns that may be encrypted
 MESSAGE_TEXTS = ("text", "details")
+CHOICE_OF_TOOLS = "tools"  # beside the sampling values
 WITH_FILES = "\x1e"  # marks a draft with files, stored as JSON; one without files is stored as is
 
 
@@ -97,11 +98,12 @@ def read(db: sqlite3.Connection, ident: ChatId, codec: Codec) -> Chat | None:
         return codec.open(kept, *chat_place(column, ident))
 
     typed, files = _of_draft(text("draft", draft))
+    values, tools = _of_sampling(text("sampling", sampling))
     return Chat(
         ident, text("title", title), codec.open(folder, FOLDER), bool(pinned), bool(archived),
         None if model is None else text("model", model), text("system", system),
-        decode_json(text("sampling", sampling)), context, typed, messages,
-        leaf if leaf in messages else None, changed, files,
+        values, context, typed, messages,
+        leaf if leaf in messages else None, changed, files, tools,
     )  # fmt: skip
 
 
@@ -214,7 +216,7 @@ def _settings(chat: Chat) -> tuple[Any, ...]:
     return (
         _maybe(chat.model),
         storable(chat.system),
-        _encode_json(chat.sampling),
+        _sampling(chat),
         chat.context,
         storable(chat.draft),
         _maybe(chat.leaf),
@@ -229,7 +231,7 @@ def _sealed_settings(chat: Chat, codec: Codec) -> tuple[Any, ...]:
     return (
         model,
         _sealed(codec, "system", chat.system, chat.id),
-        _sealed(codec, "sampling", _encode_json(chat.sampling), chat.id),
+        _sealed(codec, "sampling", _sampling(chat), chat.id),
         chat.context,
         _sealed(codec, "draft", _draft(chat), chat.id),
         _maybe(chat.leaf),
@@ -250,6 +252,25 @@ def _of_draft(kept: str) -> tuple[str, tuple[Details, ...]]:
         return kept, ()
     try:
         return decode(kept.removeprefix(WITH_FILES), tuple[str, tuple[dict[str, Any], ...]])
+    except ValueError:
+        raise damage_error() from None
+
+
+def _sampling(chat: Chat) -> str:
+    """Encode the sampling values of a chat, and its choice of tools if there is one."""
+    if chat.tools == ToolChoice():
+        return _encode_json(chat.sampling)
+    tools = {"servers": chat.tools.servers, "allowed": chat.tools.allowed}
+    return _encode_json({**chat.sampling, CHOICE_OF_TOOLS: tools})
+
+
+def _of_sampling(kept: str) -> tuple[dict[str, Any], ToolChoice]:
+    values = decode_json(kept)
+    tools = values.pop(CHOICE_OF_TOOLS, None)
+    if tools is None:
+        return values, ToolChoice()
+    try:
+        return values, convert(tools, ToolChoice)
     except ValueError:
         raise damage_error() from None
 

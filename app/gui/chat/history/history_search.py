@@ -1,4 +1,4 @@
-"""The search of titles, messages, attached files and system messages.
+"""The search of titles, messages, tool calls, attached files and system messages.
 
 Messages are searched with the full-text index if it supports the query, otherwise by comparing texts. Encrypted
 texts have no index, so they are decrypted and compared in small batches.
@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from app.core.chat import ATTACHMENTS, ChatId, Heading, MessageId
+from app.core.tools.chat_calls import TOOLS, rounds_of
 from app.gui.chat.history.history_cipher import Codec
 from app.gui.chat.history.history_rows import HEADING, chat_place, decode_json, heading, headings, message_place
 
@@ -48,7 +49,8 @@ def search(db: sqlite3.Connection, typed: str, limit: int, codec: Codec, *, inde
     plain = not indexed or bool(_UNSPACED.search(typed) or _NO_WORD.search(typed))
     texts = (_by_letters if plain else _by_index)(db, words, limit, codec)
     hits_by_chat: dict[ChatId, Hit] = {}
-    for hit in (*texts, *_by_file(db, words, limit, codec), *_by_chat(db, words, limit, codec)):
+    inside = (*_by_file(db, words, limit, codec), *_by_call(db, words, limit, codec))
+    for hit in (*texts, *inside, *_by_chat(db, words, limit, codec)):
         hits_by_chat.setdefault(hit.heading.id, hit)
     hits = list(hits_by_chat.values())
     hits.sort(key=lambda hit: (hit.heading.pinned, hit.heading.changed_at), reverse=True)
@@ -75,6 +77,19 @@ def _by_file(db: sqlite3.Connection, words: list[str], limit: int, codec: Codec)
         f"SELECT m.number, m.chat FROM messages m WHERE instr(m.details, '\"{ATTACHMENTS}\"') > 0"  # noqa: S608
         " AND CASE WHEN json_valid(m.details) THEN EXISTS (SELECT 1"
         f" FROM json_each(m.details, '$.{ATTACHMENTS}') WHERE {held}) END"
+    )
+    return _hits(db, query, tuple(map(_like_pattern, words)), words, limit, codec)
+
+
+def _by_call(db: sqlite3.Connection, words: list[str], limit: int, codec: Codec) -> list[Hit]:
+    """Search the arguments and results of tool calls."""
+    held = _every(
+        "json_extract(c.value, '$.arguments') || ' ' || coalesce(json_extract(c.value, '$.result'), '')", words
+    )
+    query = (
+        f"SELECT m.number, m.chat FROM messages m WHERE instr(m.details, '\"{TOOLS}\"') > 0"  # noqa: S608
+        " AND CASE WHEN json_valid(m.details) THEN EXISTS (SELECT 1"
+        f" FROM json_each(m.details, '$.{TOOLS}') r, json_each(r.value, '$.calls') c WHERE {held}) END"
     )
     return _hits(db, query, tuple(map(_like_pattern, words)), words, limit, codec)
 
@@ -111,9 +126,13 @@ def _hit(db: sqlite3.Connection, row: tuple[Any, ...], words: list[str], codec: 
 
 
 def _texts(text: str, details: str) -> Iterator[str]:
-    """Yield the text of a message, followed by the name and text of each attached file."""
+    """Yield the text of a message, its tool calls with their results, and the name and text of each attached file."""
     yield text
-    attached = decode_json(details).get(ATTACHMENTS)
+    decoded = decode_json(details)
+    for round_ in rounds_of(decoded):
+        for call in round_.calls:
+            yield f"{call.arguments} {call.result}"
+    attached = decoded.get(ATTACHMENTS)
     for file in attached if isinstance(attached, list) else ():
         if isinstance(file, dict):
             yield f"{file.get('name', '')} {file.get('text', '')}"

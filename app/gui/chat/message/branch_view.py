@@ -12,7 +12,7 @@ from app.core.chat import Chat, Message, Role
 from app.gui.api.node_state import NodeState
 from app.gui.chat.message import answer_stats
 from app.gui.chat.message.message_view import ShownMessage
-from app.gui.chat.session import RunningAnswer
+from app.gui.chat.session import RunningAnswer, ToolPhase
 from app.gui.look import formats
 from app.gui.look.language import is_english
 
@@ -38,6 +38,7 @@ def branch(chat: Chat, running: RunningAnswer | None, pool: NodeState) -> list[S
                 is_sent=message.id in sent,
                 is_thinking=own is not None and own.is_thinking,
                 thought_tokens=own.answer.thought_tokens if own is not None else None,
+                decides=own is not None and own.tools is ToolPhase.CALLING,
             )
         )
     return views
@@ -46,6 +47,10 @@ def branch(chat: Chat, running: RunningAnswer | None, pool: NodeState) -> list[S
 def state_of(running: RunningAnswer, pool: NodeState) -> str:
     """Describe the current state of an answer in progress."""
     answer = running.answer
+    if running.tools is ToolPhase.OPENING:
+        return QCoreApplication.translate("Answer", "Starting the tool servers…")
+    if running.tools is ToolPhase.CALLING:
+        return QCoreApplication.translate("Answer", "Waiting for tools…")
     if running.waits:
         return QCoreApplication.translate("Answer", "Waiting for the background service…")
     if answer.trouble:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QFocusEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
+    QBoxLayout,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -34,10 +36,12 @@ from app.core.chat import (
     MessageId,
     Role,
 )
+from app.core.tools.chat_calls import rounds_of
 from app.gui.chat.composer import file_words
 from app.gui.chat.message import answer_stats
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.chat.message.body import Body, MessageServices
+from app.gui.chat.message.call_card import ToolSteps
 from app.gui.chat.message.picture_view import PictureRow
 from app.gui.chat.reading.attachment_reader import is_picture
 from app.gui.look import formats, sizes
@@ -232,6 +236,7 @@ class MessageAction(StrEnum):
     FORK = "fork"
     SWITCH = "switch"  # emitted with the ID of the version to switch to
     EDIT = "edit"  # emitted with the new text
+    CALL = "call"  # emitted with the decision about a tool call and the call's ID, separated by a space
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +251,7 @@ class ShownMessage:
     is_sent: bool = True  # part of later prompts, unlike an unanswered question
     is_thinking: bool = False  # the thought is still arriving
     thought_tokens: int | None = None  # number of tokens in the thought so far
+    decides: bool = False  # whether the user can decide about its tool calls now
 
 
 class _Head(QWidget):
@@ -306,6 +312,7 @@ class MessageView(QFrame):
         self._foot = column(gap=sizes.XS)
         self._editor: Editor | None = None
         self._more: QPushButton | None = None  # the Continue button of an answer that ended early
+        self.steps: ToolSteps | None = None
         box = column(self._head, self.thought, self.body, self._pictures, self._files, self._foot, gap=sizes.XS)
         box.setContentsMargins(sizes.M, sizes.XS, sizes.M, sizes.M)
         self.setLayout(box)
@@ -323,8 +330,9 @@ class MessageView(QFrame):
         """Show the same message with a new state or text."""
         before, self._shown = self._shown, shown
         growing = shown.state is not None
+        self._update_steps(first=first)
         if first or growing or shown.message.text != before.message.text or before.state:
-            self.body.show_text(shown.message.text, growing=growing)
+            self.body.show_text(shown.message.text[self._begin :], growing=growing)
         if self._is_answer:
             self._update_thought()
         if self._editor is not None:
@@ -338,7 +346,7 @@ class MessageView(QFrame):
 
     def grow(self, text: str) -> None:
         """Show more text of the answer in progress."""
-        self.body.show_text(text, growing=True)
+        self.body.show_text(text[self._begin :], growing=True)
 
     def grow_thought(self, text: str, seconds: float, n_tokens: int, *, growing: bool) -> None:
         """Show more of the thought of the answer in progress. `growing` tells whether it is still incomplete."""
@@ -351,6 +359,25 @@ class MessageView(QFrame):
             self._state.setText(state)
             self._state.setVisible(bool(state))
 
+    @property
+    def _begin(self) -> int:
+        """Return where the text begins that follows the last tool call."""
+        return self.steps.end if self.steps is not None else 0
+
+    def _update_steps(self, *, first: bool) -> None:
+        """Show the tool calls of an answer, with the text before each."""
+        rounds = rounds_of(self.message.details) if self._is_answer else ()
+        if self.steps is None and rounds:
+            self.steps = ToolSteps(self._services, partial(self._ask, MessageAction.CALL))
+            box = self.layout()
+            assert isinstance(box, QBoxLayout)
+            box.insertWidget(box.indexOf(self.body), self.steps)
+        if self.steps is not None:
+            before = self.steps.end
+            self.steps.show_rounds(self.message.text, rounds, decides=self._shown.decides)
+            if self.steps.end != before and not first:
+                self.body.show_text("")  # what it showed is now before a call
+
     def _update_thought(self) -> None:
         details, shown = self.message.details, self._shown
         self.thought.show_thought(
@@ -362,6 +389,8 @@ class MessageView(QFrame):
 
     def restyle(self) -> None:
         self.thought.restyle()
+        if self.steps is not None:
+            self.steps.restyle()
         self._who.setMinimumHeight(self._services.theme.px(sizes.XXL))
         self.body.restyle()
 

@@ -1,0 +1,220 @@
+"""The tool calls of answers in progress: the user is asked, the tools are called, and the results are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from app.api.responses import ToolCall
+from app.api.tools import CallResult, CallTool, Offered, OfferedTool, OpenTools
+from app.core import chat as tree
+from app.core.chat import TOOL_SEPARATOR, Chat, ChatId, Message, MessageId
+from app.core.errors import AppError
+from app.core.tools.call_outcomes import bounded
+from app.core.tools.chat_calls import CallRecord, CallRound, CallState, rounds_of, with_call, with_rounds
+from app.gui.chat.history.history import History
+from app.gui.look.sentences import said
+from app.gui.tools.tool_client import ToolClient
+
+ONCE, IN_CHAT, DENY = "once", "chat", "deny"  # what the user can decide about a call
+MAX_ALLOWED = 200  # tools that a chat may call without asking
+
+
+def has_open_calls(message: Message) -> bool:
+    """Return whether an answer ended before all its calls had an outcome."""
+    rounds = rounds_of(message.details)
+    return bool(rounds) and not rounds[-1].is_over and len(message.text) <= rounds[-1].at
+
+
+def permission_key(tool: OfferedTool) -> str:
+    """Return how a chat remembers that it may call this tool, as it is now, without asking."""
+    return TOOL_SEPARATOR.join((tool.server, tool.tool, tool.fingerprint))
+
+
+@dataclass(slots=True)
+class _Open:
+    """The tools that are offered in a chat, and its calls in progress."""
+
+    offered: dict[str, OfferedTool]
+    message: MessageId | None = None
+    requests: dict[str, int] = field(default_factory=dict)  # by the ID of the call
+
+
+class ToolRounds(QObject):
+    """The calls of the answers in progress, at most one round in each chat.
+
+    Only `decide` lets a call happen that is not allowed already. `room` returns how many characters of a result the
+    chat has room for, given the number of results.
+    """
+
+    changed = Signal(str)  # ID of a chat whose calls have changed
+    waits = Signal(str, object)  # chat, CallRecord that the user must decide about
+    over = Signal(str)  # ID of a chat in which all calls have an outcome
+
+    def __init__(
+        self, history: History, client: ToolClient, room: Callable[[Chat, int], int], parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._history, self._client, self._room = history, client, room
+        self._open: dict[ChatId, _Open] = {}
+        self._opening: dict[ChatId, int] = {}  # the numbers of requests
+
+    def open(self, chat: Chat, ready: Callable[[Offered], object]) -> None:
+        """List the tools that a chat may use. `ready` is called later; if that fails, with the reason and no tools."""
+
+        def opened(offered: Offered) -> None:
+            self._opening.pop(chat.id, None)
+            self._open[chat.id] = _Open({tool.name: tool for tool in offered.tools})
+            ready(offered)
+
+        def failed(error: AppError) -> None:
+            from app.api.responses import SentError
+
+            reason = error.reason
+            opened(Offered(failed={"": SentError(type(error).__name__, reason.code, reason.facts)}))
+
+        request = OpenTools(list(chat.tools.servers))
+        self._opening[chat.id] = self._client.ask(request, Offered, opened, failed)
+
+    def offered(self, chat: ChatId) -> list[OfferedTool]:
+        """Return the tools that are offered in a chat."""
+        return list(self._open[chat].offered.values()) if chat in self._open else []
+
+    def begin(self, chat_id: ChatId, message: MessageId, at: int, thought_at: int, calls: Sequence[ToolCall]) -> None:
+        """Keep the calls with which an answer paused, and decide or ask about each."""
+        chat = self._history.chat(chat_id)
+        if chat is None:
+            return
+        offered = self._open[chat_id].offered if chat_id in self._open else {}
+        records = tuple(_record(call, offered.get(call.name)) for call in calls)
+        rounds = (*rounds_of(chat.messages[message].details), CallRound(at=at, thought_at=thought_at, calls=records))
+        self._keep(chat, message, rounds)
+        self.resume(chat_id, message)
+
+    def resume(self, chat_id: ChatId, message: MessageId) -> None:
+        """Decide or ask about the calls of the last round that have no outcome yet."""
+        chat = self._history.chat(chat_id)
+        if chat is None:
+            return
+        if chat_id not in self._open:
+            self.open(chat, lambda _: self.resume(chat_id, message))
+            self.changed.emit(chat_id)
+            return
+        opened = self._open[chat_id]
+        opened.message = message
+        for call in self._last(chat, message):
+            if call.is_over or call.id in opened.requests:
+                continue
+            tool = opened.offered.get(call.name)
+            if tool is None:
+                self._set(chat_id, call, state="unknown")
+            elif tool.permission == "always" or permission_key(tool) in chat.tools.allowed:
+                self._call(chat_id, call, tool)
+            else:
+                self._set(chat_id, _record_again(call, tool), state="waiting")
+                self.waits.emit(chat_id, call)
+        self._finish(chat_id)
+
+    def decide(self, chat_id: ChatId, call_id: str, decision: str) -> None:
+        """Carry out the user's decision about a call: ONCE, IN_CHAT or DENY."""
+        chat, opened = self._history.chat(chat_id), self._open.get(chat_id)
+        if chat is None or opened is None or opened.message is None:
+            return
+        waiting = [call for call in self._last(chat, opened.message) if call.state == "waiting"]
+        call = next((call for call in waiting if call.id == call_id), None)
+        tool = opened.offered.get(call.name) if call is not None else None
+        if call is None or tool is None:
+            return
+        if decision == DENY:
+            self._set(chat_id, call, state="denied")
+        else:
+            if decision == IN_CHAT:
+                allowed = (*chat.tools.allowed, permission_key(tool))[-MAX_ALLOWED:]
+                self._history.save(replace(chat, tools=replace(chat.tools, allowed=allowed)))
+            self._call(chat_id, call, tool)
+        if decision == IN_CHAT:  # other calls of the same tool may wait
+            self.resume(chat_id, opened.message)
+        else:
+            self._finish(chat_id)
+
+    def stop(self, chat_id: ChatId) -> None:
+        """Cancel the calls in progress. They have no outcome, so that the user can be asked again."""
+        opened = self._open.get(chat_id)
+        chat = self._history.chat(chat_id)
+        if opened is None or chat is None or opened.message is None:
+            return
+        for call in self._last(chat, opened.message):
+            if (number := opened.requests.pop(call.id, None)) is not None:
+                self._client.cancel(number)
+                self._set(chat_id, call, state="waiting")
+
+    def forget(self, chat_id: ChatId) -> None:
+        """Forget the tools of a chat whose answer has ended."""
+        if (number := self._opening.pop(chat_id, None)) is not None:
+            self._client.cancel(number)
+        self._open.pop(chat_id, None)
+
+    def _call(self, chat_id: ChatId, call: CallRecord, tool: OfferedTool) -> None:
+        self._set(chat_id, call, state="running")
+        request = CallTool(tool.server, tool.tool, call.arguments, tool.fingerprint)
+        number = self._client.ask(
+            request,
+            CallResult,
+            lambda result: self._called(chat_id, call, result),
+            lambda error: self._called(chat_id, call, CallResult(text=said(error), is_error=True)),
+        )
+        self._open[chat_id].requests[call.id] = number
+
+    def _called(self, chat_id: ChatId, call: CallRecord, result: CallResult) -> None:
+        opened, chat = self._open.get(chat_id), self._history.chat(chat_id)
+        if opened is None or chat is None or opened.message is None or opened.requests.pop(call.id, None) is None:
+            return
+        text, n_left_out = bounded(result.text, self._room(chat, len(self._last(chat, opened.message))))
+        done = msgspec.structs.replace(
+            call,
+            state="done",
+            result=text,
+            is_error=result.is_error,
+            n_pictures=result.n_pictures,
+            n_left_out=result.n_left_out + n_left_out,
+            seconds=result.seconds,
+        )
+        self._set(chat_id, done, state="done")
+        self._finish(chat_id)
+
+    def _set(self, chat_id: ChatId, call: CallRecord, state: CallState) -> None:
+        chat, opened = self._history.chat(chat_id), self._open[chat_id]
+        if chat is None or opened.message is None or opened.message not in chat.messages:
+            return
+        changed = msgspec.structs.replace(call, state=state)
+        self._keep(chat, opened.message, with_call(rounds_of(chat.messages[opened.message].details), changed))
+
+    def _keep(self, chat: Chat, message: MessageId, rounds: Sequence[CallRound]) -> None:
+        kept = chat.messages[message]
+        self._history.save(tree.set_text(chat, message, kept.text, with_rounds(kept.details, rounds)))
+        self.changed.emit(chat.id)
+
+    def _finish(self, chat_id: ChatId) -> None:
+        chat, opened = self._history.chat(chat_id), self._open.get(chat_id)
+        if chat is None or opened is None or opened.message is None:
+            return
+        if all(call.is_over for call in self._last(chat, opened.message)):
+            opened.message = None
+            self.over.emit(chat_id)
+
+    @staticmethod
+    def _last(chat: Chat, message: MessageId) -> tuple[CallRecord, ...]:
+        rounds = rounds_of(chat.messages[message].details) if message in chat.messages else ()
+        return rounds[-1].calls if rounds else ()
+
+
+def _record(call: ToolCall, tool: OfferedTool | None) -> CallRecord:
+    record = CallRecord(id=call.id, name=call.name, arguments=call.arguments)
+    return record if tool is None else _record_again(record, tool)
+
+
+def _record_again(call: CallRecord, tool: OfferedTool) -> CallRecord:
+    return msgspec.structs.replace(call, server=tool.server, tool=tool.tool, fingerprint=tool.fingerprint)
