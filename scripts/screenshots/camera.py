@@ -21,9 +21,9 @@ from app.gui.look.language import translate
 from app.gui.look.motion import ALWAYS, Motion
 from app.gui.look.theme import Scheme, Theme
 from app.gui.models.importing import ImportQueue
-from app.gui.tools.tool_client import ToolClient
 from app.gui.pool.pool_page import MAP, TABLE, PoolPage
 from app.gui.settings.settings_page import SettingsPage
+from app.gui.tools.tool_client import ToolClient
 from app.machine.paths import Home
 
 FONT = "DejaVu Sans"

@@ -17,23 +17,7 @@ from app.machine.paths import python_command, python_environment
 from tests.gateway.tool_cases import MODEL, hermes
 from tests.node.pool import TestNode, node
 
-SERVER = """
-import asyncio, sys
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
-from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
-SCHEMA = {"type": "object", "properties": {"zone": {"enum": ["UTC", "CET"]}, "exact": {"type": "boolean"}}}
-async def listed(context, params):
-    return ListToolsResult(tools=[Tool(name="clock", description="Tells the time.", input_schema=SCHEMA)])
-async def called(context, params):
-    open(sys.argv[1], "a").write(params.arguments["zone"] + "\\n")
-    return CallToolResult(content=[TextContent(type="text", text="noon in " + params.arguments["zone"])])
-async def main():
-    server = Server("clock", on_list_tools=listed, on_call_tool=called)
-    async with stdio_server() as (reader, writer):
-        await server.run(reader, writer, server.create_initialization_options())
-asyncio.run(main())
-"""
+CLOCK = str(Path(__file__).parents[1] / "tools" / "clock_server.py")
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +31,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNode]:
 @pytest.fixture
 def made(house: TestNode, tmp_path: Path) -> Iterator[Path]:
     """A server named clock, which notes its calls in this file."""
-    script, notes = tmp_path / "server.py", tmp_path / "calls.txt"
-    script.write_text(SERVER)
-    added = house.run("tools", "add", "clock", "--home", str(house.root), "--", sys.executable, str(script), str(notes))
+    notes = tmp_path / "calls.txt"
+    added = house.run("tools", "add", "clock", "--home", str(house.root), "--", sys.executable, CLOCK, str(notes))
     assert added.returncode == 0, added.stderr
     assert "is off" in added.stdout
     yield notes

@@ -20,10 +20,14 @@ async def listed(context: Any, params: Any) -> ListToolsResult:
     return ListToolsResult(tools=[Tool(name="clock", description="Tells the time.", input_schema=SCHEMA)])
 
 
-async def called(context: Any, params: Any) -> CallToolResult:
-    zone = params.arguments["zone"]
+def note(zone: str) -> None:
     with Path(sys.argv[1]).open("a") as notes:
         notes.write(f"{zone}\n")
+
+
+async def called(context: Any, params: Any) -> CallToolResult:
+    zone = params.arguments["zone"]
+    note(zone)
     await asyncio.sleep(SECONDS)
     return CallToolResult(content=[TextContent(type="text", text=f"{RESULT} in {zone}")])
 

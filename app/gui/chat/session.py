@@ -83,6 +83,7 @@ class RunningAnswer:
     model: str = ""
     stats: AnswerStats = field(default_factory=AnswerStats)
     tools: ToolPhase = ToolPhase.NONE
+    has_calls: bool = False  # whether it paused for tool calls
     n_rounds: int = 0  # of tool calls since the user last did something
     is_continued: bool = False  # whether `stats` are those of an earlier part, which may have no text
     thought_before: str = ""
@@ -111,7 +112,7 @@ class RunningAnswer:
 
     def whole_stats(self, part: AnswerStats) -> AnswerStats:
         """Combine the statistics of the earlier text with `part`, the statistics of the text generated since."""
-        if self.tools is ToolPhase.CALLING:  # the parts so far are in `stats`
+        if self.has_calls:  # the parts so far are in `stats`
             return self.stats
         return self.stats.continued(part) if self.before or self.is_continued else part
 
@@ -242,7 +243,7 @@ class Session(QObject):
         running = self.running.get(chat)
         if running is None:
             return
-        if running.tools is ToolPhase.CALLING and self._rounds is not None:
+        if running.has_calls and self._rounds is not None:
             self._rounds.stop(chat)
             self._end(running, Ending("stopped", running.stats))
         else:
@@ -393,14 +394,27 @@ class Session(QObject):
         running.is_continued = True
         running.model = ending.model or running.model
         running.n_rounds += 1
+        running.has_calls = True
         if running.n_rounds > MAX_ROUNDS:
-            running.tools = ToolPhase.CALLING
             error = Refused("tool_rounds_many", most=MAX_ROUNDS)
             self._end(running, Ending("failed", running.stats, ending.model, error))
             return
-        running.tools = ToolPhase.CALLING
         self._save_text(running)
-        self._rounds.begin(running.chat, running.message, len(running.text), len(running.thought), ending.calls)
+        self._rounds.record(running.chat, running.message, len(running.text), len(running.thought), ending.calls)
+        self._resume_when_open(running)
+
+    def _resume_when_open(self, running: RunningAnswer) -> None:
+        """Ask about the calls of an answer once the tools of its chat are known."""
+        chat = self._history.chat(running.chat)
+        if self._rounds is None or chat is None or self.running.get(running.chat) is not running:
+            return
+        if self._rounds.is_open(chat.id):
+            running.tools = ToolPhase.CALLING
+            self._rounds.resume(chat.id, running.message)
+        else:
+            running.tools = ToolPhase.OPENING
+            self._rounds.open(chat, lambda _: self._resume_when_open(running))
+        self.changed.emit(chat.id)
 
     def _resume_calls(self, chat: Chat, message: MessageId) -> None:
         """Ask again about calls that had no outcome when an answer ended."""
@@ -408,11 +422,11 @@ class Session(QObject):
         details = {**chat.messages[message].details, ENDED: UNFINISHED}
         text = chat.messages[message].text
         answer = Answer(self._pool.client, _answer_key(chat.id, message), {}, self)
-        running = RunningAnswer(chat.id, message, text, answer, model=self.model_of(chat), tools=ToolPhase.CALLING)
+        running = RunningAnswer(chat.id, message, text, answer, model=self.model_of(chat), has_calls=True)
         thought = str(details.get(THOUGHT) or "")
         details |= {THOUGHT_BEFORE: thought, THOUGHT_S_BEFORE: details.get(THOUGHT_S) or 0} if thought else {}
         self._run(tree.set_text(chat, message, text, details), running)
-        self._rounds.resume(chat.id, message)
+        self._resume_when_open(running)
 
     def _calls_changed(self, chat_id: str) -> None:
         self.changed.emit(chat_id)
@@ -434,7 +448,7 @@ class Session(QObject):
         body = question(chat, branch, {})
         running.answer = Answer(self._pool.client, _answer_key(chat.id, running.message), body, self)
         running.answer.offer(self._rounds.offered(chat.id))
-        running.tools = ToolPhase.NONE
+        running.tools, running.has_calls = ToolPhase.NONE, False
         self._connect(running)
         before.deleteLater()
         running.answer.begin(self._load_first(chat))

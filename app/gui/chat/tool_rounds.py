@@ -83,25 +83,23 @@ class ToolRounds(QObject):
         """Return the tools that are offered in a chat."""
         return list(self._open[chat].offered.values()) if chat in self._open else []
 
-    def begin(self, chat_id: ChatId, message: MessageId, at: int, thought_at: int, calls: Sequence[ToolCall]) -> None:
-        """Keep the calls with which an answer paused, and decide or ask about each."""
+    def is_open(self, chat: ChatId) -> bool:
+        """Return whether the tools of a chat are known."""
+        return chat in self._open
+
+    def record(self, chat_id: ChatId, message: MessageId, at: int, thought_at: int, calls: Sequence[ToolCall]) -> None:
+        """Keep the calls with which an answer paused."""
         chat = self._history.chat(chat_id)
-        if chat is None:
-            return
-        offered = self._open[chat_id].offered if chat_id in self._open else {}
-        records = tuple(_record(call, offered.get(call.name)) for call in calls)
-        rounds = (*rounds_of(chat.messages[message].details), CallRound(at=at, thought_at=thought_at, calls=records))
-        self._keep(chat, message, rounds)
-        self.resume(chat_id, message)
+        if chat is not None:
+            offered = self._open[chat_id].offered if chat_id in self._open else {}
+            records = tuple(_record(call, offered.get(call.name)) for call in calls)
+            rounds = rounds_of(chat.messages[message].details)
+            self._keep(chat, message, (*rounds, CallRound(at=at, thought_at=thought_at, calls=records)))
 
     def resume(self, chat_id: ChatId, message: MessageId) -> None:
-        """Decide or ask about the calls of the last round that have no outcome yet."""
+        """Decide or ask about the calls of the last round that have no outcome yet. The tools must be known."""
         chat = self._history.chat(chat_id)
         if chat is None:
-            return
-        if chat_id not in self._open:
-            self.open(chat, lambda _: self.resume(chat_id, message))
-            self.changed.emit(chat_id)
             return
         opened = self._open[chat_id]
         opened.message = message
