@@ -443,8 +443,16 @@
         <translation>{machine} ging verloren; die Antwort ging mit {others} nach {time} weiter</translation>
     </message>
     <message>
+        <source>Starting the tool servers…</source>
+        <translation>Werkzeug-Server werden gestartet …</translation>
+    </message>
+    <message>
         <source>Testing the graphics card</source>
         <translation>Die Grafikkarte wird geprüft</translation>
+    </message>
+    <message>
+        <source>Waiting for tools…</source>
+        <translation>Wartet auf Werkzeuge …</translation>
     </message>
     <message>
         <source>{model} on {machine}</source>
@@ -1286,6 +1294,10 @@
     <message>
         <source>The context is full, so this answer cannot be continued.</source>
         <translation>Der Kontext ist voll: Für mehr von dieser Antwort ist kein Platz.</translation>
+    </message>
+    <message>
+        <source>The model wants to use {tool} from {server}. Allow or refuse it in the conversation.</source>
+        <translation>Das Modell möchte {tool} von {server} verwenden. Erlauben Sie es im Chat oder lehnen Sie es ab.</translation>
     </message>
     <message>
         <source>This question has no answer yet.</source>
@@ -2445,6 +2457,10 @@
     <message>
         <source>Thinking before the answer</source>
         <translation>Nachgedacht vor der Antwort</translation>
+    </message>
+    <message>
+        <source>Tool call: {tool} of {server}</source>
+        <translation>Werkzeug-Aufruf: {tool} von {server}</translation>
     </message>
     <message>
         <source>You</source>
@@ -8115,6 +8131,332 @@
     <message>
         <source>Save token</source>
         <translation>Token speichern</translation>
+    </message>
+</context>
+<context>
+    <name>ToolCall</name>
+    <message>
+        <source>(empty)</source>
+        <translation>(leer)</translation>
+    </message>
+    <message>
+        <source>(no values)</source>
+        <translation>(keine Werte)</translation>
+    </message>
+    <message>
+        <source>Allow once</source>
+        <translation>Einmal erlauben</translation>
+    </message>
+    <message>
+        <source>Always allow this tool in this chat</source>
+        <translation>Dieses Werkzeug in diesem Chat immer erlauben</translation>
+    </message>
+    <message>
+        <source>Called, {time}</source>
+        <translation>Aufgerufen, {time}</translation>
+    </message>
+    <message>
+        <source>Calling…</source>
+        <translation>Wird aufgerufen …</translation>
+    </message>
+    <message>
+        <source>Decides about the call in this card</source>
+        <translation>Entscheidet über den Aufruf auf dieser Karte</translation>
+    </message>
+    <message>
+        <source>Don&apos;t allow</source>
+        <translation>Nicht erlauben</translation>
+    </message>
+    <message>
+        <source>Pictures and other files were left out.</source>
+        <translation>Bilder und andere Dateien wurden weggelassen.</translation>
+    </message>
+    <message>
+        <source>Result from {server}, {count} characters</source>
+        <translation>Ergebnis von {server}, {count} Zeichen</translation>
+    </message>
+    <message>
+        <source>The model wants to use {tool} from {server}</source>
+        <translation>Das Modell möchte {tool} von {server} verwenden</translation>
+    </message>
+    <message>
+        <source>The model wrote these values. Check them before you allow the call.</source>
+        <translation>Diese Werte hat das Modell geschrieben. Prüfen Sie sie, bevor Sie den Aufruf erlauben.</translation>
+    </message>
+    <message>
+        <source>The tool reported an error.</source>
+        <translation>Das Werkzeug meldete einen Fehler.</translation>
+    </message>
+    <message>
+        <source>There is no such tool, so nothing was called.</source>
+        <translation>Dieses Werkzeug gibt es nicht, deshalb wurde nichts aufgerufen.</translation>
+    </message>
+    <message>
+        <source>This text comes from the tool server. It can be wrong, and it can try to mislead the model.</source>
+        <translation>Dieser Text kommt vom Werkzeug-Server. Er kann falsch sein und versuchen, das Modell in die Irre zu führen.</translation>
+    </message>
+    <message>
+        <source>You did not allow this call.</source>
+        <translation>Sie haben diesen Aufruf nicht erlaubt.</translation>
+    </message>
+    <message>
+        <source>You have not decided about this call.</source>
+        <translation>Sie haben über diesen Aufruf noch nicht entschieden.</translation>
+    </message>
+    <message>
+        <source>folded</source>
+        <translation>eingeklappt</translation>
+    </message>
+    <message>
+        <source>no tool server</source>
+        <translation>keinem Werkzeug-Server</translation>
+    </message>
+    <message>
+        <source>opened</source>
+        <translation>ausgeklappt</translation>
+    </message>
+    <message>
+        <source>{count} characters did not fit and were left out.</source>
+        <translation>{count} Zeichen passten nicht und wurden weggelassen.</translation>
+    </message>
+    <message>
+        <source>{tool} from {server}</source>
+        <translation>{tool} von {server}</translation>
+    </message>
+</context>
+<context>
+    <name>ToolMenu</name>
+    <message>
+        <source>No tool server is on</source>
+        <translation>Kein Werkzeug-Server ist eingeschaltet</translation>
+    </message>
+    <message>
+        <source>Set up tool servers…</source>
+        <translation>Werkzeug-Server einrichten …</translation>
+    </message>
+    <message>
+        <source>This model cannot call tools</source>
+        <translation>Dieses Modell kann keine Werkzeuge aufrufen</translation>
+    </message>
+    <message>
+        <source>Tools</source>
+        <translation>Werkzeuge</translation>
+    </message>
+    <message>
+        <source>Tools: off</source>
+        <translation>Werkzeuge: aus</translation>
+    </message>
+    <message>
+        <source>Tools: {names}</source>
+        <translation>Werkzeuge: {names}</translation>
+    </message>
+</context>
+<context>
+    <name>ToolServers</name>
+    <message>
+        <source>A program on this computer</source>
+        <translation>Ein Programm auf diesem Computer</translation>
+    </message>
+    <message>
+        <source>A program that you add runs as you: it can read and change your files and use the network. Add only programs and addresses that you trust.</source>
+        <translation>Ein Programm, das Sie hinzufügen, läuft mit Ihren Rechten: Es kann Ihre Dateien lesen und ändern und das Netz verwenden. Fügen Sie nur Programme und Adressen hinzu, denen Sie vertrauen.</translation>
+    </message>
+    <message>
+        <source>Add a tool server</source>
+        <translation>Werkzeug-Server hinzufügen</translation>
+    </message>
+    <message>
+        <source>Add and test</source>
+        <translation>Hinzufügen und testen</translation>
+    </message>
+    <message>
+        <source>Added, and off until you turn them on: {names}.</source>
+        <translation>Hinzugefügt und aus, bis Sie sie einschalten: {names}.</translation>
+    </message>
+    <message>
+        <source>Address</source>
+        <translation>Adresse</translation>
+    </message>
+    <message>
+        <source>An address</source>
+        <translation>Eine Adresse</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Choose a file</source>
+        <translation>Datei auswählen</translation>
+    </message>
+    <message>
+        <source>Choose a file…</source>
+        <translation>Datei auswählen …</translation>
+    </message>
+    <message>
+        <source>Command with its arguments</source>
+        <translation>Befehl mit seinen Argumenten</translation>
+    </message>
+    <message>
+        <source>Edit {name}</source>
+        <translation>{name} bearbeiten</translation>
+    </message>
+    <message>
+        <source>Environment variables, one in each line</source>
+        <translation>Umgebungsvariablen, eine je Zeile</translation>
+    </message>
+    <message>
+        <source>Headers, one in each line</source>
+        <translation>Kopfzeilen, eine je Zeile</translation>
+    </message>
+    <message>
+        <source>Import</source>
+        <translation>Importieren</translation>
+    </message>
+    <message>
+        <source>Import tool servers</source>
+        <translation>Werkzeug-Server importieren</translation>
+    </message>
+    <message>
+        <source>Its settings and secrets are deleted. Results in your chats stay.</source>
+        <translation>Die Einstellungen und Geheimnisse werden gelöscht. Ergebnisse in Ihren Chats bleiben.</translation>
+    </message>
+    <message>
+        <source>JSON files (*.json);;All files (*)</source>
+        <translation>JSON-Dateien (*.json);;Alle Dateien (*)</translation>
+    </message>
+    <message>
+        <source>JSON with mcpServers</source>
+        <translation>JSON mit mcpServers</translation>
+    </message>
+    <message>
+        <source>Paste the JSON with mcpServers from another app, or choose its file. The servers stay off until you turn them on.</source>
+        <translation>Fügen Sie das JSON mit mcpServers aus einer anderen App ein oder wählen Sie deren Datei. Die Server bleiben aus, bis Sie sie einschalten.</translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+    <message>
+        <source>Remove {name}?</source>
+        <translation>{name} entfernen?</translation>
+    </message>
+    <message>
+        <source>Save and test</source>
+        <translation>Speichern und testen</translation>
+    </message>
+    <message>
+        <source>Values are kept with your other secrets, and not shown again. {dots} keeps a value.</source>
+        <translation>Werte werden bei Ihren anderen Geheimnissen aufbewahrt und nicht wieder gezeigt. {dots} behält einen Wert.</translation>
+    </message>
+    <message>
+        <source>Where it runs</source>
+        <translation>Wo er läuft</translation>
+    </message>
+    <message>
+        <source>Your name for it</source>
+        <translation>Ihr Name für ihn</translation>
+    </message>
+</context>
+<context>
+    <name>Tools</name>
+    <message numerus="yes">
+        <source>%n tool(s)</source>
+        <translation>
+            <numerusform>%n Werkzeug</numerusform>
+            <numerusform>%n Werkzeuge</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Add a tool server…</source>
+        <translation>Werkzeug-Server hinzufügen …</translation>
+    </message>
+    <message>
+        <source>Always allow</source>
+        <translation>Immer erlauben</translation>
+    </message>
+    <message>
+        <source>Ask each time</source>
+        <translation>Jedes Mal fragen</translation>
+    </message>
+    <message>
+        <source>Edit…</source>
+        <translation>Bearbeiten …</translation>
+    </message>
+    <message>
+        <source>Import…</source>
+        <translation>Importieren …</translation>
+    </message>
+    <message>
+        <source>It changed since you allowed it, so it asks again.</source>
+        <translation>Es hat sich geändert, seit Sie es erlaubt haben, und fragt deshalb wieder.</translation>
+    </message>
+    <message>
+        <source>It failed.</source>
+        <translation>Fehlgeschlagen.</translation>
+    </message>
+    <message>
+        <source>Let chats use {name}</source>
+        <translation>Chats dürfen {name} verwenden</translation>
+    </message>
+    <message>
+        <source>Models can use tools such as a clock, a calendar or your files through tool servers (MCP). You turn them on in each chat, and allow each call.</source>
+        <translation>Über Werkzeug-Server (MCP) können Modelle Werkzeuge verwenden, etwa eine Uhr, einen Kalender oder Ihre Dateien. Sie schalten sie in jedem Chat ein und erlauben jeden Aufruf.</translation>
+    </message>
+    <message>
+        <source>Never allow</source>
+        <translation>Nie erlauben</translation>
+    </message>
+    <message>
+        <source>Off.</source>
+        <translation>Aus.</translation>
+    </message>
+    <message>
+        <source>On and running.</source>
+        <translation>An und in Betrieb.</translation>
+    </message>
+    <message>
+        <source>On. It starts when a chat uses it.</source>
+        <translation>An. Startet, wenn ein Chat ihn verwendet.</translation>
+    </message>
+    <message>
+        <source>Remove…</source>
+        <translation>Entfernen …</translation>
+    </message>
+    <message>
+        <source>Starting…</source>
+        <translation>Startet …</translation>
+    </message>
+    <message>
+        <source>Test</source>
+        <translation>Testen</translation>
+    </message>
+    <message>
+        <source>Tool servers</source>
+        <translation>Werkzeug-Server</translation>
+    </message>
+    <message>
+        <source>Tools</source>
+        <translation>Werkzeuge</translation>
+    </message>
+    <message>
+        <source>When {tool} may be called</source>
+        <translation>Wann {tool} aufgerufen werden darf</translation>
+    </message>
+    <message>
+        <source>{count} more tools are left out, because so many would fill a model&apos;s context.</source>
+        <translation>{count} weitere Werkzeuge wurden weggelassen, weil so viele den Kontext eines Modells füllen würden.</translation>
+    </message>
+    <message>
+        <source>{name} and its secrets were removed.</source>
+        <translation>{name} und seine Geheimnisse wurden entfernt.</translation>
+    </message>
+    <message numerus="yes">
+        <source>{name} works and has %n tool(s).</source>
+        <translation>
+            <numerusform>{name} funktioniert und hat %n Werkzeug.</numerusform>
+            <numerusform>{name} funktioniert und hat %n Werkzeuge.</numerusform>
+        </translation>
     </message>
 </context>
 <context>

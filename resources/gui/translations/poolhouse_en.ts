@@ -327,6 +327,23 @@
     </message>
 </context>
 <context>
+    <name>Tools</name>
+    <message numerus="yes">
+        <source>%n tool(s)</source>
+        <translation>
+            <numerusform>%Ln tool</numerusform>
+            <numerusform>%Ln tools</numerusform>
+        </translation>
+    </message>
+    <message numerus="yes">
+        <source>{name} works and has %n tool(s).</source>
+        <translation>
+            <numerusform>{name} works and has %Ln tool.</numerusform>
+            <numerusform>{name} works and has %Ln tools.</numerusform>
+        </translation>
+    </message>
+</context>
+<context>
     <name>Updates</name>
     <message numerus="yes">
         <source>%n running this version</source>
