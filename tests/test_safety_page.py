@@ -11,7 +11,7 @@ PAGE = TESTS.parent / "docs" / "safety.md"
 NAMED = re.compile(r"`([\w/]+\.py)(?:::(\w+))?`")
 WHO = {
     "Host", "Lender", "Admin", "Guest", "Key holder", "Phone", "Web page", "Model file", "Document", "Picture",
-    "Another host",
+    "Another host", "Tool server",
 }  # fmt: skip
 
 

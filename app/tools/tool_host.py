@@ -94,7 +94,7 @@ class ToolHost:
             case tools.SetPermission(server, tool, permission):
                 done = service.permit(server, tool, permission)
             case _:
-                raise BadInput("bad_request", why="an unknown request", field="do")
+                raise BadInput("bad_request", why="unknown", field="do")
         await done
         return await service.servers()
 

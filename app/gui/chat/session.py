@@ -84,6 +84,7 @@ class RunningAnswer:
     stats: AnswerStats = field(default_factory=AnswerStats)
     tools: ToolPhase = ToolPhase.NONE
     has_calls: bool = False  # whether it paused for tool calls
+    asks: bool = False  # whether the user must decide about one of them
     n_rounds: int = 0  # of tool calls since the user last did something
     is_continued: bool = False  # whether `stats` are those of an earlier part, which may have no text
     thought_before: str = ""
@@ -429,6 +430,10 @@ class Session(QObject):
         self._resume_when_open(running)
 
     def _calls_changed(self, chat_id: str) -> None:
+        running, chat = self.running.get(ChatId(chat_id)), self._history.chat(ChatId(chat_id))
+        if running is not None and chat is not None and running.message in chat.messages:
+            rounds = rounds_of(chat.messages[running.message].details)
+            running.asks = bool(rounds) and any(call.state == "waiting" for call in rounds[-1].calls)
         self.changed.emit(chat_id)
 
     def _next_round(self, chat_id: str) -> None:

@@ -148,7 +148,7 @@ class ServerRow:
         """Show a server's state and tools."""
         self._server = server
         self.switch.show_on(server.on)
-        self.setting.set_about(f"{_state(server)} {_place(server)}")
+        self.setting.set_about(f"{_state(server)}\n{_place(server)}")
         text = QCoreApplication.translate("Tools", "%n tool(s)", "", len(server.tools))
         self.fold.rename(str(text))
         self.fold.setVisible(bool(server.tools))

@@ -455,6 +455,10 @@
         <translation>Wartet auf Werkzeuge …</translation>
     </message>
     <message>
+        <source>Waiting for your decision</source>
+        <translation>Wartet auf Ihre Entscheidung</translation>
+    </message>
+    <message>
         <source>{model} on {machine}</source>
         <translation>{model} auf {machine}</translation>
     </message>
@@ -8363,8 +8367,8 @@
     <message numerus="yes">
         <source>%n tool(s)</source>
         <translation>
-            <numerusform>%n Werkzeug</numerusform>
-            <numerusform>%n Werkzeuge</numerusform>
+            <numerusform>%Ln Werkzeug</numerusform>
+            <numerusform>%Ln Werkzeuge</numerusform>
         </translation>
     </message>
     <message>
@@ -8454,8 +8458,8 @@
     <message numerus="yes">
         <source>{name} works and has %n tool(s).</source>
         <translation>
-            <numerusform>{name} funktioniert und hat %n Werkzeug.</numerusform>
-            <numerusform>{name} funktioniert und hat %n Werkzeuge.</numerusform>
+            <numerusform>{name} funktioniert und hat %Ln Werkzeug.</numerusform>
+            <numerusform>{name} funktioniert und hat %Ln Werkzeuge.</numerusform>
         </translation>
     </message>
 </context>

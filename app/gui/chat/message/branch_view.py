@@ -49,6 +49,8 @@ def state_of(running: RunningAnswer, pool: NodeState) -> str:
     answer = running.answer
     if running.tools is ToolPhase.OPENING:
         return QCoreApplication.translate("Answer", "Starting the tool servers…")
+    if running.tools is ToolPhase.CALLING and running.asks:
+        return QCoreApplication.translate("Answer", "Waiting for your decision")
     if running.tools is ToolPhase.CALLING:
         return QCoreApplication.translate("Answer", "Waiting for tools…")
     if running.waits:
