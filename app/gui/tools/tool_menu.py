@@ -67,7 +67,8 @@ class ToolMenu(QObject):
             menu.addSeparator()
         missing = [name for name in self._tools.servers if name not in servers]
         for name in (*servers, *missing):
-            action = menu.addAction(name.replace("&", "&&"))
+            words = _tr("{name} (off in Settings)").format(name=name) if name in missing else name
+            action = menu.addAction(words.replace("&", "&&"))
             action.setCheckable(True)
             action.setChecked(name in self._tools.servers)
             action.toggled.connect(partial(self._toggle, name))

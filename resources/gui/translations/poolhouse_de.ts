@@ -8254,6 +8254,10 @@
         <source>Tools: {names}</source>
         <translation>Werkzeuge: {names}</translation>
     </message>
+    <message>
+        <source>{name} (off in Settings)</source>
+        <translation>{name} (aus in den Einstellungen)</translation>
+    </message>
 </context>
 <context>
     <name>ToolServers</name>
