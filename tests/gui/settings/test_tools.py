@@ -47,11 +47,11 @@ def added(qtbot: QtBot, group: Tools, name: str, kind: str, environment: str = "
     form.name.setText(name)
     form.command.setText(f"'{sys.executable}' '{FAULTY}' {kind}")
     form.environment.setPlainText(environment)
-    told: list[object] = []
-    group.told.connect(lambda sentence, _: told.append(sentence))
-    group.failed.connect(told.append)
+    results: list[object] = []
+    group.told.connect(lambda sentence, _: results.append(sentence))
+    group.failed.connect(results.append)
     form.act.click()
-    qtbot.waitUntil(lambda: bool(told))
+    qtbot.waitUntil(lambda: bool(results))
 
 
 def stored(group: Tools) -> dict[str, dict[str, object]]:
