@@ -272,6 +272,8 @@ class LoadedModel(Plan, frozen=True, kw_only=True):
     tools: bool | None = None  # whether its chat template supports tool calls; None if not read yet
     thinks: bool | None = None  # whether its chat template can turn reasoning on
     vision: bool = False  # whether it looks at pictures
+    blind_reason: str | None = None  # why not, although it has a projector
+    blind_reason_facts: Reason | None = None
     answering: int = 0
     moved: Move | None = None
     stays: bool = False  # whether layers move only after a loss, because the user undid a move

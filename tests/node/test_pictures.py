@@ -189,3 +189,42 @@ def test_a_projector_is_attached_later_and_forgotten_with_its_model(household: H
     household.host.control("DELETE", "/models/blind")
     again = household.host.work("/models", {"path": str(shutil.copy(path, tmp_path / "elsewhere.gguf"))})["model"]
     assert again["vision"]  # the projector lies beside it
+
+
+def test_a_projector_that_is_gone_or_broken_is_told_and_the_model_still_answers(
+    household: Household, tmp_path: Path
+) -> None:
+    text_model("idefics3", "llama", tmp_path / "other.gguf")
+    eyes = projector("idefics3", 32, tmp_path / "mmproj-other.gguf")
+    assert household.host.work("/models", {"path": str(tmp_path / "other.gguf"), "name": "other"})["model"]["vision"]
+    whole = eyes.read_bytes()
+    for data, code in ((None, "projector_gone"), (whole[:-4000], "projector_unusable")):
+        eyes.unlink(missing_ok=True)
+        if data is not None:
+            eyes.write_bytes(data)
+        loaded = household.host.work("/load", {"model": "other", "context": 256})["loaded"]
+        assert not loaded["vision"]
+        assert loaded["blind_reason_facts"]["code"] == code
+        assert str(loaded["blind_reason"]).startswith("The projector (mmproj) of other ")
+        assert answers_text(household)
+        with pytest.raises(AppError) as refused:
+            ask(household.host, CAT)
+        assert refused.value.reason.code == code
+
+
+def test_a_projector_that_ends_its_process_ends_that_question_alone(household: Household, tmp_path: Path) -> None:
+    text_model("idefics3", "llama", tmp_path / "hostile.gguf")
+    eyes = projector("idefics3", 32, tmp_path / "mmproj-hostile.gguf")
+    eyes.write_bytes(eyes.read_bytes().replace(b"v.blk.0.attn_q", b"v.blk.0.attn_x"))  # llama.cpp reads it all the same
+    household.host.work("/models", {"path": str(tmp_path / "hostile.gguf"), "name": "hostile"})
+    assert household.host.work("/load", {"model": "hostile", "context": 256})["loaded"]["vision"]
+    for _ in range(2):
+        with pytest.raises(AppError) as ended:
+            ask(household.host, CAT)
+        assert ended.value.reason.code == "projector_unusable"
+        assert answers_text(household)
+
+
+def answers_text(household: Household) -> bool:
+    message = {"role": "user", "content": QUESTION}
+    return bool(household.host.work("/ask", {"messages": [message], "max_tokens": 2})["token_ids"])

@@ -14,6 +14,7 @@ from app.core.errors import BadInput
 from app.decoding import decode
 from backends.readers.messages import (
     LENGTHS,
+    MAX_DOCUMENT_BYTES,
     MAX_PICTURE_BYTES,
     DecodePicture,
     Picture,
@@ -32,17 +33,18 @@ MAX_REPLY_BYTES = 16 << 20
 
 async def decoded_picture(data: bytes) -> Picture:
     """Return the pixels of a picture, small enough for a model. Raises BadInput."""
-    return await _read(data, DecodePicture())
+    return await _read(data, DecodePicture(), MAX_PICTURE_BYTES)
 
 
 async def shrunk_picture(data: bytes) -> Picture:
-    """Return a small copy of a picture, as a file of our own making. Raises BadInput."""
-    return await _read(data, ShrinkPicture())
+    """Return a small copy of a picture, as a file of our own making, even of one that is too large to be sent. Raises
+    BadInput."""
+    return await _read(data, ShrinkPicture(), MAX_DOCUMENT_BYTES)
 
 
-async def _read(data: bytes, request: DecodePicture | ShrinkPicture) -> Picture:
-    if len(data) > MAX_PICTURE_BYTES:
-        raise BadInput("picture_large", found_bytes=len(data), most_bytes=MAX_PICTURE_BYTES)
+async def _read(data: bytes, request: DecodePicture | ShrinkPicture, most_bytes: int) -> Picture:
+    if len(data) > most_bytes:
+        raise BadInput("picture_large", found_bytes=len(data), most_bytes=most_bytes)
     reply = await _reply(data, request)
     match reply:
         case Picture():

@@ -51,9 +51,9 @@ class VisionWorker:
     """A model's projector. It processes one picture at a time, and is loaded again if its process dies."""
 
     def __init__(
-        self, worker: Worker, opened: worker_orders.ProjectorOpened, order: worker_orders.OpenProjector
+        self, worker: Worker, opened: worker_orders.ProjectorOpened, order: worker_orders.OpenProjector, model: str
     ) -> None:
-        self._worker, self._order = worker, order
+        self._worker, self._order, self._model = worker, order, model
         self.width, self.is_causal = opened.width, opened.is_causal
         self._one_picture = asyncio.Lock()
         self._seen: OrderedDict[str, SeenPicture] = OrderedDict()  # by the hash of the file
@@ -63,11 +63,11 @@ class VisionWorker:
 
     @classmethod
     async def open(
-        cls, path: str, projector: str, threads: int, limit_bytes: int = 0, most_rows: int = 0
+        cls, path: str, projector: str, threads: int, limit_bytes: int = 0, most_rows: int = 0, model: str = ""
     ) -> VisionWorker:
         """Load the projector of a model. Raises BadInput, DoesNotFit or StageLost.
 
-        most_rows: the limit for a picture of any size; 0 for the limit in the file.
+        most_rows: the limit for a picture of any size; 0 for the limit in the file. model: the name for errors.
         """
         order = worker_orders.OpenProjector(
             request=0,
@@ -78,7 +78,7 @@ class VisionWorker:
             memory_limit_bytes=limit_bytes,
         )
         worker, opened = await _opened(order)
-        return cls(worker, opened, order)
+        return cls(worker, opened, order, model)
 
     async def see(self, data: bytes) -> SeenPicture:
         """Return what stands for a picture, given its file. Raises BadInput or StageLost."""
@@ -89,8 +89,11 @@ class VisionWorker:
                 return known
             picture = await decoded_picture(data)
             order = worker_orders.SeePicture(request=0, width=picture.width, height=picture.height, rgb=picture.data)
-            worker = await self._ready()
-            parts = await worker.ask_parts(order, (worker_orders.PictureParts,), SEE_S)
+            try:
+                worker = await self._ready()
+                parts = await worker.ask_parts(order, (worker_orders.PictureParts,), SEE_S)
+            except AppError as error:
+                raise unusable(self._model, error) from None
             seen = SeenPicture(self._numbered(key, parts))
             self._remember(key, seen)
             return seen

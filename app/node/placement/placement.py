@@ -16,6 +16,8 @@ from msgspec import structs
 
 from app.api import plans, requests
 from app.api.plans import Progress
+from app.catalog.gguf.gguf_file import read_header
+from app.catalog.gguf.projector_reader import projector_facts
 from app.catalog.shelf import Entry
 from app.core.errors import AppError, BadInput, Reason, StageLost
 from app.core.ids import MachineId
@@ -296,6 +298,7 @@ class Placement:
         )
         reason = recovery.reason if recovery else self._lost_because()
         tools, thinks = self._template_abilities()
+        blind = self._vision.reason if isinstance(self._vision, BadInput) else None
         return plans.LoadedModel(
             **structs.asdict(plan),
             holders=list(dict.fromkeys(stage.machine for stage in present)),
@@ -314,6 +317,8 @@ class Placement:
             tools=tools,
             thinks=thinks,
             vision=self.sees,
+            blind_reason=sentence(blind),
+            blind_reason_facts=blind,
             answering=self.n_answering,
             moved=describe_move(self.state.moved) if self.state.moved else None,
             stays=self.state.stays,
@@ -415,9 +420,13 @@ class Placement:
         if not await asyncio.to_thread(Path(projector.path).is_file):
             return BadInput("projector_gone", model=name, path=projector.path)
         try:
+            # llama.cpp does not notice that a file has lost its end
+            projector_facts(await asyncio.to_thread(read_header, Path(projector.path)))
             limit_bytes = projector.memory_bytes * VISION_ALLOWANCE
             threads = self._sizes.threads.most
-            worker = await VisionWorker.open(self.entry.path, projector.path, threads, limit_bytes, projector.most_rows)
+            worker = await VisionWorker.open(
+                self.entry.path, projector.path, threads, limit_bytes, projector.most_rows, name
+            )
         except AppError as error:
             log.warning("%s cannot look at pictures: %s", name, error.reason)
             return unusable(name, error)

@@ -22,8 +22,17 @@ from backends.readers.pictures import MAX_AREA, MAX_SIDE, SHRUNK_SIDE, decode, s
 SEED = 35
 
 
-def file(form: str, size: tuple[int, int] = (40, 30), color: object = (200, 10, 30), **options: object) -> bytes:
+def file(
+    form: str,
+    size: tuple[int, int] = (40, 30),
+    color: object = (200, 10, 30),
+    *,
+    noise: bool = False,
+    **options: object,
+) -> bytes:
     image = Image.new("RGB", size, color)  # type: ignore[arg-type]
+    if noise:
+        image = Image.frombytes("RGB", size, Random(SEED).randbytes(3 * size[0] * size[1]))
     written = io.BytesIO()
     image.save(written, form, **options)
     return written.getvalue()
@@ -89,6 +98,9 @@ def test_large_pictures_become_small_and_lose_their_metadata() -> None:
     assert b"at home" not in small.data
     assert not Image.open(io.BytesIO(small.data)).getexif()
     assert shrink(file("PNG")).form == "png"
+    whole = file("PNG", (1400, 1300), noise=True)  # too large to be sent as it is
+    assert code(whole) == "picture_large"
+    assert len(shrink(whole).data) < MAX_PICTURE_BYTES < len(whole)
 
 
 def test_a_bomb_is_refused_by_the_size_that_it_states() -> None:
