@@ -228,3 +228,12 @@ def test_a_projector_that_ends_its_process_ends_that_question_alone(household: H
 def answers_text(household: Household) -> bool:
     message = {"role": "user", "content": QUESTION}
     return bool(household.host.work("/ask", {"messages": [message], "max_tokens": 2})["token_ids"])
+
+
+def test_pictures_that_fill_the_context_are_refused_before_all_are_looked_at(household: Household) -> None:
+    household.host.work("/load", {"model": "tiny-sees", "context": 64})
+    pictures = [png(pixels(seed)) for seed in range(20, 28)]
+    with pytest.raises(AppError) as refused:
+        ask(household.host, *pictures)
+    assert refused.value.reason.code == "prompt_too_long"
+    assert refused.value.reason.facts["tokens"] == 4 * (16 + 2)  # of eight

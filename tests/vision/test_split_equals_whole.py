@@ -21,7 +21,7 @@ from app.inference.worker.vision import VisionWorker
 from backends.contract import Layers, Role, StageConfig
 from tests.families import proof
 from tests.families.driven import Overheard, Workers, driven
-from tests.families.home import Home
+from tests.families.home import CONTEXT, Home
 from tests.vision.reference import MARKER, STEP_ROWS, Reference, reference
 from tests.vision.tiny_models import Rgb, pixels, png, projector, text_model
 
@@ -71,7 +71,7 @@ async def completer(seeing: Seeing, workers: Workers, cuts: proof.Cuts) -> Async
         most = MOST_ROWS.get(seeing.kind, 0)
         worker = await VisionWorker.open(seeing.entry.path, str(seeing.projector), 1, most_rows=most)
         try:
-            yield Completer(text, pipeline, "tiny", Vision(worker, STEP_ROWS)), heard
+            yield Completer(text, pipeline, "tiny", Vision(worker, STEP_ROWS, CONTEXT)), heard
         finally:
             await worker.close()
 

@@ -245,8 +245,12 @@ class Completer:
             raise BadInput("picture_model_blind", model=self._name)
         if isinstance(self.vision, BadInput):
             raise self.vision
-        seen = {marker: PicturePlacement(await self.vision.see(data), self.vision) for marker, data in files.items()}
-        for picture in seen.values():
+        seen, n_rows = dict[str, PicturePlacement](), 0
+        for marker, data in files.items():
+            picture = seen[marker] = PicturePlacement(await self.vision.see(data), self.vision)
+            n_rows += picture.n_rows
+            if n_rows >= self.vision.context:  # told before further pictures, each of which may take a minute
+                raise BadInput("prompt_too_long", tokens=n_rows, context=self.vision.context)
             if picture.block_rows > self.vision.most_rows:
                 rows, most = picture.block_rows, self.vision.most_rows
                 raise BadInput("picture_rows", rows=rows, most=most, model=self._name)

@@ -44,10 +44,14 @@ class Pictures:
 
 @dataclass(frozen=True, slots=True)
 class Vision:
-    """The vision of a loaded model. most_rows: rows of a picture that see each other, for which a step has room."""
+    """The vision of a loaded model.
+
+    most_rows: rows of a picture that see each other, for which a step has room. context: positions of a conversation.
+    """
 
     worker: VisionWorker
     most_rows: int
+    context: int
 
     async def see(self, data: bytes) -> SeenPicture:
         """Return what stands for a picture. Raises BadInput or StageLost."""
@@ -60,6 +64,10 @@ class PicturePlacement:
 
     seen: SeenPicture
     vision: Vision
+
+    @property
+    def n_rows(self) -> int:
+        return sum(len(part.ids) for part in self.seen.parts)
 
     @property
     def block_rows(self) -> int:

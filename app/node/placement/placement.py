@@ -431,7 +431,7 @@ class Placement:
             log.warning("%s cannot look at pictures: %s", name, error.reason)
             return unusable(name, error)
         stack.push_async_callback(worker.close)
-        return Vision(worker, self._sizes.step_rows)
+        return Vision(worker, self._sizes.step_rows, self._sizes.context)
 
     def _replicas_changed(self) -> None:
         self._progress.clear()
