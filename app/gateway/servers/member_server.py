@@ -41,7 +41,7 @@ FOR_MEMBERS = {
 PLACE_SECONDS = 0.5  # between checks of a waiting request's place
 LOOK_SECONDS = 0.25  # between checks that a member still has access
 FACTS = ("name", "id", "architecture", "quantization", "file_bytes", "embeds", "writes",
-         "ranks", "n_parameters")  # fmt: skip
+         "ranks", "n_parameters", "vision")  # fmt: skip
 
 
 @contextmanager

@@ -42,6 +42,7 @@ def badges(item: ModelItem) -> list[str]:
         case _:
             tools, thinks, many = False, False, 0
     names = [translate("Models", "Completes text")] if item.is_base else []
+    names += [translate("Models", "Pictures")] if isinstance(facts, ShelfModel) and facts.vision else []
     names += [translate("Models", "Tools")] if tools else []
     names += [translate("Models", "Thinking")] if thinks else []
     if many is None:

@@ -58,6 +58,7 @@ class OfferedModel(msgspec.Struct, frozen=True):
     writes: bool = True
     ranks: bool = False
     n_parameters: Annotated[int, Meta(ge=0, le=1 << 50)] = 0
+    vision: bool = False
     context: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # positions of a conversation, if the model is loaded
 
 

@@ -5630,6 +5630,10 @@
         <translation>Braucht {needs} von {lends}, die für Modelle frei sind.</translation>
     </message>
     <message>
+        <source>Pictures</source>
+        <translation>Bilder</translation>
+    </message>
+    <message>
         <source>Poolhouse keeps trying. To stop, click Pause.</source>
         <translation>Poolhouse versucht es weiter; Pausieren beendet das.</translation>
     </message>

@@ -23,6 +23,7 @@ def test_a_name_earns_no_badge() -> None:
 def test_the_file_earns_its_badges() -> None:
     model = ShelfModel(name="m", tools=True, thinks=True, languages=["en", "de"], license="apache-2.0")
     assert badges(shelf_item(model)) == ["Tools", "Thinking", "2 languages", "Apache-2.0"]
+    assert badges(shelf_item(ShelfModel(name="m", vision=True, tools=True))) == ["Pictures", "Tools"]
 
 
 def test_a_base_model_says_that_it_completes_text() -> None:
