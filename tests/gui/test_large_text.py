@@ -234,10 +234,10 @@ def test_a_long_message_with_files_leaves_its_buttons_in_sight(
         window = window_over(qtbot, at_lone.services, navigation.CHAT, size=SMALLEST)
         window.resize(dialog.screen_room(window))
         page = chat_of(window)
-        asked = Message(MessageId("1"), None, Role.USER, "What is a pool?", 0.0)
-        chat = tree.add(page.history.begin(), asked)
+        question = Message(MessageId("1"), None, Role.USER, "What is a pool?", 0.0)
+        chat = tree.add(page.history.begin(), question)
         page.history.save(
-            tree.add(chat, Message(MessageId("2"), asked.id, Role.ASSISTANT, "one", 0.0, {ENDED: "stop"}))
+            tree.add(chat, Message(MessageId("2"), question.id, Role.ASSISTANT, "one", 0.0, {ENDED: "stop"}))
         )
         page.open_chat(chat.id)  # a hint says that the Guide answers, which takes three more lines
         page.composer.show_draft("One line\n" * 20, [{"name": "a.txt", "text": "…"}] * 2)

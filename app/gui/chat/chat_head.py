@@ -14,6 +14,7 @@ from app.core.chat import Chat
 from app.gui.api.node_state import NodeState
 from app.gui.app import navigation
 from app.gui.chat.message.answer_stats import AnswerStats
+from app.gui.chat.model_menu import ModelLine
 from app.gui.chat.session import ANSWERING_STATES
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import model_name
@@ -94,7 +95,7 @@ class ChatHead(QWidget):
         super().__init__()
         self._theme, self._pool, self._go = theme, pool, go
         self.machine_lines: list[str] = []  # one line about each machine that processes this chat
-        self.title, self.model = ElidedLabel("", "section"), ElidedLabel("", "caption")
+        self.title, self.model = ElidedLabel("", "section"), ModelLine(theme)
         self.words = label("", "caption")
         self.meter = QProgressBar()
         self.meter.setTextVisible(False)

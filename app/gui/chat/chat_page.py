@@ -36,6 +36,7 @@ from app.gui.chat.message.highlight import TimeSlicer
 from app.gui.chat.message.message_actions import MessageActionHandler, as_text
 from app.gui.chat.message.message_view import MessageAction
 from app.gui.chat.message.picture_view import PictureWindow
+from app.gui.chat.model_menu import ModelMenu
 from app.gui.chat.reading.picture_loader import PictureLoader
 from app.gui.chat.session import ANSWER_SHARE, RunningAnswer, Session
 from app.gui.look import sizes
@@ -127,6 +128,13 @@ class ChatPage(Page):
         self.suggestions = Suggestions(self._send_suggestion, to_models, self._choose_guide)
         self.completion = CompletionView(services.theme, self.session, self.history.chat)
         self._stack = QStackedWidget()  # shows the suggestions, the conversation, or a text to complete
+        self.model_menu = ModelMenu(
+            self.chat_head.model,
+            lambda: self._models.names,
+            lambda: self.session.model_of(self.chat),
+            self._choose_model,
+            to_models,
+        )
         self.hint = ComposerHint(services.preferences, self._choose_model)
         self.composer = Composer(services.theme, self.fail, services.preferences, self.pictures, self._open_picture)
         self.composer.field.sends_with_enter = lambda: preferences.sends_with_enter(services.preferences)

@@ -5220,6 +5220,17 @@
     </message>
 </context>
 <context>
+    <name>ModelMenu</name>
+    <message>
+        <source>Model of this chat</source>
+        <translation>Modell dieses Chats</translation>
+    </message>
+    <message>
+        <source>More models…</source>
+        <translation>Weitere Modelle…</translation>
+    </message>
+</context>
+<context>
     <name>ModelPage</name>
     <message>
         <source>Answers come from {hosts}. You need no model on this computer.</source>
@@ -5646,10 +5657,6 @@
         <translation>Fortschritt des Verschiebens</translation>
     </message>
     <message>
-        <source>Reload to apply</source>
-        <translation>Neu laden und anwenden</translation>
-    </message>
-    <message>
         <source>Remove</source>
         <translation>Entfernen</translation>
     </message>
@@ -5836,6 +5843,10 @@
     <message>
         <source>can&apos;t be split</source>
         <translation>nur ganz</translation>
+    </message>
+    <message>
+        <source>Reload</source>
+        <translation>Neu laden</translation>
     </message>
     <message>
         <source>Weights {weights} + KV cache {kv} + working memory {work} = {needs}. {lends} is free for models now.</source>

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
@@ -14,6 +16,7 @@ from app.gui.app import navigation
 from app.gui.chat.chat_head import ChatHead, processing_lines
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.message.answer_stats import AnswerStats, machines
+from app.gui.chat.model_menu import ModelLine, ModelMenu
 from app.gui.look.theme import Scheme, Theme
 from tests.gui.desk import Desk
 from tests.gui.typed_api import pool_of
@@ -105,3 +108,26 @@ def test_the_head_of_a_chat_shows_them(qtbot: QtBot, qapp: QApplication) -> None
     assert (first.text(), second.text()) == ("den (this machine): layers 1–4, 9–10", "attic: layers 5–8")
     last.trigger()
     assert went == [navigation.POOL]
+
+
+def test_a_click_on_the_model_lists_those_that_could_answer(qtbot: QtBot, qapp: QApplication) -> None:
+    line, chosen, went = ModelLine(Theme(qapp, Scheme.LIGHT, 1.0)), list[str](), list[None]()
+    qtbot.addWidget(line)
+    line.say("small on this machine")
+    line.resize(400, 20)
+    line.show()
+    names = ["small", "guide", "qwen@den pc"]
+    menu_of = ModelMenu(line, lambda: names, lambda: "small", chosen.append, lambda: went.append(None))
+    with qtbot.waitSignal(line.clicked):
+        QTest.mouseClick(line, Qt.MouseButton.LeftButton)
+    menu = menu_of.menu()
+    qtbot.addWidget(menu)
+    entries = [action for action in menu.actions() if action.text()]
+    assert [action.text() for action in entries] == ["small", "Guide", "qwen on den pc", "More models…"]
+    assert [action.isChecked() for action in entries] == [True, False, False, False]
+    entries[2].trigger()
+    entries[3].trigger()
+    assert (chosen, went) == (["qwen@den pc"], [None])
+    for popup in qapp.topLevelWidgets():
+        if isinstance(popup, QMenu):
+            popup.close()

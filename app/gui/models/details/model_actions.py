@@ -90,8 +90,8 @@ def _running(setup: Setup, context: ActionContext) -> list[Action]:
     if setup.item.name == context.embedder and not setup.item.writes:
         return [unload]
     if loaded is not None and state == "ready":
-        # a short name, so that it has room beside the others: in the menu, nobody would look for it
-        again = Action(ModelAction.LOAD, translate("Models", "Reload to apply"))
+        # with these settings; the name is short so that it has room beside the others, as nobody looks for it in a menu
+        again = Action(ModelAction.LOAD, translate("Models", "Reload"))
         other = _differs(setup, loaded)
         return [_primary(ModelAction.CHAT, translate("Models", "Open chat")), *([again] if other else []), unload]
     if state == "recovering":
