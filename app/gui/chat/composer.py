@@ -71,13 +71,14 @@ def read_text(path: Path) -> Details:
 
 
 def file_words(file: Details) -> str:
-    """Return the caption of an attached file: its name (elided in the middle if long), pages, size and token count."""
+    """Return the caption of an attached file: its name (elided in the middle if long), pages or size, and token count.
+
+    The text of a document has another size than its file, so that the size would only confuse.
+    """
     if is_picture(file):
         return picture_name(file)
     words = _short_name(str(file.get("name")))
-    if pages := _pages_words(file):
-        words = f"{words}, {pages}"
-    words = f"{words}, {formats.size(len(str(file.get('text')).encode()))}"
+    words = f"{words}, {_pages_words(file) or formats.size(len(str(file.get('text')).encode()))}"
     if tokens := file.get("tokens"):
         count = QCoreApplication.translate("Answer", "%n token(s)", "", int(tokens))
         words = f"{words}, {count}"
