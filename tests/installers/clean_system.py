@@ -58,10 +58,11 @@ class CleanSystem:
 
     def install(self, package: Path, check: bool = True, *options: str) -> subprocess.CompletedProcess[str]:
         """Install a package from its file with apt, as a double click does."""
-        shutil.copyfile(package, self.root / "var/tmp" / package.name)
-        words = [*APT, "install", "--yes", "--no-install-recommends", *options, f"/var/tmp/{package.name}"]
+        place = self.shared / package.name  # below /tmp, so it takes no space of the system's own disk
+        shutil.copyfile(package, place)
+        words = [*APT, "install", "--yes", "--no-install-recommends", *options, str(place)]
         done = self.run(*words, user=None, check=check)
-        (self.root / "var/tmp" / package.name).unlink()
+        place.unlink()
         return done
 
     def home_of(self, user: int | None) -> str:
