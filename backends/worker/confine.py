@@ -200,7 +200,8 @@ def _own_code() -> list[str]:
     """
     home = Path.home()
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
-    places = [*sys.path, *libraries, sys.prefix, sys.base_prefix, sys.exec_prefix]
+    beside = os.path.join(os.path.dirname(sys.executable), "..", "lib")  # an installed copy has shared libraries there
+    places = [*sys.path, *libraries, beside, sys.prefix, sys.base_prefix, sys.exec_prefix]
     folders = [Path(place).resolve() for place in places if place and os.path.isabs(place)]
     ours = Path(__file__).resolve().parent
     return [str(ours), *(str(folder) for folder in folders if not home.is_relative_to(folder))]
