@@ -78,8 +78,9 @@ def test_the_window_opens_under_wayland(system: CleanSystem) -> None:
         within(20, (place / "wayland-test").exists)
         variables = {**IN_FILES, "XDG_RUNTIME_DIR": str(place), "WAYLAND_DISPLAY": "wayland-test"}
         program = subprocess.Popen(
-            system.command(IMAGE, variables=variables), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+            system.command(IMAGE, variables=variables), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env={"PATH": os.environ["PATH"]},
+        )  # fmt: skip
         try:
             within(60, lambda: "libqwayland" in Path("/proc", str(program.pid), "maps").read_text("utf-8"))
             within(60, (system.root / "home/anna/.local/share/poolhouse/runtime.json").exists)

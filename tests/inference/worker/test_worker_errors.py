@@ -47,8 +47,8 @@ def test_what_is_told_of_the_last_lines(lines: list[str], expected: str) -> None
         (
             "llama.cpp cannot be loaded: no file",
             (
-                "den cannot use the engine: llama.cpp cannot be loaded: no file. Run `make run` in its Poolhouse "
-                "folder to compile the engine."
+                "den cannot use the engine: llama.cpp cannot be loaded: no file. Install Poolhouse there again. If "
+                "it runs from its source, run `make run` in its folder to compile the engine."
             ),
         ),
     ],
