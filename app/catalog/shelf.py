@@ -208,15 +208,17 @@ class Shelf:
     def verify(self, entry: Entry, progress: Progress = no_progress) -> Entry:
         """Check that a model's file is still the imported one, and return its current entry.
 
+        A projector whose file is missing is marked as unusable, so that no memory is planned for it.
+
         A file that was touched is hashed again, once per change, because changed permissions or a restored backup
         do not affect the bytes. Raises BadInput if the file is missing, Damaged if its bytes have changed, and
         Unreachable if its disk is disconnected.
         """
         self._check_near(entry)
         if known := self._untouched(entry):
-            return known
+            return _without_lost_projector(known)
         with self._alone(entry, progress):  # only one of two concurrent callers hashes
-            return self._untouched(entry) or self._hashed_again(entry, progress)
+            return _without_lost_projector(self._untouched(entry) or self._hashed_again(entry, progress))
 
     def whole_hash(self, entry: Entry) -> str | None:
         """Return the SHA-256 of an imported model's file, or None if it is unknown or the file has been touched. Reads
@@ -505,6 +507,15 @@ def _with_moved_projector(entry: Entry, old: Path, new: Path) -> Entry:
     ):
         return entry
     return replace(entry, model=replace(entry.model, projector=replace(projector, path=str(moved))))
+
+
+def _without_lost_projector(entry: Entry) -> Entry:
+    """Return a model whose projector, if its file is missing, says so. Reads the disk."""
+    projector = entry.model.projector
+    if projector is None or not projector.is_usable or Path(projector.path).is_file():
+        return entry
+    gone = replace(projector, reason=Reason("projector_gone", {"model": entry.name, "path": projector.path}))
+    return replace(entry, model=replace(entry.model, projector=gone))
 
 
 def _is_named_after(name: str, stem: str) -> bool:

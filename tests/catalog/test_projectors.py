@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -10,9 +11,9 @@ from app.catalog.shelf import Shelf
 from app.core.errors import BadInput, Reason
 from app.core.planner.placement import Candidate, Workload
 from app.core.planner.stage_memory import planned_stage
-from backends.contract import Layers, Role
+from backends.contract import MAX_BATCH_TOKENS, Layers, Role
 from tests.families.proof import home
-from tests.vision.tiny_models import FAMILIES, ROWS, projector, text_model
+from tests.vision.tiny_models import FAMILIES, IMAGE, ROWS, projector, text_model
 
 
 @pytest.fixture
@@ -106,3 +107,46 @@ def test_the_plan_counts_the_projector_and_the_rows_of_a_picture(shelf: Shelf, t
     sizes = [planned_stage(host, role, whole, model, work).total_bytes for role in layers for model in (blind, seeing)]
     assert sizes[1] - sizes[0] == seeing.projector.memory_bytes
     assert sizes[2] == sizes[3]  # the lenders and the first run hold none of it
+
+
+def test_500_damaged_projectors_are_refused_or_harmless(shelf: Shelf, tmp_path: Path) -> None:
+    shelf.import_file(text_model("gemma3", "gemma3", folder(tmp_path, "a") / "tiny.gguf"))
+    path = projector("gemma3", 32, tmp_path / "damaged.gguf")
+    whole, chance, n_attached = path.read_bytes(), Random(35), 0
+    for _ in range(500):
+        data = bytearray(whole)
+        for _ in range(chance.randint(1, 6)):
+            data[chance.randrange(4096)] = chance.randrange(256)
+        path.write_bytes(data)
+        try:
+            attached = shelf.import_file(path).model.projector
+        except BadInput:
+            continue
+        n_attached += 1
+        assert attached is not None
+        assert attached.picture_rows <= MAX_BATCH_TOKENS
+    assert 0 < n_attached < 500
+
+
+def test_a_picture_of_more_rows_than_a_step_may_have_is_not_looked_at(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(IMAGE, "gemma3", 512)
+    shelf.import_file(text_model("gemma3", "gemma3", tmp_path / "tiny.gguf"))
+    entry = shelf.import_file(projector("gemma3", 32, tmp_path / "mmproj.gguf"))
+    assert not entry.model.sees
+    assert entry.model.projector is not None
+    assert entry.model.projector.reason == Reason("projector_kind", {"model": "tiny", "kind": "gemma3"})
+
+
+def test_no_memory_is_planned_for_a_projector_whose_file_is_gone(shelf: Shelf, tmp_path: Path) -> None:
+    text_model("gemma3", "gemma3", tmp_path / "tiny.gguf")
+    path = projector("gemma3", 32, tmp_path / "mmproj.gguf")
+    entry = shelf.import_file(tmp_path / "tiny.gguf")
+    kept = path.rename(tmp_path / "elsewhere")
+    lost = shelf.verify(entry).model
+    assert not lost.sees
+    assert lost.projector is not None
+    assert lost.projector.reason == Reason("projector_gone", {"model": "tiny", "path": str(path)})
+    kept.rename(path)
+    assert shelf.verify(entry).model.sees

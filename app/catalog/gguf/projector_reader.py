@@ -8,6 +8,7 @@ from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf.gguf_file import Header, printable
 from app.core.errors import BadInput, Reason
 from app.core.model import Model, Projector
+from backends.contract import MAX_BATCH_TOKENS
 
 VISION = "clip.vision."
 
@@ -110,7 +111,7 @@ def attached(facts: ProjectorFacts, header: Header, model: Model) -> Projector:
     reason = None
     if has_planes(model.architecture):
         reason = Reason("projector_positions", {"model": model.name, "architecture": model.architecture})
-    elif facts.kind not in KINDS:
+    elif facts.kind not in KINDS or facts.picture_rows > MAX_BATCH_TOKENS:  # no step has room for more
         reason = Reason("projector_kind", {"model": model.name, "kind": facts.kind or "?"})
     return Projector(
         header.path,

@@ -417,8 +417,6 @@ class Placement:
         name = self.entry.name
         if projector.reason is not None:
             return BadInput(projector.reason.code, **projector.reason.facts)
-        if not await asyncio.to_thread(Path(projector.path).is_file):
-            return BadInput("projector_gone", model=name, path=projector.path)
         try:
             # llama.cpp does not notice that a file has lost its end
             projector_facts(await asyncio.to_thread(read_header, Path(projector.path)))
