@@ -23,14 +23,15 @@ from app.machine.settings import load
 
 NAMES = (  # everything that Poolhouse creates in a home; all else is left alone
     "identity", "household", "models", "stages", "engines", "window", "logs", "measuring", "checking", "runtime.json",
-    "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged", CHAT_KEY_FILE,
+    "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged",
+    "tools.json", "tools.damaged", CHAT_KEY_FILE,
 )  # fmt: skip
 _MODEL = re.compile(  # a complete model, a partial one, or one that is being moved
     r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"
 )
 ASIDE = (".old-", ".part")  # suffixes of files set aside by `reset` and of interrupted writes
 WINDOW_LOCK = "window.lock"  # may still be held by a window that erases the home as it closes
-SECRETS = ("hub token", "api keys", "upstream keys", CHAT_KEY)  # in addition to the passphrase
+SECRETS = ("hub token", "api keys", "upstream keys", "tool servers", CHAT_KEY)  # in addition to the passphrase
 
 
 @dataclass(slots=True)

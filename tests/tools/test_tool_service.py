@@ -16,12 +16,12 @@ import pytest
 
 from app.api.tools import MAX_SERVERS, ServerEdit
 from app.core.errors import AppError, BadInput, Refused, Unreachable
+from app.machine import uninstall
 from app.machine.paths import Home
-from app.tools import server_link
+from app.tools import server_link, server_store
 from app.tools.bounded_http import MAX_MESSAGE_BYTES
 from app.tools.call_results import MAX_RESULT_CHARACTERS
 from app.tools.server_link import MAX_TOOLS
-from app.tools.server_store import FILE
 from app.tools.tool_service import ToolService
 
 FAULTY = str(Path(__file__).parent / "faulty_server.py")
@@ -241,7 +241,7 @@ async def test_tools_of_the_same_name_get_names_of_their_own(service: ToolServic
 
 async def test_secrets_are_in_no_settings_file(service: ToolService, home: Home) -> None:
     await service.save(faulty("good", TOKEN="pässword-1234"))
-    text = (home.root / FILE).read_text()
+    text = (home.root / server_store.FILE).read_text()
     assert "TOKEN" in text
     assert "1234" not in text
     edit = faulty("good")
@@ -254,6 +254,11 @@ async def test_secrets_are_in_no_settings_file(service: ToolService, home: Home)
         await service.test("new")
     secrets = next((home.identity).glob("tool*")).read_text()
     assert "1234" not in secrets
+
+
+def test_erasing_a_home_takes_the_servers_and_their_secrets_along() -> None:
+    assert server_store.FILE in uninstall.NAMES
+    assert server_store.SECRETS in uninstall.SECRETS
 
 
 async def test_another_command_forgets_what_was_allowed(service: ToolService) -> None:

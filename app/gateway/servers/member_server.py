@@ -25,6 +25,7 @@ from app.node.control.answer_conversion import AnswerPart, answer_lines, generat
 from app.node.control.guard import COMPRESSED, FOREIGN_ORIGIN
 from app.node.control.json_bodies import stream
 from app.node.models.model_manager import ModelManager
+from app.node.models.tool_answers import ToolCallReader, uses_tools
 from app.node.placement.placement import Placement
 
 FOR_MEMBERS = {
@@ -168,13 +169,8 @@ class MemberRoutes:
             answering = self._answering
             self._budget.check(caller.key)
             talk = f"{caller.key} {order.conversation}" if order.conversation else None
-            question = replace(
-                generation_request(order),
-                conversation=talk,
-                request=caller.request_id,
-                requester=caller.requester,
-                read=self._budget.spender(caller.key),
-            )
+            question = generation_request(order)
+            reader = ToolCallReader(order) if uses_tools(order) else None
             async with answering.line(caller.key, order.model or "") as turn:
                 sent = None
                 while not await turn.wait(PLACE_SECONDS):
@@ -189,11 +185,18 @@ class MemberRoutes:
                 async def ask(running: Placement) -> GenerationRequest:
                     if running.entry.name != model:  # another model was loaded in the meantime
                         raise BadInput("api_model_not_loaded", name=model, loaded=running.entry.name)
-                    return question
+                    return replace(
+                        question if reader is None else await reader.request(running),
+                        conversation=talk,
+                        request=caller.request_id,
+                        requester=caller.requester,
+                        read=self._budget.spender(caller.key),
+                    )
 
                 answer = self._hosting.answer(model, ask, may_load=answering.needs_load(model))
                 async with aclosing(answer) as parts:
                     async for part in parts:
                         if isinstance(part, Delta):
                             self._budget.spend(caller.key, len(part.token_ids))
-                        yield part
+                        for read_part in (part,) if reader is None else reader.read(part):
+                            yield read_part

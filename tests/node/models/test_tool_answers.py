@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from app.api.responses import Answer, AnswerLine
 from testbed import tiny
 from tests.gateway.tool_cases import MODEL, SCHEMA, hermes
-from tests.node.pool import TestNode, node
+from tests.node.pool import TestNode, node, paired
 
 Json = dict[str, Any]
 CLOCK = {"name": "clock", "description": "Tells the time.", "parameters": SCHEMA}
@@ -94,3 +95,19 @@ async def test_odd_tools_are_refused(house: TestNode, body: Json) -> None:
 
     with pytest.raises(BadInput):
         await asked(house, {"messages": [{"role": "user", "content": "a"}], "model": MODEL, **body})
+
+
+async def test_a_model_of_another_host_calls_tools_for_who_asks_here(tmp_path: Path) -> None:
+    with paired(tmp_path, "den", "attic") as (den, attic):
+        assert den.run("import", str(hermes(tmp_path)), "--name", MODEL).returncode == 0
+        assert den.run("load", MODEL, "--shape", "one").returncode == 0
+        question = {"role": "user", "content": "What time is it!"}
+        body = {"messages": [question], "model": f"{MODEL}@den", "tools": [CLOCK]}
+        _, done = await asked(attic, body)
+        assert [call.name for call in done.calls] == ["clock", "clock"]
+        assert "tool_call" not in done.text
+        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in done.calls]
+        results = [{"role": "tool", "content": "noon", "tool_call_id": call.id} for call in done.calls]
+        made = {"role": "assistant", "content": "", "tool_calls": calls}
+        _, after = await asked(attic, {**body, "messages": [question, made, *results], "max_tokens": 4})
+        assert after.prompt_tokens > done.prompt_tokens
