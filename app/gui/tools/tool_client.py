@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer, Signal
+from shiboken6 import isValid
 
 import app
 from app.api.tools import (
@@ -31,6 +32,7 @@ from app.core.wire_json import LineSplitter, LineTooLong, error_of
 from app.decoding import convert, decode
 
 T = TypeVar("T")
+FILE = "tools.json"  # in the home, where the process keeps the servers
 Done = Callable[[Any], object]
 Failed = Callable[[AppError], object]
 
@@ -76,7 +78,10 @@ class ToolClient(QObject):
         return self._process.processId() if self._process is not None else 0
 
     def refresh(self) -> None:
-        """Request the list of servers."""
+        """Request the list of servers. While none was ever added, no process is started for it."""
+        if self._process is None and not (self._home / FILE).exists():
+            self._keep(Servers())
+            return
         self.ask(ListServers(), Servers, self._keep, lambda _: None)
 
     def change(self, request: ToolRequest, done: Callable[[], object], failed: Failed) -> None:
@@ -164,7 +169,7 @@ class ToolClient(QObject):
 
     def _lose(self, process: QProcess) -> None:
         """End the process. The next request starts another one."""
-        if process is not self._process:
+        if process is not self._process or not isValid(process):
             return
         self._process = None
         if process.state() is QProcess.ProcessState.NotRunning:

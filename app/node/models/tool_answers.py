@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -29,6 +30,10 @@ from app.node.placement.placement import Placement
 Parts = AsyncGenerator[AnswerPart, None]
 Answering = Callable[[str | None, Callable[[Placement], Awaitable[GenerationRequest]]], Parts]
 
+# texts that may be names of control tokens, in any family: <|im_end|>, <end_of_turn>, [/INST], <|tool▁calls▁end|>
+_CANDIDATE = re.compile(r"<[|｜][^<>\n]{1,60}[|｜]>|</?[A-Za-z][\w:]{0,40}>|<unused\d{1,4}>|\[/?[A-Z_]{2,30}\]")
+MAX_CANDIDATES = 64
+BREAK = "\N{ZERO WIDTH SPACE}"
 NOT_OFFERED = Reason("tools_not_offered")
 
 
@@ -66,6 +71,8 @@ class ToolCallReader:
         form = completer.call_format if completer is not None else None
         if question.messages is not None:
             messages = for_template(form, [dict(message) for message in question.messages])
+            if completer is not None:
+                messages = await without_control_tokens(messages, completer)
             question = replace(question, messages=messages)
         if completer is None or not self._order.tools:
             return question
@@ -120,6 +127,32 @@ class ToolCallReader:
             return done
         notes, facts = [*done.notes, said(NOT_OFFERED)], [*done.notes_facts, NOT_OFFERED]
         return msgspec.structs.replace(done, notes=notes, notes_facts=facts)
+
+
+async def without_control_tokens(messages: Sequence[dict[str, Any]], completer: Completer) -> list[dict[str, Any]]:
+    """Return the messages with results of tools in which no text stands for a control token of the model.
+
+    A result may come from anybody. It must not end its own message and begin one that seems to be the user's.
+    """
+    candidates = {
+        name for message in messages if message["role"] == "tool" for name in _CANDIDATE.findall(message["content"])
+    }
+    if len(candidates) > MAX_CANDIDATES:  # so many are no accident
+        names = candidates
+    else:
+        names = await completer.control_names(candidates)
+    if not names:
+        return list(messages)
+    return [
+        {**message, "content": _CANDIDATE.sub(lambda match: _broken(match[0], names), message["content"])}
+        if message["role"] == "tool"
+        else message
+        for message in messages
+    ]
+
+
+def _broken(name: str, names: Set[str]) -> str:
+    return f"{name[0]}{BREAK}{name[1:]}" if name in names else name
 
 
 async def _marker_tokens(completer: Completer) -> dict[int, bytes]:
