@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,7 +107,7 @@ class ToolServerDialog(Sheet):
         """Return what was entered. Raises BadInput."""
         name, is_program = self.name.text().strip(), self.place.value == PROGRAM
         try:
-            program, *arguments = shlex.split(self.command.text(), posix=True) or [""]
+            program, *arguments = split_command(self.command.text()) or [""]
         except ValueError as error:
             raise BadInput("tool_server_unstarted", name=name, why=str(error)) from None
         fields = {
@@ -124,7 +126,7 @@ class ToolServerDialog(Sheet):
     def _fill(self, server: Server) -> None:
         self.name.setText(server.name)
         self.place.show_value(ADDRESS if server.url else PROGRAM)
-        self.command.setText(shlex.join([server.command, *server.arguments]) if server.command else "")
+        self.command.setText(joined_command([server.command, *server.arguments]) if server.command else "")
         self.url.setText(server.url)
         self.environment.setPlainText("\n".join(f"{name}={KEPT}" for name in server.environment))
         self.headers.setPlainText("\n".join(f"{name}: {KEPT}" for name in server.headers))
@@ -229,6 +231,19 @@ class RemoveToolServerDialog(Sheet):
     def _refused(self, error: AppError) -> None:
         self.act.setEnabled(True)
         self.fail(error)
+
+
+def split_command(text: str, *, windows: bool = os.name == "nt") -> list[str]:
+    """Return the parts of a command line as its system writes it. Raises ValueError if a quotation does not end."""
+    if not windows:
+        return shlex.split(text)
+    parts = shlex.split(text, posix=False)  # a backslash is part of a path
+    return [part[1:-1] if len(part) > 1 and part[0] == part[-1] == '"' else part for part in parts]
+
+
+def joined_command(parts: list[str], *, windows: bool = os.name == "nt") -> str:
+    """Return these parts as a command line, which `split_command` splits again."""
+    return subprocess.list2cmdline(parts) if windows else shlex.join(parts)
 
 
 def _pairs(text: str, separator: str) -> dict[str, str | None]:

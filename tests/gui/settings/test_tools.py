@@ -12,7 +12,15 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.gui.settings.tool_dialogs import ADDRESS, KEPT, ImportToolsDialog, RemoveToolServerDialog, ToolServerDialog
+from app.gui.settings.tool_dialogs import (
+    ADDRESS,
+    KEPT,
+    ImportToolsDialog,
+    RemoveToolServerDialog,
+    ToolServerDialog,
+    joined_command,
+    split_command,
+)
 from app.gui.settings.tools import Tools
 from tests.gui.desk import Desk
 
@@ -119,3 +127,9 @@ def test_servers_of_another_app_are_pasted_and_removed(qtbot: QtBot, group: Tool
     dialog(group, RemoveToolServerDialog).act.click()
     qtbot.waitUntil(lambda: not stored(group))
     qtbot.waitUntil(lambda: not group.rows["time"].setting.isVisible())
+
+
+@pytest.mark.parametrize("windows", [False, True])
+@pytest.mark.parametrize("parts", [["uvx", "mcp-server-time"], [r"C:\Program Files\node\npx.cmd", "-y", r"C:\data"]])
+def test_a_command_line_is_split_as_its_system_writes_it(parts: list[str], windows: bool) -> None:
+    assert split_command(joined_command(parts, windows=windows), windows=windows) == parts
