@@ -35,7 +35,6 @@ from app.gateway.api_request import (
     TextPiece,
     ThoughtPiece,
     Tool,
-    text_of,
     token_limit,
     with_thought,
 )
@@ -122,7 +121,7 @@ class MessagesRequest(msgspec.Struct, frozen=True, kw_only=True):
         """Convert the request to an ApiRequest. Raises BadInput."""
         messages: list[Json] = []
         pictures = Pictures()
-        if system := text_of(self.system):
+        if system := content_text(self.system, TEXT, "system", Pictures()):
             messages.append({"role": "system", "content": system})
         for message in self.messages:
             messages += _messages(message, pictures)
@@ -166,7 +165,7 @@ def _messages(message: Message, pictures: Pictures) -> list[Json]:
     """Convert the message to the form that chat templates expect. A message with tool results becomes several
     messages."""
     if message.role == "system":  # newer clients also send system messages in the middle of a chat
-        return [{"role": "system", "content": text_of(message.content)}]
+        return [{"role": "system", "content": content_text(message.content, TEXT, "system", pictures)}]
     if message.role not in ("user", "assistant"):
         why = "a role is user, assistant or system"
         raise BadInput("bad_request", why=why, field="messages")
@@ -184,7 +183,7 @@ def _messages(message: Message, pictures: Pictures) -> list[Json]:
     messages: list[Json] = []
     for block in blocks:
         if block.get("type") == "tool_result":
-            content, of = text_of(block.get("content")), str(block.get("tool_use_id", ""))
+            content, of = content_text(block.get("content"), TEXT, "tool", pictures), str(block.get("tool_use_id", ""))
             messages.append({"role": "tool", "content": content, "tool_call_id": of})
     texts = [block for block in blocks if block.get("type") != "tool_result"]
     if not texts and messages:

@@ -15,6 +15,8 @@ from backends.readers.messages import MAX_PICTURE_BYTES
 Json = dict[str, Any]
 PICTURES = ("image_url", "input_image", "image")  # kinds of parts, of OpenAI's two dialects and of Anthropic's
 DATA, BASE64 = "data:", ";base64,"
+URL_HEAD = 200  # characters in which the data must begin
+MOST_CHARACTERS = (MAX_PICTURE_BYTES + 2) // 3 * 4
 
 
 def content_text(content: object, kinds: Sequence[str], role: str, pictures: Pictures) -> str:
@@ -33,9 +35,10 @@ def content_text(content: object, kinds: Sequence[str], role: str, pictures: Pic
     return text
 
 
-def add_base64(data: object, pictures: Pictures) -> str:
+def add_base64(data: str, pictures: Pictures) -> str:
     """Add a picture in base64 and return its marker. Raises BadInput."""
-    return pictures.add(_decoded(data))
+    is_url = data.startswith(DATA)  # some programs send a whole URL where data is expected
+    return pictures.add(_decoded(_of_url(data) if is_url else data))
 
 
 def _is_picture(part: object) -> bool:
@@ -47,28 +50,26 @@ def _file(part: Json) -> bytes:
         case {"type": "image", "source": {"type": "base64", "data": data}}:
             return _decoded(data)
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
-            return _of_url(url)
+            return _decoded(_of_url(url))
         case {"type": "input_image", "image_url": str(url)}:
-            return _of_url(url)
-        case {"type": "image", "source": {"type": "url"}}:
-            raise BadInput("picture_remote")
-    raise BadInput("api_content_unsupported", kind=str(part.get("type"))[:40])
+            return _decoded(_of_url(url))
+    raise BadInput("picture_remote")  # an address, or a file that was uploaded elsewhere
 
 
-def _of_url(url: str) -> bytes:
-    _, is_base64, data = url[:200].partition(BASE64)
+def _of_url(url: str) -> str:
+    """Return the base64 text of a data URL. Raises BadInput."""
+    head, is_base64, _ = url[:URL_HEAD].partition(BASE64)
     if not url.startswith(DATA) or not is_base64:
         raise BadInput("picture_remote")
-    return _decoded(data + url[200:])
+    return url[len(head) + len(BASE64) :]
 
 
 def _decoded(data: object) -> bytes:
     if not isinstance(data, str):
         raise BadInput("picture_broken")
-    if data.startswith(DATA):  # some programs send a whole URL where only its data is expected
-        return _of_url(data)
-    if len(data) * 3 // 4 > MAX_PICTURE_BYTES + 2:
-        raise BadInput("picture_large", found_bytes=len(data) * 3 // 4, most_bytes=MAX_PICTURE_BYTES)
+    if len(data) > MOST_CHARACTERS:
+        n_bytes = len(data) * 3 // 4
+        raise BadInput("picture_large", found_bytes=n_bytes, most_bytes=MAX_PICTURE_BYTES)
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):

@@ -34,7 +34,6 @@ from app.gateway.api_request import (
     TextPiece,
     ThoughtPiece,
     Tool,
-    text_of,
     token_limit,
     with_thought,
 )
@@ -236,12 +235,12 @@ def _item(item: Json, pictures: Pictures) -> list[Json]:
             name = qualified_name(item.get("namespace"), name)
             return [assistant_message("", [(str(item.get("call_id", "")), name, arguments)])]
         case {"type": "function_call_output"}:
-            output = text_of(item.get("output"), TEXTS)
+            output = content_text(item.get("output"), TEXTS, "tool", pictures)
             return [{"role": "tool", "content": output, "tool_call_id": str(item.get("call_id", ""))}]
         case {"type": "reasoning"}:
             return []  # added to the next message
         case {"role": "system" | "developer"}:
-            return [{"role": "system", "content": text_of(item.get("content"), TEXTS)}]
+            return [{"role": "system", "content": content_text(item.get("content"), TEXTS, "system", pictures)}]
         case {"role": "user" | "assistant" as role}:
             return [{"role": role, "content": content_text(item.get("content"), TEXTS, role, pictures)}]
     raise BadInput("api_content_unsupported", kind=str(item.get("type") or item.get("role"))[:40])

@@ -194,7 +194,13 @@ class HouseholdModels:
         programs see all models of its hosts under their names."""
         pairs = [] if self._rights.is_guest() else self._shared()
         return [
-            api.OfferedModel(name=reference(machine, model), id=model.id, context=model.context, machine=machine.name)
+            api.OfferedModel(
+                name=reference(machine, model),
+                id=model.id,
+                context=model.context,
+                machine=machine.name,
+                vision=model.sees,
+            )
             for machine, model in pairs
             if model.is_ready
         ]
