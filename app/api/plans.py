@@ -283,6 +283,11 @@ class LoadedModel(Plan, frozen=True, kw_only=True):
         return shown if shown is self else msgspec.structs.replace(shown, last_answer=None)
 
     @property
+    def can_answer(self) -> bool:
+        """Return whether it answers now, perhaps after it has recovered."""
+        return self.state in ("ready", "recovering")
+
+    @property
     def held(self) -> list[Stage]:
         """Return the stages, without those of lost replicas."""
         if self.holders is None:

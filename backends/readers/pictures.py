@@ -9,8 +9,10 @@ import io
 from contextlib import suppress
 
 from PIL import (
+    BmpImagePlugin,
     GifImagePlugin,
     Image,
+    ImageCms,
     ImageOps,
     JpegImagePlugin,
     PngImagePlugin,
@@ -27,13 +29,14 @@ FORMATS = tuple(
         JpegImagePlugin.JpegImageFile,
         WebPImagePlugin.WebPImageFile,
         GifImagePlugin.GifImageFile,
+        BmpImagePlugin.BmpImageFile,  # what some programs leave on the clipboard
     )
 )
 MAX_PIXELS = 50_000_000  # more than any camera in a household has; at 4 bytes each, they fit into the memory limit
 MAX_SIDE, MAX_AREA = 2_048, 3 << 20  # pixels for a model; none looks at larger pictures
 SHRUNK_SIDE = 1_536
-JPEG_QUALITY = 88
-MOST_PNG_BYTES = 1 << 20  # a drawing stays sharp as PNG, and a photograph becomes a JPEG file
+JPEG_QUALITIES = (88, 75, 60, 40)  # tried until the copy is small enough
+MOST_SHRUNK_BYTES = 640 << 10  # eight such copies, in base64, fit into one request
 Image.MAX_IMAGE_PIXELS = None  # our own limit is lower, and refuses instead of warning
 PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY = 1 << 20
 
@@ -53,10 +56,13 @@ def shrink(data: bytes) -> Picture:
     if not is_photograph:
         file = io.BytesIO()
         image.save(file, "PNG")
-        if file.tell() <= MOST_PNG_BYTES:
+        if file.tell() <= MOST_SHRUNK_BYTES:  # a drawing stays sharp as PNG
             return Picture(*image.size, "png", file.getvalue())
-    file = io.BytesIO()
-    image.save(file, "JPEG", quality=JPEG_QUALITY)
+    for quality in JPEG_QUALITIES:
+        file = io.BytesIO()
+        image.save(file, "JPEG", quality=quality)
+        if file.tell() <= MOST_SHRUNK_BYTES:
+            break
     return Picture(*image.size, "jpeg", file.getvalue())
 
 
@@ -85,7 +91,9 @@ def _small(image: Image.Image, side: int, area: int) -> Image.Image:
         if image.format == JpegImagePlugin.JpegImageFile.format:
             image.draft("RGB", (side, side))  # a large JPEG file is decoded at a fraction of its size
         image.load()
-        return _scaled(_plain(_upright(image)), side, area)
+        small = _scaled(_plain(_in_srgb(_upright(image))), side, area)
+        small.info.clear()  # comments and profiles, which would be written into the copy
+        return small
     except MemoryError:
         raise Refused("picture_heavy") from None
     except Exception:  # noqa: BLE001  as above
@@ -95,6 +103,18 @@ def _small(image: Image.Image, side: int, area: int) -> Image.Image:
 def _upright(image: Image.Image) -> Image.Image:
     with suppress(Exception):  # malformed metadata only means that the picture is not turned
         return ImageOps.exif_transpose(image)
+    return image
+
+
+def _in_srgb(image: Image.Image) -> Image.Image:
+    """Return a picture in the usual colors, because its profile is left out of the copy."""
+    profile = image.info.get("icc_profile")
+    if isinstance(profile, bytes) and image.mode in ("RGB", "RGBA", "L", "CMYK"):
+        with suppress(Exception):  # a malformed profile only means that the colors are taken as they are
+            own, usual = ImageCms.ImageCmsProfile(io.BytesIO(profile)), ImageCms.createProfile("sRGB")
+            mode = "RGBA" if image.mode == "RGBA" else "RGB"
+            if (made := ImageCms.profileToProfile(image, own, usual, outputMode=mode)) is not None:
+                return made
     return image
 
 

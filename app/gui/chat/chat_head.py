@@ -15,7 +15,6 @@ from app.gui.api.node_state import NodeState
 from app.gui.app import navigation
 from app.gui.chat.message.answer_stats import AnswerStats
 from app.gui.chat.model_menu import ModelLine
-from app.gui.chat.session import ANSWERING_STATES
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme, set_role
@@ -42,7 +41,7 @@ def processing_lines(loaded: LoadedModel | None, pool: NodeState, shared: Shared
     if loaded is None and shared is not None:
         text = _tr("{machine} runs the model. Your messages are encrypted and sent there.")
         return [text.format(machine=shared.machine)]
-    if loaded is None or loaded.state not in ANSWERING_STATES or not loaded.held:
+    if loaded is None or not loaded.can_answer or not loaded.held:
         return []
     own_id = pool.now.node.id
     stages: dict[str, list[Stage]] = {}

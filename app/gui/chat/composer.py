@@ -184,16 +184,17 @@ class Field(QPlainTextEdit):
 def pasted_picture(source: QMimeData) -> bytes:
     """Return the file of a picture on the clipboard as another program has left it, or b"" if there is none.
 
-    Where the system has only pixels, Qt makes a PNG file of them.
+    It is not decoded here. Where the system has only pixels, Qt makes a file of them, without compression for speed.
     """
-    for form in PASTED_FORMATS:
-        if source.hasFormat(form):
+    offered = [form for form in source.formats() if form.startswith("image/")]
+    for form in (*PASTED_FORMATS, *offered):
+        if form in offered:
             return bytes(source.data(form).data())
     if not source.hasImage():
         return b""
     made = QBuffer()
     made.open(QBuffer.OpenModeFlag.WriteOnly)
-    QImage(source.imageData()).save(made, "PNG")  # type: ignore[call-overload]
+    QImage(source.imageData()).save(made, "BMP")  # type: ignore[call-overload]
     return bytes(made.data().data())
 
 

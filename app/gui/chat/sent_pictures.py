@@ -26,9 +26,9 @@ class SentPictures:
 def sees(now: Snapshot, model: str) -> bool | None:
     """Return whether a model looks at pictures, or None if the node's status does not tell."""
     if (shared := now.shared_model(model)) is not None:
-        return shared.vision
-    if (loaded := now.model(model)) is not None:
-        return loaded.vision
+        return shared.vision if shared.ready else None
+    if (loaded := now.model(model)) is not None:  # while it loads, its projector is not open yet
+        return loaded.vision if loaded.can_answer else None
     return False if model == GUIDE else None
 
 

@@ -59,7 +59,6 @@ WAITING_LINKS = (Link.LOOKING, Link.STARTING)  # states in which questions wait 
 # Fields of POST /load that keep the other model as the default for requests that name no model.
 LOAD_ALONGSIDE = {"beside": True, "first": False}
 GUIDE_SAMPLING = {"temperature": 0.0}  # the Guide was trained on exactly one answer to each question
-ANSWERING_STATES = ("ready", "recovering")
 
 
 class ToolPhase(Enum):
@@ -561,7 +560,7 @@ class Session(QObject):
             words = self.tr("%n picture(s) left out because {model} can't look at pictures.", "", sent.left_out)
         else:
             sent = sent_pictures.within_limits(branch)
-            words = self.tr("%n older picture(s) left out because the chat has too many.", "", sent.left_out)
+            words = self.tr("%n picture(s) left out because a question has room for only so many.", "", sent.left_out)
         return sent.branch, (*notes, *([words.format(model=model_name(model))] if sent.left_out else []))
 
     def _within_context(self, chat: Chat, branch: Sequence[Message]) -> tuple[Sequence[Message], tuple[str, ...]]:
@@ -593,7 +592,7 @@ class Session(QObject):
 
 def _has_context(loaded: LoadedModel | None, name: str, context: int) -> bool:
     """Return whether this model is loaded with at least this context."""
-    is_loaded = loaded is not None and loaded.model == name and loaded.state in ANSWERING_STATES
+    is_loaded = loaded is not None and loaded.model == name and loaded.can_answer
     return is_loaded and loaded is not None and loaded.context >= context
 
 

@@ -6464,6 +6464,10 @@
         <translation>Das Bild wird geöffnet …</translation>
     </message>
     <message>
+        <source>Picture</source>
+        <translation>Bild</translation>
+    </message>
+    <message>
         <source>Pictures (*{suffix})</source>
         <translation>Bilder (*{suffix})</translation>
     </message>
@@ -7424,10 +7428,10 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>%n older picture(s) left out because the chat has too many.</source>
+        <source>%n picture(s) left out because a question has room for only so many.</source>
         <translation>
-            <numerusform>%Ln älteres Bild wurde weggelassen, weil der Chat zu viele hat.</numerusform>
-            <numerusform>%Ln ältere Bilder wurden weggelassen, weil der Chat zu viele hat.</numerusform>
+            <numerusform>%Ln Bild wurde weggelassen, weil eine Frage nur für eine bestimmte Zahl Platz hat.</numerusform>
+            <numerusform>%Ln Bilder wurden weggelassen, weil eine Frage nur für eine bestimmte Zahl Platz hat.</numerusform>
         </translation>
     </message>
     <message numerus="yes">

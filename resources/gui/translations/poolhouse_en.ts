@@ -302,10 +302,10 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>%n older picture(s) left out because the chat has too many.</source>
+        <source>%n picture(s) left out because a question has room for only so many.</source>
         <translation>
-            <numerusform>%Ln older picture left out because the chat has too many.</numerusform>
-            <numerusform>%Ln older pictures left out because the chat has too many.</numerusform>
+            <numerusform>%Ln picture left out because a question has room for only so many.</numerusform>
+            <numerusform>%Ln pictures left out because a question has room for only so many.</numerusform>
         </translation>
     </message>
     <message numerus="yes">

@@ -9,9 +9,10 @@ import sys
 import zlib
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageCms, PngImagePlugin
 
 from app.core.errors import BadInput
 from app.inference.worker import picture_reader
@@ -103,6 +104,36 @@ def test_large_pictures_become_small_and_lose_their_metadata() -> None:
     assert len(shrink(whole).data) < MAX_PICTURE_BYTES < len(whole)
 
 
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "GIF"])
+def test_no_comment_and_no_profile_is_left_in_a_copy(form: str) -> None:
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    secret = b"taken in the garden"
+    words = PngImagePlugin.PngInfo()
+    words.add_text("Comment", secret.decode())
+    comment: dict[str, Any] = {"pnginfo": words} if form == "PNG" else {"comment": secret}
+    packet: dict[str, Any] = {} if form == "GIF" else {"icc_profile": profile}
+    packet |= {"xmp": secret} if form in ("JPEG", "WEBP") else {}
+    data = file(form, (60, 40), **packet, **comment)
+    assert secret in data
+    for small in (shrink(data), shrink(file(form, (1400, 1300), noise=True, **packet))):
+        assert secret not in small.data
+        with Image.open(io.BytesIO(small.data)) as again:
+            assert not {"icc_profile", "comment", "Comment", "exif", "xmp"} & again.info.keys()
+
+
+def test_a_profile_of_other_colors_is_applied_before_it_is_left_out() -> None:
+    lab_like = ImageCms.createProfile("XYZ")
+    profile = ImageCms.ImageCmsProfile(lab_like).tobytes()
+    plain, other = shrink(file("PNG")), shrink(file("PNG", icc_profile=profile))
+    assert (plain.width, plain.height) == (other.width, other.height)
+    assert shrink(file("PNG", icc_profile=b"no profile")).data == plain.data
+
+
+def test_eight_large_screenshots_fit_into_one_request() -> None:
+    small = shrink(file("PNG", (2560, 1440), noise=True))
+    assert len(small.data) <= 640 << 10
+
+
 def test_a_bomb_is_refused_by_the_size_that_it_states() -> None:
     with pytest.raises(Refused) as refused:
         decode(png(60_000, 60_000))
@@ -112,10 +143,8 @@ def test_a_bomb_is_refused_by_the_size_that_it_states() -> None:
 
 def test_other_files_cut_files_and_empty_ones_are_refused() -> None:
     assert code(b"%PDF-1.7") == code(b"") == code(b"<svg/>") == "picture_unknown"
-    bitmap = io.BytesIO()
-    Image.new("RGB", (4, 4)).save(bitmap, "BMP")
-    assert code(bitmap.getvalue()) == "picture_unknown"  # Pillow could read it, and many others
-    for form in ("PNG", "JPEG", "WEBP", "GIF"):
+    assert code(file("TIFF")) == "picture_unknown"  # Pillow could read it, and many others
+    for form in ("PNG", "JPEG", "WEBP", "GIF", "BMP"):
         whole = file(form, (400, 300), Image.effect_noise((1, 1), 9).getpixel((0, 0)))
         assert code(whole[: len(whole) // 2]) in ("picture_broken", "picture_unknown"), form
     assert code(png(100, 100, b"short")) == "picture_broken"
@@ -180,8 +209,9 @@ def test_the_process_is_confined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     secret.write_text("secret")
     (library / "__init__.py").write_text("class UnidentifiedImageError(OSError): pass\n")
     (library / "Image.py").write_text(TAKEN_OVER.replace("class UnidentifiedImageError(OSError): pass", IMPORTED))
-    (library / "ImageOps.py").write_text("")
-    for name, kind in (("Png", "Png"), ("Jpeg", "Jpeg"), ("WebP", "WebP"), ("Gif", "Gif")):
+    for module in ("ImageCms", "ImageOps"):
+        (library / f"{module}.py").write_text("")
+    for name, kind in (("Png", "Png"), ("Jpeg", "Jpeg"), ("WebP", "WebP"), ("Gif", "Gif"), ("Bmp", "Bmp")):
         text = f"class {kind}ImageFile:\n    format = '{kind}'\n"
         (library / f"{name}ImagePlugin.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(library.parent))

@@ -6,15 +6,18 @@ import base64
 import io
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from PySide6.QtCore import QMimeData, QUrl
 from PySide6.QtGui import QColor, QImage
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.api.models import SharedModel
+from app.api.plans import LoadedModel
 from app.api.snapshot import Snapshot
 from app.core.chat import ATTACHMENTS, FORM, HEIGHT, PICTURE, WIDTH, Chat, ChatId, Details, Message, MessageId, Role
 from app.core.errors import BadInput
@@ -24,7 +27,8 @@ from app.gui.chat.answer import content, question
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.export.chat_json import HEAD, TAIL, chat_json, parse_chats
 from app.gui.chat.export.documents import html_article, html_head, markdown
-from app.gui.chat.message.picture_view import PictureButton, PictureWindow, picture_name
+from app.gui.chat.message.picture_view import PictureButton, PictureWindow, file_name, picture_name
+from app.gui.chat.reading.attachment_reader import Kind, kind_of
 from app.gui.chat.reading.picture_loader import SMALL_SIDE, PictureLoader
 from app.gui.look.sentences import GUIDE
 from backends.readers.messages import MOST_PICTURES_OF_CHAT, Picture
@@ -89,7 +93,7 @@ def test_a_photograph_is_kept_small_shown_and_enlarged(qtbot: QtBot, page: ChatP
 
 def test_a_picture_is_pasted_and_removed(qtbot: QtBot, page: ChatPage) -> None:
     data = QMimeData()
-    data.setData("image/png", file_of(30, 10))
+    data.setData("image/bmp", file_of(30, 10, "BMP"))
     page.composer.field.insertFromMimeData(data)
     read(qtbot, page)
     assert [(file["name"], file[WIDTH]) for file in page.composer.files] == [("Pasted picture", 30)]
@@ -124,7 +128,7 @@ def test_a_picture_is_dropped_on_the_field(qtbot: QtBot, page: ChatPage, tmp_pat
     [
         ("cut.png", file_of(900, 900)[:200], "damaged or incomplete"),
         ("photo.heic", b"\0\0\0\x18ftypheic" + bytes(64), "not a PNG, JPEG, WebP or GIF"),
-        ("old.bmp", file_of(8, 8, "BMP"), "not a PNG, JPEG, WebP or GIF"),
+        ("old.tiff", file_of(8, 8, "TIFF"), "not a PNG, JPEG, WebP or GIF"),
     ],
 )
 def test_what_cannot_be_opened_says_why(
@@ -156,9 +160,13 @@ def test_a_model_that_sees_nothing_is_not_sent_pictures(page: ChatPage) -> None:
 
 
 def test_who_sees_is_known_from_the_status() -> None:
+    loading = LoadedModel(model="l", state="loading")
     blind = SharedModel(model="m", machine="study", machine_id="1", reference="m@study")
     seeing = SharedModel(model="v", machine="study", machine_id="1", reference="v@study", vision=True)
-    now = Snapshot(shared=[blind, seeing])
+    later = SharedModel(model="w", machine="study", machine_id="1", reference="w@study", ready=False)
+    now = Snapshot(shared=[blind, seeing, later], loaded=loading)
+    assert sent_pictures.sees(now, "l") is None  # its projector is opened last
+    assert sent_pictures.sees(now, "w@study") is None
     assert sent_pictures.sees(now, "v@study") is True
     assert sent_pictures.sees(now, "m@study") is False
     assert sent_pictures.sees(now, GUIDE) is False
@@ -222,6 +230,42 @@ def test_the_window_decodes_nothing_itself(qtbot: QtBot) -> None:
     loader._answered(keys[2], Picture(1 << 20, 1 << 20, "rgb", b""))
     assert loader.image(keys[2]) is None
     loader.close()
+
+
+def test_a_picture_that_cannot_be_shown_says_so_each_time(qtbot: QtBot, page: ChatPage) -> None:
+    for _ in range(2):
+        page._open_picture(attached(data=b"\x89PNG"))
+        shown = page.findChildren(PictureWindow)[-1].image
+        qtbot.waitUntil(partial(_says, shown, "This picture can't be shown."), timeout=WAIT_MS)
+        shown.window().close()
+
+
+def _says(shown: QLabel, words: str) -> bool:
+    return shown.text() == words
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("", ""),
+        (".", ""),
+        ("/", ""),
+        ("../../a.png", "a.png"),
+        ("Photo 1.5", "Photo 1.5"),
+        ('a<b>"?.png', "a_b___.png"),
+    ],
+)
+def test_the_name_of_a_saved_picture_is_that_of_a_file(name: str, kept: str) -> None:
+    assert file_name(attached(name)) == kept
+
+
+def test_a_text_that_begins_as_a_picture_is_a_text(tmp_path: Path) -> None:
+    for beginning in ("BMI table\n", "0000ftyp of text", "RIFF of text"):
+        path = tmp_path / "table.txt"
+        path.write_text(beginning + "x" * 80)
+        assert kind_of(path) is Kind.TEXT
+    path.write_bytes(file_of(8, 8, "BMP"))
+    assert kind_of(path) is Kind.PICTURE
 
 
 def test_a_picture_is_named_for_those_who_cannot_see_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,12 +22,14 @@ from app.gui.look.drawing import icon
 from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import IconButton, ToolButton, button
 from app.gui.widgets.dialog import Dialog
-from app.gui.widgets.files import LastFolder, save_file
+from app.gui.widgets.files import LastFolder, save_file, with_suffix
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.layouts import clear_layout, column, row
 
 SIDE = 96  # of a small picture, in pixels at 100 % text size
 SUFFIXES: Mapping[str, str] = {"jpeg": ".jpg", "png": ".png"}
+KINDS = {suffix: suffix for suffix in (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")}
+MOST_NAME = 80
 SMALLEST = 160  # of an enlarged picture
 
 Open = Callable[[Details], object]
@@ -37,6 +40,13 @@ def picture_name(file: Details) -> str:
     """Return the name of a picture and its pixels, as screen readers and tooltips say it."""
     words = QCoreApplication.translate("Picture", "Picture {name}, {width} × {height}")
     return words.format(name=file.get("name"), width=file.get(WIDTH) or "?", height=file.get(HEIGHT) or "?")
+
+
+def file_name(file: Details) -> str:
+    """Return the name of a picture as that of a file, without folders and signs that systems forbid. "" if none is
+    left."""
+    name = re.split(r"[/\\]", str(file.get("name")))[-1]
+    return re.sub(r'[<>:"|?*\x00-\x1f]', "_", name).strip(" .")[:MOST_NAME]
 
 
 class PictureButton(ToolButton):
@@ -151,8 +161,8 @@ class PictureWindow(Dialog):
         )
         self._key = loader.request(file, LARGE_SIDE)
         loader.loaded.connect(self._loaded)
-        if (known := loader.image(self._key)) is not None:
-            self.image.show_image(known)
+        if not loader.is_pending(self._key):
+            self._loaded(self._key)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
         if event.key() == Qt.Key.Key_Escape:
@@ -170,10 +180,12 @@ class PictureWindow(Dialog):
             self.image.show_image(image)
 
     def _save(self) -> None:
+        offered = Path(file_name(self._file) or self.tr("Picture"))
         suffix = SUFFIXES.get(str(self._file.get(FORM)), ".jpg")
-        offered = Path(str(self._file["name"])).with_suffix(suffix)
         kinds = {self.tr("Pictures (*{suffix})").format(suffix=suffix): suffix}
-        path = save_file(self, self.tr("Save the picture"), Path(offered.name), kinds, self._last_folder)
+        path = save_file(
+            self, self.tr("Save the picture"), with_suffix(offered, suffix, KINDS), kinds, self._last_folder
+        )
         if path is not None:
             self.write(path)
 

@@ -34,9 +34,9 @@ from backends.readers.messages import (
 LIMITS = ReaderLimits(seconds=60.0, resident_bytes=1_280 << 20, idle_ms=0)
 HEAD_BYTES = 1_024
 HEADS = (b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1"))  # of Office files, new and old
-# The beginnings of pictures: PNG, JPEG and GIF, and BMP and TIFF, which the reader refuses by name
-PICTURE_HEADS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*")
-PICTURE_BRANDS = (b"WEBP", b"ftyp")  # from the ninth byte on, or the fifth in HEIC and AVIF
+# The beginnings of pictures: PNG, JPEG and GIF, and TIFF, which the reader refuses by name
+PICTURE_HEADS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*")
+HEIC_BRANDS = (b"heic", b"heix", b"hevc", b"mif1", b"msf1", b"avif", b"avis")
 MOST_PIXELS = 1 << 12  # wide or high; the reader never sends more
 # Reasons, by what the process says
 REASONS = {
@@ -75,9 +75,16 @@ def kind_of(path: Path) -> Kind:
             head = file.read(HEAD_BYTES)
     except OSError as error:
         raise BadInput("attachment_unreadable", name=path.name, why=os_cause(error)) from None
-    if head.startswith(PICTURE_HEADS) or head[8:12] in PICTURE_BRANDS or head[4:8] in PICTURE_BRANDS:
+    if head.startswith(PICTURE_HEADS) or _is_other_picture(head):
         return Kind.PICTURE
     return Kind.DOCUMENT if head.startswith(HEADS) or is_pdf(head) else Kind.TEXT
+
+
+def _is_other_picture(head: bytes) -> bool:
+    """Return whether a file begins as WebP, BMP, HEIC or AVIF. A text that begins with the same letters is none."""
+    is_webp = head.startswith(b"RIFF") and head[8:12] == b"WEBP"
+    is_bmp = head.startswith(b"BM") and head[6:10] == bytes(4)
+    return is_webp or is_bmp or (head[4:8] == b"ftyp" and head[8:12] in HEIC_BRANDS)
 
 
 def is_picture(file: Details) -> bool:

@@ -8,14 +8,14 @@ import hashlib
 from collections import OrderedDict
 from functools import partial
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QImage
 
 from app.core.chat import PICTURE, Details
 from app.gui.chat.reading.reader_process import ReaderLimits, ReaderProcess
 from backends.readers.messages import DecodePicture, Picture, Reply
 
-LIMITS = ReaderLimits(seconds=15.0, resident_bytes=640 << 20, idle_ms=60_000)
+LIMITS = ReaderLimits(seconds=15.0, resident_bytes=640 << 20, idle_ms=0)
 SMALL_SIDE, LARGE_SIDE = 256, 1_280  # pixels of the longer side, in messages and enlarged
 KEPT_BYTES = 32 << 20
 CHANNELS = 3
@@ -24,33 +24,35 @@ Key = tuple[str, int]  # the hash of a picture, and the most pixels of its longe
 
 
 class PictureLoader(QObject):
-    """The pictures of all messages as pixels. `loaded` is emitted with the key of one that can now be shown or not."""
+    """The pictures of all messages as pixels. `loaded` is emitted with the key of one that can now be shown or not.
+
+    Each is decoded in a process of its own, so that none can change how another one looks.
+    """
 
     loaded = Signal(object)  # Key
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._reader = ReaderProcess("pictures", LIMITS, self)
+        self._process: ReaderProcess | None = None
         self._images: OrderedDict[Key, QImage | None] = OrderedDict()  # None: cannot be shown
-        self._requested: set[Key] = set()
+        self._waiting: OrderedDict[Key, bytes] = OrderedDict()  # the first one is being decoded
 
     @property
     def is_idle(self) -> bool:
         """Return whether all requested pictures have been decoded."""
-        return not self._requested
+        return not self._waiting
 
     def request(self, file: Details, side: int) -> Key:
         """Decode a picture unless it is known. Return the key by which `image` knows it."""
         data = str(file.get(PICTURE) or "")
         key = (hashlib.sha256(data.encode("utf-8", "replace")).hexdigest(), side)
-        if key not in self._images and key not in self._requested and not self._reader.is_resting:
+        if key not in self._images and key not in self._waiting:
             try:
-                content = base64.b64decode(data, validate=True)
+                self._waiting[key] = base64.b64decode(data, validate=True)
             except (binascii.Error, ValueError):
                 self._images[key] = None
             else:
-                self._requested.add(key)
-                self._reader.ask(DecodePicture(side), partial(self._answered, key), content)
+                QTimer.singleShot(0, self, self._next)
         return key
 
     def image(self, key: Key) -> QImage | None:
@@ -59,13 +61,31 @@ class PictureLoader(QObject):
             self._images.move_to_end(key)
         return image
 
+    def is_pending(self, key: Key) -> bool:
+        """Return whether a picture is being decoded or waits for that."""
+        return key in self._waiting
+
     def close(self) -> None:
-        """End the process."""
-        self._requested.clear()
-        self._reader.close()
+        """End the process, and forget the pictures that wait."""
+        self._waiting.clear()
+        self._end()
+
+    def _next(self) -> None:
+        if self._process is None and self._waiting:
+            key, content = next(iter(self._waiting.items()))
+            self._process = ReaderProcess("pictures", LIMITS, self)
+            self._process.ask(DecodePicture(key[1]), partial(self._answered, key), content)
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+            process.deleteLater()
 
     def _answered(self, key: Key, reply: Reply | None) -> None:
-        self._requested.discard(key)
+        self._waiting.pop(key, None)
+        self._end()
+        QTimer.singleShot(0, self, self._next)
         self._images[key] = _image(reply, key[1]) if isinstance(reply, Picture) else None
         kept = sum(image.sizeInBytes() for image in self._images.values() if image is not None)
         while kept > KEPT_BYTES and len(self._images) > 1:
