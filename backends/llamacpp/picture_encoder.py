@@ -74,7 +74,7 @@ class PictureEncoder:
 
     def see(self, width: int, height: int, rgb: bytes) -> list[PicturePart]:
         """Return what stands for a picture in a prompt, in order. Raises StageError."""
-        if not 0 < width * height == len(rgb) / RGB:
+        if min(width, height) < 1 or width * height * RGB != len(rgb):
             raise StageError(f"{len(rgb)} bytes are no picture of {width} x {height}")
         pixels = (ctypes.c_uint8 * len(rgb)).from_buffer_copy(rgb)
         bitmap = self._mtmd.mtmd_bitmap_init(width, height, pixels)

@@ -312,10 +312,10 @@ def steps_seen(built: Pool) -> list[int]:
     worker, seen = built.lent_worker(), []
     send = worker.send
 
-    def note(data: bytes) -> None:
+    def note(data: bytes, n_rows: int = 0) -> None:
         if data[3] == FrameKind.STEP:
             seen.append(decode_header(data).seq)
-        send(data)
+        send(data, n_rows)
 
     worker.send = note  # type: ignore[method-assign]
     return seen

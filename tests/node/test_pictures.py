@@ -221,7 +221,7 @@ def test_a_projector_that_ends_its_process_ends_that_question_alone(household: H
     for _ in range(2):
         with pytest.raises(AppError) as ended:
             ask(household.host, CAT)
-        assert ended.value.reason.code == "projector_unusable"
+        assert ended.value.reason.code == "picture_failed"
         assert answers_text(household)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +18,10 @@ from app.inference.pipeline.pictures import MARKER, Pictures, marker_of
 from app.inference.pipeline.replica_set import Replica, ReplicaSet
 from app.inference.pipeline.sequence import PlacedRows, SequenceState, check_request
 from app.inference.pipeline.speculative_tokens import Guesses
+from app.inference.stages import stage_links
 from backends.contract import FIRST_PICTURE_ID, NumberFormat, Segment, StageError
 from backends.frames import BadFrame, Frame, FrameKind, PipelineParameters, check_step, decode_frame, encode_frame
+from backends.llamacpp.picture_encoder import PictureEncoder
 from backends.worker.shown_pictures import ShownPictures
 from tests.inference.pool import WIDTH, answer, pool, request
 
@@ -120,3 +124,25 @@ def test_only_a_step_of_one_sequence_may_see_all() -> None:
         if kind is not FrameKind.STEP:
             with pytest.raises(BadFrame):
                 decode_frame(encode_frame(replace(step, kind=kind)))
+
+
+async def test_rows_wait_for_a_step_that_takes_longer_than_other_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a step may be another picture, which is large, and its worker must not be taken for one that hangs."""
+    order_s = 0.2
+    monkeypatch.setattr(stage_links, "ORDER_S", order_s)
+    async with pool(2, 6, paths=["fake:seconds_per_layer=0.2"]) as built, asyncio.TaskGroup() as group:
+        answering = group.create_task(answer(built.pipeline, request(max_tokens=2)), name="answer")
+        while built.host.busy_since is None:  # noqa: ASYNC110  seen from outside
+            await asyncio.sleep(0.01)
+        began = time.monotonic()
+        await built.pipeline._stages[0].show(1, PICTURE.first, ROWS, begins=True)
+        assert time.monotonic() - began > order_s
+        assert len((await answering)[0]) == 2
+
+
+@pytest.mark.parametrize(("width", "height"), [(-2, -3), (0, 0), (2, 4), (-1, 18)])
+def test_only_pixels_of_the_stated_size_are_looked_at(width: int, height: int) -> None:
+    """Otherwise, the engine reads beyond them."""
+    encoder = object.__new__(PictureEncoder)  # it looks at the size before anything else
+    with pytest.raises(StageError, match="are no picture"):
+        encoder.see(width, height, bytes(18))

@@ -164,7 +164,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         models_folder_new models_folder_none models_folder_odd models_not_pulled name_empty name_taken
         move_none no_pairing_window nobody_to_ask nothing_loaded phone_code_wrong phone_model_gone phone_unknown
         phones_many phones_off program_unknown prompt_beyond_model prompt_empty
-        picture_broken picture_heavy picture_large picture_model_blind picture_pixels
+        picture_broken picture_failed picture_heavy picture_large picture_model_blind picture_pixels
         picture_remote picture_replicas picture_role picture_rows picture_unknown picture_upstream pictures_many
         projector_other projector_several
         prompt_missing prompt_too_long prompt_unclear prompt_unreadable replicas_need_two roles_contradict

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Protocol
 
-from app.core.errors import BadInput
+from app.core.errors import AppError, BadInput
 from app.core.recovery.recovery import Notice, Recovered
 from app.core.scheduler.requester import OWNER, Requester
 from app.core.tools.call_markers import markers_of
@@ -124,7 +124,7 @@ class Completer:
     """A service that answers requests with one model."""
 
     def __init__(
-        self, text: TextWorker, pipeline: TokenGenerator, name: str = "", vision: Vision | BadInput | None = None
+        self, text: TextWorker, pipeline: TokenGenerator, name: str = "", vision: Vision | AppError | None = None
     ) -> None:
         """Create a completer. vision: how the model looks at pictures, if it can, or why it cannot."""
         self._text, self._name, self.vision = text, name, vision
@@ -252,7 +252,7 @@ class Completer:
         """Return what stands for each picture, by its marker. Raises BadInput or StageLost."""
         if self.vision is None:
             raise BadInput("picture_model_blind", model=self._name)
-        if isinstance(self.vision, BadInput):
+        if isinstance(self.vision, AppError):
             raise self.vision
         seen, n_rows = dict[str, PicturePlacement](), 0
         for marker, data in files.items():

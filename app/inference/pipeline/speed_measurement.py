@@ -109,6 +109,11 @@ class Deadlines:
             return self.decode_most_s
         return min(self.decode_most_s, max(self.decode_least_s, 4 * meter.slow_decode_s))
 
-    def of_worker(self, slowest_s: float) -> float:
-        """Return the time limit for any step, for use on a lender, which does not know the contents of steps."""
-        return max(self.prefill_least_s, 4 * slowest_s) if slowest_s else self.first_s
+    def of_worker(self, slowest_s: float, n_rows: int = 0, most_rows: int = 0) -> float:
+        """Return the time limit for a step of `n_rows` on a lender, which does not know the contents of steps.
+
+        slowest_s, most_rows: the longest step so far, and the most rows of one. A larger step may take longer.
+        """
+        if not slowest_s:
+            return self.first_s
+        return max(self.prefill_least_s, 4 * slowest_s * max(1.0, n_rows / max(1, most_rows)))

@@ -351,11 +351,12 @@ class StageHost:
         worker = lent.running_worker()
 
         def take(data: bytes) -> None:
-            self._count(n_rows=_check(data, lent.agreed), n_in=len(data))
+            n_rows = _check(data, lent.agreed)
+            self._count(n_rows=n_rows, n_in=len(data))
             if lent.overrun():
                 raise BadFrame("more frames than the agreed credit")
             if worker.died is None:  # otherwise `_send_back` notifies the host
-                worker.send(data)
+                worker.send(data, n_rows)
 
         try:
             await channel.deliver(take)
@@ -434,7 +435,7 @@ class StageHost:
         busy_s = now - worker.busy_since if worker.busy_since is not None else 0.0
         if worker.stopped_s(now) > self._deadlines.still_s:
             return Reason("worker_hung", {"worker": worker.name, "seconds": round(busy_s, 1)})
-        if busy_s > self._deadlines.of_worker(worker.slowest_s):
+        if busy_s > self._deadlines.of_worker(worker.slowest_s, worker.step_rows, worker.most_rows):
             return Reason("worker_hung", {"worker": worker.name, "seconds": round(busy_s, 1)})
         if lent.channel is None:
             gone_s = now - lent.left_at

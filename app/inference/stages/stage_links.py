@@ -275,7 +275,8 @@ class PipeLink:
             self.worker.send_order(order, self._begun)
 
     async def show(self, order: worker_orders.ShowPicture) -> None:
-        await self.worker.ask(order, worker_orders.PictureShown, ORDER_S)
+        # The worker first computes the steps in flight, which may be other pictures. Their own limits tell if it hangs.
+        await self.worker.ask(order, worker_orders.PictureShown, OPEN_S)
 
     async def close(self) -> None:
         if self._stage is not None:

@@ -29,6 +29,7 @@ OURS = str(Path(backends.__file__ or ".").resolve().parent.parent)
 ARGUMENTS = ("-P", "-m", "backends.readers", "pictures")
 READING_SECONDS = 30.0  # the process ends itself after 10 s of processor time
 MAX_REPLY_BYTES = 16 << 20
+MAX_SIDE, RGB_BYTES = 2_048, 3  # of what the process returns
 
 
 async def decoded_picture(data: bytes) -> Picture:
@@ -47,11 +48,20 @@ async def _read(data: bytes, request: DecodePicture | ShrinkPicture, most_bytes:
         raise BadInput("picture_large", found_bytes=len(data), most_bytes=most_bytes)
     reply = await _reply(data, request)
     match reply:
-        case Picture():
+        case Picture() if _is_sound(reply, request):
             return reply
         case Refusal(code=code, facts=facts) if code.startswith("picture_"):
             raise BadInput(code, **facts)
     raise BadInput("picture_heavy")
+
+
+def _is_sound(picture: Picture, request: DecodePicture | ShrinkPicture) -> bool:
+    """Return whether a picture is what was requested. Its process has read a stranger's file and is not trusted."""
+    if not (1 <= picture.width <= MAX_SIDE and 1 <= picture.height <= MAX_SIDE):
+        return False
+    if isinstance(request, DecodePicture):
+        return picture.form == "rgb" and len(picture.data) == picture.width * picture.height * RGB_BYTES
+    return picture.form != "rgb" and bool(picture.data)
 
 
 async def _reply(data: bytes, request: DecodePicture | ShrinkPicture) -> Reply | None:

@@ -26,6 +26,10 @@ SEE_S = 600.0  # a large picture is several tiles, each of which takes seconds o
 VALUE_BYTES = 4
 MOST_CACHED_BYTES = 256 << 20
 MOST_KNOWN = 1 << 16  # pictures whose ids are remembered
+# Errors that another copy of the projector or another picture would not prevent
+NO_FAULT_OF_FILE = frozenset(
+    {"does_not_fit", "memory_short", "worker_closed", "worker_hung", "worker_memory_short", "worker_not_started"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class VisionWorker:
     ) -> None:
         self._worker, self._order, self._model = worker, order, model
         self.width, self.is_causal = opened.width, opened.is_causal
+        self._closed = False
+        self._looking: asyncio.Task[SeenPicture | AppError] | None = None
         self._one_picture = asyncio.Lock()
         self._seen: OrderedDict[str, SeenPicture] = OrderedDict()  # by the hash of the file
         self._n_bytes = 0
@@ -83,28 +89,64 @@ class VisionWorker:
     async def see(self, data: bytes) -> SeenPicture:
         """Return what stands for a picture, given its file. Raises BadInput or StageLost."""
         key = hashlib.sha256(data).hexdigest()
+        if (known := self._known(key)) is not None:  # without waiting for the pictures of others
+            return known
         async with self._one_picture:
-            if (known := self._seen.get(key)) is not None:
-                self._seen.move_to_end(key)
+            if (known := self._known(key)) is not None:
                 return known
-            picture = await decoded_picture(data)
-            order = worker_orders.SeePicture(request=0, width=picture.width, height=picture.height, rgb=picture.data)
-            try:
-                worker = await self._ready()
-                parts = await worker.ask_parts(order, (worker_orders.PictureParts,), SEE_S)
-            except AppError as error:
-                raise unusable(self._model, error) from None
-            seen = SeenPicture(self._numbered(key, parts))
-            self._remember(key, seen)
+            if self._closed:
+                raise StageLost("worker_closed", worker=HERE)
+            async with asyncio.TaskGroup() as group:
+                looking = self._looking = group.create_task(self._looked(key, data), name="look at a picture")
+            if looking.cancelled():
+                raise StageLost("worker_closed", worker=HERE)
+            seen = looking.result()
+            if isinstance(seen, AppError):
+                raise seen
             return seen
 
     async def close(self) -> None:
+        """End its process, even if it is being loaded again. Nothing is seen afterwards."""
+        self._closed = True
+        if self._looking is not None:
+            self._looking.cancel()
         await self._worker.close()
+        async with self._one_picture:
+            await self._worker.close()  # it may have been replaced just before
+
+    async def _looked(self, key: str, data: bytes) -> SeenPicture | AppError:
+        """Return what stands for a picture that is not known yet, or why it cannot be seen."""
+        try:
+            picture = await decoded_picture(data)
+            worker = await self._ready()
+        except AppError as error:
+            return error
+        order = worker_orders.SeePicture(request=0, width=picture.width, height=picture.height, rgb=picture.data)
+        try:
+            seen = SeenPicture(self._numbered(key, await worker.ask_parts(order, (worker_orders.PictureParts,), SEE_S)))
+        except AppError as error:
+            return self._not_seen(error)
+        self._remember(key, seen)
+        return seen
+
+    def _known(self, key: str) -> SeenPicture | None:
+        if (known := self._seen.get(key)) is not None:
+            self._seen.move_to_end(key)
+        return known
 
     async def _ready(self) -> Worker:
         if self._worker.died is not None:
-            self._worker, _ = await _opened(self._order)
+            try:
+                self._worker, _ = await _opened(self._order)
+            except AppError as error:
+                raise unusable(self._model, error) from None
         return self._worker
+
+    def _not_seen(self, error: AppError) -> AppError:
+        """Return the error that tells why a picture was not seen, although the projector could be loaded."""
+        if error.reason.code in NO_FAULT_OF_FILE:
+            return error
+        return BadInput("picture_failed", model=self._model, words=error.reason)
 
     def _numbered(self, key: str, parts: Sequence[worker_orders.PictureParts]) -> tuple[SeenPart, ...]:
         """Give each row its id. A picture that was seen before gets the same ids again."""
@@ -150,6 +192,8 @@ async def _opened(order: worker_orders.OpenProjector) -> tuple[Worker, worker_or
         raise
 
 
-def unusable(model: str, error: AppError) -> BadInput:
+def unusable(model: str, error: AppError) -> AppError:
     """Return the error that tells why a model cannot look at pictures."""
+    if error.reason.code in NO_FAULT_OF_FILE:
+        return error
     return BadInput("projector_unusable", model=model, words=error.reason)

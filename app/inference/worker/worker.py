@@ -350,6 +350,8 @@ class Worker(asyncio.SubprocessProtocol):
         self.last_done_at = time.monotonic()  # when the last step was answered
         self.busy_since: float | None = None  # when the current step began
         self.slowest_s = 0.0  # the longest step so far, or 0 before the first answer
+        self.most_rows = 0  # the most rows of a step so far, if its sender states them
+        self._rows: deque[int] = deque()  # rows of what is under way, one for each answer
         self._still_since: float | None = None
         self._share: ThreadShare | None = None  # None if its number of threads never changes
         self._transport: asyncio.SubprocessTransport | None = None
@@ -420,13 +422,19 @@ class Worker(asyncio.SubprocessProtocol):
         """Return the number of threads that the worker used recently, or 0 if it has not reported any."""
         return self._share.used if self._share is not None else 0
 
-    def send(self, data: bytes) -> None:
-        """Write a frame. The stages' credit limits the number of frames in flight."""
+    @property
+    def step_rows(self) -> int:
+        """Return the rows of the current step, or 0 if its sender did not state them."""
+        return self._rows[0] if self._rows else 0
+
+    def send(self, data: bytes, n_rows: int = 0) -> None:
+        """Write a frame with a step of `n_rows`. The stages' credit limits the number of frames in flight."""
         if self.died or self._stdin is None:
             raise self.died or StageLost("worker_died", worker=self.name, how=Reason("end_closed"), words="")
         n_answers = _WORK.get(data[3], 0)
         if n_answers:
             self.under_way += n_answers
+            self._rows.extend([n_rows] * n_answers)
             now = time.monotonic()
             if self.busy_since is None:
                 self.busy_since = now
@@ -656,6 +664,9 @@ class Worker(asyncio.SubprocessProtocol):
             self.last_done_at = time.monotonic()
             self.slowest_s = max(self.slowest_s, self.last_done_at - (self.busy_since or self.last_done_at))
             self.under_way -= 1
+            n_rows = self._rows.popleft() if self._rows else 0
+            if kind in (FrameKind.OUTPUT, FrameKind.SAMPLED):  # others tell that it was not computed
+                self.most_rows = max(self.most_rows, n_rows)
             self.busy_since = self.last_done_at if self.under_way > 0 else None
 
     def expected(self, answer: worker_orders.WorkerAnswer | StageLost, kind: type[A]) -> A:

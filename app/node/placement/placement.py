@@ -100,7 +100,7 @@ class Placement:
         self._wanted_back: dict[MachineId, StageLost] = {}
         self._progress: dict[str, Progress] = {}
         self._seconds, self._fetched_bytes = 0.0, 0
-        self._vision: Vision | BadInput | None = None  # or why it cannot look at pictures, although it has a projector
+        self._vision: Vision | AppError | None = None  # or why it cannot look at pictures, although it has a projector
 
     @property
     def entry(self) -> Entry:
@@ -298,7 +298,7 @@ class Placement:
         )
         reason = recovery.reason if recovery else self._lost_because()
         tools, thinks = self._template_abilities()
-        blind = self._vision.reason if isinstance(self._vision, BadInput) else None
+        blind = self._vision.reason if isinstance(self._vision, AppError) else None
         return plans.LoadedModel(
             **structs.asdict(plan),
             holders=list(dict.fromkeys(stage.machine for stage in present)),
@@ -411,7 +411,7 @@ class Placement:
             self._vision = await self._opened_vision(self.entry.model.projector, stack)
         return text
 
-    async def _opened_vision(self, projector: Projector, stack: AsyncExitStack) -> Vision | BadInput:
+    async def _opened_vision(self, projector: Projector, stack: AsyncExitStack) -> Vision | AppError:
         """Load the model's projector. Without it the model still answers text, so an error is returned and raised by
         questions with pictures."""
         name = self.entry.name

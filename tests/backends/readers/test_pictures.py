@@ -11,13 +11,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from PIL import Image, ImageCms, PngImagePlugin
 
 from app.core.errors import BadInput
 from app.inference.worker import picture_reader
 from app.inference.worker.picture_reader import decoded_picture, shrunk_picture
-from backends.readers.messages import MAX_PICTURE_BYTES, Refused
+from backends.readers.messages import LENGTHS, MAX_PICTURE_BYTES, Picture, Refused
 from backends.readers.pictures import MAX_AREA, MAX_SIDE, SHRUNK_SIDE, decode, shrink
 
 SEED = 35
@@ -228,3 +229,33 @@ def test_the_process_is_confined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 IMPORTED = "from PIL import UnidentifiedImageError"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Picture(-40, -30, "rgb", bytes(3 * 40 * 30)),
+        Picture(40, 30, "rgb", bytes(3 * 40 * 30 - 1)),
+        Picture(0, 30, "rgb", b""),
+        Picture(3 * MAX_SIDE, 1, "rgb", bytes(9 * MAX_SIDE)),
+        Picture(40, 30, "png", bytes(3 * 40 * 30)),
+    ],
+)
+async def test_a_decoder_that_was_taken_over_is_not_believed(reply: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picture_reader, "ARGUMENTS", ("-c", _writing(reply)))
+    with pytest.raises(BadInput) as refused:
+        await decoded_picture(file("PNG"))
+    assert refused.value.reason.code == "picture_heavy"
+    sound = Picture(40, 30, "rgb", bytes(3 * 40 * 30))
+    monkeypatch.setattr(picture_reader, "ARGUMENTS", ("-c", _writing(sound)))
+    assert await decoded_picture(file("PNG")) == sound
+
+
+def _writing(reply: Picture) -> str:
+    """A program that replies with this."""
+    data = msgspec.json.encode(reply)
+    return f"import sys; sys.stdout.buffer.write({LENGTHS.pack(len(data), 0) + data!r})"
+
+
+def test_the_node_expects_pictures_as_large_as_the_decoder_makes_them() -> None:
+    assert picture_reader.MAX_SIDE == MAX_SIDE

@@ -33,9 +33,9 @@ def kinds_sent(worker: Worker) -> list[int]:
     kinds: list[int] = []
     send = worker.send
 
-    def note(data: bytes) -> None:
+    def note(data: bytes, n_rows: int = 0) -> None:
         kinds.append(data[3])
-        send(data)
+        send(data, n_rows)
 
     worker.send = note  # type: ignore[method-assign]
     return kinds

@@ -16,6 +16,7 @@ import pytest
 
 from app.core.errors import AppError, DoesNotFit, Reason, Refused, StageLost
 from app.core.reasons import said
+from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages import stage_host
 from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_host import RunOrder, StageHost
@@ -463,3 +464,20 @@ async def test_a_run_ended_in_the_moment_it_was_loaded_is_not_open(monkeypatch: 
             await lender.open(wanted())
         assert raised.value.reason.code == "lend_stopped"
         assert lender.used_bytes == 0
+
+
+async def test_a_step_with_many_rows_may_take_longer_than_the_few_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A picture is one step. What precedes it may be only a few tokens. A worker that hangs is ended all the same."""
+    monkeypatch.setattr(stage_host, "LOOK_S", 0.02)
+    deadlines = Deadlines(prefill_least_s=0.2)
+    async with StageHost(lambda: 1 << 40, "den-pc", deadlines=deadlines) as lender, asyncio.TaskGroup() as group:
+        subject = wanted("fake:seconds_per_row=0.001,hang_at=3")  # in each of four layers
+        await lender.open(subject)
+        near, far = MemoryChannel.pair()
+        group.create_task(lender.serve(subject.run.pipeline, far), name="serve")
+        kinds = list[FrameKind]()
+        for seq, (pos, n) in enumerate(((0, 5), (5, 250), (255, 1)), 1):
+            await near.send(step(subject, seq, pos=pos, n=n))
+            kinds.append(decode_frame(await near.receive()).kind)
+        assert kinds == [FrameKind.OUTPUT, FrameKind.OUTPUT, FrameKind.LOST]
+        await near.close()
