@@ -5,6 +5,7 @@ An installer writes `installed.json` beside the folder of the app. A copy withou
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -42,6 +43,15 @@ def installed_version() -> str:
         return decode((APP.parent / MANIFEST).read_bytes(), Installation).version
     except (OSError, ValueError):
         return ""
+
+
+def unpacked_folder() -> Path | None:
+    """Return the folder into which our AppImage unpacks its versions, or None if this copy is none."""
+    facts, folder = installation(), os.environ.get("APPDIR", "")
+    if facts is None or facts.kind != "appimage" or not folder or not APP.is_relative_to(folder):
+        return None
+    above = Path(folder).parent
+    return above if above.name.startswith("poolhouse-appimage") else None
 
 
 def models_folder() -> Path:

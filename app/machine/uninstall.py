@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import os
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 from app.core.errors import AppError, Damaged, Reason, Refused
 from app.core.reasons import os_cause
 from app.machine import autostart
+from app.machine.installation import unpacked_folder
 from app.machine.keyring_store import KeyringStore, keyring_entry, open_keystore
 from app.machine.models_folders import MARKER, ModelsFolders
 from app.machine.paths import Home
@@ -87,6 +89,8 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
                 erased.left.append(error.reason)
     await asyncio.to_thread(_delete_models, home, erased)
     await asyncio.to_thread(_delete, home.root, lock, erased)
+    if home.is_default and (folder := unpacked_folder()):
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # this program runs from there
     return erased
 
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,21 @@ def system(request: pytest.FixtureRequest) -> Iterator[CleanSystem]:
         os.chown(place, USER_ID, USER_ID)
         assert not shutil.which("fusermount3", path=str(made.root / "usr/bin"))
         yield made
+
+
+@contextmanager
+def running(system: CleanSystem) -> Iterator[None]:
+    """A node that runs until the end of the block."""
+    process = subprocess.Popen(
+        system.command(IMAGE, "node", variables=IN_FILES), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        yield
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
 
 
 def test_the_first_answer_comes_within_a_minute_under_x11(
@@ -108,6 +123,15 @@ def test_one_copy_is_unpacked_and_older_ones_are_removed(system: CleanSystem) ->
     assert system.run(IMAGE, "--appimage-extract-and-run", "--version").stdout.startswith("Poolhouse ")
     print(f"second start after {time.monotonic() - begun:.1f} s")
     assert unpacked.stat().st_ctime_ns == stamp
+
+
+def test_removing_all_data_leaves_only_the_file_that_was_downloaded(system: CleanSystem) -> None:
+    before = system.files()
+    assert system.run(IMAGE, "node", "--help").stdout
+    with running(system):
+        assert (system.root / CACHE).exists()
+    system.run(IMAGE, "erase", "--yes", variables=IN_FILES)
+    assert system.files() - before == set()
 
 
 def test_a_damaged_or_cut_image_is_told_in_one_sentence(system: CleanSystem) -> None:
