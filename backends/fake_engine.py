@@ -9,8 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
-from backends.contract import Hidden, Logits, Role, Segment, SlotCheckpoints, StageConfig, StageError, Tokens
+from backends.contract import (
+    Hidden,
+    Logits,
+    PictureRows,
+    Role,
+    Segment,
+    SlotCheckpoints,
+    StageConfig,
+    StageError,
+    Tokens,
+)
 from backends.hidden_state_codec import VALUE, Rows, bytes_of
 
 PREFIX = "fake:"
@@ -125,12 +136,20 @@ class FakeStage:
         return self._embed(batch) if isinstance(batch, Tokens) else self._rows(batch)
 
     def _embed(self, batch: Tokens) -> Rows:
-        ids = np.asarray(batch.ids, dtype=np.int64)
+        ids = self._seen(np.array(batch.ids, dtype=np.int64), batch.pictures)
         if not self._takes_ids or ids.min(initial=0) < 0 or ids.max(initial=0) >= self.n_vocab:
             raise StageError(f"token ids that are not below {self.n_vocab}, or not expected here")
         rows = np.zeros((len(ids), self._config.width), dtype=VALUE)
         rows[:, : self._width] = DIGIT * (ids[:, None] // self._powers % BASE)
         return rows
+
+    def _seen(self, ids: NDArray[np.int64], pictures: PictureRows | None) -> NDArray[np.int64]:
+        """Return the ids with a token for each row of a picture, which depends on its first value."""
+        of_pictures = ids < 0
+        if pictures is not None and of_pictures.any():
+            rows = np.frombuffer(pictures.rows(ids[of_pictures].tolist()), dtype=VALUE)
+            ids[of_pictures] = rows.reshape(-1, self._config.width)[:, 0].astype(np.int64) % self.n_vocab
+        return ids
 
     def _rows(self, batch: Hidden) -> Rows:
         if self._takes_ids:

@@ -34,6 +34,15 @@ class ShownPictures:
             self._slots[slot] = []
         self._slots.setdefault(slot, []).append((FIRST_PICTURE_ID - first, values))
 
+    def computed(self, slot: int, ids: Sequence[int]) -> None:
+        """Drop the rows of a slot whose last one is among the ids of a computed step. Nothing refers to them again:
+        a sequence that is computed again is shown its pictures again."""
+        kept = self._slots.get(slot, [])
+        for number in (FIRST_PICTURE_ID - token for token in ids if token <= FIRST_PICTURE_ID):
+            ended = next((at for at, (first, rows) in enumerate(kept) if first + len(rows) - 1 == number), None)
+            if ended is not None:  # if a sequence has a picture twice, this is the earlier one
+                del kept[ended]
+
     def drop(self, slot: int) -> None:
         """Drop all rows for the sequence in a slot."""
         self._slots.pop(slot, None)

@@ -283,7 +283,18 @@ class StageRunner:
             return known
         outputs = self._compute(frame)
         self._steps.computed(frame, outputs)
+        if self._agreed.number is NumberFormat.IDS:
+            self._forget_pictures(frame)
         return outputs
+
+    def _forget_pictures(self, frame: Frame) -> None:
+        """Drop the rows of pictures that a step has used up."""
+        ids, first = decode_ids(frame.payload).tolist(), 0
+        if min(ids, default=0) >= 0:
+            return
+        for segment in frame.segments:
+            self._pictures.computed(segment.slot, ids[first : first + segment.n_tokens])
+            first += segment.n_tokens
 
     def rehearse(self, frame: Frame) -> None:
         """Repeat the part of `step` before the computation, using a step that was already answered."""
@@ -299,8 +310,7 @@ class StageRunner:
             return known
         for segment in frame.segments:
             self._engine.forget(segment.slot, self._steps.kept(segment))
-            if not segment.pos:
-                self._pictures.drop(segment.slot)
+            self._pictures.drop(segment.slot)  # the sequence that begins there is shown its own
         return self._steps.forgotten(frame)
 
     @property

@@ -24,7 +24,7 @@ from backends.contract import FIRST_PICTURE_ID
 LOAD_S = 600.0
 SEE_S = 600.0  # a large picture is several tiles, each of which takes seconds on a slow processor
 VALUE_BYTES = 4
-MOST_CACHED_BYTES = 256 << 20
+MOST_CACHED_BYTES = 128 << 20  # the 16 pictures of a chat take 88 MB with the widest models
 MOST_KNOWN = 1 << 16  # pictures whose ids are remembered
 # Errors that another copy of the projector or another picture would not prevent
 NO_FAULT_OF_FILE = frozenset(

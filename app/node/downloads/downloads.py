@@ -349,8 +349,9 @@ class Downloads:
                     await asyncio.to_thread(delete_model, path)
             raise
         await self._ledger.change(download_id, standing="done", model=entry.name)
-        live.finished(entry.model.file_bytes)
-        await self._pin(self._ledger[download_id], entry.model.file_bytes)
+        n_bytes = await asyncio.to_thread(whole_bytes, path)  # of this file, which may be the projector of the model
+        live.finished(n_bytes)
+        await self._pin(self._ledger[download_id], n_bytes)
 
     async def _pin(self, record: Record, n_bytes: int) -> None:
         """Pin the size and hash of a file whose hash the catalog does not list. Later downloads must then match."""

@@ -360,6 +360,7 @@ async def test_a_projector_makes_the_model_of_its_repository_see_and_goes_with_i
     server.data, server.file = projector("idefics3", 32, tmp_path / "eyes.gguf").read_bytes(), "mmproj-F16.gguf"
     done = await place.ended((await place.start(file="mmproj-F16.gguf")).id)
     assert (done.state, done.model) == ("done", model)
+    assert done.done_bytes == len(server.data) != place.shelf.get(model).model.file_bytes
     entry = place.shelf.get(model)
     assert entry.model.sees
     assert not place.shelf.get("mistral").model.sees
