@@ -18,7 +18,15 @@ import msgspec
 from app.catalog.files import OnBytes, chunks, hash_range, write_whole
 from app.catalog.gguf.gguf_file import Header, part_paths, read_header
 from app.catalog.gguf.model_reader import PRE, model_of
-from app.catalog.gguf.projector_reader import attached, fits, is_projector, other_model, projector_facts
+from app.catalog.gguf.projector_reader import (
+    ProjectorFacts,
+    attached,
+    fits,
+    has_markers,
+    is_projector,
+    other_model,
+    projector_facts,
+)
 from app.catalog.stages.cut import Cut, cut
 from app.catalog.stages.stage_receiver import Donor
 from app.catalog.stages.stage_store import StageStore
@@ -177,17 +185,23 @@ class Shelf:
             if name is None and (known := self._same(entry)):
                 return known
             name = self._free_name(name or name_for(whole_stem(path.stem)), str(path))
-            entry = with_projector_beside(replace(entry, model=replace(entry.model, name=name)))
+            entry = replace(entry, model=replace(entry.model, name=name))
+            entry = _with_projector(entry, self._projector_path(entry))
             self._write(entry)
             self.changes += 1
         return entry
+
+    def _projector_path(self, new: Entry) -> str:
+        """Return the path of the projector of an entry that a new one replaces, or "" if it has none."""
+        known = (entry.model.projector for entry in self.entries() if (entry.name, entry.path) == (new.name, new.path))
+        return next((projector.path for projector in known if projector is not None), "")
 
     def _attach(self, header: Header, path: Path, siblings: Collection[Path] | None) -> Entry:
         """Attach a projector to the models beside it that it fits, or else to the only one that it fits and that
         has none. Raises BadInput."""
         facts = projector_facts(header)
         with self._lock:
-            fitting = [entry for entry in self.entries() if not entry.builtin and fits(facts, entry.model)]
+            fitting = [entry for entry in self.entries() if not entry.builtin and _takes(entry, facts)]
             near = {Path(entry.path) for entry in fitting if Path(entry.path).parent == path.parent}
             beside = [entry for entry in fitting if Path(entry.path) in (near if siblings is None else siblings)]
             blind = [entry for entry in fitting if entry.model.projector is None]
@@ -452,11 +466,18 @@ class _Version(msgspec.Struct, frozen=True):
     format: int
 
 
+class _ProjectorPath(msgspec.Struct, frozen=True):
+    """The part of a stored projector that all versions share."""
+
+    path: str
+
+
 class _ModelName(msgspec.Struct, frozen=True):
     """The part of a stored model that all versions share."""
 
     id: str
     name: str
+    projector: _ProjectorPath | None = None
 
 
 class _OlderEntry(msgspec.Struct, frozen=True):
@@ -488,10 +509,30 @@ def with_projector_beside(entry: Entry) -> Entry:
         for name in sorted(names, key=lambda name: not _is_named_after(name, path.stem)):
             with suppress(AppError):
                 header = read_header(path.parent / name)
-                if is_projector(header) and fits(facts := projector_facts(header), entry.model):
+                if is_projector(header) and _takes(entry, facts := projector_facts(header)):
                     projector = attached(facts, header, entry.model)
                     return replace(entry, model=replace(entry.model, projector=projector))
     return entry
+
+
+def _takes(entry: Entry, facts: ProjectorFacts) -> bool:
+    """Return whether a projector is for a model. Reads the model's file if its family does not tell."""
+    if not fits(facts, entry.model):
+        return False
+    try:
+        return has_markers(facts, read_header(Path(entry.path)))
+    except AppError:
+        return False
+
+
+def _with_projector(entry: Entry, path: str) -> Entry:
+    """Return a model with the projector that it had before, whose facts are read again, or with the one beside it."""
+    if path:
+        with suppress(AppError):
+            header = read_header(Path(path))
+            if is_projector(header) and _takes(entry, facts := projector_facts(header)):
+                return replace(entry, model=replace(entry.model, projector=attached(facts, header, entry.model)))
+    return with_projector_beside(entry)
 
 
 PROJECTOR_NAME = re.compile(r"mmproj.*\.gguf$", re.IGNORECASE)
@@ -548,7 +589,7 @@ def _renewed(older: _OlderEntry) -> Entry | None:
         model = model_of(read_header(Path(older.path)), older.model.name, older.model.id)
     except BadInput:
         return None
-    return with_projector_beside(
+    return _with_projector(
         Entry(
             model,
             older.path,
@@ -559,7 +600,8 @@ def _renewed(older: _OlderEntry) -> Entry | None:
             sha256=older.sha256,
             ctime_ns=older.ctime_ns,
             shipped=older.shipped,
-        )
+        ),
+        older.model.projector.path if older.model.projector is not None else "",
     )
 
 

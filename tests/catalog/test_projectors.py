@@ -7,6 +7,8 @@ from random import Random
 
 import pytest
 
+from app.catalog import shelf as shelf_module
+from app.catalog.gguf import projector_reader
 from app.catalog.shelf import Shelf
 from app.core.errors import BadInput, Reason
 from app.core.planner.placement import Candidate, Workload
@@ -54,11 +56,14 @@ def test_the_only_model_that_fits_gets_it_from_another_folder(shelf: Shelf, tmp_
     assert refused(shelf, path) == Reason("projector_other", {"path": str(path), "width": 32})
     shelf.import_file(text_model("idefics3", "llama", folder(tmp_path, "a") / "one.gguf"))
     assert shelf.import_file(path).name == "one"
-    shelf.import_file(FAMILIES / "mistral.gguf", name="two")
-    shelf.import_file(FAMILIES / "qwen2.gguf", name="three")
+    shelf.import_file(FAMILIES / "mistral.gguf")  # of the same width, but without a token for pictures
+    assert shelf.import_file(path).name == "one"
+    second, third = (text_model("idefics3", "llama", folder(tmp_path, name) / "m.gguf") for name in ("b", "c"))
+    shelf.import_file(second, name="two")
+    shelf.import_file(third, name="three")
     reason = refused(shelf, path)
     assert (reason.code, reason.facts["models"]) == ("projector_several", "three, two")
-    siblings = [FAMILIES / "qwen2.gguf"]
+    siblings = [third]
     assert shelf.import_file(path, siblings=siblings).name == "three"
 
 
@@ -136,7 +141,7 @@ def test_a_picture_of_more_rows_than_a_step_may_have_is_not_looked_at(
     entry = shelf.import_file(projector("gemma3", 32, tmp_path / "mmproj.gguf"))
     assert not entry.model.sees
     assert entry.model.projector is not None
-    assert entry.model.projector.reason == Reason("projector_kind", {"model": "tiny", "kind": "gemma3"})
+    assert entry.model.projector.reason == Reason("projector_large", {"model": "tiny"})
 
 
 def test_no_memory_is_planned_for_a_projector_whose_file_is_gone(shelf: Shelf, tmp_path: Path) -> None:
@@ -150,3 +155,37 @@ def test_no_memory_is_planned_for_a_projector_whose_file_is_gone(shelf: Shelf, t
     assert lost.projector.reason == Reason("projector_gone", {"model": "tiny", "path": str(path)})
     kept.rename(path)
     assert shelf.verify(entry).model.sees
+
+
+def test_a_projector_that_would_need_a_fortune_of_memory_takes_nothing_from_its_model(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file states it, so it may state anything."""
+    path = text_model("idefics3", "llama", tmp_path / "tiny.gguf")
+    blind = shelf.import_file(path).model
+    eyes = projector("idefics3", 32, tmp_path / "mmproj.gguf")
+    monkeypatch.setattr(projector_reader, "MOST_WORK_BYTES", 1 << 20)
+    seeing = shelf.import_file(eyes).model
+    assert seeing.projector is not None
+    assert seeing.projector.reason == Reason("projector_large", {"model": "tiny"})
+    host, work = Candidate("a" * 64, "den", 1 << 40), Workload(256, 1)  # type: ignore[arg-type]
+    before, after = (
+        planned_stage(host, Role.WHOLE, Layers(0, blind.n_layers), model, work) for model in (blind, seeing)
+    )
+    assert before == after
+
+
+def test_a_model_keeps_a_projector_from_elsewhere(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A downloaded one is named after its hash, so that nothing beside the model tells of it."""
+    path = text_model("gemma3", "gemma3", tmp_path / "tiny.gguf")
+    shelf.import_file(path)
+    eyes = projector("gemma3", 32, tmp_path / f"{7:064x}.gguf")
+    assert shelf.import_file(eyes).model.sees
+    known = shelf.get("tiny").model.projector
+    assert shelf.import_file(path).model.projector == known  # the same file is added again
+    monkeypatch.setattr(shelf_module, "FORMAT", shelf_module.FORMAT + 1)  # after an update of the app
+    assert shelf.get("tiny").model.projector == known
+    eyes.unlink()
+    assert shelf.get("tiny").model.projector is None

@@ -8,7 +8,8 @@ from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf.gguf_file import Header, printable
 from app.core.errors import BadInput, Reason
 from app.core.model import Model, Projector
-from backends.contract import MAX_BATCH_TOKENS
+from backends.contract import MAX_BATCH_TOKENS, NumberFormat
+from backends.frames import MAX_PAYLOAD
 
 VISION = "clip.vision."
 
@@ -20,20 +21,23 @@ class Kind:
     sees_all: bool = False  # whether the rows of a picture see each other
     family: str = ""  # the only family of models that it belongs to, if any
     most_rows: int = 0
+    marker: str = ""  # a token that its models have, where their family does not tell them apart
 
 
-# The kinds that are proved (tests/vision). 280 rows are the usual limit of Gemma 4, and fit into one step. Not among
+# The kinds that are verified (tests/vision). 280 rows are the usual limit of Gemma 4, and fit into one step. Not among
 # them is pixtral: the engine of 0.3.36 clears the rows of its line breaks by multiplying memory that was never written.
 KINDS = {
     "gemma3": Kind(sees_all=True, family="gemma3"),
     "gemma4v": Kind(sees_all=True, family="gemma4", most_rows=280),
-    "idefics3": Kind(),
+    "idefics3": Kind(marker="<fake_token_around_image>"),
 }
 UNPROVED = Kind()
 CAUSAL_GEMMA_4 = (1536, 2560)  # widths of the small ones, in which a row of a picture sees only those before it
 MAX_WIDTH, MAX_SIDE, MAX_FACTOR = 1 << 17, 1 << 14, 1 << 6
 USUAL_FACTOR = {"gemma3": 4, "gemma4v": 3}
 WORK_FLOOR_BYTES = 16 << 20
+MOST_WORK_BYTES = 8 << 30  # Gemma 3 takes 0.3 GiB
+TOKENS = "tokenizer.ggml.tokens"
 VALUES_AT_ONCE = 3  # copies of the widest values of all patches that are computed at the same time
 
 
@@ -111,8 +115,10 @@ def attached(facts: ProjectorFacts, header: Header, model: Model) -> Projector:
     reason = None
     if has_planes(model.architecture):
         reason = Reason("projector_positions", {"model": model.name, "architecture": model.architecture})
-    elif facts.kind not in KINDS or facts.picture_rows > MAX_BATCH_TOKENS:  # no step has room for more
+    elif facts.kind not in KINDS:
         reason = Reason("projector_kind", {"model": model.name, "kind": facts.kind or "?"})
+    elif _is_large(facts):
+        reason = Reason("projector_large", {"model": model.name})
     return Projector(
         header.path,
         facts.kind,
@@ -122,6 +128,18 @@ def attached(facts: ProjectorFacts, header: Header, model: Model) -> Projector:
         reason,
         facts.most_rows,
     )
+
+
+def _is_large(facts: ProjectorFacts) -> bool:
+    """Return whether no step has room for a picture, or no computer for its computation."""
+    step_bytes = facts.picture_rows * NumberFormat.F32.row_bytes(facts.width)
+    return facts.picture_rows > MAX_BATCH_TOKENS or step_bytes > MAX_PAYLOAD or facts.work_bytes > MOST_WORK_BYTES
+
+
+def has_markers(facts: ProjectorFacts, header: Header) -> bool:
+    """Return whether a model's vocabulary has the token that stands around pictures of this projector."""
+    marker = KINDS.get(facts.kind, UNPROVED).marker
+    return not marker or marker in map(str, header.items(TOKENS))
 
 
 def has_planes(architecture: str) -> bool:

@@ -12,7 +12,7 @@ from app.catalog.transfers.file_transfer import LEFT_FREE_BYTES
 from app.core.errors import BadInput, DoesNotFit, Reason
 from tests.catalog.hub_server import COMMIT, FILE, REPOSITORY, TOKEN, HubServer, closed_hub
 from tests.node.download_place import Place, catalog_of, running
-from tests.vision.tiny_models import FAMILIES, projector, text_model
+from tests.vision.tiny_models import projector, text_model
 
 OTHER_COMMIT = "f" * 40
 
@@ -356,13 +356,14 @@ async def test_a_projector_makes_the_model_of_its_repository_see_and_goes_with_i
 ) -> None:
     server.data = text_model("idefics3", "llama", tmp_path / "tiny.gguf").read_bytes()
     model = (await place.ended((await place.start()).id)).model or ""
-    place.shelf.import_file(FAMILIES / "mistral.gguf")  # it fits that one, too
+    other = place.shelf.import_file(text_model("idefics3", "llama", tmp_path / "m.gguf"), name="other")  # fits, too
+    assert other.name == "other"
     server.data, server.file = projector("idefics3", 32, tmp_path / "eyes.gguf").read_bytes(), "mmproj-F16.gguf"
     done = await place.ended((await place.start(file="mmproj-F16.gguf")).id)
     assert (done.state, done.model) == ("done", model)
     assert done.done_bytes == len(server.data) != place.shelf.get(model).model.file_bytes
     entry = place.shelf.get(model)
     assert entry.model.sees
-    assert not place.shelf.get("mistral").model.sees
+    assert not place.shelf.get("other").model.sees
     assert entry.model.projector is not None
     assert Path(entry.model.projector.path) == place.files / f"{done.sha256}.gguf"
