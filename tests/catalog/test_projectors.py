@@ -111,6 +111,8 @@ def test_the_plan_counts_the_projector_and_the_rows_of_a_picture(shelf: Shelf, t
     whole, layers = Layers(0, blind.n_layers), (Role.WHOLE, Role.FIRST)
     sizes = [planned_stage(host, role, whole, model, work).total_bytes for role in layers for model in (blind, seeing)]
     assert sizes[1] - sizes[0] == seeing.projector.memory_bytes
+    last = planned_stage(host, Role.LAST, whole, seeing, work)
+    assert last.work_bytes - last.card_work_bytes == seeing.projector.memory_bytes
     assert sizes[2] == sizes[3]  # the lenders and the first run hold none of it
 
 

@@ -141,10 +141,16 @@ class PlannedStage:
     weight_bytes: int
     kv_bytes: int
     work_bytes: int
+    vision_bytes: int = 0  # the part of `work_bytes` for pictures, which the processor looks at, in main memory
 
     @property
     def total_bytes(self) -> int:
         return self.weight_bytes + self.kv_bytes + self.work_bytes
+
+    @property
+    def card_work_bytes(self) -> int:
+        """Return the working memory that each graphics card needs for the stage. None holds a projector."""
+        return self.work_bytes - self.vision_bytes
 
 
 class Part(StrEnum):

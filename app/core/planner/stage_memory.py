@@ -72,6 +72,7 @@ def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, 
         work_bytes=work_bytes(model.width, rows, cells_read(workload.slots, cells, workload.context))
         + 4 * logits
         + vision_bytes,
+        vision_bytes=vision_bytes,
     )
 
 

@@ -492,7 +492,7 @@ class StageSet:
         graphics, cards = self._sources.graphics, self._cards
         model, sizes = self._entry.model, self._sizes
         kv_bytes = model.layer_kv(sizes.kv_cells, sizes.slots, sizes.kv)
-        parts = StageParts.of(model, stage.layers, stage.role, kv_bytes, stage.work_bytes)
+        parts = StageParts.of(model, stage.layers, stage.role, kv_bytes, stage.card_work_bytes)
         while True:
             claim = graphics.claim(run.pipeline, cards, parts)
             self._claims[run.pipeline] = claim.n_bytes
