@@ -40,8 +40,8 @@ class ServerEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool of a server, and what the person allows it.
 
-    fingerprint: identifies its description and the schema of its arguments. changed: whether it was always allowed,
-    and has changed since, so that it asks again.
+    fingerprint: identifies its server, its description and the schema of its arguments. changed: whether it was always
+    allowed, and has changed since, so that it asks again.
     """
 
     name: str
@@ -115,11 +115,15 @@ class TestServer(msgspec.Struct, frozen=True, tag_field="do", tag="test"):
 
 
 class SetPermission(msgspec.Struct, frozen=True, tag_field="do", tag="permit"):
-    """A choice of what a tool may do without being asked about."""
+    """A choice of what a tool may do without being asked about.
+
+    fingerprint: the one of the tool that was shown; "always" is refused if the tool has changed since.
+    """
 
     server: str
     tool: str
     permission: Permission
+    fingerprint: str = ""
 
 
 class ImportServers(msgspec.Struct, frozen=True, tag_field="do", tag="import"):

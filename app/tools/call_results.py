@@ -10,6 +10,8 @@ from typing import Any
 import mcp_types as types
 
 from app.api.tools import CallResult
+from app.core.errors import BadInput
+from app.core.json_schema.json_grammar import check_size
 
 MAX_RESULT_CHARACTERS = 100_000  # the chat shortens it further if the context is smaller
 MAX_DESCRIPTION_CHARACTERS = 4_000
@@ -54,12 +56,16 @@ def description_of(tool: types.Tool) -> str:
 
 
 def schema_of(tool: types.Tool) -> dict[str, Any] | None:
-    """Return the schema of a tool's arguments, or None if it is too large."""
+    """Return the schema of a tool's arguments, or None if it is too large, or too deep for a question."""
     schema = tool.input_schema
+    try:
+        check_size(schema)
+    except BadInput:
+        return None
     return schema if len(json.dumps(schema)) <= MAX_SCHEMA_BYTES else None
 
 
 def fingerprint(parts: Iterable[object]) -> str:
-    """Return a text that identifies a tool as it was shown: its name, its description and its schema."""
+    """Return a text that identifies a tool as it was shown: its server, its name, its description and its schema."""
     written = json.dumps(list(parts), sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(written.encode()).hexdigest()[:24]

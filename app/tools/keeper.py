@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO
+from typing import IO, NoReturn
 
 PIECE_BYTES = 1 << 16
 LAST_WORDS_BYTES = 2048
@@ -24,6 +25,12 @@ FLOOD_BYTES, FLOOD_SECONDS = 64 << 20, 30.0  # written in so short a time, it ne
 WATCH_SECONDS = 0.5
 CREATE_NO_WINDOW = 0x08000000  # a program's console stays hidden
 READ_ON_SECONDS = 1.0  # for what the server wrote before it ended
+# where launchers such as npx and uvx are, of which an app that was not started in a terminal may know nothing
+USUAL_FOLDERS = (
+    ("%LOCALAPPDATA%/Microsoft/WinGet/Links", "%ProgramFiles%/nodejs", "%APPDATA%/npm", "~/.local/bin", "~/.cargo/bin")
+    if sys.platform == "win32"
+    else ("~/.local/bin", "~/.cargo/bin", "~/.bun/bin", "/opt/homebrew/bin", "/usr/local/bin", "/snap/bin")
+)
 
 
 class Kept:
@@ -95,11 +102,28 @@ def _watch_parent() -> None:
     os.killpg(0, signal.SIGKILL)
 
 
+def _search_usual_folders() -> None:
+    """Add the folders in which launchers usually are to the search path, for the server and what it starts."""
+    known = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    usual = (os.path.expanduser(os.path.expandvars(folder)) for folder in USUAL_FOLDERS)
+    found = [folder for folder in usual if os.path.isdir(folder) and folder not in known]
+    os.environ["PATH"] = os.pathsep.join([*known, *found])
+
+
+def _end() -> NoReturn:
+    """End, with all that the server started and left in our group. On Windows, our job object does this."""
+    if os.name == "posix" and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
+
+
 def main() -> None:
     limit, command = int(sys.argv[1]), sys.argv[2:]
+    _search_usual_folders()
     try:
         process = subprocess.Popen(
-            command,
+            # on Windows, only this finds launchers that are scripts, such as npx.cmd
+            [shutil.which(command[0]) or command[0], *command[1:]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -119,7 +143,7 @@ def main() -> None:
     for ear in ears:
         ear.join(READ_ON_SECONDS)
     _tell({"flooded": kept.flooded, "code": code, "words": kept.last_words()})
-    os._exit(0)
+    _end()
 
 
 def _tell(end: dict[str, object]) -> None:

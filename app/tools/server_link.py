@@ -36,6 +36,7 @@ for _name in ("client", "mcp"):  # the SDK logs what servers send, which may be 
 
 START_SECONDS = 60.0  # some are downloaded when they are started
 LIST_SECONDS = 20.0
+LIST_AGAIN_SECONDS = 3.0  # between two lists of a server that says again and again that its tools changed
 CALL_SECONDS = 120.0
 END_SECONDS = 10.0  # the SDK itself ends a process after 4 s at the latest
 MAX_TOOLS = 100  # of a server; more would fill a model's context
@@ -183,10 +184,11 @@ class ServerLink:
             cache=None,
         )
         async with client:
+            client.session.validate_tool_result = _unchecked  # type: ignore[method-assign]
             yield client
 
     async def _follow(self, client: Client) -> None:
-        """Wait for the end, and list the tools again when the server says that they changed."""
+        """Wait for the end, and list the tools again when the server says that they changed, after a pause."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -194,6 +196,8 @@ class ServerLink:
                 return
             await self._list(client)
             self._changed()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._end.wait(), LIST_AGAIN_SECONDS)
 
     def _ended(self) -> None:
         self._end.set()
@@ -206,7 +210,7 @@ class ServerLink:
             for _ in range(MAX_PAGES):
                 page = await client.list_tools(cursor=cursor)
                 for tool in page.tools:
-                    listed = _listed(tool)
+                    listed = _listed(tool, self.server.stored.place)
                     if listed is None or len(tools) >= MAX_TOOLS:
                         n_left_out += 1
                     else:
@@ -313,14 +317,27 @@ async def _settled(call: Any) -> tuple[object, Exception | None]:
         return None, error
 
 
-def _listed(tool: Tool) -> ListedTool | None:
-    """Return a tool within our limits, or None if its schema is too large or its name cannot be shown."""
+async def _unchecked(name: str, result: CallToolResult) -> None:
+    """Accept structured content that does not match its schema, because only its text is used.
+
+    The SDK would check it in our event loop, where a pattern of the server's could hold it up for ever.
+    """
+
+
+def _listed(tool: Tool, place: tuple[object, ...]) -> ListedTool | None:
+    """Return a tool within our limits, or None if its schema is too large or its name cannot be shown.
+
+    place: what identifies its server, so that a tool that is just like it is another one elsewhere.
+    """
     schema = schema_of(tool)
     if schema is None or not tool.name.strip() or len(tool.name) > 128:
         return None
     with suppress(UnicodeEncodeError, ValueError):
         json.dumps(schema).encode()
         return ListedTool(
-            tool.name, description_of(tool), schema, fingerprint((tool.name, tool.description, tool.title, schema))
+            tool.name,
+            description_of(tool),
+            schema,
+            fingerprint((*place, tool.name, tool.description, tool.title, schema)),
         )
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import secrets as chance
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ FILE = "tools.json"
 SECRETS = "tool servers"  # the name of their entry in the secret store
 SEPARATOR = "\x1f"
 MAX_SECRETS_BYTES = 1 << 15
+MARK_BYTES = 8
 NAME_SIGNS = frozenset(" ._-")
 
 
@@ -33,7 +35,10 @@ class StoredPermission(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StoredServer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool server without the values of its environment variables and headers, which are secrets."""
+    """A tool server without the values of its environment variables and headers, which are secrets.
+
+    mark: a random text, made when the server is added or gets another command or address.
+    """
 
     command: str = ""
     arguments: tuple[str, ...] = ()
@@ -42,6 +47,12 @@ class StoredServer(msgspec.Struct, frozen=True, omit_defaults=True):
     headers: tuple[str, ...] = ()  # names only
     on: bool = False
     tools: dict[str, StoredPermission] = {}
+    mark: str = ""
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Return what tells this server from another, also from one that was added later under the same name."""
+        return self.mark, self.command, self.arguments, self.url
 
 
 class StoredServers(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -58,6 +69,14 @@ class KnownServer:
     stored: StoredServer
     environment: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def starts_like(self, other: KnownServer) -> bool:
+        """Return whether starting the other server would start the same program, or reach the same address."""
+        return (self.stored.place, self.environment, self.headers) == (
+            other.stored.place,
+            other.environment,
+            other.headers,
+        )
 
     def redacted(self, text: str) -> str:
         """Return a text of the server without the secrets that it was given."""
@@ -101,6 +120,7 @@ class ServerStore:
                 raise BadInput("tool_servers_many", most=MAX_SERVERS)
             await self._save_secrets(edit, was)
             servers.pop(was, None)
+            kept = before if before is not None and _same_place(before, edit) else None
             servers[edit.name] = StoredServer(
                 command=edit.command,
                 arguments=tuple(edit.arguments),
@@ -109,7 +129,8 @@ class ServerStore:
                 headers=tuple(edit.headers),
                 on=before is not None and before.on,
                 # what was allowed was allowed to another program or address
-                tools=before.tools if before is not None and _same_place(before, edit) else {},
+                tools=kept.tools if kept is not None else {},
+                mark=(kept.mark if kept is not None else "") or chance.token_hex(MARK_BYTES),
             )
             await self._write(servers)
 

@@ -91,8 +91,8 @@ class ToolHost:
                 done = service.remove(name)
             case tools.SwitchServer(name, on):
                 done = service.switch(name, on=on)
-            case tools.SetPermission(server, tool, permission):
-                done = service.permit(server, tool, permission)
+            case tools.SetPermission(server, tool, permission, fingerprint):
+                done = service.permit(server, tool, permission, fingerprint)
             case _:
                 raise BadInput("bad_request", why="unknown", field="do")
         await done

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from app.api.requests import MAX_TOOLS as MAX_OFFERED
 from app.api.responses import SentError
 from app.api.tools import (
     CallResult,
@@ -29,6 +30,7 @@ from app.tools.server_link import END_SECONDS, ListedTool, ServerLink
 from app.tools.server_store import ServerStore, StoredPermission, StoredServer, foreign_servers
 
 NAME_CHARACTERS = 64  # of a tool as models know it
+MAX_OFFERED_BYTES = 1 << 20  # of all schemas: a question is refused with more
 _UNUSABLE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -36,7 +38,6 @@ _UNUSABLE = re.compile(r"[^A-Za-z0-9_-]+")
 class _Running:
     link: ServerLink
     task: asyncio.Task[None]
-    stored: StoredServer
 
 
 class ToolService:
@@ -71,13 +72,13 @@ class ToolService:
     async def save(self, edit: ServerEdit, was: str = "") -> None:
         """Add or change a server. Raises BadInput, Refused or DoesNotFit."""
         await self._store.save(edit, was)
-        await self._end([was, edit.name])
+        await self._forget([was, edit.name])
         self._changed()
 
     async def remove(self, name: str) -> None:
         """Forget a server. Raises BadInput, Refused or DoesNotFit."""
         await self._store.remove(name)
-        await self._end([name])
+        await self._forget([name])
         self._changed()
 
     async def switch(self, name: str, *, on: bool) -> None:
@@ -87,12 +88,17 @@ class ToolService:
             await self._end([name])
         self._changed()
 
-    async def permit(self, name: str, tool: str, permission: Permission) -> None:
-        """Set what the person allows a tool, as it is now. Raises BadInput or DoesNotFit."""
+    async def permit(self, name: str, tool: str, permission: Permission, shown: str = "") -> None:
+        """Set what the person allows a tool. `shown` is the fingerprint of the tool that the person saw.
+
+        Raises BadInput, Refused or DoesNotFit.
+        """
         listed = next((known for known in self._tools(name) if known.name == tool), None)
         kept = StoredPermission(permission, listed.fingerprint if listed else "")
         if permission == "always" and listed is None:
             raise BadInput("tool_gone", name=name, tool=tool[:100])
+        if permission == "always" and shown and kept.fingerprint != shown:
+            raise Refused("tool_changed", name=name, tool=tool[:100])
 
         def changed(stored: StoredServer) -> StoredServer:
             kept_tools = {key: value for key, value in stored.tools.items() if key != tool}
@@ -131,7 +137,10 @@ class ToolService:
         return self._described(name, stored)
 
     async def open(self, names: Sequence[str]) -> Offered:
-        """Start the servers that a chat uses, and return their tools. Servers that are off are left out."""
+        """Start the servers that a chat uses, and return their tools. Servers that are off are left out.
+
+        `failed` has an entry without a name if there are more tools than a question can have.
+        """
         stored = await self._store.all()
         usable = [name for name in dict.fromkeys(names) if name in stored and stored[name].on]
         results = await asyncio.gather(*(self._refreshed(name) for name in usable), return_exceptions=True)
@@ -144,7 +153,10 @@ class ToolService:
                 raise result
             else:
                 tools += [tool for tool in _offered(name, self._permitted(name, result)) if tool.permission != "never"]
-        return Offered(unique(tools), failed)
+        few = _few(tools)
+        if n_left_out := len(tools) - len(few):
+            failed[""] = sent(Refused("tools_many", count=n_left_out, most=MAX_OFFERED))
+        return Offered(unique(few), failed)
 
     async def call(self, name: str, tool: str, arguments: str, shown: str = "") -> CallResult:
         """Call a tool. The person has allowed it. Raises BadInput, Refused or Unreachable."""
@@ -169,13 +181,22 @@ class ToolService:
         async with self._opening:
             known = await self._store.known(name)
             running = self._running.get(name)
+            if running is not None and not running.link.server.starts_like(known):  # another process changed it
+                await self._forget([name])
+                running = None
             if running is None or running.task.done():
                 link = ServerLink(known, self._changed)
                 task = self._group.create_task(link.run(), name="tool server")
-                running = self._running[name] = _Running(link, task, known.stored)
+                running = self._running[name] = _Running(link, task)
                 self._changed()
         await running.link.started()
         return known.stored
+
+    async def _forget(self, names: Sequence[str]) -> None:
+        """End these servers, which are others now, and forget their tools."""
+        await self._end(names)
+        for name in names:
+            self._tested.pop(name, None)
 
     async def _end(self, names: Iterable[str]) -> None:
         """End these servers, and wait until they have ended."""
@@ -242,6 +263,17 @@ def unique(tools: Iterable[OfferedTool]) -> list[OfferedTool]:
         names.add(free)
         named.append(msgspec.structs.replace(tool, name=free))
     return named
+
+
+def _few(tools: Sequence[OfferedTool]) -> list[OfferedTool]:
+    """Return the first tools, as many as one question can have."""
+    few: list[OfferedTool] = []
+    n_bytes = 0
+    for tool in tools:
+        n_bytes += len(msgspec.json.encode(tool.parameters))
+        if len(few) < MAX_OFFERED and n_bytes <= MAX_OFFERED_BYTES:
+            few.append(tool)
+    return few
 
 
 def _with_permission(tool: ListedTool, kept: StoredPermission | None) -> ServerTool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from app.api import requests
 from app.api.tools import MAX_SERVERS, ServerEdit
 from app.core.errors import AppError, BadInput, Refused, Unreachable
 from app.machine import uninstall
@@ -347,3 +349,126 @@ async def test_a_server_that_ignores_its_end_is_ended(home: Home) -> None:
         begun = time.monotonic()
     assert time.monotonic() - begun < server_link.END_SECONDS
     assert not children()
+
+
+async def test_a_pattern_that_takes_for_ever_holds_up_nothing(service: ToolService) -> None:
+    """The SDK would check the answer against the server's own schema, in our event loop."""
+    await opened(service, faulty("endless_pattern"))
+    await service.open(["endless_pattern"])
+    result = await service.call("endless_pattern", "echo", '{"text": "a"}')
+    assert json.loads(result.text) == {"a": "a" * 40 + "!"}
+
+
+async def test_the_same_tool_of_another_server_is_another_tool(service: ToolService) -> None:
+    """What a chat allowed is remembered by the fingerprint."""
+
+    async def shown() -> str:
+        (tool,) = (await service.open(["good"])).tools
+        return tool.fingerprint
+
+    await opened(service, faulty("good"))
+    first = await shown()
+    await service.save(faulty("good", TOKEN="a"), was="good")
+    assert await shown() == first
+    await service.save(ServerEdit(name="good", command=sys.executable, arguments=[FAULTY, "error"]), was="good")
+    second = await shown()
+    await service.remove("good")
+    await opened(service, faulty("good"))
+    assert len({first, second, await shown()}) == 3
+    with pytest.raises(Refused) as changed:
+        await service.call("good", "echo", "{}", first)
+    assert changed.value.reason.code == "tool_changed"
+
+
+async def test_always_allows_the_tool_that_was_shown_and_no_other(service: ToolService) -> None:
+    await opened(service, faulty("changes"))
+    (shown,) = (await service.open(["changes"])).tools
+    await service.call("changes", "echo", '{"text": "a"}')
+    await service.open(["changes"])
+    with pytest.raises(Refused) as changed:
+        await service.permit("changes", "echo", "always", shown.fingerprint)
+    assert changed.value.reason.code == "tool_changed"
+    (now,) = (await service.open(["changes"])).tools
+    assert now.permission == "ask"
+    await service.permit("changes", "echo", "always", now.fingerprint)
+    assert (await service.open(["changes"])).tools[0].permission == "always"
+
+
+async def test_a_server_that_another_process_replaced_is_started_anew(service: ToolService, home: Home) -> None:
+    await opened(service, faulty("good"))
+    await service.open(["good"])
+    async with ToolService(home) as terminal:
+        await terminal.remove("good")
+        await opened(terminal, ServerEdit(name="good", command=sys.executable, arguments=[FAULTY, "error"]))
+    await service.open(["good"])
+    assert (await service.call("good", "echo", '{"text": "a"}')).text == "no such city"
+    assert len(children()) == 2  # its keeper, and the server
+
+
+async def test_a_server_that_was_removed_leaves_no_tools_to_one_of_its_name(service: ToolService) -> None:
+    await service.save(faulty("good"))
+    await service.test("good")
+    await service.remove("good")
+    await service.save(faulty("good"))
+    (known,) = (await service.servers()).servers
+    assert known.tools == []
+    with pytest.raises(BadInput):
+        await service.permit("good", "echo", "always")
+
+
+async def test_a_server_that_keeps_changing_is_listed_with_pauses(
+    service: ToolService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_link, "LIST_AGAIN_SECONDS", 0.5)
+    await opened(service, faulty("changes_without_end"))
+    await service.open(["changes_without_end"])
+    descriptions = set[str]()
+    ends = time.monotonic() + 2
+    while time.monotonic() < ends:
+        (known,) = (await service.servers()).servers
+        descriptions.add(known.tools[0].description)
+        await asyncio.sleep(0.01)
+    assert 2 <= len(descriptions) <= 6
+
+
+async def test_a_schema_that_is_too_deep_for_a_question_is_left_out(service: ToolService) -> None:
+    await opened(service, faulty("deep_schema"))
+    assert [tool.name for tool in (await service.open(["deep_schema"])).tools] == ["echo"]
+    (known,) = (await service.servers()).servers
+    assert known.n_left_out == 1
+
+
+async def test_more_tools_than_a_question_can_have_are_left_out_and_told(service: ToolService) -> None:
+    kinds = ["hundred_tools_a", "hundred_tools_b"]
+    for kind in kinds:
+        await opened(service, faulty(kind))
+    offered = await service.open(kinds)
+    assert len(offered.tools) == requests.MAX_TOOLS
+    assert "72" in offered.failed[""].message
+
+
+@pytest.mark.skipif(os.name != "posix", reason="job objects do this on Windows")
+async def test_what_a_server_started_ends_with_it(service: ToolService) -> None:
+    await opened(service, faulty("leaves_a_child"))
+    await service.open(["leaves_a_child"])
+    child = psutil.Process(int((await service.call("leaves_a_child", "echo", '{"text": "a"}')).text))
+    assert child.is_running()
+    await service.switch("leaves_a_child", on=False)
+    _, left = await asyncio.to_thread(psutil.wait_procs, [child], timeout=5)
+    assert not [one for one in left if one.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a script of the shell")
+async def test_a_launcher_in_a_usual_folder_is_found_without_a_path_to_it(
+    service: ToolService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An app that is started from the Finder or a menu does not know the folders of a terminal."""
+    launcher = tmp_path / ".local" / "bin" / "faulty-launcher"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAULTY}" good\n')
+    launcher.chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    await opened(service, ServerEdit(name="launched", command="faulty-launcher"))
+    offered = await service.open(["launched"])
+    assert ([tool.name for tool in offered.tools], offered.failed) == (["echo"], {})

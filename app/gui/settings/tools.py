@@ -86,9 +86,10 @@ class Tools(SettingsGroup):
         """Allow chats to use a server, or no longer."""
         self.services.tools.change(SwitchServer(name, on), lambda: None, self._failed)
 
-    def permit(self, name: str, tool: str, permission: Permission) -> None:
-        """Set what a tool may do without asking."""
-        self.services.tools.change(SetPermission(name, tool, permission), lambda: None, self._failed)
+    def permit(self, name: str, tool: ServerTool, permission: Permission) -> None:
+        """Set what a tool may do without asking. It is the tool as it is shown: another one would be refused."""
+        request = SetPermission(name, tool.name, permission, tool.fingerprint)
+        self.services.tools.change(request, lambda: None, self._failed)
 
     def edit(self, name: str) -> None:
         """Open the dialog that changes a server."""
@@ -138,6 +139,7 @@ class ServerRow:
         content = QWidget()
         content.setLayout(self._tools_box)
         self.fold = Fold(theme, "", content)
+        self.fold.button.toggled.connect(self._show_tools)
         self.choices: dict[str, Choice] = {}
         self._shown: list[ServerTool] = []
         self._server: Server | None = None
@@ -152,13 +154,7 @@ class ServerRow:
         text = QCoreApplication.translate("Tools", "%n tool(s)", "", len(server.tools))
         self.fold.rename(str(text))
         self.fold.setVisible(bool(server.tools))
-        names = [tool.name for tool in server.tools]
-        if names != [tool.name for tool in self._shown]:
-            self._fill(server)
-        elif server.tools != self._shown:
-            for tool in server.tools:
-                self.choices[tool.name].show_value(tool.permission)
-        self._shown = server.tools
+        self._show_tools(self.fold.button.isChecked())
 
     def show_testing(self) -> None:
         """Show that the server is being started."""
@@ -169,12 +165,24 @@ class ServerRow:
         if self._server is not None:
             self.show_server(msgspec.structs.replace(self._server))
 
+    def _show_tools(self, is_open: bool) -> None:
+        """Show the tools. They are not built while nobody sees them, because a server may change them all the time."""
+        server = self._server
+        if server is None or not is_open:
+            return
+        if [*map(_without_permission, server.tools)] != [*map(_without_permission, self._shown)]:
+            self._fill(server)
+        elif server.tools != self._shown:
+            for tool in server.tools:
+                self.choices[tool.name].show_value(tool.permission)
+        self._shown = server.tools
+
     def _fill(self, server: Server) -> None:
         clear_layout(self._tools_box)
         self.choices = {}
         options = [("ask", _tr("Ask each time")), ("always", _tr("Always allow")), ("never", _tr("Never allow"))]
         for tool in server.tools:
-            choice = Choice(options, partial(self._chosen, tool.name))
+            choice = Choice(options, partial(self._chosen, tool))
             choice.show_value(tool.permission)
             choice.setAccessibleName(_tr("When {tool} may be called").format(tool=tool.name))
             self.choices[tool.name] = choice
@@ -187,8 +195,13 @@ class ServerRow:
             text = _tr("{count} more tools are left out, because so many would fill a model's context.")
             self._tools_box.addWidget(paragraph(text.format(count=formats.number(server.n_left_out)), "caption"))
 
-    def _chosen(self, tool: str, permission: str) -> None:
+    def _chosen(self, tool: ServerTool, permission: str) -> None:
         self._group.permit(self._name, tool, permission)  # type: ignore[arg-type]
+
+
+def _without_permission(tool: ServerTool) -> ServerTool:
+    """Return what is shown of a tool besides its choice."""
+    return msgspec.structs.replace(tool, permission="ask")
 
 
 def _state(server: Server) -> str:
