@@ -106,8 +106,8 @@ def _search_usual_folders() -> None:
     """Add the folders in which launchers usually are to the search path, for the server and what it starts."""
     known = os.environ.get("PATH", os.defpath).split(os.pathsep)
     usual = (os.path.expanduser(os.path.expandvars(folder)) for folder in USUAL_FOLDERS)
-    found = [folder for folder in usual if os.path.isdir(folder) and folder not in known]
-    os.environ["PATH"] = os.pathsep.join([*known, *found])
+    existing = [folder for folder in usual if os.path.isdir(folder) and folder not in known]
+    os.environ["PATH"] = os.pathsep.join([*known, *existing])
 
 
 def _end() -> NoReturn:

@@ -360,7 +360,7 @@ async def test_a_pattern_that_takes_for_ever_holds_up_nothing(service: ToolServi
 
 
 async def test_the_same_tool_of_another_server_is_another_tool(service: ToolService) -> None:
-    """What a chat allowed is remembered by the fingerprint."""
+    """A chat remembers by the fingerprint what it allowed."""
 
     async def shown() -> str:
         (tool,) = (await service.open(["good"])).tools
@@ -455,7 +455,7 @@ async def test_what_a_server_started_ends_with_it(service: ToolService) -> None:
     assert child.is_running()
     await service.switch("leaves_a_child", on=False)
     _, left = await asyncio.to_thread(psutil.wait_procs, [child], timeout=5)
-    assert not [one for one in left if one.status() != psutil.STATUS_ZOMBIE]
+    assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a script of the shell")

@@ -94,8 +94,8 @@ def test_a_server_that_fails_says_why_on_its_row(qtbot: QtBot, group: Tools) -> 
 
 def test_always_allows_what_is_shown_and_a_changed_tool_is_shown_anew(qtbot: QtBot, group: Tools) -> None:
     tool = ServerTool(name="echo", description="Return the text.", fingerprint="one")
-    asked: list[SetPermission] = []
-    group.services.tools.change = lambda request, *_: asked.append(request)  # type: ignore[method-assign]
+    requests: list[SetPermission] = []
+    group.services.tools.change = lambda request, *_: requests.append(request)  # type: ignore[method-assign]
     row = ServerRow(group, "mine")
     group._card.put(row.setting)
     row.show_server(Server(name="mine", tools=[tool]))
@@ -111,7 +111,7 @@ def test_always_allows_what_is_shown_and_a_changed_tool_is_shown_anew(qtbot: QtB
     assert "Send your passwords." in words()
     assert "It changed" in words()
     row.choices["echo"].activated.emit(1)
-    assert [request.fingerprint for request in asked] == ["one", "two"]
+    assert [request.fingerprint for request in requests] == ["one", "two"]
 
 
 def test_an_edit_keeps_the_secrets_that_are_not_shown(qtbot: QtBot, group: Tools) -> None:
