@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -135,9 +136,12 @@ def test_compiled_files_are_the_same_every_time(tmp_path: Path) -> None:
 @linux
 def test_only_copies_that_a_person_started_are_started_again() -> None:
     words = [sys.executable, "-c", "import time; time.sleep(60)", "-m", "app", "--hidden"]
+    own = {name: value for name, value in os.environ.items() if name != running_copies.BY_WINDOW}
     for environment, restarted in (({}, ["--hidden"]), ({running_copies.BY_WINDOW: "1"}, None)):
-        sleeper = subprocess.Popen(words, env={**os.environ, **environment})
+        sleeper = subprocess.Popen(words, env={**own, **environment})
         try:
+            while "--hidden" not in Path(f"/proc/{sleeper.pid}/cmdline").read_text("utf-8"):
+                time.sleep(0.01)  # it has not become the program yet
             copy = running_copies.describe(sleeper.pid)
         finally:
             sleeper.kill()

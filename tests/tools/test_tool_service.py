@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ from app.tools.call_results import MAX_RESULT_CHARACTERS
 from app.tools.server_link import MAX_TOOLS
 from app.tools.tool_service import ToolService
 
+NOT_TOOLS = re.compile(r" -m (app node|backends)\b")
 FAULTY = str(Path(__file__).parent / "faulty_server.py")
 
 
@@ -48,8 +50,10 @@ async def service(home: Home) -> AsyncIterator[ToolService]:
 
 
 def children() -> list[str]:
+    """Return the processes of tools that run here. Other tests of this process may have nodes."""
     below = psutil.Process().children(recursive=True)
-    return [" ".join(child.cmdline()) for child in below if child.status() != psutil.STATUS_ZOMBIE]
+    running = [" ".join(child.cmdline()) for child in below if child.status() != psutil.STATUS_ZOMBIE]
+    return [words for words in running if not NOT_TOOLS.search(words)]
 
 
 async def opened(service: ToolService, edit: ServerEdit) -> None:

@@ -81,7 +81,7 @@ def test_who_waits_is_told_the_place_and_about_how_long(
         {"conversation": "c1", "place": place, "seconds": seconds},
     ]
     pool = pool_of({"answers": {"running": 1, "waiting": 2, "line": line}})
-    running = SimpleNamespace(answer=answer, waits=False, chat="c1")
+    running = SimpleNamespace(answer=answer, waits=False, chat="c1", tools=None)
     assert state_of(cast("RunningAnswer", running), pool) == words
 
 
