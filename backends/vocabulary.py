@@ -40,6 +40,10 @@ class Vocabulary(Protocol):
         """Return the text that templates use for a control token, or an empty string for -1."""
         ...
 
+    def markers(self) -> tuple[str, ...]:
+        """Return the texts that are read as single tokens with a meaning of their own wherever they stand."""
+        ...
+
     def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]: ...
 
     def close(self) -> None: ...
@@ -113,6 +117,24 @@ class LlamaVocabulary:
     def tokenize(self, text: str, *, special: bool, bos: bool) -> list[int]:
         return tokenize_with(self._llama, self._vocab, text, special=special, bos=bos)
 
+    def markers(self) -> tuple[str, ...]:
+        """Return the names of control tokens, and of other added tokens that the templates write.
+
+        Added tokens that no template writes are ordinary text, such as HTML tags and runs of spaces.
+        """
+        llama, templates = self._llama, self.template + self.tools_template
+        meaning = int(llama.LLAMA_TOKEN_ATTR_CONTROL) | int(llama.LLAMA_TOKEN_ATTR_UNKNOWN)
+        names: list[str] = []
+        for token in range(self.n_vocab):
+            kind = int(llama.llama_vocab_get_attr(self._vocab, token))
+            if kind & meaning:
+                names.append(self.name(token))
+            elif kind & int(llama.LLAMA_TOKEN_ATTR_USER_DEFINED):
+                name = self.name(token)
+                if not (name.isspace() or name.isalnum()) and name in templates:
+                    names.append(name)
+        return tuple(name for name in names if len(name) > 1)
+
     def close(self) -> None:
         if self._model:
             self._llama.llama_model_free(self._model)
@@ -147,6 +169,9 @@ class FakeVocabulary:
             else:
                 ids += [fake_engine.FIRST_BYTE + byte for byte in part.encode("utf-8", "replace")]
         return ids
+
+    def markers(self) -> tuple[str, ...]:
+        return fake_engine.CONTROL
 
     def close(self) -> None:
         """Do nothing: no memory needs to be released."""

@@ -239,6 +239,7 @@ class VocabularyOpened(Order, frozen=True, tag="vocabulary_opened"):
     has_template: bool
     calls: CallFormat | None = None  # format of tool calls; None: not recognized
     reasoning: ReasoningFormat = DEFAULT_REASONING  # format of its thoughts
+    markers: tuple[str, ...] = ()  # texts that the model reads as tokens with a meaning of their own
 
 
 class Pieces(Order, frozen=True, tag="pieces"):

@@ -362,6 +362,7 @@ class Service:
             has_template=bool(text.template),
             calls=call_format(text.tools_template, names, [text.name(end) for end in text.end_tokens]),
             reasoning=reasoning,
+            markers=text.markers(),
         )
         for first, some in pieces(text):
             last = first + len(some) == text.n_vocab

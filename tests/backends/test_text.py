@@ -43,6 +43,8 @@ def test_names_of_control_tokens_count_only_when_asked(text: Vocabulary) -> None
     assert text.piece(1) == b""
     assert text.name(1) == "<|im_end|>"
     assert text.name(-1) == ""
+    assert "<|im_end|>" in text.markers()
+    assert not {"a", "b", " "} & set(text.markers())
 
 
 def test_half_a_character_is_no_crash(text: Vocabulary) -> None:

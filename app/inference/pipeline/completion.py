@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -202,15 +202,6 @@ class Completer:
             is_one = len(ids) == 1 and not self._piece(ids[0])
             self._control[name] = ids[0] if is_one else None
         return self._control[name]
-
-    async def control_names(self, candidates: Iterable[str]) -> set[str]:
-        """Return the candidates that this model's vocabulary has as control tokens. They are not remembered."""
-        names = set[str]()
-        for candidate in candidates:
-            ids = await self._text.tokenize(candidate, special=True, bos=False)
-            if len(ids) == 1 and not self._piece(ids[0]):
-                names.add(candidate)
-        return names
 
     def _piece(self, token: int) -> bytes:
         pieces = self._text.pieces

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -30,9 +31,6 @@ from app.node.placement.placement import Placement
 Parts = AsyncGenerator[AnswerPart, None]
 Answering = Callable[[str | None, Callable[[Placement], Awaitable[GenerationRequest]]], Parts]
 
-# texts that may be names of control tokens, in any family: <|im_end|>, <end_of_turn>, [/INST], <|tool▁calls▁end|>
-_CANDIDATE = re.compile(r"<[|｜][^<>\n]{1,60}[|｜]>|</?[A-Za-z][\w:]{0,40}>|<unused\d{1,4}>|\[/?[A-Z_]{2,30}\]")
-MAX_CANDIDATES = 64
 BREAK = "\N{ZERO WIDTH SPACE}"
 NOT_OFFERED = Reason("tools_not_offered")
 
@@ -72,7 +70,9 @@ class ToolCallReader:
         if question.messages is not None:
             messages = for_template(form, [dict(message) for message in question.messages])
             if completer is not None:
-                messages = await without_control_tokens(messages, completer)
+                # in a thread, because there may be a lot of text
+                markers = frozenset(completer.vocabulary.markers)
+                messages = await asyncio.to_thread(_with_harmless_results, messages, markers)
             question = replace(question, messages=messages)
         if completer is None or not self._order.tools:
             return question
@@ -88,9 +88,10 @@ class ToolCallReader:
             if not forced:
                 raise BadInput("api_tool_missing", name=must_call, field="must_call")
             grammar = calls_grammar(form, forced, True)
+        tools = [_as_json(tool) for tool in self._order.tools]
         return replace(
             question,
-            tools=tuple(_as_json(tool) for tool in self._order.tools),
+            tools=tuple(await asyncio.to_thread(harmless, tools, frozenset(completer.vocabulary.markers))),
             sampling=replace(question.sampling, grammar=grammar),
             signs=await _marker_tokens(completer),
         )
@@ -129,30 +130,40 @@ class ToolCallReader:
         return msgspec.structs.replace(done, notes=notes, notes_facts=facts)
 
 
-async def without_control_tokens(messages: Sequence[dict[str, Any]], completer: Completer) -> list[dict[str, Any]]:
-    """Return the messages with results of tools in which no text stands for a control token of the model.
+def harmless(value: Any, markers: Set[str]) -> Any:
+    """Return text, or JSON with its keys, in which no text stands for a control token of the model.
 
-    A result may come from anybody. It must not end its own message and begin one that seems to be the user's.
+    Results, descriptions and schemas of tools may come from anybody. They must not end their own message and begin one
+    that seems to be the user's.
     """
-    candidates = {
-        name for message in messages if message["role"] == "tool" for name in _CANDIDATE.findall(message["content"])
-    }
-    if len(candidates) > MAX_CANDIDATES:  # so many are no accident
-        names = candidates
-    else:
-        names = await completer.control_names(candidates)
-    if not names:
-        return list(messages)
+    if not markers:
+        return value
+    beginnings = re.compile("(?=" + "|".join(sorted({re.escape(marker[:2]) for marker in markers})) + ").", re.DOTALL)
+    lengths = sorted({len(marker) for marker in markers})
+
+    def broken(text: str) -> str:
+        def kept(sign: re.Match[str]) -> str:
+            at = sign.start()
+            is_marker = any(text[at : at + length] in markers for length in lengths)
+            return sign[0] + BREAK if is_marker else sign[0]
+
+        return beginnings.sub(kept, text)
+
+    def clean(part: Any) -> Any:
+        if isinstance(part, str):
+            return broken(part)
+        if isinstance(part, Mapping):
+            return {broken(str(key)): clean(inner) for key, inner in part.items()}
+        return [clean(inner) for inner in part] if isinstance(part, list | tuple) else part
+
+    return clean(value)
+
+
+def _with_harmless_results(messages: Sequence[dict[str, Any]], markers: Set[str]) -> list[dict[str, Any]]:
     return [
-        {**message, "content": _CANDIDATE.sub(lambda match: _broken(match[0], names), message["content"])}
-        if message["role"] == "tool"
-        else message
+        {**message, "content": harmless(message["content"], markers)} if message["role"] == "tool" else message
         for message in messages
     ]
-
-
-def _broken(name: str, names: Set[str]) -> str:
-    return f"{name[0]}{BREAK}{name[1:]}" if name in names else name
 
 
 async def _marker_tokens(completer: Completer) -> dict[int, bytes]:
