@@ -59,6 +59,10 @@ class ToolChoice:
     servers: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
 
+    def with_servers(self, servers: tuple[str, ...]) -> ToolChoice:
+        """Return the choice with these servers. What was allowed of another server is forgotten."""
+        return ToolChoice(servers, tuple(key for key in self.allowed if key.split(TOOL_SEPARATOR)[0] in servers))
+
 
 TOOL_SEPARATOR = "\x1f"
 

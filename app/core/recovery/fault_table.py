@@ -173,7 +173,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         template_option_bad thinking_always thinking_never tool_address_none tool_address_plain tool_answer_long
         tool_arguments tool_changed tool_forbidden tool_gone tool_header_name tool_import_empty tool_import_unreadable
         tool_rounds_many tool_secrets_many tool_server_name tool_server_off tool_server_place tool_server_taken
-        tool_server_unknown tool_server_unstarted tool_servers_many tool_variable_name tools_many
+        tool_server_unchecked tool_server_unknown tool_server_unstarted tool_servers_many tool_variable_name tools_many
         upstream_circle upstream_raw_form upstream_refused
         upstream_tokens upstream_unknown upstream_url usage address_wrong address_not_ours
         """,

@@ -5,7 +5,8 @@ from __future__ import annotations
 MAX_ROUNDS = 10  # times in a row that a model may call tools before the person is asked
 DENIED = "The user did not allow this call."
 UNKNOWN = "There is no tool with this name."
-STOPPED = "This call was stopped before it had a result."
+STOPPED = "This call was not made."
+INTERRUPTED = "This call was stopped before its result came. It may have been carried out."
 
 
 def outcome_text(text: str, *, is_error: bool = False, n_pictures: int = 0, n_left_out: int = 0) -> str:

@@ -7,9 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from app.core.tools.call_outcomes import DENIED, STOPPED, UNKNOWN, outcome_text
+from app.core.tools.call_outcomes import DENIED, INTERRUPTED, STOPPED, UNKNOWN, outcome_text
 
-CallState = Literal["waiting", "running", "done", "denied", "unknown"]
+# done: the tool answered. failed: the app could not call it or got no answer, and `result` is the app's own sentence.
+# interrupted: stopped while the tool was at work, so that it may have been carried out.
+CallState = Literal["waiting", "running", "interrupted", "done", "failed", "denied", "unknown"]
 TOOLS = "tools"  # the key of a message's details
 
 
@@ -32,7 +34,12 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def is_over(self) -> bool:
         """Return whether the model can be told what came of the call."""
-        return self.state in ("done", "denied", "unknown")
+        return self.state in ("done", "failed", "denied", "unknown")
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the user must decide about the call."""
+        return self.state in ("waiting", "interrupted")
 
     @property
     def outcome(self) -> str:
@@ -42,6 +49,10 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
                 return outcome_text(
                     self.result, is_error=self.is_error, n_pictures=self.n_pictures, n_left_out=self.n_left_out
                 )
+            case "failed":
+                return outcome_text(self.result, is_error=True)
+            case "running" | "interrupted":
+                return INTERRUPTED
             case "denied":
                 return DENIED
             case "unknown":
@@ -78,13 +89,10 @@ def with_rounds(details: Mapping[str, Any], rounds: Sequence[CallRound]) -> dict
 
 
 def with_call(rounds: Sequence[CallRound], changed: CallRecord) -> tuple[CallRound, ...]:
-    """Return the rounds with a call replaced by its changed record."""
-    return tuple(
-        msgspec.structs.replace(
-            round_, calls=tuple(changed if call.id == changed.id else call for call in round_.calls)
-        )
-        for round_ in rounds
-    )
+    """Return the rounds with a call of the last one replaced by its changed record. Earlier rounds are over."""
+    *earlier, last = rounds
+    calls = tuple(changed if call.id == changed.id else call for call in last.calls)
+    return (*earlier, msgspec.structs.replace(last, calls=calls))
 
 
 def prompt_bodies(text: str, thought: str, rounds: Sequence[CallRound]) -> list[dict[str, Any]]:

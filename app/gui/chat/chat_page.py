@@ -371,7 +371,7 @@ class ChatPage(Page):
 
     def _choose_tools(self, tools: ToolChoice) -> None:
         chat = self.history.chat(self.chat.id) or self.chat
-        self.chat = replace(chat, tools=tools)
+        self.chat = replace(chat, tools=chat.tools.with_servers(tools.servers))
         self.history.save(self.chat)
         self._show_tools()
 

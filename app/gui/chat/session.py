@@ -409,6 +409,9 @@ class Session(QObject):
         if self._rounds is None or chat is None or self.running.get(running.chat) is not running:
             return
         if self._rounds.is_open(chat.id):
+            if (error := self._rounds.obstacle(chat.id, running.message)) is not None:
+                self._end(running, Ending("failed", running.stats, error=error))
+                return
             running.tools = ToolPhase.CALLING
             self._rounds.resume(chat.id, running.message)
         else:
@@ -432,7 +435,7 @@ class Session(QObject):
         running, chat = self.running.get(ChatId(chat_id)), self._history.chat(ChatId(chat_id))
         if running is not None and chat is not None and running.message in chat.messages:
             rounds = rounds_of(chat.messages[running.message].details)
-            running.asks = bool(rounds) and any(call.state == "waiting" for call in rounds[-1].calls)
+            running.asks = bool(rounds) and any(call.waits for call in rounds[-1].calls)
         self.changed.emit(chat_id)
 
     def _next_round(self, chat_id: str) -> None:

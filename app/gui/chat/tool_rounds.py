@@ -12,9 +12,10 @@ from app.api.responses import ToolCall
 from app.api.tools import CallResult, CallTool, Offered, OfferedTool, OpenTools
 from app.core import chat as tree
 from app.core.chat import TOOL_SEPARATOR, Chat, ChatId, Message, MessageId
-from app.core.errors import AppError
-from app.core.tools.call_outcomes import bounded
+from app.core.errors import AppError, Refused
+from app.core.tools.call_outcomes import INTERRUPTED, bounded
 from app.core.tools.chat_calls import CallRecord, CallRound, CallState, rounds_of, with_call, with_rounds
+from app.core.wire_json import error_of
 from app.gui.chat.history.history import History
 from app.gui.look.sentences import said
 from app.gui.tools.tool_client import ToolClient
@@ -38,9 +39,17 @@ def permission_key(tool: OfferedTool) -> str:
 class _Open:
     """The tools that are offered in a chat, and its calls in progress."""
 
-    offered: dict[str, OfferedTool]
+    offered: dict[str, OfferedTool]  # by the name in the prompt
+    failed: dict[str, AppError] = field(default_factory=dict)  # by the name of the server; "" if none could be started
     message: MessageId | None = None
     requests: dict[str, int] = field(default_factory=dict)  # by the ID of the call
+
+    def tool_of(self, call: CallRecord) -> OfferedTool | None:
+        """Return the tool that a call's card names. Another tool may have the name in the prompt by now."""
+        if not call.server:
+            return self.offered.get(call.name)
+        named = (tool for tool in self.offered.values() if (tool.server, tool.tool) == (call.server, call.tool))
+        return next(named, None)
 
 
 class ToolRounds(QObject):
@@ -67,7 +76,8 @@ class ToolRounds(QObject):
 
         def opened(offered: Offered) -> None:
             self._opening.pop(chat.id, None)
-            self._open[chat.id] = _Open({tool.name: tool for tool in offered.tools})
+            errors = {name: error_of(msgspec.to_builtins(error)) for name, error in offered.failed.items()}
+            self._open[chat.id] = _Open({tool.name: tool for tool in offered.tools}, errors)
             ready(offered)
 
         def failed(error: AppError) -> None:
@@ -93,11 +103,33 @@ class ToolRounds(QObject):
         if chat is not None:
             offered = self._open[chat_id].offered if chat_id in self._open else {}
             records = tuple(_record(call, offered.get(call.name)) for call in calls)
+            if chat_id in self._open:  # otherwise it is not known yet which tools there are
+                records = tuple(_unknown(call) if not call.server else call for call in records)
             rounds = rounds_of(chat.messages[message].details)
             self._keep(chat, message, (*rounds, CallRound(at=at, thought_at=thought_at, calls=records)))
 
+    def obstacle(self, chat_id: ChatId, message: MessageId) -> AppError | None:
+        """Return why the calls without an outcome cannot be resumed now: a server is off or did not start."""
+        chat, opened = self._history.chat(chat_id), self._open[chat_id]
+        calls = [] if chat is None else [call for call in self._last(chat, message) if not call.is_over]
+        for call in calls:
+            if chat is None or opened.tool_of(call) is not None:
+                continue
+            if (error := opened.failed.get(call.server) or opened.failed.get("")) is not None:
+                return error
+            if not call.server and opened.failed:  # it may be a tool of a server that did not start
+                return next(iter(opened.failed.values()))
+            if call.server and call.server not in chat.tools.servers:
+                return Refused("tool_server_unchecked", name=call.server)
+            if call.server and not any(tool.server == call.server for tool in opened.offered.values()):
+                return Refused("tool_server_off", name=call.server)
+        return None
+
     def resume(self, chat_id: ChatId, message: MessageId) -> None:
-        """Decide or ask about the calls of the last round that have no outcome yet. The tools must be known."""
+        """Decide or ask about the calls of the last round that have no outcome yet. The tools must be known.
+
+        A call that was interrupted is always asked about, because it may have been carried out.
+        """
         chat = self._history.chat(chat_id)
         if chat is None:
             return
@@ -106,13 +138,17 @@ class ToolRounds(QObject):
         for call in self._last(chat, message):
             if call.is_over or call.id in opened.requests:
                 continue
-            tool = opened.offered.get(call.name)
+            tool = opened.tool_of(call)
+            was_begun = call.state in ("running", "interrupted")
             if tool is None:
-                self._set(chat_id, call, state="unknown")
+                self._set(chat_id, _stopped(call) if was_begun else _unknown(call))
+            elif was_begun:
+                self._set(chat_id, _with_state(_record_again(call, tool), "interrupted"))
+                self.waits.emit(chat_id, call)
             elif tool.permission == "always" or permission_key(tool) in chat.tools.allowed:
                 self._call(chat_id, call, tool)
             else:
-                self._set(chat_id, _record_again(call, tool), state="waiting")
+                self._set(chat_id, _with_state(_record_again(call, tool), "waiting"))
                 self.waits.emit(chat_id, call)
         self._finish(chat_id)
 
@@ -121,13 +157,13 @@ class ToolRounds(QObject):
         chat, opened = self._history.chat(chat_id), self._open.get(chat_id)
         if chat is None or opened is None or opened.message is None:
             return
-        waiting = [call for call in self._last(chat, opened.message) if call.state == "waiting"]
+        waiting = [call for call in self._last(chat, opened.message) if call.waits]
         call = next((call for call in waiting if call.id == call_id), None)
-        tool = opened.offered.get(call.name) if call is not None else None
+        tool = opened.tool_of(call) if call is not None else None
         if call is None or tool is None:
             return
         if decision == DENY:
-            self._set(chat_id, call, state="denied")
+            self._set(chat_id, _stopped(call) if call.state == "interrupted" else _with_state(call, "denied"))
         else:
             if decision == IN_CHAT:
                 allowed = (*chat.tools.allowed, permission_key(tool))[-MAX_ALLOWED:]
@@ -139,7 +175,7 @@ class ToolRounds(QObject):
             self._finish(chat_id)
 
     def stop(self, chat_id: ChatId) -> None:
-        """Cancel the calls in progress. They have no outcome, so that the user can be asked again."""
+        """Cancel the calls in progress. They may have been carried out, so the user is asked again about each."""
         opened = self._open.get(chat_id)
         chat = self._history.chat(chat_id)
         if opened is None or chat is None or opened.message is None:
@@ -147,7 +183,7 @@ class ToolRounds(QObject):
         for call in self._last(chat, opened.message):
             if (number := opened.requests.pop(call.id, None)) is not None:
                 self._client.cancel(number)
-                self._set(chat_id, call, state="waiting")
+                self._set(chat_id, _with_state(call, "interrupted"))
 
     def forget(self, chat_id: ChatId) -> None:
         """Forget the tools of a chat whose answer has ended."""
@@ -156,19 +192,19 @@ class ToolRounds(QObject):
         self._open.pop(chat_id, None)
 
     def _call(self, chat_id: ChatId, call: CallRecord, tool: OfferedTool) -> None:
-        self._set(chat_id, call, state="running")
+        self._set(chat_id, _with_state(call, "running"))
         request = CallTool(tool.server, tool.tool, call.arguments, tool.fingerprint)
         number = self._client.ask(
             request,
             CallResult,
             lambda result: self._called(chat_id, call, result),
-            lambda error: self._called(chat_id, call, CallResult(text=said(error), is_error=True)),
+            lambda error: self._failed(chat_id, call, error),
         )
         self._open[chat_id].requests[call.id] = number
 
     def _called(self, chat_id: ChatId, call: CallRecord, result: CallResult) -> None:
-        opened, chat = self._open.get(chat_id), self._history.chat(chat_id)
-        if opened is None or chat is None or opened.message is None or opened.requests.pop(call.id, None) is None:
+        chat, opened = self._history.chat(chat_id), self._open.get(chat_id)
+        if not self._has_ended(chat_id, call) or chat is None or opened is None or opened.message is None:
             return
         text, n_left_out = bounded(result.text, self._room(chat, len(self._last(chat, opened.message))))
         done = msgspec.structs.replace(
@@ -180,14 +216,23 @@ class ToolRounds(QObject):
             n_left_out=result.n_left_out + n_left_out,
             seconds=result.seconds,
         )
-        self._set(chat_id, done, state="done")
+        self._set(chat_id, done)
         self._finish(chat_id)
 
-    def _set(self, chat_id: ChatId, call: CallRecord, state: CallState) -> None:
+    def _failed(self, chat_id: ChatId, call: CallRecord, error: AppError) -> None:
+        if self._has_ended(chat_id, call):
+            self._set(chat_id, msgspec.structs.replace(call, state="failed", result=said(error)))
+            self._finish(chat_id)
+
+    def _has_ended(self, chat_id: ChatId, call: CallRecord) -> bool:
+        """Return whether this is the end of a call that is still wanted."""
+        opened = self._open.get(chat_id)
+        return opened is not None and opened.requests.pop(call.id, None) is not None and opened.message is not None
+
+    def _set(self, chat_id: ChatId, changed: CallRecord) -> None:
         chat, opened = self._history.chat(chat_id), self._open[chat_id]
         if chat is None or opened.message is None or opened.message not in chat.messages:
             return
-        changed = msgspec.structs.replace(call, state=state)
         self._keep(chat, opened.message, with_call(rounds_of(chat.messages[opened.message].details), changed))
 
     def _keep(self, chat: Chat, message: MessageId, rounds: Sequence[CallRound]) -> None:
@@ -216,3 +261,16 @@ def _record(call: ToolCall, tool: OfferedTool | None) -> CallRecord:
 
 def _record_again(call: CallRecord, tool: OfferedTool) -> CallRecord:
     return msgspec.structs.replace(call, server=tool.server, tool=tool.tool, fingerprint=tool.fingerprint)
+
+
+def _with_state(call: CallRecord, state: CallState) -> CallRecord:
+    return msgspec.structs.replace(call, state=state)
+
+
+def _unknown(call: CallRecord) -> CallRecord:
+    return _with_state(call, "unknown")
+
+
+def _stopped(call: CallRecord) -> CallRecord:
+    """Return a call that was interrupted, and is not made again."""
+    return msgspec.structs.replace(call, state="failed", result=INTERRUPTED)

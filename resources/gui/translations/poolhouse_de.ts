@@ -8207,12 +8207,20 @@
         <translation>Diese Werte hat das Modell geschrieben. Prüfen Sie sie, bevor Sie den Aufruf erlauben.</translation>
     </message>
     <message>
+        <source>The model wrote these values. Show all of them to be able to allow the call.</source>
+        <translation>Das Modell hat diese Werte geschrieben. Zeigen Sie alle an, um den Aufruf erlauben zu können.</translation>
+    </message>
+    <message>
         <source>The tool reported an error.</source>
         <translation>Das Werkzeug meldete einen Fehler.</translation>
     </message>
     <message>
         <source>There is no such tool, so nothing was called.</source>
         <translation>Dieses Werkzeug gibt es nicht, deshalb wurde nichts aufgerufen.</translation>
+    </message>
+    <message>
+        <source>This call was stopped before its result came. It may have been carried out.</source>
+        <translation>Dieser Aufruf wurde angehalten, bevor sein Ergebnis kam. Er wurde vielleicht schon ausgeführt.</translation>
     </message>
     <message>
         <source>This text comes from the tool server. It can be wrong, and it can try to mislead the model.</source>

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 from PySide6.QtWidgets import QApplication
@@ -15,8 +16,8 @@ from pytestqt.qtbot import QtBot
 from app.api.tools import SaveServer, Server, ServerEdit, SetPermission, SwitchServer, TestServer
 from app.core import chat as tree
 from app.core.chat import ENDED, NOTES, ToolChoice
-from app.core.tools.call_outcomes import DENIED, MAX_ROUNDS
-from app.core.tools.chat_calls import CallRecord, rounds_of
+from app.core.tools.call_outcomes import DENIED, INTERRUPTED, MAX_ROUNDS
+from app.core.tools.chat_calls import CallRecord, rounds_of, with_call, with_rounds
 from app.gui.chat.answer import question
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.export import documents
@@ -160,6 +161,10 @@ def test_a_tool_allowed_in_a_chat_asks_no_more_there_and_only_there(qtbot: QtBot
     text = f"{HEAD}{chat_json(page.chat)}{TAIL}".encode()
     (imported,) = parse_chats(text, "chats.json")
     assert imported.tools == ToolChoice()
+    before = page.chat.tools
+    page._choose_tools(replace(before, servers=()))  # unchecking the server takes the permission back
+    page._choose_tools(before)
+    assert page.chat.tools == ToolChoice((NAME,))
     assert [call for round_ in rounds_of(list(imported.messages.values())[-1].details) for call in round_.calls]
 
 
@@ -203,11 +208,12 @@ def test_a_call_is_stopped_and_asked_about_again_after_a_restart(
     served(qtbot, page, notes, "noon", "30")
     say(qtbot, page, "What time is it!")
     qtbot.waitUntil(asking(page))
-    cards(page)[0].once.click()
-    qtbot.waitUntil(lambda: called(notes) == ["UTC"])
+    cards(page)[0].in_chat.click()
+    qtbot.waitUntil(lambda: sorted(called(notes)) == ["CET", "UTC"])
     page._stop_answer()
     rested(qtbot, page)
-    assert [call.state for call in calls(page)] == ["waiting", "waiting"]
+    assert [call.state for call in calls(page)] == ["interrupted", "interrupted"]
+    assert "may have been carried out" in cards(page)[0]._state.text()
     assert tree.path(page.chat)[-1].details[ENDED] == "stopped"
     chat = page.chat.id
     page.close_history()
@@ -221,16 +227,70 @@ def test_a_call_is_stopped_and_asked_about_again_after_a_restart(
     later.open_chat(chat)
     assert not cards(later)[0].once.isVisible()
     press(later, 1, "Continue")
-    qtbot.waitUntil(asking(later))
+    qtbot.waitUntil(asking(later))  # although the tool is allowed in this chat
+    assert "may have been carried out" in cards(later)[1]._state.text()
     for card in cards(later):
         card.deny.click()
     rested(qtbot, later)
-    assert [call.state for call in calls(later)] == ["denied", "denied"]
-    assert called(notes) == ["UTC"]
+    assert [(call.state, call.result) for call in calls(later)] == [("failed", INTERRUPTED)] * 2
+    assert sorted(called(notes)) == ["CET", "UTC"]
     later.close_history()
     again.services.tools.close()
     again.services.pool.stop()
     again.services.lock.close()
+
+
+def waiting(qtbot: QtBot, page: ChatPage, notes: Path) -> None:
+    """Stop an answer whose calls wait for the user."""
+    served(qtbot, page, notes)
+    say(qtbot, page, "What time is it!")
+    qtbot.waitUntil(asking(page))
+    page._stop_answer()
+    rested(qtbot, page)
+    assert [call.state for call in calls(page)] == ["waiting", "waiting"]
+
+
+def test_calls_wait_until_their_server_starts(qtbot: QtBot, page: ChatPage, notes: Path) -> None:
+    waiting(qtbot, page, notes)
+    done: list[bool] = []
+    tools = page.services.tools
+    tools.change(
+        SaveServer(ServerEdit(name=NAME, command="no-such-program-at-all"), NAME), lambda: done.append(True), print
+    )
+    qtbot.waitUntil(lambda: len(done) == 1)
+    press(page, 1, "Continue")
+    rested(qtbot, page)
+    assert "my clock could not be started" in tree.path(page.chat)[-1].details[NOTES][-1]
+    assert [call.state for call in calls(page)] == ["waiting", "waiting"]
+    page._choose_tools(ToolChoice())
+    press(page, 1, "Continue")
+    rested(qtbot, page)
+    assert "no longer uses my clock" in tree.path(page.chat)[-1].details[NOTES][-1]
+    assert [call.state for call in calls(page)] == ["waiting", "waiting"]
+    page._choose_tools(ToolChoice((NAME,)))
+    edit = ServerEdit(name=NAME, command=sys.executable, arguments=[CLOCK, str(notes)])
+    tools.change(SaveServer(edit, NAME), lambda: done.append(True), print)
+    qtbot.waitUntil(lambda: len(done) == 2)
+    press(page, 1, "Continue")
+    qtbot.waitUntil(asking(page))
+    cards(page)[0].in_chat.click()
+    rested(qtbot, page)
+    assert sorted(called(notes)) == ["CET", "UTC"]
+
+
+def test_a_resumed_call_goes_to_the_tool_that_its_card_names_or_to_none(
+    qtbot: QtBot, page: ChatPage, notes: Path
+) -> None:
+    waiting(qtbot, page, notes)
+    end = tree.path(page.chat)[-1]
+    rounds = rounds_of(end.details)
+    for call in rounds[-1].calls:  # as if another tool had the name in the prompt by now
+        rounds = with_call(rounds, msgspec.structs.replace(call, tool="alarm"))
+    page.history.save(tree.set_text(page.chat, end.id, end.text, with_rounds(end.details, rounds)))
+    page.session.continue_answer(page.chat.id, end.id)
+    qtbot.waitUntil(lambda: [call.state for call in calls(page)] == ["unknown", "unknown"])
+    rested(qtbot, page)
+    assert called(notes) == []
 
 
 def test_an_answer_with_calls_is_regenerated_edited_searched_and_exported(
@@ -289,8 +349,9 @@ def test_the_process_of_the_servers_may_be_killed_at_any_time(qtbot: QtBot, page
     cards(page)[0].once.click()
     qtbot.waitUntil(lambda: called(notes) == ["UTC"])
     psutil.Process(page.services.tools.pid).kill()
-    qtbot.waitUntil(lambda: calls(page)[0].state == "done")
+    qtbot.waitUntil(lambda: calls(page)[0].state == "failed")
     assert "stopped" in calls(page)[0].result
+    assert cards(page)[0]._state.text() == calls(page)[0].result  # the app's own words, not the tool's
+    assert calls(page)[0].outcome == f"Error: {calls(page)[0].result}"
     cards(page)[1].deny.click()
     rested(qtbot, page)
-    assert calls(page)[0].is_error

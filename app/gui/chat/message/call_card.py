@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
+import msgspec
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QWidget
 
+from app.core.tools.call_outcomes import INTERRUPTED
 from app.core.tools.chat_calls import CallRecord, CallRound
-from app.decoding import decode
+from app.core.tools.shown_values import shown_values, visible
 from app.gui.chat.message.body import Body, MessageServices
 from app.gui.look import formats, sizes
 from app.gui.look.drawing import icon
@@ -21,7 +22,6 @@ from app.gui.widgets.layouts import column, layout_widget, row
 
 Decide = Callable[[str], object]  # receives the decision and the call's ID, separated by a space
 ONCE, IN_CHAT, DENY = "once", "chat", "deny"
-MAX_ARGUMENT_CHARACTERS = 4_000  # shown at first; the whole is in the fold
 
 
 class CallCard(QFrame):
@@ -35,6 +35,7 @@ class CallCard(QFrame):
         self._title = paragraph("", "who")
         self._source = paragraph("", "caption")
         self._arguments = Body(services, is_markdown=False)
+        self._arguments.more.clicked.connect(self._update_choice)
         self._state = paragraph("", "caption")
         self.once = self._button(_tr("Allow once"), ONCE)
         self.in_chat = self._button(_tr("Always allow this tool in this chat"), IN_CHAT)
@@ -69,24 +70,26 @@ class CallCard(QFrame):
 
     def show_call(self, call: CallRecord, *, decides: bool) -> None:
         """Show a call. `decides` tells whether the user can decide about it now."""
-        asks = decides and call.state == "waiting"
+        asks = decides and call.waits
+        if call.state == "running" and not decides:  # the window was closed in the middle of it
+            call = msgspec.structs.replace(call, state="interrupted")
         if self.call == call and self._is_deciding == asks:
             return
         before, self.call, self._is_deciding = self.call, call, asks
-        tool, server = call.tool or call.name, call.server or _tr("no tool server")
+        tool, server = visible(call.tool or call.name), call.server or _tr("no tool server")
         if asks:
             self._title.setText(_tr("The model wants to use {tool} from {server}").format(tool=tool, server=server))
         else:
             self._title.setText(_tr("{tool} from {server}").format(tool=tool, server=server))
-        self._source.setText(_tr("The model wrote these values. Check them before you allow the call."))
         self._source.setVisible(asks)
         if before is None or before.arguments != call.arguments:
-            self._arguments.show_text(readable_arguments(call.arguments)[:MAX_ARGUMENT_CHARACTERS])
+            self._arguments.show_text("\n".join(shown_values(call.arguments)) or _tr("(no values)"))
         self._state.setText(_state_words(call, asks=asks))
         self._state.setVisible(bool(self._state.text()))
         if not asks and self._buttons.isAncestorOf(QApplication.focusWidget() or self):
             self.setFocus()
         self._buttons.setVisible(asks)
+        self._update_choice()
         self.fold.setVisible(call.state == "done")
         self._update_result()
         self.setAccessibleName(f"{self._title.text()}. {self._state.text()}")
@@ -102,6 +105,16 @@ class CallCard(QFrame):
         if self._result is not None:
             self._result.restyle()
         self._update_result()
+
+    def _update_choice(self) -> None:
+        """Let the user allow the call once all its values are on the screen."""
+        is_whole = self._arguments.more.isHidden()
+        words = _tr("The model wrote these values. Check them before you allow the call.")
+        if not is_whole:
+            words = _tr("The model wrote these values. Show all of them to be able to allow the call.")
+        self._source.setText(words)
+        self.once.setEnabled(is_whole)
+        self.in_chat.setEnabled(is_whole)
 
     def _update_result(self) -> None:
         call = self.call
@@ -183,25 +196,12 @@ class ToolSteps(QWidget):
         self._texts, self.cards, self._shape = [], [], []
 
 
-def readable_arguments(arguments: str) -> str:
-    """Return the arguments of a call as lines of names and values, or as they are if they are no JSON object."""
-    try:
-        values = decode(arguments or "{}", dict[str, object])
-    except ValueError:
-        return arguments
-    if not values:
-        return _tr("(no values)")
-    return "\n".join(f"{name}: {_shown(value)}" for name, value in values.items())
-
-
-def _shown(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def _state_words(call: CallRecord, *, asks: bool) -> str:
     match call.state:
         case "waiting" if not asks:
             return _tr("You have not decided about this call.")
+        case "interrupted":
+            return _interrupted()
         case "running":
             return _tr("Calling…")
         case "denied":
@@ -210,7 +210,13 @@ def _state_words(call: CallRecord, *, asks: bool) -> str:
             return _tr("There is no such tool, so nothing was called.")
         case "done":
             return _done_words(call)
+        case "failed":
+            return _interrupted() if call.result == INTERRUPTED else call.result
     return ""
+
+
+def _interrupted() -> str:
+    return _tr("This call was stopped before its result came. It may have been carried out.")
 
 
 def _done_words(call: CallRecord) -> str:
