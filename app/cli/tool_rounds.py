@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from app.cli.output import Output
 from app.core.errors import AppError, BadInput, Refused
 from app.core.reasons import said
 from app.core.tools.call_outcomes import DENIED, MAX_ROUNDS, UNKNOWN, bounded, outcome_text
+from app.core.tools.shown_values import shown_values, visible
 from app.core.wire_json import error_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ Json = dict[str, Any]
 Stream = Callable[[Json], Awaitable[tuple["Answer", str]]]
 
 MAX_RESULT_CHARACTERS = 16_000  # for the model; the window knows the context better
-SHOWN_CHARACTERS = 2_000  # of the arguments, before the question whether to allow the call
 
 
 async def answer_with_tools(
@@ -89,9 +88,10 @@ class _Rounds:
         tool = self._offered.get(call.name)
         if tool is None:
             return UNKNOWN
-        name, server = terminal_text.name(tool.tool), terminal_text.name(tool.server)
+        name, server = visible(tool.tool), terminal_text.name(tool.server)
         self._out.note(f"The model wants to call {name} of {server} with:")
-        self._out.note(f"  {terminal_text.line(call.arguments)[:SHOWN_CHARACTERS]}")
+        for line in shown_values(call.arguments) or ["(no values)"]:
+            self._out.note(f"  {line}")
         if not await self._is_allowed(tool):
             self._out.note("The call was not allowed.")
             return DENIED
@@ -113,6 +113,6 @@ class _Rounds:
         if not self._out.can_ask:
             self._out.note("Nobody can be asked here. `poolhouse tools allow --help` shows how to allow a tool always.")
             return False
-        import typer
+        from app.cli.consent import is_confirmed
 
-        return await asyncio.to_thread(typer.confirm, "Allow this call?", False)
+        return await is_confirmed("Allow this call?")

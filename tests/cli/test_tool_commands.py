@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
@@ -64,6 +65,51 @@ def test_a_tool_that_is_always_allowed_is_called(house: TestNode, made: Path) ->
     assert house.run("tools", "allow", "clock", "clock", "always").returncode == 0
     house.run("ask", "What time is it!", "--tools", "clock", "-m", MODEL, "-n", "200")
     assert made.read_text().split()[:2] == ["UTC", "CET"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")
+@pytest.mark.parametrize("ending", ["ctrl-c", "n"])
+def test_a_question_takes_no_answer_typed_before_it_and_ends_at_ctrl_c(
+    house: TestNode, made: Path, ending: str
+) -> None:
+    house.run("tools", "on", "clock")
+    ours, theirs = pty.openpty()
+    command = python_command(
+        "-m", "app", "ask", "What time is it!", "--tools", "clock", "-m", MODEL, "-n", "200", "--home", str(house.root)
+    )
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=python_environment(TERM="dumb"), start_new_session=True
+    ) as process:
+        os.write(ours, b"y\ny\n")
+        os.close(theirs)
+        text, n_questions = "", 0
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                piece = os.read(ours, 4096).decode(errors="replace")
+            except OSError:  # the terminal is closed
+                break
+            text += piece
+            if text.count("Allow this call?") > n_questions:
+                n_questions += 1
+                time.sleep(0.5)  # until it waits for a line
+                if ending == "n":
+                    os.write(ours, b"n\n")
+                else:
+                    process.send_signal(signal.SIGINT)
+        try:
+            code = process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    os.close(ours)
+    assert not made.exists(), text
+    assert "Fatal" not in text
+    assert "zone: UTC" in text
+    if ending == "ctrl-c":
+        assert (code, n_questions) == (130, 1), text
+    else:
+        assert "The call was not allowed." in text
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")

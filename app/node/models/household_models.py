@@ -34,6 +34,7 @@ from app.network.traffic_limits import TooLong, TooSlow, whole_body
 from app.node.control.answer_conversion import AnswerPart, part_of
 from app.node.known_household import KnownHousehold
 from app.node.models.model_manager import ModelManager
+from app.node.models.received_calls import checked_calls
 
 log = logging.getLogger(__name__)
 
@@ -261,6 +262,7 @@ class HouseholdModels:
                             body = msgspec.json.encode(line.error)
                             raise (reported := reported_error(body, host.host.name, of_its_pool=True))
                         if isinstance(part := part_of(line), Answer):
+                            part = checked_calls(part, order)
                             yield part if is_guest else msgspec.structs.replace(part, model=named)
                             return
                         if part is not None:

@@ -334,6 +334,24 @@ async def test_the_notice_is_remembered(tmp_path: Path) -> None:
     assert await HostNotice(store).give("den") is None
 
 
+async def test_calls_from_another_host_are_checked() -> None:
+    """Only offered tools, no ID that an earlier call has, and no more than the next request can repeat."""
+    odd = [{"id": "1", "name": name, "arguments": "{}"} for name in ("rm", "bad name", "x" * 65)]
+    good = [{"id": "1" * 200, "name": "clock", "arguments": '{"zone": "UTC"}'}] * (requests.MAX_CALLS + 1)
+    made, order = member(host_of(DEN, "den", "qwen")), requests.Ask(prompt="Hi", tools=[requests.Tool(name="clock")])
+    there = await made.destination("qwen")
+    for calls, reason in ((odd + good, "calls"), (odd, "stop")):
+        done = {"done": {"text": "a", "finish_reason": "calls", "calls": calls}}
+        made.hosts()[0]._answer = msgspec.json.encode(done) + b"\n"  # type: ignore[attr-defined]
+        (answer,) = [part async for part in made.ask(order, there)]
+        assert isinstance(answer, Answer)
+        assert answer.finish_reason == reason
+        assert [call.name for call in answer.calls] == ["clock"] * (requests.MAX_CALLS if reason == "calls" else 0)
+        assert len({call.id for call in answer.calls} - {"1" * 200}) == len(answer.calls)
+        sent = [msgspec.to_builtins(call) for call in answer.calls]
+        msgspec.convert({"role": "assistant", "content": "", "tool_calls": sent}, requests.Message)
+
+
 async def test_a_place_in_the_line_of_a_host_is_shown_until_the_answer_begins() -> None:
     places = [{"waiting": {"place": 2, "seconds": 30}}, {"waiting": {"place": 1}}]
     body = b"\n".join(map(msgspec.json.encode, places)) + b"\n" + WHOLE
