@@ -43,8 +43,11 @@ async def answer_with_tools(
             if not known[name].on:
                 raise Refused("tool_server_off", name=name)
         offered = await service.open(names)
-        for failure in offered.failed.values():
-            raise error_of({"kind": failure.kind, "code": failure.code, "facts": failure.facts})
+        for name, failure in offered.failed.items():
+            error = error_of({"kind": failure.kind, "code": failure.code, "facts": failure.facts})
+            if name:
+                raise error
+            out.note(said(error))  # there are more tools than a question can have
         rounds = _Rounds(service, {tool.name: tool for tool in offered.tools}, out)
         messages = list(body.pop("messages", None) or [{"role": "user", "content": body.pop("prompt")}])
         body = {key: value for key, value in body.items() if key not in ("prompt", "raw")}

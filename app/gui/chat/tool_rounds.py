@@ -40,7 +40,7 @@ class _Open:
     """The tools that are offered in a chat, and its calls in progress."""
 
     offered: dict[str, OfferedTool]  # by the name in the prompt
-    failed: dict[str, AppError] = field(default_factory=dict)  # by the name of the server; "" if none could be started
+    failed: dict[str, AppError] = field(default_factory=dict)  # by the name of the server; "" for all
     message: MessageId | None = None
     requests: dict[str, int] = field(default_factory=dict)  # by the ID of the call
 
@@ -115,12 +115,12 @@ class ToolRounds(QObject):
         for call in calls:
             if chat is None or opened.tool_of(call) is not None:
                 continue
+            if call.server and call.server not in chat.tools.servers:
+                return Refused("tool_server_unchecked", name=call.server)
             if (error := opened.failed.get(call.server) or opened.failed.get("")) is not None:
                 return error
             if not call.server and opened.failed:  # it may be a tool of a server that did not start
                 return next(iter(opened.failed.values()))
-            if call.server and call.server not in chat.tools.servers:
-                return Refused("tool_server_unchecked", name=call.server)
             if call.server and not any(tool.server == call.server for tool in opened.offered.values()):
                 return Refused("tool_server_off", name=call.server)
         return None
