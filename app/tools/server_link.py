@@ -23,6 +23,7 @@ from mcp_types import CallToolResult, Implementation, Tool, ToolListChangedNotif
 from app import __version__
 from app.api.tools import CallResult
 from app.core.errors import AppError, BadInput, Refused, Unreachable
+from app.core.tools.shown_values import visible
 from app.decoding import decode
 from app.tools import keeper
 from app.tools.bounded_http import MAX_MESSAGE_BYTES, BoundedTransport, TooMuch
@@ -330,7 +331,7 @@ def _listed(tool: Tool, place: tuple[object, ...]) -> ListedTool | None:
     place: what identifies its server, so that a tool that is just like it is another one elsewhere.
     """
     schema = schema_of(tool)
-    if schema is None or not tool.name.strip() or len(tool.name) > 128:
+    if schema is None or not tool.name.strip() or len(tool.name) > 128 or visible(tool.name) != tool.name:
         return None
     with suppress(UnicodeEncodeError, ValueError):
         json.dumps(schema).encode()

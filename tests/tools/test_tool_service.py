@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from mcp_types import Tool
 
 from app.api import requests
 from app.api.tools import MAX_SERVERS, ServerEdit
@@ -476,3 +477,10 @@ async def test_a_launcher_in_a_usual_folder_is_found_without_a_path_to_it(
     await opened(service, ServerEdit(name="launched", command="faulty-launcher"))
     offered = await service.open(["launched"])
     assert ([tool.name for tool in offered.tools], offered.failed) == (["echo"], {})
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\u202eb", "a\u200bb", "x" * 129])
+def test_a_tool_whose_name_cannot_be_shown_is_left_out(name: str) -> None:
+    schema = {"type": "object"}
+    assert server_link._listed(Tool(name=name, input_schema=schema), ()) is None
+    assert server_link._listed(Tool(name="größe", input_schema=schema), ()) is not None

@@ -58,9 +58,9 @@ class ToolServerDialog(Sheet):
             (_tr("Your name for it"), self.name),
             (_tr("Where it runs"), self.place),
             (_tr("Command with its arguments"), self.command),
-            (_tr("Environment variables, one in each line"), self.environment),
+            (_tr("Environment variables, one per line"), self.environment),
             (_tr("Address"), self.url),
-            (_tr("Headers, one in each line"), self.headers),
+            (_tr("Headers, one per line"), self.headers),
         ):
             caption = label(title_, "muted")
             caption.setBuddy(field)

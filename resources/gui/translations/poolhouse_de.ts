@@ -8337,11 +8337,11 @@
         <translation>{name} bearbeiten</translation>
     </message>
     <message>
-        <source>Environment variables, one in each line</source>
+        <source>Environment variables, one per line</source>
         <translation>Umgebungsvariablen, eine je Zeile</translation>
     </message>
     <message>
-        <source>Headers, one in each line</source>
+        <source>Headers, one per line</source>
         <translation>Kopfzeilen, eine je Zeile</translation>
     </message>
     <message>
