@@ -325,7 +325,7 @@ def test_a_model_that_cannot_call_tools_says_so_once(qtbot: QtBot, page: ChatPag
     codes = [note["code"] for note in figures.get("notes_facts", ())]
     assert codes.count("tools_not_offered") + sum("cannot call tools" in note for note in said) == 1
     assert called(notes) == []
-    page._pool_changed()
+    qtbot.waitUntil(lambda: page.tools._can_call is False)  # once the window knows which model is loaded
     assert any("cannot call tools" in action.text() for action in page.tools.menu().actions())
 
 
