@@ -148,7 +148,7 @@ async def _events(client: NodeClient) -> Json:
     """The event a listener begins with, and the change that a pause of lending brings."""
     result: Json = {}
     async with asyncio.timeout(EVENTS_SECONDS), _plainly(client, "/events") as response:
-        while "change" not in result:
+        while "lending" not in result.get("change", {}).get("node", {}):  # something else may change before
             line = (await response.content.readuntil(b"\n")).decode().rstrip("\n")
             field, _, value = line.partition(": ")
             if field == "event":

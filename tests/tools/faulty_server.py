@@ -102,6 +102,7 @@ async def serve_http(server: Server[Any], token: str) -> None:
 
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # a client may connect before the server is ready
     print(listener.getsockname()[1], flush=True)
     await uvicorn.Server(uvicorn.Config(guarded, log_level="critical")).serve([listener])
 
