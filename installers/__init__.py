@@ -1,1 +1,1 @@
-"""What a person downloads: one payload in layers, and the packers that make an installer of it for each system."""
+"""The installers: one payload in layers, and the packers that make an installer of it for each system."""

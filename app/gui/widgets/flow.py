@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget, QWidgetItem
 
 from app.gui.look import sizes
@@ -156,6 +157,36 @@ def _high(item: QLayoutItem, room: int) -> int:
     """Return the height of an item. If an item is wider than the line, its content wraps."""
     wide = item.sizeHint().width()
     return height_at(item, room) if wide > room else item.sizeHint().height()
+
+
+class FlowRow(QWidget):
+    """A widget as tall as its row of wrapping items needs at its current width.
+
+    It hides its height-for-width from Qt. Otherwise, a scrolled column would reserve the height of the narrowest width.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__()
+        self._flow = flow
+        self.setLayout(flow)
+
+    def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
+        return False
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self.fit()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.LayoutRequest:
+            self.fit()
+        return super().event(event)
+
+    def fit(self) -> None:
+        """Adjust the height to the items."""
+        height = self._flow.heightForWidth(self.width())
+        if height != self.minimumHeight():
+            self.setFixedHeight(height)
 
 
 LEAST = 24  # minimum characters per line

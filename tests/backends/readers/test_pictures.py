@@ -123,11 +123,11 @@ def test_no_comment_and_no_profile_is_left_in_a_copy(form: str) -> None:
 
 
 def test_a_profile_of_other_colors_is_applied_before_it_is_left_out() -> None:
-    lab_like = ImageCms.createProfile("XYZ")
-    profile = ImageCms.ImageCmsProfile(lab_like).tobytes()
-    plain, other = shrink(file("PNG")), shrink(file("PNG", icc_profile=profile))
-    assert (plain.width, plain.height) == (other.width, other.height)
-    assert shrink(file("PNG", icc_profile=b"no profile")).data == plain.data
+    usual = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    swapped = usual.replace(b"rXYZ", b"####", 1).replace(b"bXYZ", b"rXYZ", 1).replace(b"####", b"bXYZ", 1)
+    red, _, blue = decode(file("PNG", icc_profile=swapped)).data[:3]  # of a red picture whose red means blue
+    assert blue > 150 > red
+    assert shrink(file("PNG", icc_profile=b"no profile")).data == shrink(file("PNG")).data
 
 
 def test_eight_large_screenshots_fit_into_one_request() -> None:

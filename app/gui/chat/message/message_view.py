@@ -50,7 +50,7 @@ from app.gui.look.sentences import model_name, said
 from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import IconButton, button
 from app.gui.widgets.fields import Escape
-from app.gui.widgets.flow import Flow
+from app.gui.widgets.flow import Flow, FlowRow
 from app.gui.widgets.labels import Chip, label, tooltip
 from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 
@@ -254,32 +254,6 @@ class ShownMessage:
     decides: bool = False  # whether the user can decide about its tool calls now
 
 
-class _Head(QWidget):
-    """The header line of a message, which becomes taller when its contents wrap."""
-
-    def __init__(self, flow: Flow) -> None:
-        super().__init__()
-        self._flow = flow
-        self.setLayout(flow)
-
-    def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
-        return False
-
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
-        super().resizeEvent(event)
-        self._fit()
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.LayoutRequest:
-            self._fit()
-        return super().event(event)
-
-    def _fit(self) -> None:
-        height = self._flow.heightForWidth(self.width())
-        if height != self.minimumHeight():
-            self.setFixedHeight(height)
-
-
 class MessageView(QFrame):
     """The widget of a message.
 
@@ -303,7 +277,7 @@ class MessageView(QFrame):
         self._turn, self._versions = QWidget(), row(gap=0)
         self._turn.setLayout(self._versions)
         self._tools.hide()
-        self._head = _Head(Flow(self._who, self._turn, self._tools, right_from=2))
+        self._head = FlowRow(Flow(self._who, self._turn, self._tools, right_from=2))
         self._who.setMinimumHeight(services.theme.px(sizes.XXL))
         self.body = Body(services, is_markdown=self._is_answer)
         self.thought = ThoughtView(services)

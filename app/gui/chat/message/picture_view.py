@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QEvent, QSize, Qt
+from PySide6.QtCore import QCoreApplication, QSize, Qt
 from PySide6.QtGui import QImage, QKeyEvent, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QWidget
 
@@ -23,7 +23,7 @@ from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import IconButton, ToolButton, button
 from app.gui.widgets.dialog import Dialog
 from app.gui.widgets.files import LastFolder, save_file, with_suffix
-from app.gui.widgets.flow import Flow
+from app.gui.widgets.flow import Flow, FlowRow
 from app.gui.widgets.layouts import clear_layout, column, row
 
 SIDE = 96  # of a small picture, in pixels at 100 % text size
@@ -78,14 +78,12 @@ class PictureButton(ToolButton):
         self.setIcon(icon("attach", self._theme.colors.muted) if image is None else QPixmap.fromImage(image))
 
 
-class PictureRow(QWidget):
+class PictureRow(FlowRow):
     """The pictures of a message or draft, in lines. With `remove`, each has a button that removes it."""
 
     def __init__(self, theme: Theme, loader: PictureLoader, open_it: Open, remove: Remove | None = None) -> None:
-        super().__init__()
+        super().__init__(Flow())
         self._theme, self._loader, self._open, self._remove = theme, loader, open_it, remove
-        self._flow = Flow()
-        self.setLayout(self._flow)
         self.hide()
 
     def show_files(self, files: Sequence[Details]) -> None:
@@ -93,24 +91,7 @@ class PictureRow(QWidget):
         for file in files:
             self._flow.addWidget(self._item(file))
         self.setVisible(bool(files))
-        self._fit()
-
-    def hasHeightForWidth(self) -> bool:  # noqa: N802  Qt's name
-        return False  # otherwise a scrolled column would reserve the height of the narrowest width
-
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
-        super().resizeEvent(event)
-        self._fit()
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.LayoutRequest:
-            self._fit()
-        return super().event(event)
-
-    def _fit(self) -> None:
-        height = self._flow.heightForWidth(self.width())
-        if height != self.minimumHeight():
-            self.setFixedHeight(height)
+        self.fit()
 
     def _item(self, file: Details) -> QWidget:
         shown = PictureButton(self._theme, self._loader, file, self._open)
