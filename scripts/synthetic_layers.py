@@ -25,7 +25,7 @@ from app.catalog.stages import synthetic_stage
 from app.catalog.stages.cut import CutJob, assemble, read
 from app.core.model import Model
 from app.inference.stages.stage_client import Run
-from app.inference.stages.stage_links import close_run, open_run, own_stage
+from app.inference.stages.stage_connection import close_run, open_run, own_stage
 from app.inference.worker.layer_benchmark import DEPTH, BenchmarkMonitor, TrialRun, report_nothing
 from app.inference.worker.worker import Worker
 from backends.contract import Layers, NumberFormat, Role, StageConfig

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.cli import main
 from app.inference.pipeline import pipeline
-from app.inference.stages import stage_host, stage_links
+from app.inference.stages import stage_connection, stage_host
 from app.network.peer import peer_link
 from app.node.lending import lending_policy
 from app.node.placement import standby
@@ -28,7 +28,7 @@ async def _rests(*_: Any) -> None:
 
 def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
     """Disable all of that by replacing attributes. `put` sets an attribute, and raises if it does not exist."""
-    made = stage_links.ChannelLink.__init__
+    made = stage_connection.ChannelLink.__init__
 
     def alone(self: Any, channel: Any, peer: Any = None) -> None:
         made(self, channel, None)
@@ -36,7 +36,7 @@ def strip(put: Callable[[Any, str, Any], None] = setattr) -> None:
     for where, name, value in (
         (peer_link.PeerLink, "_beat", _rests),
         (pipeline.Pipeline, "_watch", _rests),
-        (stage_links.ChannelLink, "__init__", alone),
+        (stage_connection.ChannelLink, "__init__", alone),
         (standby.StandbyManager, "run", _rests),
         (lending_policy.LendingPolicy, "_keep_sensing", _rests),
         (lending_policy.LendingPolicy, "_keep_looking", _rests),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.inference.stages.stage_links import ChannelLink
+from app.inference.stages.stage_connection import ChannelLink
 from bench import pool_side
 from bench.job import Bench
 from bench.machine import ModelFacts

@@ -13,7 +13,7 @@ import pytest
 from app.catalog.shelf import Entry
 from app.core.errors import AppError, Reason, StageLost
 from app.core.reasons import said
-from app.inference.stages.stage_links import OPEN_S
+from app.inference.stages.stage_connection import OPEN_S
 from app.inference.worker.worker import Worker
 from backends.contract import StageConfig
 from tests.cards.device import VULKAN0, kept_shaders, on_device

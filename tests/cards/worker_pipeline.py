@@ -13,7 +13,7 @@ from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import Run
-from app.inference.stages.stage_links import open_run, own_stage
+from app.inference.stages.stage_connection import open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.machine.hardware.cores import Threads
 from backends.contract import NumberFormat, Role, StageConfig

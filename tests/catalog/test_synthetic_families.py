@@ -18,7 +18,7 @@ from app.catalog.stages import synthetic_stage
 from app.core.model import LayerRun, Model, ModelShape
 from app.core.verification import as_f16, rows_of
 from app.inference.stages.stage_client import Run, Step
-from app.inference.stages.stage_links import close_run, open_run, own_stage
+from app.inference.stages.stage_connection import close_run, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.node.planning.speed_measurer import speed_basis
 from backends.contract import Hidden, Layers, NumberFormat, Role, Segment, StageConfig

@@ -17,7 +17,7 @@ from app.core.errors import StageLost
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.stages.stage_client import Run, StageClient, Step
-from app.inference.stages.stage_links import PipeLink, close_run, open_run
+from app.inference.stages.stage_connection import PipeLink, close_run, open_run
 from app.inference.worker.worker import Worker
 from backends import worker_orders
 from backends.contract import GREEDY, Layers, NumberFormat, Role, Segment, StageConfig

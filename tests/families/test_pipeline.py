@@ -17,8 +17,8 @@ from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Request
 from app.inference.pipeline.speed_measurement import RequestFigures
 from app.inference.stages.stage_client import Run
+from app.inference.stages.stage_connection import lent_stage
 from app.inference.stages.stage_host import RunOrder, StageHost
-from app.inference.stages.stage_links import lent_stage
 from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import NumberFormat, Role
 from tests.families import proof

@@ -27,8 +27,8 @@ from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.stages.stage_client import Run, StageClient
+from app.inference.stages.stage_connection import close_run, lent_stage, open_run, own_stage
 from app.inference.stages.stage_host import RunOrder, StageHost
-from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.machine.installation import guide_file
 from app.network.peer.frame_channel import MemoryChannel

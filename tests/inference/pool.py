@@ -17,8 +17,8 @@ from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import FrameChannel, Run, StageClient
+from app.inference.stages.stage_connection import close_run, lent_stage, open_run, own_stage
 from app.inference.stages.stage_host import RunOrder, StageHost
-from app.inference.stages.stage_links import close_run, lent_stage, open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import GREEDY, FamilyTraits, Layers, NumberFormat, Role, Sampling, StageConfig

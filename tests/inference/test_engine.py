@@ -14,8 +14,8 @@ from app.inference.pipeline.completion import Completer, Delta, GenerationReques
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.stages.stage_client import Run, StageClient
+from app.inference.stages.stage_connection import lent_stage, open_run, own_stage
 from app.inference.stages.stage_host import RunOrder, StageHost
-from app.inference.stages.stage_links import lent_stage, open_run, own_stage
 from app.inference.worker.tokenizer import TextWorker
 from app.inference.worker.worker import Worker
 from app.network.peer.frame_channel import MemoryChannel

@@ -18,9 +18,9 @@ from app.core.errors import StageLost
 from app.core.reasons import said
 from app.inference.pipeline.sequence import Token
 from app.inference.pipeline.speed_measurement import Deadlines
-from app.inference.stages import stage_links
+from app.inference.stages import stage_connection
 from app.inference.stages.stage_client import FrameChannel, Run
-from app.inference.stages.stage_links import lent_stage
+from app.inference.stages.stage_connection import lent_stage
 from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import Role, Segment
 from backends.frames import Frame, FrameKind, decode_frame, encode_frame
@@ -279,7 +279,7 @@ class Flapping:
 
 
 async def test_a_channel_that_opens_and_breaks_each_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_links, "RECONNECT_S", 0.4)
+    monkeypatch.setattr(stage_connection, "RECONNECT_S", 0.4)
     peer = Flapping()
     run = Run(os.urandom(16), Role.MIDDLE, 8)
     stage = lent_stage(await peer.reopen(), run, "lender-1", peer=peer)

@@ -20,7 +20,7 @@ from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Request
 from app.inference.stages.stage_client import Run
-from app.inference.stages.stage_links import open_run, own_stage
+from app.inference.stages.stage_connection import open_run, own_stage
 from app.inference.worker.worker import Worker
 from backends import grammar_process
 from backends.contract import GREEDY, NumberFormat

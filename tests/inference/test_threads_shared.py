@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from app.inference.stages.stage_client import Run
-from app.inference.stages.stage_links import open_run, own_stage
+from app.inference.stages.stage_connection import open_run, own_stage
 from app.inference.worker.layer_benchmark import BenchmarkMonitor, TrialRun, report_nothing
 from app.inference.worker.worker import Worker, threads_in_use
 from app.machine.hardware import devices

@@ -18,7 +18,7 @@ from app.inference.pipeline.pictures import MARKER, Pictures, marker_of
 from app.inference.pipeline.replica_set import Replica, ReplicaSet
 from app.inference.pipeline.sequence import PlacedRows, SequenceState, check_request
 from app.inference.pipeline.speculative_tokens import Guesses
-from app.inference.stages import stage_links
+from app.inference.stages import stage_connection
 from backends.contract import FIRST_PICTURE_ID, NumberFormat, Segment, StageError
 from backends.frames import BadFrame, Frame, FrameKind, PipelineParameters, check_step, decode_frame, encode_frame
 from backends.llamacpp.picture_encoder import PictureEncoder
@@ -129,7 +129,7 @@ def test_only_a_step_of_one_sequence_may_see_all() -> None:
 async def test_rows_wait_for_a_step_that_takes_longer_than_other_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such a step may be another picture, which is large, and its worker must not be taken for one that hangs."""
     order_s = 0.2
-    monkeypatch.setattr(stage_links, "ORDER_S", order_s)
+    monkeypatch.setattr(stage_connection, "ORDER_S", order_s)
     async with pool(2, 6, paths=["fake:seconds_per_layer=0.2"]) as built, asyncio.TaskGroup() as group:
         answering = group.create_task(answer(built.pipeline, request(max_tokens=2)), name="answer")
         while built.host.busy_since is None:  # noqa: ASYNC110  seen from outside

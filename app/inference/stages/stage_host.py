@@ -18,7 +18,7 @@ from app.core.planner.card_division import StageParts
 from app.core.recovery import fault_table
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages.stage_client import CREDIT, FrameChannel, Run
-from app.inference.stages.stage_links import close_channel, open_run
+from app.inference.stages.stage_connection import close_channel, open_run
 from app.inference.worker.worker import ONE_THREAD, Worker
 from app.inference.worker.worker_errors import decode_lost
 from app.machine.hardware.cards import is_card_failure, is_card_short, is_crash

@@ -23,7 +23,7 @@ from app.core.planner.stage_memory import work_bytes
 from app.core.reasons import os_cause
 from app.core.verification import as_f16
 from app.inference.stages.stage_client import Run, StageClient, Step
-from app.inference.stages.stage_links import close_run, open_run, own_stage
+from app.inference.stages.stage_connection import close_run, open_run, own_stage
 from app.inference.worker.worker import HERE, Worker
 from app.machine.hardware.cards import Card
 from app.machine.hardware.cores import Threads

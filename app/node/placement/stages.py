@@ -21,7 +21,7 @@ from app.core.planner.card_division import StageParts
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.stages.stage_client import Run, StageClient, Step
-from app.inference.stages.stage_links import ChannelLink, PipeLink, close_run, open_run
+from app.inference.stages.stage_connection import ChannelLink, PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
 from app.machine.hardware import devices
 from app.machine.hardware.cards import (

@@ -35,7 +35,7 @@ from app.core.verification import (
 )
 from app.inference.pipeline.result_checks import Sample, Samples
 from app.inference.stages.stage_client import Run, Step
-from app.inference.stages.stage_links import close_run, open_run, own_stage
+from app.inference.stages.stage_connection import close_run, open_run, own_stage
 from app.inference.worker.worker import HERE, Worker
 from app.node.cancellation import in_thread
 from app.node.placement.stages import StageSet, run_step

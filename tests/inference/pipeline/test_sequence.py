@@ -19,7 +19,7 @@ from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
 from app.inference.pipeline.sequence import ALIKE_S, MAX_UNREAD, PAUSE_S, SequenceState, Token, check_request
 from app.inference.stages.stage_client import Run, StageClient
-from app.inference.stages.stage_links import open_run, own_stage
+from app.inference.stages.stage_connection import open_run, own_stage
 from app.inference.worker.worker import Worker
 from backends.contract import GREEDY, Layers, Role, Sampling
 from testbed import tiny

@@ -12,7 +12,7 @@ from app.core.errors import Unreachable
 from app.inference.pipeline.pipeline import WATCH_S, Pipeline
 from app.inference.pipeline.speed_measurement import Deadlines, StageMeter
 from app.inference.stages.stage_client import Run, StageClient, Step
-from app.inference.stages.stage_links import ChannelLink
+from app.inference.stages.stage_connection import ChannelLink
 from app.node.placement.lenders import ASK_SECONDS
 from backends.contract import NumberFormat, Role, Segment
 from backends.frames import SEGMENT, Frame, FrameKind, decode_frame, encode_frame

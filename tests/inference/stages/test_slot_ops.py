@@ -11,7 +11,7 @@ import pytest
 
 from app.inference.pipeline.sequence import Request
 from app.inference.stages.stage_client import FrameChannel, SlotOpCursor, SlotOpLog
-from app.inference.stages.stage_links import ChannelLink, PipeLink
+from app.inference.stages.stage_connection import ChannelLink, PipeLink
 from backends.frames import Frame, FrameKind, decode_frame
 from tests.inference.pool import answer, pool, request, shape
 

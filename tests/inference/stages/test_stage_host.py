@@ -19,8 +19,8 @@ from app.core.reasons import said
 from app.inference.pipeline.speed_measurement import Deadlines
 from app.inference.stages import stage_host
 from app.inference.stages.stage_client import Run
+from app.inference.stages.stage_connection import open_run
 from app.inference.stages.stage_host import RunOrder, StageHost
-from app.inference.stages.stage_links import open_run
 from app.inference.worker.worker_errors import decode_lost
 from app.network.peer.frame_channel import MemoryChannel
 from backends.contract import Layers, NumberFormat, Role, Segment

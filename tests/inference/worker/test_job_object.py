@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from app.inference.stages.stage_client import Run
-from app.inference.stages.stage_links import open_run
+from app.inference.stages.stage_connection import open_run
 from app.inference.worker import worker
 from app.inference.worker.worker import ExtendedLimits, Job, Worker, limits
 from backends.contract import Layers, NumberFormat, Role, StageConfig

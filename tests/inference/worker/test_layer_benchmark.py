@@ -24,7 +24,7 @@ from app.core.errors import Busy, DoesNotFit, StageLost
 from app.core.model import ModelShape, Setting
 from app.core.planner.speed_estimates import Speed
 from app.inference.stages.stage_client import Run, Step
-from app.inference.stages.stage_links import open_run, own_stage
+from app.inference.stages.stage_connection import open_run, own_stage
 from app.inference.worker import layer_benchmark
 from app.inference.worker.layer_benchmark import (
     BenchmarkMonitor,

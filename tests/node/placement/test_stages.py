@@ -26,7 +26,7 @@ from app.core.planner.plan import plan
 from app.core.reasons import said
 from app.core.recovery import fault_table
 from app.inference.stages.stage_client import FrameChannel, Run
-from app.inference.stages.stage_links import open_run
+from app.inference.stages.stage_connection import open_run
 from app.inference.worker.worker import Worker
 from app.machine.hardware import devices
 from app.machine.hardware.cards import PROCESSOR_ONLY, Card, ComputingCard, RefusedFamily

@@ -23,7 +23,7 @@ from app.core.planner.plan import plan
 from app.core.verification import Finding, largest_distance, rows_of
 from app.inference.pipeline.result_checks import Sample, Samples
 from app.inference.stages.stage_client import Run, Step
-from app.inference.stages.stage_links import open_run, own_stage
+from app.inference.stages.stage_connection import open_run, own_stage
 from app.inference.worker.worker import Worker
 from app.machine.hardware.cores import Threads
 from app.node.cancellation import run_until
