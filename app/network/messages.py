@@ -149,6 +149,13 @@ class SharedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vision: bool = False  # whether it looks at pictures
 
 
+class PartlyRefused(msgspec.Struct, frozen=True):
+    """A model family that only some graphics cards of a machine compute, and the memory lent on its other ones."""
+
+    family: Family
+    missing_bytes: Bytes
+
+
 class Status(_Message, frozen=True, tag="status"):
     """The state of this machine and the memory that it lends. Sent whenever it changes."""
 
@@ -170,6 +177,7 @@ class Status(_Message, frozen=True, tag="status"):
     # Model families that the graphics card does not compute, and the main memory that is lent for these.
     refused_families: Annotated[list[Family], msgspec.Meta(max_length=MAX_FAMILIES)] = []
     processor_bytes: Bytes = 0
+    partly_refused: Annotated[list[PartlyRefused], msgspec.Meta(max_length=MAX_FAMILIES)] = []
     main_bytes: Bytes = 0  # the part of lendable_bytes that is main memory, if graphics cards compute; else 0
     models: Annotated[list[SharedModel], msgspec.Meta(max_length=MAX_SHARED_MODELS)] = []
 

@@ -72,6 +72,10 @@ class CardMemory:
         """Return how much more memory stages may use on all cards together."""
         return sum(map(self._room_bytes, self._cards()))
 
+    def room_on(self, cards: Collection[Card]) -> int:
+        """Return how much more memory stages may use on these cards together."""
+        return sum(map(self._room_bytes, cards))
+
     @property
     def claimed_bytes(self) -> int:
         """Return the memory that stages of this node have on all cards together."""

@@ -185,6 +185,16 @@ class GraphicsCards:
             if verdict.code
         )
 
+    @property
+    def missing_bytes(self) -> tuple[tuple[str, int], ...]:
+        """For each family that only some of the cards compute, the memory that could be lent on the other ones now."""
+        families = sorted({each.family for each in self.refused if each.by_another_card})
+        return tuple((family, self.card_memory.room_on(self._without(family))) for family in families)
+
+    def _without(self, family: str) -> list[Card]:
+        able = {card.key for card in self.cards_for(family)}
+        return [card for card in self.computing if card.key not in able]
+
     def cards_for(self, family: str) -> tuple[Card, ...]:
         """Return the cards that compute a family, the best one first; none for the processor."""
         return tuple(

@@ -371,6 +371,7 @@ class Node:
             idle_card=self.hardware.idle_card,
             refused_families=families_without_card(self.graphics),
             processor_bytes=self._main_memory().own_bytes_beside(released),
+            missing_bytes=self.graphics.missing_bytes,
             card_bytes=self._own_card_bytes(released.get(me, 0)),
         )
         return host, [] if guest else connected_lenders(me, self.household.now, released)
@@ -443,6 +444,7 @@ class Node:
             self.hardware.idle_card,
             families_without_card(self.graphics),
             self._main_memory().free_bytes_beside(),
+            self.graphics.missing_bytes,
             main_bytes,
             self.model_manager.loaded.shared() if self.household.rights.may_be_asked() else (),
         )

@@ -84,13 +84,15 @@ def status_of(
     idle_card: IdleCard | None,
     refused_families: Sequence[str] = (),
     processor_bytes: int = 0,
+    missing_bytes: Sequence[tuple[str, int]] = (),
     main_bytes: int = 0,
     models: Sequence[SharedModel] = (),
 ) -> messages.Status:
     """Return the status that this machine sends to the others. Reasons are sent as codes, without their facts.
 
     refused_families: those that the graphics card does not compute.
-    processor_bytes: the main memory that is lent for these now. models: those that answer for the household.
+    processor_bytes: the main memory that is lent for these now. missing_bytes: for each family that only some of the
+    cards compute, the memory that is lent on the other ones. models: those that answer for the household.
     """
     why = rules.reason()
     return messages.Status(
@@ -110,6 +112,7 @@ def status_of(
         idle_card_pack=idle_card.pack if idle_card else "",
         refused_families=list(refused_families[: messages.MAX_FAMILIES]),
         processor_bytes=processor_bytes,
+        partly_refused=[messages.PartlyRefused(*each) for each in missing_bytes[: messages.MAX_FAMILIES]],
         main_bytes=main_bytes,
         models=[
             messages.SharedModel(model.name, model.id, model.context, model.is_ready, model.is_base, model.sees)
@@ -130,6 +133,7 @@ def self_description(status: messages.Status) -> SelfDescription:
         card,
         tuple(status.refused_families),
         status.processor_bytes,
+        tuple((partly.family, partly.missing_bytes) for partly in status.partly_refused),
         status.main_bytes,
         tuple(
             SharedModel(model.name, model.id, model.context, model.ready, model.base, model.vision)

@@ -370,8 +370,11 @@ async def test_each_card_has_a_verdict_of_its_own(bench: Bench) -> None:
         (refused,) = bench.cards.refused
         assert said(refused.reason).endswith("needs. Another graphics card runs them here.")
         assert bench.cards.claim(KEY, bench.cards.cards_for(FALCON), PARTS).cards == (small,)
+        assert bench.cards.missing_bytes == ((FALCON, bench.cards.card_memory.room_on((big,))),)
+        assert 0 < bench.cards.card_memory.room_on((big,)) < bench.cards.card_memory.room_bytes
         bench.cards.judge(small, FALCON, LACKS)
         assert bench.cards.card_for(FALCON) is None
+        assert bench.cards.missing_bytes == ()
         assert families_without_card(bench.cards) == (FALCON,)
         assert [reason.code for reason in bench.noted] == ["log_node_card_family_other", "log_node_card_family"]
 

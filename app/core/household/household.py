@@ -51,6 +51,7 @@ class SelfDescription:
     idle_card: IdleCard | None = None
     refused_families: tuple[str, ...] = ()  # model families that its graphics card does not compute
     processor_bytes: int = 0  # main memory that it lends for these now
+    missing_bytes: tuple[tuple[str, int], ...] = ()  # for each family, what it lends on cards that do not compute it
     main_bytes: int = 0  # the part of what it lends that is main memory beside graphics cards; 0 without these
     models: tuple[SharedModel, ...] = ()  # loaded there, and available to the household
 

@@ -43,8 +43,9 @@ class Candidate:
     that would compute with an engine pack. card_bytes: how many of `lends_bytes` are memory of graphics cards, which
     `speed` is about; the rest is main memory, for layers that the cards have no room for and the processor computes.
     None if all memory is alike. refused_families: the families that its graphics card does not compute.
-    processor_bytes: the main memory that it lends for these. processor_family: the family in question, if it is one of
-    these.
+    processor_bytes: the main memory that it lends for these. missing_bytes: for each family that only some of its
+    cards compute, the part of `lends_bytes` that is on the other ones. processor_family: the family in question, if no
+    card computes it.
     """
 
     id: MachineId
@@ -63,6 +64,7 @@ class Candidate:
     card_bytes: int | None = None
     refused_families: tuple[str, ...] = ()
     processor_bytes: int = 0
+    missing_bytes: tuple[tuple[str, int], ...] = ()
     processor_family: str = ""
 
     @property
@@ -77,6 +79,9 @@ class Candidate:
 
     def for_family(self, family: str) -> Candidate:
         """Return the machine with the memory that it lends for models of a family."""
+        if missing := dict(self.missing_bytes).get(family, 0):
+            card_bytes = None if self.card_bytes is None else max(0, self.card_bytes - missing)
+            return replace(self, lends_bytes=max(0, self.lends_bytes - missing), card_bytes=card_bytes)
         if family not in self.refused_families:
             return self
         return replace(self, lends_bytes=self.processor_bytes, card_bytes=None, processor_family=family)

@@ -165,6 +165,7 @@ def connected_lenders(me: MachineId, household: Household, released: Released) -
             idle_card=machine.about.idle_card,
             refused_families=machine.about.refused_families,
             processor_bytes=machine.processor_could_lend(released.get(key, 0)),
+            missing_bytes=machine.about.missing_bytes,
             card_bytes=max(0, could_lend[key] - machine.about.main_bytes) if machine.about.main_bytes else None,
         )
         for key, machine in household.machines.items()

@@ -11,10 +11,12 @@ from app.core.household.household import Described, Household, Machine, SelfDesc
 from app.core.ids import MachineId
 from app.core.planner.placement import Candidate, processor_reasons
 from app.machine.hardware.devices import Memory
+from app.network.messages import PartlyRefused, Status, decode, encode
 from app.node.lending.lending_policy import OWN_MODELS_SHARE, MemoryRules
 from app.node.lending.main_memory import MainMemory
 from app.node.models.loaded_models import LoadedModels
 from app.node.planning.planner_inputs import connected_lenders
+from app.node.status_broadcaster import self_description
 
 ME, OTHER = MachineId("a" * 64), MachineId("b" * 64)
 GIB = 1 << 30
@@ -131,3 +133,26 @@ def test_a_plan_counts_on_the_memory_of_what_computes_the_family() -> None:
     ]
     assert processor_reasons([den, lender.for_family(FALCON)], {ME}) == []
     assert processor_reasons([den, lender.for_family(LLAMA)], {ME, OTHER}) == []
+
+
+def test_a_plan_leaves_out_the_cards_that_do_not_compute_the_family() -> None:
+    """Of two cards with main memory beside them, one refuses the family, as the machine's own status tells."""
+    status = Status(
+        name="attic",
+        device="Two cards",
+        total_bytes=24 * GIB,
+        lendable_bytes=14 * GIB,
+        used_bytes=0,
+        state="ready",
+        main_bytes=2 * GIB,
+        partly_refused=[PartlyRefused(FALCON, 5 * GIB)],
+    )
+    sent = decode(encode(status))
+    assert isinstance(sent, Status)
+    about = self_description(sent)
+    household = Household({OTHER: Machine(OTHER, "attic", online=True, roles=("lender",))})
+    news = Described(OTHER, "attic", "Two cards", 24 * GIB, 14 * GIB, 0, about=about)
+    (lender,) = connected_lenders(ME, apply(household, news), {})
+    for family, lends_bytes, card_bytes in ((LLAMA, 14 * GIB, 12 * GIB), (FALCON, 9 * GIB, 7 * GIB)):
+        able = lender.for_family(family)
+        assert (able.lends_bytes, able.card_bytes, able.processor_family) == (lends_bytes, card_bytes, "")
