@@ -61,6 +61,7 @@ from app.node.planning.quiet_measurements import QuietMeasurements
 from app.node.planning.speed_measurer import SpeedMeasurer
 from app.node.snapshot import describe_machines, with_current_names
 from app.node.status_broadcaster import (
+    Refused,
     StatusBroadcaster,
     description_from_hello,
     description_from_status,
@@ -442,9 +443,11 @@ class Node:
             self.lending_service.used_bytes,
             self.lending_policy,
             self.hardware.idle_card,
-            families_without_card(self.graphics),
-            self._main_memory().free_bytes_beside(),
-            self.graphics.missing_bytes,
+            Refused(
+                families_without_card(self.graphics),
+                self._main_memory().free_bytes_beside(),
+                self.graphics.missing_bytes,
+            ),
             main_bytes,
             self.model_manager.loaded.shared() if self.household.rights.may_be_asked() else (),
         )

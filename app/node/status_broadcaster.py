@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from app.core.errors import Reason
 from app.core.household.household import Described, IdleCard, SelfDescription, SharedModel
@@ -77,22 +78,32 @@ class StatusBroadcaster:
         self._links_in_use = in_use
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The model families that graphics cards of this machine do not compute.
+
+    families: those that none of them computes. processor_bytes: the main memory that is lent for these now.
+    missing_bytes: for each family that only some of them compute, the memory that is lent on the other ones.
+    """
+
+    families: tuple[str, ...] = ()
+    processor_bytes: int = 0
+    missing_bytes: tuple[tuple[str, int], ...] = ()
+
+
 def status_of(
     offer: MachineDescription,
     used_bytes: int,
     rules: LendingPolicy,
     idle_card: IdleCard | None,
-    refused_families: Sequence[str] = (),
-    processor_bytes: int = 0,
-    missing_bytes: Sequence[tuple[str, int]] = (),
+    refused: Refused = Refused(),
     main_bytes: int = 0,
     models: Sequence[SharedModel] = (),
 ) -> messages.Status:
     """Return the status that this machine sends to the others. Reasons are sent as codes, without their facts.
 
-    refused_families: those that the graphics card does not compute.
-    processor_bytes: the main memory that is lent for these now. missing_bytes: for each family that only some of the
-    cards compute, the memory that is lent on the other ones. models: those that answer for the household.
+    main_bytes: the part of the lent memory that is main memory beside graphics cards. models: those that answer for
+    the household.
     """
     why = rules.reason()
     return messages.Status(
@@ -110,9 +121,9 @@ def status_of(
         link_mbit=rules.rules.link_mbit,
         idle_card=idle_card.name if idle_card else "",
         idle_card_pack=idle_card.pack if idle_card else "",
-        refused_families=list(refused_families[: messages.MAX_FAMILIES]),
-        processor_bytes=processor_bytes,
-        partly_refused=[messages.PartlyRefused(*each) for each in missing_bytes[: messages.MAX_FAMILIES]],
+        refused_families=list(refused.families[: messages.MAX_FAMILIES]),
+        processor_bytes=refused.processor_bytes,
+        partly_refused=[messages.PartlyRefused(*each) for each in refused.missing_bytes[: messages.MAX_FAMILIES]],
         main_bytes=main_bytes,
         models=[
             messages.SharedModel(model.name, model.id, model.context, model.is_ready, model.is_base, model.sees)

@@ -136,7 +136,7 @@ def test_a_plan_counts_on_the_memory_of_what_computes_the_family() -> None:
 
 
 def test_a_plan_leaves_out_the_cards_that_do_not_compute_the_family() -> None:
-    """Of two cards with main memory beside them, one refuses the family, as the machine's own status tells."""
+    """A machine with two cards reports how much memory is on the one that refuses the family."""
     status = Status(
         name="attic",
         device="Two cards",
