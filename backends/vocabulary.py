@@ -75,6 +75,23 @@ def tokenize_with(llama: Any, vocab: Any, text: str, *, special: bool, bos: bool
         room = -count
 
 
+def markers_of(llama: Any, vocab: Any, templates: str) -> tuple[str, ...]:
+    """Return the names of control tokens, and of other added tokens that the templates write.
+
+    Added tokens that no template writes are ordinary text, such as HTML tags and runs of spaces.
+    """
+    meaning = int(llama.LLAMA_TOKEN_ATTR_CONTROL) | int(llama.LLAMA_TOKEN_ATTR_UNKNOWN)
+    names: list[str] = []
+    for token in range(int(llama.llama_vocab_n_tokens(vocab))):
+        kind = int(llama.llama_vocab_get_attr(vocab, token))
+        if kind & (meaning | int(llama.LLAMA_TOKEN_ATTR_USER_DEFINED)):
+            name = (llama.llama_vocab_get_text(vocab, token) or b"").decode("utf-8", "replace")
+            is_written = not (name.isspace() or name.isalnum()) and name in templates
+            if kind & meaning or is_written:
+                names.append(name)
+    return tuple(name for name in names if len(name) > 1)
+
+
 class LlamaVocabulary:
     """The vocabulary of a GGUF file."""
 
@@ -118,22 +135,7 @@ class LlamaVocabulary:
         return tokenize_with(self._llama, self._vocab, text, special=special, bos=bos)
 
     def markers(self) -> tuple[str, ...]:
-        """Return the names of control tokens, and of other added tokens that the templates write.
-
-        Added tokens that no template writes are ordinary text, such as HTML tags and runs of spaces.
-        """
-        llama, templates = self._llama, self.template + self.tools_template
-        meaning = int(llama.LLAMA_TOKEN_ATTR_CONTROL) | int(llama.LLAMA_TOKEN_ATTR_UNKNOWN)
-        names: list[str] = []
-        for token in range(self.n_vocab):
-            kind = int(llama.llama_vocab_get_attr(self._vocab, token))
-            if kind & meaning:
-                names.append(self.name(token))
-            elif kind & int(llama.LLAMA_TOKEN_ATTR_USER_DEFINED):
-                name = self.name(token)
-                if not (name.isspace() or name.isalnum()) and name in templates:
-                    names.append(name)
-        return tuple(name for name in names if len(name) > 1)
+        return markers_of(self._llama, self._vocab, self.template + self.tools_template)
 
     def close(self) -> None:
         if self._model:

@@ -91,6 +91,7 @@ class SharedModel(msgspec.Struct, frozen=True):
     default: bool = False  # whether it answers requests that name no model, as long as none is loaded here
     base: bool = False  # whether it completes text but does not chat
     vision: bool = False  # whether it looks at pictures
+    picture_tokens: int = 0  # the most that a picture takes of its context; 0 if unknown
 
 
 class Models(msgspec.Struct, frozen=True):

@@ -272,6 +272,7 @@ class LoadedModel(Plan, frozen=True, kw_only=True):
     tools: bool | None = None  # whether its chat template supports tool calls; None if not read yet
     thinks: bool | None = None  # whether its chat template can turn reasoning on
     vision: bool = False  # whether it looks at pictures
+    picture_tokens: int = 0  # the most that a picture takes of its context; 0 if unknown
     blind_reason: str | None = None  # why not, although it has a projector
     blind_reason_facts: Reason | None = None
     answering: int = 0

@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,7 +29,7 @@ from app.core.tools.call_cursor import ArgumentPiece, Call, CallEvent, CallStart
 from app.core.tools.call_finder import CallFinder
 from app.core.tools.call_grammar import calls_grammar, calls_or_json
 from app.core.tools.call_markers import markers_of
-from app.core.tools.template_messages import for_template, one_system
+from app.core.tools.template_messages import one_system
 from app.gateway.access.token_budget import TokenBudget
 from app.gateway.api_request import (
     MAX_SEED,
@@ -476,7 +476,7 @@ class AnswerService:
         seed = (api_request.sampling.seed + index) % (MAX_SEED + 1)
         sampling = replace(api_request.sampling, seed=seed, grammar=_grammar(api_request, running.completer))
         return GenerationRequest(
-            messages=_messages(api_request, running.completer),
+            messages=None if api_request.messages is None else one_system(api_request.messages),
             tools=tuple(tool.as_json() for tool in api_request.tools),
             prompt=api_request.prompt if isinstance(api_request.prompt, str) else None,
             prompt_ids=api_request.prompt if isinstance(api_request.prompt, tuple) else None,
@@ -558,13 +558,6 @@ def _check_sizes(api_request: ApiRequest) -> None:
         raise BadInput("text_too_long", characters=characters, most=MAX_TEXT_CHARS)
     for value in values:
         check_size(value)
-
-
-def _messages(api_request: ApiRequest, completer: Completer | None) -> Sequence[Json] | None:
-    """Return the messages in the form that the model's chat template expects."""
-    if api_request.messages is None or completer is None:
-        return api_request.messages
-    return for_template(completer.call_format, one_system(api_request.messages))
 
 
 def _grammar(api_request: ApiRequest, completer: Completer | None) -> str:

@@ -22,12 +22,12 @@ from app.core.model import MAX_FAMILY, ModelShape
 from app.core.reasons import SENTENCES, has_sentence
 from backends.contract import MAX_CHECKPOINTS, KvType
 
-PROTOCOL = 7
-# Versions 1 to 6 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
-# so hidden states would be misread. Version 5 does not support nested reasons, and
-# version 6 does not know `exact`. From now on, the newer side leaves out
-# anything that the older one does not know.
-OLDEST_PROTOCOL = 7
+PROTOCOL = 8
+# Versions 1 to 7 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
+# so hidden states would be misread. Version 5 does not support nested reasons, version 6 does not know `exact`, and
+# version 7 knows neither pictures nor the models that a host shares. From now on, the newer side leaves out anything
+# that the older one does not know. tests/network/test_wire_format.py fails if the messages change without the number.
+OLDEST_PROTOCOL = 8
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # a longer log is split into several Log messages
@@ -147,6 +147,7 @@ class SharedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ready: bool  # whether it can answer now; otherwise it is loading or being rebuilt
     base: bool = False  # whether it completes text but does not chat
     vision: bool = False  # whether it looks at pictures
+    picture_tokens: Count = 0  # about how many tokens a picture takes; 0 if unknown
 
 
 class PartlyRefused(msgspec.Struct, frozen=True):

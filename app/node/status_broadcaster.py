@@ -126,7 +126,9 @@ def status_of(
         partly_refused=[messages.PartlyRefused(*each) for each in refused.missing_bytes[: messages.MAX_FAMILIES]],
         main_bytes=main_bytes,
         models=[
-            messages.SharedModel(model.name, model.id, model.context, model.is_ready, model.is_base, model.sees)
+            messages.SharedModel(
+                model.name, model.id, model.context, model.is_ready, model.is_base, model.sees, model.picture_tokens
+            )
             for model in models[: messages.MAX_SHARED_MODELS]
         ],
     )
@@ -147,7 +149,9 @@ def self_description(status: messages.Status) -> SelfDescription:
         tuple((partly.family, partly.missing_bytes) for partly in status.partly_refused),
         status.main_bytes,
         tuple(
-            SharedModel(model.name, model.id, model.context, model.ready, model.base, model.vision)
+            SharedModel(
+                model.name, model.id, model.context, model.ready, model.base, model.vision, model.picture_tokens
+            )
             for model in status.models
         ),
     )

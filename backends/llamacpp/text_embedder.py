@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from backends.contract import NotFinite, Segment, StageError
+from backends.control_tokens import ControlTokenBreaker
 from backends.hidden_state_codec import VALUE, Rows
 from backends.llamacpp import binding
 from backends.llamacpp.stage import Batch
-from backends.vocabulary import tokenize_with
+from backends.vocabulary import markers_of, tokenize_with
 
 FOR_ONE = 0  # the only sequence
 NO_TOKEN = -1
@@ -30,6 +31,7 @@ class LlamaEmbedder:
         """Load a model for texts of at most `context` tokens. Raises StageError with llama.cpp's message."""
         llama = self._llama = binding.load()
         self._context: Any = None
+        self._breaker: ControlTokenBreaker | None = None  # once it is needed
         self._model: Any = binding.load_model(path)
         try:
             self._context = self._new_context(context, threads)
@@ -60,10 +62,10 @@ class LlamaEmbedder:
         template = llama.llama_model_chat_template(self._model, PAIR_TEMPLATE)
         if template is not None:
             written = template.decode("utf-8", "replace")
-            both = "".join(
-                {"{query}": query, "{document}": text}.get(part, part)
-                for part in re.split(r"(\{query\}|\{document\})", written)
-            )
+            if self._breaker is None:
+                self._breaker = ControlTokenBreaker(markers_of(llama, vocab, written))
+            texts = {"{query}": self._breaker.text(query), "{document}": self._breaker.text(text)}
+            both = "".join(texts.get(part, part) for part in re.split(r"(\{query\}|\{document\})", written))
             return tokenize_with(llama, vocab, both, special=True, bos=False)
         parts = [tokenize_with(llama, vocab, part, special=False, bos=False) for part in (query, text)]
         end = llama.llama_vocab_eos(vocab)

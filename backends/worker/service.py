@@ -106,6 +106,9 @@ class Eyes:
         """Load a projector, replacing the previous one. Raises StageError."""
         self.close()
         most = order.memory_limit_bytes
+        if most:  # this limit also applies while it looks at pictures
+            allowance = process_resources.memory_allowance(most, order.threads)
+            process_resources.keep_below(process_resources.private_bytes() + allowance)
         limit = process_resources.limited_growth(int(most * process_resources.ROOM_TO_LOAD), mapped=False)
         with limit if most else nullcontext():
             encoder = self._encoder = PictureEncoder(order.path, order.projector, order.threads, order.most_rows)

@@ -157,8 +157,9 @@ class HubServer:
         }  # fmt: skip
 
     def _sibling(self, name: str, size: int | None = None) -> Json:
-        n_bytes = len(self.data) if size is None else size
-        sha256 = self.sha256 if size is None else "ab" * 32
+        data = self.others.get(name, self.data)
+        n_bytes = len(data) if size is None else size
+        sha256 = hashlib.sha256(data).hexdigest() if size is None else "ab" * 32
         lfs = {"size": n_bytes, "sha256": sha256, "pointerSize": 134}
         return {"rfilename": name, "size": n_bytes, "blobId": "1", "lfs": lfs}
 

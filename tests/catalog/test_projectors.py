@@ -114,6 +114,9 @@ def test_the_plan_counts_the_projector_and_the_rows_of_a_picture(shelf: Shelf, t
     last = planned_stage(host, Role.LAST, whole, seeing, work)
     assert last.work_bytes - last.card_work_bytes == seeing.projector.memory_bytes
     assert sizes[2] == sizes[3]  # the lenders and the first run hold none of it
+    replica = planned_stage(host, Role.WHOLE, whole, seeing, work, is_host=False)
+    assert replica.total_bytes == sizes[0]
+    assert replica.vision_bytes == 0
 
 
 def test_500_damaged_projectors_are_refused_or_harmless(shelf: Shelf, tmp_path: Path) -> None:

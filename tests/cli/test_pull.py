@@ -114,6 +114,28 @@ def test_a_hub_that_is_slow_to_tell_of_a_repository_is_waited_for_in_words(
     assert "has not answered yet" not in poolhouse("pull", "maker/Tiny-GGUF").err
 
 
+def test_a_projector_is_only_downloaded_for_a_model_that_is_here(
+    poolhouse: Callable[..., Said], answering: Callable[..., FakeNode]
+) -> None:
+    model: Json = {"file": "Tiny-Q8_0.gguf", "quantization": "Q8_0", "recommended": True}
+    eyes, here = {"file": "mmproj.gguf"}, {"name": "Tiny", "architecture": "llama", "n_layers": 2, "file_bytes": 1}
+
+    def pulled(on_shelf: str | None) -> tuple[Said, bool]:
+        listing = {"files": [model | {"on_shelf": on_shelf}], "projectors": [eyes], "repository": "maker/Tiny-GGUF"}
+        node = answering(
+            following([state("done", model="Tiny")])
+            | {("GET", "/search/files?repo=maker%2FTiny-GGUF"): listing, ("GET", "/models"): {"models": [here]}}
+        )
+        said = poolhouse("pull", "maker/Tiny-GGUF:mmproj")
+        return said, any((verb, path) == ("POST", "/downloads") for verb, path, _ in node.asked)
+
+    said, downloads = pulled(None)
+    assert (said.code, downloads) == (1, False)
+    assert "Download the model first: `poolhouse pull maker/Tiny-GGUF" in said.err
+    said, downloads = pulled("Tiny")
+    assert (said.code, downloads) == (0, True)
+
+
 def test_a_machine_that_has_the_file_is_asked_before_the_internet(
     poolhouse: Callable[..., Said], answering: Callable[..., FakeNode]
 ) -> None:

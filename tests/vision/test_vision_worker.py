@@ -140,3 +140,17 @@ async def test_only_what_a_file_may_cause_is_blamed_on_one(files: Files, code: s
             await asyncio.sleep(0.01)
         worker._worker.kill(Reason(code, {"worker": "eyes", "seconds": 1, "how": "", "words": ""}))
         assert await seeing == ("picture_failed" if code == "worker_crashed" else code)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of one process")
+async def test_the_memory_of_a_projector_is_limited_while_it_looks_at_pictures(files: Files) -> None:
+    limit_bytes = 64 << 20
+    worker = await VisionWorker.open(str(files.model), str(files.projector), 1, limit_bytes, model="tiny")
+    try:
+        await worker.see(CAT)
+        limits = Path(f"/proc/{worker._worker.pid}/limits").read_text()
+        soft = next(line for line in limits.splitlines() if line.startswith("Max data size")).split()[3]
+        assert soft.isdecimal(), "it is not lifted once the file is read"
+        assert int(soft) < limit_bytes + (4 << 30)
+    finally:
+        await worker.close()

@@ -38,6 +38,8 @@ USUAL_FACTOR = {"gemma3": 4, "gemma4v": 3}
 WORK_FLOOR_BYTES = 16 << 20
 MOST_WORK_BYTES = 8 << 30  # Gemma 3 takes 0.3 GiB
 TOKENS = "tokenizer.ggml.tokens"
+TOKENS_AROUND_TILE = 3  # such as <fake_token_around_image><row_1_col_1> and a line break
+MOST_PICTURE_TOKENS = 1 << 20
 VALUES_AT_ONCE = 3  # copies of the widest values of all patches that are computed at the same time
 
 
@@ -57,6 +59,7 @@ class ProjectorFacts:
     picture_rows: int  # rows of a picture that see each other; 0 if each sees only those before it
     work_bytes: int  # memory in addition to its weights
     most_rows: int = 0  # see Kind
+    picture_tokens: int = 0  # the most that a picture takes of a conversation
 
 
 def projector_facts(header: Header) -> ProjectorFacts:
@@ -76,6 +79,9 @@ def projector_facts(header: Header) -> ProjectorFacts:
     rows = known.most_rows or n_patches // factor**2
     if known.most_rows:
         n_patches = max(n_patches, known.most_rows * factor**2)
+    longest = header.integer(f"{VISION}preproc_image_size", 1, MAX_SIDE, side)
+    n_tiles = -(-longest // side)  # a larger picture is seen whole and in tiles
+    picture_tokens = rows if n_tiles < 2 else (n_tiles**2 + 1) * (rows + TOKENS_AROUND_TILE)
     is_causal = not known.sees_all or (kind == "gemma4v" and width in CAUSAL_GEMMA_4)
     return ProjectorFacts(
         printable(kind),
@@ -84,6 +90,7 @@ def projector_facts(header: Header) -> ProjectorFacts:
         picture_rows=0 if is_causal else rows,
         work_bytes=WORK_FLOOR_BYTES + 4 * n_patches * values * VALUES_AT_ONCE,
         most_rows=known.most_rows,
+        picture_tokens=min(picture_tokens, MOST_PICTURE_TOKENS),
     )
 
 

@@ -233,6 +233,8 @@ async def _find_on_hub(node: NodeClient, repository: str, version: str) -> HubFi
     files = [file for file in listing.files if file.usable]
     if version.casefold() == PROJECTOR_VERSION[1:] and listing.projectors:
         projector = listing.projectors[0]
+        if not any(file.on_shelf for file in listing.files):
+            raise BadInput("projector_without_model", name=repository)
         return HubFile(repository, projector.file, listing.revision, projector.sha256)
     for file in files:
         chosen = (file.quantization or "").casefold() == version.casefold()

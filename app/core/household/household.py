@@ -38,6 +38,7 @@ class SharedModel:
     is_ready: bool  # whether it can answer now; otherwise it is loading or being rebuilt
     is_base: bool = False  # whether it completes text but does not chat
     sees: bool = False  # whether it looks at pictures
+    picture_tokens: int = 0  # the most that a picture takes; 0 if unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,17 +51,21 @@ def embedding_work_bytes(width: int, n_vocab: int, context: int) -> int:
     return WORK_FLOOR_BYTES + n_vocab * TOKEN_BYTES + 4 * context * (n_vocab + width * WORK_ROW_VALUES)
 
 
-def planned_stage(machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload) -> PlannedStage:
-    """Return a stage with these layers on a machine, including all the memory that it needs there."""
+def planned_stage(
+    machine: Candidate, role: Role, layers: Layers, model: Model, workload: Workload, *, is_host: bool = True
+) -> PlannedStage:
+    """Return a stage with these layers on a machine, including all the memory that it needs there.
+
+    is_host: whether a stage with the head is on the host, which alone looks at pictures. A whole replica is elsewhere.
+    """
     cells = workload.context * workload.users
     header = STAGE_HEADER_BYTES
     logits = workload.slots * model.n_vocab if role.has_head else 0
     rows, vision_bytes = workload.batch_rows, 0
     if (projector := model.projector) is not None and projector.is_usable:
         rows = max(rows, projector.picture_rows)
-        vision_bytes = (
-            projector.memory_bytes if role.has_head else 0
-        )  # the machine that samples is also the one that sees
+        # the host samples, unless another machine holds a whole replica, which is sent the rows of pictures
+        vision_bytes = projector.memory_bytes if role.has_head and is_host else 0
     return PlannedStage(
         machine.id,
         machine.name,

@@ -144,7 +144,7 @@ class TopologySearch:
         return whole_forecast(machine, self.model, self.workload, self.workload.users).request_s
 
     def _whole(self, machine: Candidate) -> PlannedStage:
-        return whole(machine, self.model, self.workload)
+        return whole(machine, self.model, self.workload, is_host=True)
 
     def _known(self, stages: tuple[PlannedStage, ...]) -> Forecast:
         known = forecast(stages, self._by_id, self.model, self.workload)
@@ -152,16 +152,16 @@ class TopologySearch:
         return known
 
 
-def whole(machine: Candidate, model: Model, workload: Workload) -> PlannedStage:
+def whole(machine: Candidate, model: Model, workload: Workload, *, is_host: bool) -> PlannedStage:
     """Return a stage with the whole model on this machine."""
-    return planned_stage(machine, Role.WHOLE, Layers(0, model.n_layers), model, workload)
+    return planned_stage(machine, Role.WHOLE, Layers(0, model.n_layers), model, workload, is_host=is_host)
 
 
 def whole_stages(lenders: Sequence[Candidate], model: Model, workload: Workload) -> list[PlannedStage]:
     """Return a stage with the whole model for each lender on which it fits."""
     if not model.cuts.boundaries:  # there is no file for lenders if the family cannot be cut
         return []
-    candidates = [(whole(lender, model, workload), lender.lends_bytes) for lender in lenders]
+    candidates = [(whole(lender, model, workload, is_host=False), lender.lends_bytes) for lender in lenders]
     return [stage for stage, lends_bytes in candidates if stage.total_bytes <= lends_bytes]
 
 

@@ -166,7 +166,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         phones_many phones_off program_unknown prompt_beyond_model prompt_empty
         picture_broken picture_failed picture_heavy picture_large picture_model_blind picture_pixels
         picture_remote picture_replicas picture_role picture_rows picture_unknown picture_upstream pictures_many
-        projector_other projector_several
+        projector_other projector_several projector_without_model
         prompt_missing prompt_too_long prompt_unclear prompt_unreadable replicas_need_two roles_contradict
         sampling_odd schema_refused shape_and_split shape_not_alone shape_not_split split_boundary split_family
         split_lenders split_sum split_two stops_too_many text_too_long token_odd token_unknown

@@ -17,6 +17,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from app.api import chat_api, requests
 from app.api.phones import Phones
+from app.catalog.shelf import GUIDE
 from app.core.errors import AppError, BadInput
 from app.core.reasons import said
 from app.gateway.access import allowed_origins
@@ -431,9 +432,10 @@ class ChatApiService:
 
     async def _models_for_phones(self) -> list[Json]:
         """Return the models that a phone can ask now: those loaded here, and those that other hosts share."""
-        own = [{"name": name, "machine": "", "context": context} for name, context in self._ready_contexts().items()]
-        models = self._household_models
-        offered = await models.listed() if models.answers_all else models.listed_by_reference()
+        ready, models = self._ready_contexts(), self._household_models
+        own = [{"name": name, "machine": "", "context": context} for name, context in ready.items()]
+        has_guide = GUIDE in ready
+        offered = await models.listed() if models.answers_all else models.listed_by_reference(has_guide=has_guide)
         return own + [
             {"name": model.name, "machine": model.machine, "context": model.context}
             for model in offered

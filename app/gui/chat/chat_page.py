@@ -96,6 +96,7 @@ class ChatPage(Page):
         self.chat: Chat = self.history.begin()  # the chat being shown
         self._guide_fails = False  # the Guide was asked in this chat and does not fit in memory
         self._message_actions = MessageActionHandler(self.history, self.session, services.theme, self.open_chat, self)
+        self._remark = ""  # who answers, as long as it is shown or an error covers it
         self._smaller_model = SmallerModelOffer(services.client, self.notice, self._use_model_and_retry, self)
         to_models = partial(services.go, navigation.MODELS)
         self._models = ModelNames(services.client, services.pool, self._models_listed, self)
@@ -248,15 +249,21 @@ class ChatPage(Page):
     def open(self, part: str) -> None:
         """Show a chat with the model `part`, or the chat whose ID follows CHAT_ID_PREFIX in `part`.
 
-        The current chat stays open if it already uses the model. If it is empty, it switches to the model.
+        The current chat stays open if it already uses the model. If it is empty, it switches to the model. One that the
+        Guide answered is not continued with another model, which would take the Guide's answers for its own.
         """
         if part.startswith(CHAT_ID_PREFIX):
             self.open_chat(part.removeprefix(CHAT_ID_PREFIX))
-        elif self.session.model_of(self.chat) != part and self.history.locked is None:
+        elif self.history.locked is None and (self.session.model_of(self.chat) != part or self._is_guides(part)):
             if self.chat.leaf is not None:
                 self.open_chat(self.history.begin(model=part).id)
             else:
                 self._choose_model(part)
+
+    def _is_guides(self, other: str) -> bool:
+        """Return whether the last answer of the chat is the Guide's, and not that of the other model."""
+        answers = [message for message in tree.path(self.chat) if message.role is tree.Role.ASSISTANT]
+        return bool(answers) and answers[-1].details.get(tree.MODEL) == GUIDE != other
 
     def open_chat(self, chat_id: str) -> None:
         """Show another chat and its draft."""
@@ -416,7 +423,8 @@ class ChatPage(Page):
         self._show_state()
         running = self._running
         if running is not None and running.answer.remark:
-            self.notice.say(running.answer.remark)
+            self._remark = running.answer.remark
+            self.notice.say(self._remark)
             running.answer.remark = ""  # said; it stays until the user closes it or writes on
 
     def _answer_grew(self, chat_id: str) -> None:
@@ -432,12 +440,19 @@ class ChatPage(Page):
     # Sending and answering
 
     def _send(self, text: str, files: Sequence[Details]) -> None:
-        self.notice.clear()
+        self._clear_notice()
         self._guide_fails = False
         chat = self.history.chat(self.chat.id) or self.chat
         self.composer.show_draft("")
         self.conversation.to_end()
         self.session.send(chat, text, files)
+
+    def _clear_notice(self) -> None:
+        """Remove the notice. A remark that an error covered at once is shown again, because the node says it once."""
+        remark, self._remark = self._remark, ""
+        self.notice.clear()
+        if remark:
+            self.notice.say(remark)
 
     def _send_suggestion(self, question: str) -> None:
         if self._running is None:
@@ -449,7 +464,7 @@ class ChatPage(Page):
             self.session.decide(self.chat.id, call, decision)
             return
         if action in (MessageAction.REGENERATE, MessageAction.CONTINUE, MessageAction.EDIT):
-            self.notice.clear()
+            self._clear_notice()
         if action is MessageAction.CONTINUE and (actions := self._error_actions.when_full(self.chat)):
             words = self.tr("The context is full, so this answer cannot be continued.")
             self.notice.say(words, "warning", *actions)
@@ -474,6 +489,8 @@ class ChatPage(Page):
         if chat_id != self.chat.id:
             return
         error = ending.error
+        if error is None or self.notice.sentence != self._remark:
+            self._remark = ""  # it could be read
         asked_guide = self.chat.model is None and self.services.pool.now.loaded is None
         self._guide_fails = asked_guide and error is not None and error.reason.code in TOO_BIG
         self._pool_changed()

@@ -4,45 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QObject, QRectF, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QMenu
+from PySide6.QtCore import QObject, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QMenu, QSizePolicy, QStyle, QStyleOptionToolButton
 
 from app.gui.look import sizes
-from app.gui.look.drawing import draw_icon
+from app.gui.look.drawing import LEFT, draw_icon
 from app.gui.look.sentences import model_name
-from app.gui.look.theme import Theme
-from app.gui.widgets.labels import ElidedLabel
+from app.gui.look.theme import Theme, set_role
+from app.gui.widgets.buttons import ToolButton
+from app.gui.widgets.labels import tooltip
+
+EDGE = 2  # room for the focus ring
+OPENS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Down)
 
 
-class ModelLine(ElidedLabel):
-    """The name of the model, with an arrow after it. A click opens the menu; by keyboard, the chat's settings do."""
-
-    clicked = Signal()
+class ModelLine(ToolButton):
+    """A button with the name of the model and an arrow after it. The name is elided if it is too long."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__("", "caption")
-        self._theme = theme
+        super().__init__()
+        self._theme, self._whole = theme, ""
+        set_role(self, "model-line")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        theme.changed.connect(self.update)
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
-        if event.button() is Qt.MouseButton.LeftButton and self.rect().contains(event.position().toPoint()):
-            self.clicked.emit()
+    def say(self, text: str) -> None:
+        """Replace the text. Without one there is nothing to choose."""
+        self._whole = text
+        self.setEnabled(bool(text))
+        self.setAccessibleName(text)
+        self._fit()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802  Qt's name
-        event.accept()  # else the release would go to the parent
+    def whole(self) -> str:
+        return self._whole
+
+    def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        metrics = self.fontMetrics()
+        wide = metrics.horizontalAdvance(self._whole) + self._side() + sizes.XS + 2 * EDGE
+        return QSize(wide, metrics.height() + 2 * EDGE)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
+        return QSize(0, self.sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802  Qt's name
+        super().resizeEvent(event)
+        self._fit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
+        super().keyPressEvent(event)
+        if event.key() in OPENS and not event.isAutoRepeat():
+            self.click()
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name
-        super().paintEvent(event)
-        if not self.text():
+        if not self._whole:
             return
-        side = self._side()
-        left = self.fontMetrics().horizontalAdvance(self.text()) + sizes.XS
-        box = QRectF(left, (self.height() - side) / 2, side, side)
-        draw_icon(QPainter(self), box, "down", self._theme.color("muted"))
+        painter, option = QPainter(self), QStyleOptionToolButton()
+        self.initStyleOption(option)
+        painter.setPen(QColor(self._theme.color("muted")))
+        room, side = self.rect().adjusted(EDGE, EDGE, -EDGE, -EDGE), self._side()
+        painter.drawText(room, LEFT, self.text())
+        left = EDGE + self.fontMetrics().horizontalAdvance(self.text()) + sizes.XS
+        draw_icon(painter, QRectF(left, (self.height() - side) / 2, side, side), "down", self._theme.color("muted"))
+        if option.state & QStyle.StateFlag.State_HasFocus:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(QColor(self._theme.color("accent")), EDGE))
+            ring = QRectF(1, 1, min(self.width(), left + side + EDGE) - 2, self.height() - 2)
+            painter.drawRoundedRect(ring, sizes.XS, sizes.XS)
 
-    def _room(self) -> int:
-        return max(0, super()._room() - self._side() - sizes.XS)
+    def _fit(self) -> None:
+        room = max(0, self.width() - self._side() - sizes.XS - 2 * EDGE)
+        line = " ".join(self._whole.split())
+        self.setText(self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, room))
+        self.setToolTip(tooltip(self._whole) if self.text() != line else "")
+        self.update()
 
     def _side(self) -> int:
         return self.fontMetrics().ascent()
@@ -66,7 +102,7 @@ class ModelMenu(QObject):
         super().__init__(line)
         self._line, self._names, self._current = line, names, current
         self._choose, self._more = choose, more
-        line.clicked.connect(self._open)
+        line.clicked.connect(lambda *_: self._open())
 
     def menu(self) -> QMenu:
         """Return the menu, in which the model that answers next is checked."""

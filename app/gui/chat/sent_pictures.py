@@ -12,7 +12,7 @@ from app.gui.look.sentences import GUIDE
 from backends.readers.messages import MOST_PICTURES_OF_CHAT
 
 MOST_CHARACTERS = 7 << 20  # of all pictures in base64; the node accepts 8 MiB with the text
-PICTURE_TOKENS = 300  # about as many as a model reads for a picture
+USUAL_TOKENS = 300  # of a picture, if the model does not tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,12 @@ def sees(now: Snapshot, model: str) -> bool | None:
     if (loaded := now.model(model)) is not None:  # while it loads, its projector is not open yet
         return loaded.vision if loaded.can_answer else None
     return False if model == GUIDE else None
+
+
+def picture_tokens(now: Snapshot, model: str) -> int:
+    """Return how many tokens of the context a picture takes at most."""
+    answering = now.shared_model(model) or now.model(model) or now.loaded
+    return (answering.picture_tokens if answering is not None else 0) or USUAL_TOKENS
 
 
 def pictures_of(message: Message) -> list[str]:

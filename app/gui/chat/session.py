@@ -40,7 +40,7 @@ from app.gui.chat import sent_pictures
 from app.gui.chat.answer import CALLS, Answer, Ending, InterruptedAnswers, content, question
 from app.gui.chat.history.history import History
 from app.gui.chat.message.answer_stats import AnswerStats
-from app.gui.chat.sent_pictures import PICTURE_TOKENS, pictures_of
+from app.gui.chat.sent_pictures import picture_tokens, pictures_of
 from app.gui.chat.tool_rounds import ToolRounds, has_open_calls
 from app.gui.look.sentences import GUIDE, model_name, said
 from app.gui.tools.tool_client import ToolClient
@@ -580,9 +580,10 @@ class Session(QObject):
         if chat.id not in self._trimmed or not context:
             return branch, ()
         per_character = _tokens_per_character(branch)
+        of_picture = picture_tokens(self._pool.now, self.model_of(chat))
 
         def tokens_of(message: Message) -> int:
-            pictures = PICTURE_TOKENS * len(pictures_of(message))
+            pictures = of_picture * len(pictures_of(message))
             n_characters = len(content(message)) + characters(rounds_of(message.details))
             return MESSAGE_TOKENS + pictures + int(n_characters * per_character)
 

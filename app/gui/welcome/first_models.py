@@ -66,6 +66,7 @@ class FirstModels(QObject):
         self._client, self._pool, self._calls = services.client, services.pool, Calls()
         self._library, self._verdicts = Library(services.client, self), VerdictLoader(services.client, self)
         self._starters: dict[str, Starter] = {}
+        self._earlier: dict[str, Starter] = {}  # recommended before the computers were measured, by the use
         self._answered: set[str] = set()  # uses for which the node has answered
         self._was_measured = False
         self._has_failed = False  # the measurement has failed once, and was repeated
@@ -84,6 +85,7 @@ class FirstModels(QObject):
 
     def ask(self) -> None:
         """Request all lists again."""
+        self._earlier.clear()
         if not self._pool.is_there:
             return
         self._may_measure = True
@@ -142,6 +144,10 @@ class FirstModels(QObject):
                 continue
             suits = [other for other in USES if (known := self._starters.get(other)) and known.id == starter.id]
             choices.setdefault(item.key, _download(item, starter, suits))
+        for use, starter in self._earlier.items():
+            item = self._library.item(f"offer:{starter.id}")
+            if item is not None and not any(file.on_shelf for file in item.files):
+                choices.setdefault(item.key, _download(item, starter, [use]))
         return list(choices.values())
 
     def _listed(self) -> None:
@@ -158,10 +164,13 @@ class FirstModels(QObject):
     def _recommended(self, use: str, answer: StarterResponse) -> None:
         self._calls.done(use)
         self._answered.add(use)
+        before = self._starters.pop(use, None)
         if answer.starter is not None:
             self._starters[use] = answer.starter
+            if before is not None and before.id != answer.starter.id:  # somebody may be reading about it
+                self._earlier[use] = before
         else:
-            self._starters.pop(use, None)
+            self._earlier.pop(use, None)
         self._measure()
         self.changed.emit()
 

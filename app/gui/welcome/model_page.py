@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtWidgets import QButtonGroup, QWidget
 
 from app.gui.app import navigation
@@ -111,6 +113,7 @@ class ModelPage(Step):
             self.left.emit(self.next_page)
 
     def entered(self) -> None:
+        self._shown = ()
         self.models.ask()
         self.picture.refresh()
         self._show()
@@ -160,7 +163,7 @@ class ModelPage(Step):
     def _show(self) -> None:
         """Show the models to choose from, or the progress of the chosen one."""
         busy = self.starter.is_busy
-        choices = () if self._is_guest else self.models.choices()
+        choices = () if self._is_guest else in_place(self._shown, self.models.choices())
         if not busy and choices != self._shown:
             self._shown = choices
             self._fill()
@@ -218,6 +221,15 @@ class ModelPage(Step):
             self._group.addButton(option.button)
             self.options[choice.key] = option
             self._list.addWidget(option)
+
+
+def in_place(shown: Sequence[Choice], choices: Sequence[Choice]) -> tuple[Choice, ...]:
+    """Return the choices with those that are shown in their places, so that nothing moves while somebody reads.
+
+    What needs no download still comes first.
+    """
+    places = {choice.key: at for at, choice in enumerate(shown)}
+    return tuple(sorted(choices, key=lambda each: (each.source is Source.DOWNLOAD, places.get(each.key, len(places)))))
 
 
 class StartProgress(QWidget):

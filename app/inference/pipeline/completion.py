@@ -28,9 +28,11 @@ from app.core.tools.reasoning import (
     marker_tokens,
     template_options,
 )
+from app.core.tools.template_messages import for_template
 from app.inference.pipeline.pictures import PicturePlacement, Vision, place_pictures
 from app.inference.pipeline.sequence import Finish, PlacedRows, Request, Token
 from app.inference.pipeline.speed_measurement import StageFigures
+from app.inference.pipeline.untrusted_text import CHATML_MARKS, UntrustedText
 from app.inference.worker.tokenizer import Detokenizer, Message, StopFinder, TextWorker, local_time
 from backends.contract import GREEDY, CallFormat, JsonScalar, LocalTime, ReasoningFormat, Sampling
 from backends.worker_orders import VocabularyOpened
@@ -38,7 +40,6 @@ from backends.worker_orders import VocabularyOpened
 MAX_STOPS = 8
 MAX_STOP_CHARS = 256
 DEFAULT_MAX_TOKENS = 1024
-CHATML_MARKS = ("<|im_end|>", "<|im_start|>")  # texts that a model without a chat template treats as ordinary text
 MOST_BEGINNINGS = 4096  # number of conversations whose start times are kept, for templates that state the date
 
 THOUGHT = "reasoning_content"  # the field of an assistant message that contains its reasoning
@@ -131,6 +132,7 @@ class Completer:
         self._pipeline = pipeline
         self._control: dict[str, int | None] = {}  # ids of control tokens, cached because every request needs them
         self._beginnings = StartTimes()
+        self._untrusted: UntrustedText | None = None  # once needed: it reads the whole list of control tokens
 
     async def answer(self, question: GenerationRequest) -> AsyncGenerator[Delta | Notice | Summary, None]:
         """Yield Deltas, Notices if a stage is lost, and finally one Summary.
@@ -221,10 +223,13 @@ class Completer:
         if question.prompt is not None:
             return _Prompt(await self._text.tokenize(question.prompt), None)
         seen = await self._seen(question.pictures) if question.pictures else {}
+        if self._untrusted is None:
+            self._untrusted = UntrustedText(self._text.vocabulary)
+        cleaned = await self._untrusted.clean(question.messages or (), question.tools, question.template_options)
         prompt = await self._text.prompt(
-            question.messages or (),
-            question.tools,
-            options={**question.template_options, **template_options(self.reasoning, question.thinking)},
+            for_template(self.call_format, cleaned.messages),
+            cleaned.tools,
+            options={**cleaned.options, **template_options(self.reasoning, question.thinking)},
             begun_at=self._beginnings.of(question),
             apart=tuple(seen),
         )

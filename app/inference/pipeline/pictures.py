@@ -47,11 +47,13 @@ class Vision:
     """The vision of a loaded model.
 
     most_rows: rows of a picture that see each other, for which a step has room. context: positions of a conversation.
+    picture_tokens: the most of them that a picture takes; 0 if unknown.
     """
 
     worker: VisionWorker
     most_rows: int
     context: int
+    picture_tokens: int = 0
 
     async def see(self, data: bytes) -> SeenPicture:
         """Return what stands for a picture. Raises BadInput or StageLost."""

@@ -20,6 +20,7 @@ from app.inference.worker.worker import HERE, Worker
 from app.machine.hardware.cores import Threads
 from backends import worker_orders
 from backends.contract import FIRST_PICTURE_ID
+from backends.worker.process_resources import memory_allowance
 
 LOAD_S = 600.0
 SEE_S = 600.0  # a large picture is several tiles, each of which takes seconds on a slow processor
@@ -185,6 +186,8 @@ class VisionWorker:
 async def _opened(order: worker_orders.OpenProjector) -> tuple[Worker, worker_orders.ProjectorOpened]:
     reads = [*part_paths(Path(order.path)), Path(order.projector)]
     worker = await Worker.start(HERE, threads=Threads(order.threads), reads=reads)
+    if order.memory_limit_bytes:
+        worker.limit_growth(memory_allowance(order.memory_limit_bytes, order.threads))
     try:
         return worker, await worker.ask(order, worker_orders.ProjectorOpened, LOAD_S)
     except BaseException:

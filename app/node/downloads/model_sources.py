@@ -283,9 +283,15 @@ class ModelSources:
         self.last_contact = time.time()
 
     def _by_hash(self) -> dict[str, str]:
-        """Return the names of downloaded and imported models on the shelf, by the SHA-256 of their files."""
-        names = ((self._hash_of(entry), entry.name) for entry in self.shelf.entries())
-        return {sha256: name for sha256, name in names if sha256}
+        """Return the names of the models on the shelf, by the SHA-256 of their files and of downloaded projectors."""
+        names: dict[str, str] = {}
+        for entry in self.shelf.entries():
+            if sha256 := self._hash_of(entry):
+                names[sha256] = entry.name
+            projector = entry.model.projector
+            if projector is not None and (sha256 := self.downloads.downloaded_hash(Path(projector.path))):
+                names.setdefault(sha256, entry.name)
+        return names
 
     def _hash_of(self, entry: Entry) -> str | None:
         """Return the hash that identifies the model in the catalog and on all machines, or None if unknown. Reads the

@@ -156,6 +156,7 @@ class HouseholdModels:
                 default == (machine, model),
                 model.is_base,
                 model.sees,
+                model.picture_tokens,
             )
             for machine, model in self._shared()
         ]
@@ -190,9 +191,12 @@ class HouseholdModels:
             return Destination(None, model)
         return self._destination(*pair)
 
-    def listed_by_reference(self) -> list[api.OfferedModel]:
+    def listed_by_reference(self, *, has_guide: bool = True) -> list[api.OfferedModel]:
         """Return the shared models under their references, for the lists that programs read. Empty for a guest, whose
-        programs see all models of its hosts under their names."""
+        programs see all models of its hosts under their names.
+
+        has_guide: whether the list has this machine's own Guide, so that the same model of others would be a duplicate.
+        """
         pairs = [] if self._rights.is_guest() else self._shared()
         return [
             api.OfferedModel(
@@ -203,7 +207,7 @@ class HouseholdModels:
                 vision=model.sees,
             )
             for machine, model in pairs
-            if model.is_ready
+            if model.is_ready and not (has_guide and model.name == GUIDE)
         ]
 
     async def offered(self) -> list[api.OfferedModel]:

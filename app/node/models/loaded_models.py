@@ -94,6 +94,7 @@ class LoadedModels:
                 placement.is_ready,
                 placement.entry.model.is_base,
                 placement.sees,
+                placement.picture_tokens,
             )
             for placement in ([first] if first else []) + [*self.except_for(first)]
         ]

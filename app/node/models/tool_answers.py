@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -22,7 +20,6 @@ from app.core.tools.call_cursor import Call, CallEvent
 from app.core.tools.call_finder import CallFinder
 from app.core.tools.call_grammar import calls_grammar
 from app.core.tools.call_markers import markers_of
-from app.core.tools.template_messages import for_template
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest
 from app.inference.worker.tokenizer import MAX_TEXT_CHARS
 from app.node.control.answer_conversion import AnswerPart, generation_request
@@ -31,7 +28,6 @@ from app.node.placement.placement import Placement
 Parts = AsyncGenerator[AnswerPart, None]
 Answering = Callable[[str | None, Callable[[Placement], Awaitable[GenerationRequest]]], Parts]
 
-BREAK = "\N{ZERO WIDTH SPACE}"
 NOT_OFFERED = Reason("tools_not_offered")
 
 
@@ -67,13 +63,6 @@ class ToolCallReader:
         question = generation_request(self._order)
         completer = running.completer
         form = completer.call_format if completer is not None else None
-        if question.messages is not None:
-            messages = for_template(form, [dict(message) for message in question.messages])
-            if completer is not None:
-                # in a thread, because there may be a lot of text
-                markers = frozenset(completer.vocabulary.markers)
-                messages = await asyncio.to_thread(_with_harmless_results, messages, markers)
-            question = replace(question, messages=messages)
         if completer is None or not self._order.tools:
             return question
         if form is None:
@@ -88,10 +77,9 @@ class ToolCallReader:
             if not forced:
                 raise BadInput("api_tool_missing", name=must_call, field="must_call")
             grammar = calls_grammar(form, forced, True)
-        tools = [_as_json(tool) for tool in self._order.tools]
         return replace(
             question,
-            tools=tuple(await asyncio.to_thread(harmless, tools, frozenset(completer.vocabulary.markers))),
+            tools=tuple(map(_as_json, self._order.tools)),
             sampling=replace(question.sampling, grammar=grammar),
             signs=await _marker_tokens(completer),
         )
@@ -128,42 +116,6 @@ class ToolCallReader:
             return done
         notes, facts = [*done.notes, said(NOT_OFFERED)], [*done.notes_facts, NOT_OFFERED]
         return msgspec.structs.replace(done, notes=notes, notes_facts=facts)
-
-
-def harmless(value: Any, markers: Set[str]) -> Any:
-    """Return text, or JSON with its keys, in which no text stands for a control token of the model.
-
-    Results, descriptions and schemas of tools may come from anybody. They must not end their own message and begin one
-    that seems to be the user's.
-    """
-    if not markers:
-        return value
-    beginnings = re.compile("(?=" + "|".join(sorted({re.escape(marker[:2]) for marker in markers})) + ").", re.DOTALL)
-    lengths = sorted({len(marker) for marker in markers})
-
-    def broken(text: str) -> str:
-        def kept(sign: re.Match[str]) -> str:
-            at = sign.start()
-            is_marker = any(text[at : at + length] in markers for length in lengths)
-            return sign[0] + BREAK if is_marker else sign[0]
-
-        return beginnings.sub(kept, text)
-
-    def clean(part: Any) -> Any:
-        if isinstance(part, str):
-            return broken(part)
-        if isinstance(part, Mapping):
-            return {broken(str(key)): clean(inner) for key, inner in part.items()}
-        return [clean(inner) for inner in part] if isinstance(part, list | tuple) else part
-
-    return clean(value)
-
-
-def _with_harmless_results(messages: Sequence[dict[str, Any]], markers: Set[str]) -> list[dict[str, Any]]:
-    return [
-        {**message, "content": harmless(message["content"], markers)} if message["role"] == "tool" else message
-        for message in messages
-    ]
 
 
 async def _marker_tokens(completer: Completer) -> dict[int, bytes]:

@@ -317,6 +317,7 @@ class Placement:
             tools=tools,
             thinks=thinks,
             vision=self.sees,
+            picture_tokens=self.picture_tokens,
             blind_reason=sentence(blind),
             blind_reason_facts=blind,
             answering=self.n_answering,
@@ -328,6 +329,11 @@ class Placement:
     def sees(self) -> bool:
         """Return whether it looks at pictures now."""
         return isinstance(self._vision, Vision)
+
+    @property
+    def picture_tokens(self) -> int:
+        """Return how many tokens a picture takes at most; 0 if unknown or if it sees none."""
+        return self._vision.picture_tokens if isinstance(self._vision, Vision) else 0
 
     def _state_word(self) -> str:
         match self.life:
@@ -419,7 +425,7 @@ class Placement:
             return BadInput(projector.reason.code, **projector.reason.facts)
         try:
             # llama.cpp does not notice that a file has lost its end
-            projector_facts(await asyncio.to_thread(read_header, Path(projector.path)))
+            facts = projector_facts(await asyncio.to_thread(read_header, Path(projector.path)))
             limit_bytes = projector.memory_bytes * VISION_ALLOWANCE
             threads = self._sizes.threads.most
             worker = await VisionWorker.open(
@@ -429,7 +435,7 @@ class Placement:
             log.warning("%s cannot look at pictures: %s", name, error.reason)
             return unusable(name, error)
         stack.push_async_callback(worker.close)
-        return Vision(worker, self._sizes.step_rows, self._sizes.context)
+        return Vision(worker, self._sizes.step_rows, self._sizes.context, facts.picture_tokens)
 
     def _replicas_changed(self) -> None:
         self._progress.clear()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from pytestqt.qtbot import QtBot
 
 from app.api.plans import LoadedModel
 from app.api.snapshot import Snapshot
+from app.core.errors import StageLost
+from app.gui.chat.answer import Ending
 from app.gui.chat.chat_page import ChatPage
+from app.gui.chat.message.answer_stats import AnswerStats
 from tests.gui.chat.test_chat_page import ask, page
 
 __all__ = ["page"]  # a fixture
@@ -58,3 +62,36 @@ def test_the_model_whose_chat_is_opened_is_the_one_that_is_asked(
     known = page.history.chat(first)
     assert known is not None
     assert known.model == "guide"
+
+
+@pytest.mark.long
+def test_an_answer_of_the_guide_is_not_continued_by_the_model_that_was_loaded_after_it(
+    qtbot: QtBot, page: ChatPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(qtbot, page, "What is Poolhouse?")
+    first = page.chat.id
+    assert page.chat.model is None
+    now = Snapshot(loaded=LoadedModel(model="new", state="ready"))
+    monkeypatch.setattr(type(page.services.pool), "now", property(lambda _: now))
+    page.open("guide")
+    assert page.chat.id != first
+    page.open_chat(first)
+    page.open("new")  # as *Open chat* does; it would be asked already
+    assert (page.chat.id != first, page.chat.leaf) == (True, None)
+
+
+def test_what_is_said_once_is_shown_again_if_an_error_covered_it_at_once(
+    page: ChatPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = SimpleNamespace(answer=SimpleNamespace(remark="Questions go to study."))
+    monkeypatch.setattr(type(page), "_running", property(lambda _: running))
+    monkeypatch.setattr(page, "_show_state", lambda: None)
+    monkeypatch.setattr(page, "_pool_changed", lambda: None)
+    page._answer_progressed("")
+    assert page.notice.sentence == "Questions go to study."
+    page._answer_ended(page.chat.id, Ending("failed", AnswerStats(), error=StageLost("worker_closed", worker="study")))
+    assert page.notice.sentence != "Questions go to study."
+    page._clear_notice()  # as the next question does
+    assert page.notice.sentence == "Questions go to study."
+    page._clear_notice()
+    assert page.notice.isHidden()

@@ -173,6 +173,15 @@ def test_who_sees_is_known_from_the_status() -> None:
     assert sent_pictures.sees(now, "unloaded") is None
 
 
+def test_the_room_that_a_picture_takes_is_that_of_its_projector() -> None:
+    seeing = SharedModel(model="v", machine="study", machine_id="1", reference="v@study", picture_tokens=1156)
+    here = LoadedModel(model="l", state="loaded", picture_tokens=256)
+    now = Snapshot(shared=[seeing], loaded=here)
+    assert sent_pictures.picture_tokens(now, "v@study") == 1156
+    assert sent_pictures.picture_tokens(now, "l") == 256
+    assert sent_pictures.picture_tokens(Snapshot(), "l") == sent_pictures.USUAL_TOKENS
+
+
 def test_pictures_are_sent_beside_the_text_and_old_ones_left_out() -> None:
     first, second = asked(1, [attached(), {"name": "a.txt", "text": "words"}]), asked(2, [], 1)
     body = question(chat_of(first, second), [first, second], {})["messages"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
@@ -110,7 +111,7 @@ def test_the_head_of_a_chat_shows_them(qtbot: QtBot, qapp: QApplication) -> None
     assert went == [navigation.POOL]
 
 
-def test_a_click_on_the_model_lists_those_that_could_answer(qtbot: QtBot, qapp: QApplication) -> None:
+def test_a_click_or_a_key_on_the_model_lists_those_that_could_answer(qtbot: QtBot, qapp: QApplication) -> None:
     line, chosen, went = ModelLine(Theme(qapp, Scheme.LIGHT, 1.0)), list[str](), list[None]()
     qtbot.addWidget(line)
     line.say("small on this machine")
@@ -120,6 +121,16 @@ def test_a_click_on_the_model_lists_those_that_could_answer(qtbot: QtBot, qapp: 
     menu_of = ModelMenu(line, lambda: names, lambda: "small", chosen.append, lambda: went.append(None))
     with qtbot.waitSignal(line.clicked):
         QTest.mouseClick(line, Qt.MouseButton.LeftButton)
+    for key in (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Down):
+        close_menus(qapp)
+        line.setFocus(Qt.FocusReason.TabFocusReason)
+        with qtbot.waitSignal(line.clicked):
+            QTest.keyClick(line, key)
+        assert any(isinstance(popup, QMenu) and popup.isVisible() for popup in qapp.topLevelWidgets())
+    assert line.focusPolicy() & Qt.FocusPolicy.TabFocus
+    described = QAccessible.queryAccessibleInterface(line)
+    assert described.role() == QAccessible.Role.Button
+    assert described.text(QAccessible.Text.Name) == "small on this machine"
     menu = menu_of.menu()
     qtbot.addWidget(menu)
     entries = [action for action in menu.actions() if action.text()]
@@ -128,6 +139,10 @@ def test_a_click_on_the_model_lists_those_that_could_answer(qtbot: QtBot, qapp: 
     entries[2].trigger()
     entries[3].trigger()
     assert (chosen, went) == (["qwen@den pc"], [None])
+    close_menus(qapp)
+
+
+def close_menus(qapp: QApplication) -> None:
     for popup in qapp.topLevelWidgets():
         if isinstance(popup, QMenu):
             popup.close()

@@ -22,7 +22,7 @@ from app.gui.app import navigation
 from app.gui.look.sentences import GUIDE
 from app.gui.models.model_starter import ModelStarter, Stage
 from app.gui.welcome.first_models import CHAT, CODE, FirstModels, Source
-from app.gui.welcome.model_page import ModelPage
+from app.gui.welcome.model_page import ModelPage, in_place
 from app.gui.welcome.welcome import Welcome
 from testbed import tiny
 from tests.catalog.hub_server import HubServer
@@ -223,6 +223,20 @@ def test_one_model_for_two_uses_is_one_choice_and_says_where_it_runs(away: Desk)
     assert made.choices()[0].title == "small for chat"
     made._not_recommended(CHAT, DoesNotFit("x"))
     assert made.is_known
+
+
+def test_what_somebody_reads_stays_where_it_is_when_the_measurement_recommends_another(away: Desk) -> None:
+    made = models_of(away)
+    offers = [offer(name, file("Q4", 1.0, recommended=True), about=f"{name}.") for name in ("small", "large")]
+    made._library._offers_loaded(Catalog(models=offers))
+    made._recommended(CHAT, recommended("small"))
+    shown = made.choices()
+    made._recommended(CHAT, recommended("large", tok_s=9.0))
+    made._recommended(CODE, recommended("large", tok_s=9.0))
+    then = in_place(shown, made.choices())
+    assert [choice.title for choice in then] == ["small for chat", "large for chat and code"]
+    made.ask()
+    assert [choice.title for choice in made.choices()] == ["large for chat and code"], "on the next visit"
 
 
 def test_what_the_household_has_loaded_comes_before_all(away: Desk) -> None:

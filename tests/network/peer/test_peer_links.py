@@ -383,7 +383,7 @@ async def test_the_dialing_side_checks_the_answer_too(nodes: Nodes) -> None:
     assert await said(None) == "peer_refused_us"
     assert await said(Ping(n=1)) == "peer_speaks_oddly"
     assert await said(Refuse(code="link_doubled", facts={"name": "x"})) == "link_doubled"
-    assert await said(msgspec.structs.replace(theirs, protocol=9)) == "version_differs"
+    assert await said(msgspec.structs.replace(theirs, protocol=PROTOCOL + 2)) == "version_differs"
     assert await said(msgspec.structs.replace(theirs, id="d" * 64)) == "peer_speaks_oddly"
     for instance, code in ((mine.instance, "peer_is_this"), ("d" * 32, "identity_copied")):
         with pytest.raises(Refused) as refused:

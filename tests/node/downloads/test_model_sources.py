@@ -20,6 +20,7 @@ from app.core.errors import AppError
 from testbed import tiny
 from tests.catalog.hub_server import FILE, REPOSITORY, TOKEN, Faults, HubServer, serving
 from tests.node.pool import TestNode, node
+from tests.vision.tiny_models import projector, text_model
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -122,6 +123,27 @@ async def test_from_the_search_to_the_shelf_and_off_again(den: TestNode, server:
         assert not list((den.root / "models" / "files").iterdir())
         assert (await client.get("/status"))["hub"]["last_contact"] > 0
         assert (await client.get("/status"))["downloads"] == {}
+
+
+async def test_a_projector_that_is_here_is_listed_as_present(den: TestNode, server: HubServer, tmp_path: Path) -> None:
+    served = server.data, dict(server.others)
+    server.data = text_model("gemma3", "gemma3", tmp_path / "tiny.gguf").read_bytes()
+    server.others["mmproj-F16.gguf"] = projector("gemma3", 32, tmp_path / "mmproj.gguf").read_bytes()
+    try:
+        async with den.client() as client:
+
+            async def listed() -> Json:
+                return (await client.get(f"/search/files?repo={REPOSITORY}"))["projectors"][0]
+
+            await client.post("/downloads", {"repository": REPOSITORY, "file": FILE})
+            name = (await ended(client))["model"]
+            assert (await listed())["on_shelf"] is None
+            await client.post("/downloads", {"repository": REPOSITORY, "file": "mmproj-F16.gguf"})
+            await until(client, lambda now: now["file"] == "mmproj-F16.gguf" and now["state"] == "done")
+            assert (await listed())["on_shelf"] == name
+    finally:
+        server.data = served[0]
+        server.others.clear()
 
 
 async def test_the_catalog_and_the_files_of_other_apps(den: TestNode) -> None:

@@ -194,6 +194,13 @@ async def test_a_member_forwards_what_another_host_has_loaded_and_it_has_not() -
         await member(den).destination("qwen@nowhere")
 
 
+async def test_the_guides_of_other_machines_are_no_duplicates_in_the_lists_of_programs() -> None:
+    made = member(host_of(DEN, "den", "qwen", "guide"))
+    assert [model.name for model in made.listed_by_reference()] == ["qwen@den"]
+    assert [model.name for model in made.listed_by_reference(has_guide=False)] == ["qwen@den", "guide@den"]
+    assert [model.reference for model in made.shared()] == ["qwen@den", "guide@den"]  # the window may choose it
+
+
 async def test_a_machine_whose_name_contains_an_at_sign_can_be_asked() -> None:
     made = member(host_of(ATTIC, "qwen@den", "qwen"), host_of(DEN, "den", "qwen"))
     references = [model.reference for model in made.shared()]

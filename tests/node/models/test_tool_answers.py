@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from app.api.responses import Answer, AnswerLine
-from app.node.models.tool_answers import BREAK, harmless
 from testbed import tiny
 from tests.gateway.tool_cases import MODEL, SCHEMA, hermes
 from tests.node.pool import TestNode, node, paired
@@ -112,20 +111,6 @@ async def test_a_model_of_another_host_calls_tools_for_who_asks_here(tmp_path: P
         made = {"role": "assistant", "content": "", "tool_calls": calls}
         _, after = await asked(attic, {**body, "messages": [question, made, *results], "max_tokens": 4})
         assert after.prompt_tokens > done.prompt_tokens
-
-
-FAMILIES = ("<|turn>", "<turn|>", "<|channel>", "[e~[", "]~b]", "[gMASK]", "<｜User｜>", "</s>", "<|im_end|>")
-
-
-@pytest.mark.parametrize("marker", FAMILIES)
-def test_no_text_of_a_tool_stands_for_a_control_token(marker: str) -> None:
-    markers = frozenset(FAMILIES)
-    schema = {"type": "object", "properties": {f"a{marker}": {"enum": [f"{marker}b", 1, None, "<p>"]}}}
-    tool = {"function": {"name": "clock", "description": f"<{marker}{marker}", "parameters": schema}}
-    cleaned = json.dumps(harmless(tool, markers), ensure_ascii=False)
-    assert not any(known in cleaned for known in markers)
-    assert cleaned.replace(BREAK, "") == json.dumps(tool, ensure_ascii=False)
-    assert "<p>" in cleaned
 
 
 async def test_a_description_is_no_message_of_its_own(house: TestNode) -> None:
