@@ -148,7 +148,7 @@ async def test_the_memory_of_a_projector_is_limited_while_it_looks_at_pictures(f
     worker = await VisionWorker.open(str(files.model), str(files.projector), 1, limit_bytes, model="tiny")
     try:
         await worker.see(CAT)
-        limits = Path(f"/proc/{worker._worker.pid}/limits").read_text()
+        limits = await asyncio.to_thread(Path(f"/proc/{worker._worker.pid}/limits").read_text)
         soft = next(line for line in limits.splitlines() if line.startswith("Max data size")).split()[3]
         assert soft.isdecimal(), "it is not lifted once the file is read"
         assert int(soft) < limit_bytes + (4 << 30)
