@@ -31,6 +31,55 @@ class EnginePack(msgspec.Struct, frozen=True):
     idle_facts: Reason | None = None
     removal: str | None = None  # what follows from removing it
     removal_facts: Reason | None = None
+    sha256: str = ""  # of pack.json, which has the hashes of all other files
+    copied_from: str = ""  # the name of the machine of the household from which it was copied
+
+
+class EngineOffer(msgspec.Struct, frozen=True):
+    """A pack that another machine of the household would give to this one.
+
+    problem: why it cannot be used here. here_bytes: how much of it an interrupted copy left here.
+    """
+
+    machine: str = ""  # its ID
+    name: str = ""  # of the machine
+    pack: str = ""
+    backend: str = ""
+    label: str = ""  # of the back end, as people call it
+    built: str = ""
+    size_bytes: int = 0
+    sha256: str = ""
+    here_bytes: int = 0
+    installed: bool = False
+    problem: str | None = None
+    problem_facts: Reason | None = None
+
+
+class EngineOffers(msgspec.Struct, frozen=True):
+    """The response to `GET /engines/offers`."""
+
+    offers: list[EngineOffer] = []
+
+
+class EngineCopy(msgspec.Struct, frozen=True):
+    """The pack that is being copied from another machine, or how the last copy ended."""
+
+    machine: str = ""  # the name of the other machine
+    pack: str = ""
+    label: str = ""
+    sha256: str = ""
+    state: str = ""  # copying, testing, done, failed or canceled
+    done_bytes: int = 0
+    total_bytes: int = 0
+    held_up: str | None = None  # why no data arrives, although it goes on by itself
+    held_up_facts: Reason | None = None
+    problem: str | None = None  # why it failed
+    problem_facts: Reason | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing more will come of it."""
+        return self.state in ("done", "failed", "canceled")
 
 
 class EnginePacks(msgspec.Struct, frozen=True):
@@ -40,3 +89,4 @@ class EnginePacks(msgspec.Struct, frozen=True):
     system: str = ""
     packs: list[EnginePack] = []
     changed: list[str] = []
+    copy: EngineCopy | None = None

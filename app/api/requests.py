@@ -98,6 +98,20 @@ class AddEnginePack(Request, frozen=True):
     path: Annotated[str, Meta(min_length=1, max_length=4096)]  # a folder or an archive on this computer
 
 
+class CopyEnginePack(Request, frozen=True):
+    """The pack to copy, by the hash of its pack.json that a person has confirmed, and the machine that has it."""
+
+    machine: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ExportEnginePack(Request, frozen=True):
+    """The installed pack to write, and the new file on this computer. An existing one is replaced only if wanted."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=4096)]
+    replace: bool = False
+
+
 class RollBackEngine(Request, frozen=True):
     backend: Name
 

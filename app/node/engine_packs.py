@@ -16,7 +16,7 @@ from app.decoding import convert
 from app.machine.engine_packs.manifest import BACKENDS, label, public_version
 from app.machine.engine_packs.removal import removal
 from app.machine.engine_packs.self_test import self_test
-from app.machine.engine_packs.store import InstalledPack, PackStore, this_engine, this_system
+from app.machine.engine_packs.store import InstalledPack, Origin, PackStore, this_engine, this_system
 
 
 class EnginePackService:
@@ -46,6 +46,20 @@ class EnginePackService:
             if pack.problem is None:
                 await asyncio.to_thread(self._store.use, pack.name)
             return await self._answer([pack.name])
+
+    async def add_copied(self, folder: Path, origin: Origin) -> api.EnginePack:
+        """Install a pack that was copied from another machine, test it, and use it if it passes. Raises AppError."""
+        async with self._lock:
+            pack = await self._test(await asyncio.to_thread(self._store.adopt, folder, origin))
+            if pack.problem is None:
+                await asyncio.to_thread(self._store.use, pack.name)
+            answer = await self._answer([pack.name])
+        return next(described for described in answer.packs if described.name == pack.name)
+
+    async def export(self, name: str, place: Path) -> api.EnginePacks:
+        """Write an installed pack into an archive, for another computer. Raises AppError."""
+        pack = await asyncio.to_thread(self._store.export, name, place)
+        return msgspec.structs.replace(await self.packs(), changed=[pack.name])
 
     async def use(self, name: str) -> api.EnginePacks:
         """Test a pack, and use it if it passes. Raises BadInput or Refused."""
@@ -118,6 +132,8 @@ def _described(pack: InstalledPack, packs: Sequence[InstalledPack]) -> api.Engin
         problem_facts=pack.problem,
         removal=sentence(follows),
         removal_facts=follows,
+        sha256=pack.sha256,
+        copied_from=pack.origin.name if pack.origin else "",
     )
     if own is None:
         return state

@@ -52,6 +52,8 @@ from app.node.links.link_registry import LinkLimits, LinkRegistry
 from app.node.models.household_models import HostNotice, HouseholdModels
 from app.node.models.loaded_models import LoadedModels
 from app.node.models.model_manager import ModelManager
+from app.node.pack_copies import PackCopies
+from app.node.pack_server import PackServer
 from app.node.placement.lenders import NetworkLenders
 from app.node.placement.stages import PlacementServices
 from app.node.planning.forecast_history import ForecastHistory
@@ -100,7 +102,12 @@ class Node:
         self.household.rights.asks_household = lambda: self.settings.ask_household
         self.naming = Naming(choices, self._named)
         threads = Threads(options.threads) if options.threads else cores.worker_threads()
-        packs = EnginePackService(PackStore(home.engines), self.changed)
+        pack_store = PackStore(home.engines)
+        packs = EnginePackService(pack_store, self.changed)
+        self.pack_server = PackServer(pack_store, choices, self.network.pace)
+        self.pack_copies = PackCopies(
+            self.network, pack_store, packs, home.engines, group, self.events.changed, self.journal.note
+        )
         self.graphics = GraphicsCards(
             home, packs, lambda: self.settings.graphics, self._card_changed, note=self.journal.note
         )
@@ -258,7 +265,10 @@ class Node:
         return WorkerProgress(*self.lending_service.work())
 
     def busy(self) -> bool:
-        return self.model_manager.busy() or self.lending_service.busy() or self.model_sources.server.is_busy
+        return self.model_manager.busy() or self.lending_service.busy() or self._is_giving()
+
+    def _is_giving(self) -> bool:
+        return self.model_sources.server.is_busy or self.pack_server.is_busy
 
     def link_end(self, own: str, other: str) -> LinkEnd:
         return self.links.interface_between(own, other)

@@ -20,9 +20,10 @@ from types import MappingProxyType
 from typing import NamedTuple, TextIO
 
 from app.core.reasons import size
+from app.machine.engine_packs.pack_writer import write_archive
 from app.machine.engine_packs.store import this_system
 from scripts.engine_pack import cuda_tools, vulkan_tools
-from scripts.engine_pack.pack_folder import archive, write_pack
+from scripts.engine_pack.pack_folder import write_pack
 from scripts.engine_pack.recipes import MACOS, RECIPES, SHARED, WINDOWS, Recipe, check_tools, system_name
 from scripts.engine_source import PROJECT, engine, fetch
 from scripts.progress import clock_face, run
@@ -101,7 +102,7 @@ def build(recipe: Recipe, jobs: int, architectures: str) -> Path:
     libraries = built_libraries(recipe, work / "cmake" / "bin")
     licenses = {"llama.cpp.txt": source / "LICENSE", **tools.licenses}
     pack = write_pack(WORK, about, libraries, tools.runtime, licenses)
-    packed = archive(pack)
+    packed = write_archive(pack, pack.with_name(f"{pack.name}.tar.gz"), pack.name)
     n_bytes = sum(file.stat().st_size for file in pack.rglob("*") if file.is_file())
     took = clock_face(time.monotonic() - started)
     say(f"Built in {took}: {pack.name}, {size(n_bytes)} ({size(packed.stat().st_size)} compressed).")

@@ -1,12 +1,10 @@
-"""Writing a built back end as a pack: a folder with its manifest, and a reproducible archive of it."""
+"""Writing a built back end as a pack: a folder with its manifest."""
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 import shutil
-import tarfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -48,26 +46,6 @@ def write_pack(
     place = folder / manifest.name
     shutil.rmtree(place, ignore_errors=True)
     part.rename(place)
-    return place
-
-
-def archive(pack: Path) -> Path:
-    """Write the archive of a pack beside it. The same files always give the same bytes."""
-    place = pack.with_name(f"{pack.name}.tar.gz")
-    files = sorted(path for path in pack.rglob("*") if path.is_file())
-    files.sort(key=lambda path: path.name != MANIFEST)  # the manifest first, so that a reader knows what follows
-    part = place.with_suffix(".part")
-    with (
-        part.open("wb") as raw,
-        gzip.GzipFile("", "wb", compresslevel=9, fileobj=raw, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar,
-    ):
-        for file in files:
-            member = tarfile.TarInfo(f"{pack.name}/{file.relative_to(pack).as_posix()}")
-            member.size, member.mode, member.mtime = file.stat().st_size, 0o644, 0
-            with file.open("rb") as content:
-                tar.addfile(member, content)
-    part.replace(place)
     return place
 
 

@@ -98,3 +98,66 @@ def test_without_a_node_the_packs_of_the_home_are_changed(poolhouse: Any, home: 
     assert "is incomplete" in poolhouse("engine", "add", str(source)).err
     assert "was deleted" in poolhouse("engine", "remove", "vulkan", "-y").out
     assert "No engine pack called vulkan" in poolhouse("engine", "remove", "vulkan", "-y").err
+
+
+OFFER = {
+    "machine": "a" * 64, "name": "study", "pack": "vulkan-0.3.36-linux-x86_64", "backend": "vulkan", "label": "Vulkan",
+    "built": "2026-11-30", "size_bytes": 43 << 20, "sha256": "c" * 64,
+}  # fmt: skip
+OLD_ENGINE = {"code": "pack_other_engine", "facts": {"pack": "vulkan", "theirs": "0.3.35", "own": "0.3.36"}}
+
+
+def copying(state: str, **more: Any) -> dict[str, Any]:
+    now = {"machine": "study", "pack": OFFER["pack"], "state": state, "done_bytes": 1, "total_bytes": 2, **more}
+    return {"packs": [PACK], "copy": now}
+
+
+def test_what_others_offer(poolhouse: Any, answering: Any) -> None:
+    odd = {**OFFER, "name": "old", "problem": "It is for another engine.", "problem_facts": OLD_ENGINE}
+    half = {**OFFER, "name": "half", "here_bytes": 1 << 20}
+    answering({("GET", "/engines/offers"): {"offers": [OFFER, odd, half]}})
+    lines = " ".join(poolhouse("engine", "offers").out.split())
+    assert f"vulkan-0.3.36-linux-x86_64 from study, 43.0 MiB, built on 2026-11-30 Checksum {'c' * 64}" in lines
+    assert "from old, 43.0 MiB, built on 2026-11-30 It is for another engine." in lines
+    assert "1.0 MiB of it are here already" in lines
+    answering({("GET", "/engines/offers"): {"offers": []}})
+    assert "`poolhouse share on`" in poolhouse("engine", "offers").out
+
+
+def test_a_copy_asks_for_the_confirmed_hash_and_waits(poolhouse: Any, answering: Any) -> None:
+    node = answering({
+        ("GET", "/engines/offers"): {"offers": [OFFER]},
+        ("POST", "/engines/copy"): copying("copying"),
+        ("GET", "/engines"): copying("done"),
+    })  # fmt: skip
+    assert poolhouse("engine", "copy", "vulkan").code != 0  # nobody is there to be asked
+    assert all(method == "GET" for method, _, _ in node.asked)
+    said = poolhouse("engine", "copy", "vulkan", "--from", "study", "--yes")
+    assert said.code == 0, said.err
+    assert "vulkan-0.3.36-linux-x86_64 is in use." in said.out
+    assert ("POST", "/engines/copy", {"machine": "a" * 64, "sha256": "c" * 64}) in node.asked
+
+
+def test_a_copy_that_cannot_be_is_said(poolhouse: Any, answering: Any) -> None:
+    other = {**OFFER, "name": "old", "sha256": "d" * 64}
+    failed = copying("failed", problem="No.", problem_facts=REASON)
+    answering({
+        ("GET", "/engines/offers"): {"offers": [OFFER, other, {**OFFER, "pack": "hip-x", "problem_facts": OLD_ENGINE}]},
+        ("POST", "/engines/copy"): failed,
+    })  # fmt: skip
+    assert "No machine offers an engine pack called metal" in poolhouse("engine", "copy", "metal", "--yes").err
+    assert "Several engine packs called vulkan are offered" in poolhouse("engine", "copy", "vulkan", "--yes").err
+    assert "is for llama.cpp 0.3.35" in poolhouse("engine", "copy", "hip", "--yes").err
+    assert "No graphics card was found" in poolhouse("engine", "copy", "ccc", "--yes").err
+
+
+def test_an_export_without_a_node(poolhouse: Any, home: Path, tmp_path: Path) -> None:
+    home.mkdir()
+    poolhouse("engine", "add", str(folder_pack(tmp_path)))
+    place = tmp_path / "stick"
+    place.mkdir()
+    said = poolhouse("engine", "export", "vulkan", str(place))
+    assert (place / "vulkan.tar.gz").stat().st_size > 100
+    assert "was written to" in said.out
+    assert poolhouse("engine", "export", "vulkan", str(place)).code != 0  # it would replace the file, unasked
+    assert poolhouse("engine", "export", "vulkan", str(place), "--yes").code == 0

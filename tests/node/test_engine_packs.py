@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from app.machine.hardware.engines import Device
 from app.node import engine_packs
 from app.node.engine_packs import EnginePackService
 from tests.machine.engine_packs.fake_pack import ENGINE, FILES, LIBRARY, folder_pack, name_of
-from tests.node.pool import node
+from tests.node.pool import BUSY, END_SECONDS, node, paired
 
 CARD = Device("Vulkan0", "A card", "gpu", "Vulkan", 5 << 30, 8 << 30)
 NO_CARD = Tested(failure=Reason("pack_no_device", {"backend": "Vulkan"}))
@@ -137,3 +138,53 @@ async def test_the_routes_of_a_node(tmp_path: Path) -> None:
             with pytest.raises(BadInput):
                 await client.post("/engines", {"path": ""})
             assert (await client.delete(f"/engines/{name_of()}"))["packs"] == []
+
+
+async def test_a_pack_is_exported_and_installed_from_the_file(
+    service: EnginePackService, outcome: FakeTest, tmp_path: Path
+) -> None:
+    await service.add(str(folder_pack(tmp_path)))
+    place = tmp_path / "stick" / "vulkan.tar.gz"
+    with pytest.raises(Refused, match="pack_not_exported"):  # no such folder
+        await service.export("vulkan", place)
+    place.parent.mkdir()
+    assert (await service.export("vulkan", place)).changed == [name_of()]
+    assert [path.name for path in place.parent.iterdir()] == ["vulkan.tar.gz"]
+    other = EnginePackService(PackStore(tmp_path / "other", engine_version=ENGINE))
+    (pack,) = (await other.add(str(place))).packs
+    assert (pack.name, pack.current) == (name_of(), True)
+    assert pack.sha256 == (await service.packs()).packs[0].sha256
+    again = tmp_path / "again.tar.gz"
+    await other.export("vulkan", again)
+    assert again.read_bytes() == place.read_bytes()
+    service.libraries["vulkan"].write_bytes(FILES[LIBRARY].swapcase())
+    with pytest.raises(Damaged, match="pack_wrong_hash"):
+        await service.export("vulkan", tmp_path / "damaged.tar.gz")
+    assert not (tmp_path / "damaged.tar.gz").exists()
+
+
+def test_a_pack_goes_from_one_node_to_the_other_by_file_and_by_copy(tmp_path: Path) -> None:
+    """Its library is none, so the test of the pack fails on both; everything else is real."""
+    with paired(tmp_path, "den", "attic") as (den, attic):
+        den.control("POST", "/engines", {"path": str(folder_pack(tmp_path))})
+        assert attic.control("GET", "/engines/offers") == {"offers": []}  # den's owner has not allowed it
+        den.control("POST", "/settings", {"share_models": True})
+        (offer,) = attic.control("GET", "/engines/offers")["offers"]
+        assert (offer["name"], offer["installed"]) == ("den", False)
+        order = {"machine": offer["machine"], "sha256": offer["sha256"]}
+        now = attic.control("POST", "/engines/copy", order)["copy"]
+        late = time.monotonic() + END_SECONDS * BUSY
+        while now["state"] in ("copying", "testing"):
+            assert time.monotonic() < late, now
+            time.sleep(0.05)
+            now = attic.control("GET", "/engines")["copy"]
+        assert (now["state"], now["problem_facts"]["code"]) == ("failed", "pack_not_loaded")
+        (pack,) = attic.control("GET", "/engines")["packs"]
+        assert (pack["name"], pack["copied_from"], pack["sha256"]) == (name_of(), "den", offer["sha256"])
+        place = {"path": str(tmp_path / "stick.tar.gz")}
+        assert attic.control("POST", "/engines/vulkan/export", place)["changed"] == [name_of()]
+        with pytest.raises(Refused, match="pack_file_exists"):
+            attic.control("POST", "/engines/vulkan/export", place)
+        attic.control("DELETE", "/engines/vulkan")
+        assert attic.control("POST", "/engines", place)["packs"][0]["copied_from"] == ""
+        assert attic.control("POST", "/engines/copy/cancel")["copy"]["state"] == "failed"  # nothing to cancel

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from app.machine.engine_packs.manifest import BACKENDS, MANIFEST
+from app.machine.engine_packs.pack_writer import write_archive
 from app.machine.engine_packs.store import PackStore, this_system
 from scripts.engine_pack import __main__ as build
 from scripts.engine_pack import cuda_tools, pack_folder, recipes, vulkan_tools
@@ -59,7 +60,7 @@ def test_the_same_files_give_the_same_archive(tmp_path: Path, monkeypatch: pytes
         license_text.write_text("MIT", "utf-8")
         os.utime(library, (seconds, seconds))
         pack = pack_folder.write_pack(folder, ABOUT, [library], licenses={"llama.cpp.txt": license_text})
-        packed = pack_folder.archive(pack)
+        packed = write_archive(pack, folder / "pack.tar.gz", pack.name)
         digests.add(hashlib.sha256(packed.read_bytes()).hexdigest())
         installed = PackStore(tmp_path / folder.name / "engines", engine_version="0.3.36").install(packed)
         assert installed.problem is None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from app.cli import terminal_text
+from app.cli.commands.engine_copy_commands import copy, export, offers
 from app.cli.options import HomeOption, JsonOption, YesOption, read_folder, read_name
 from app.cli.output import Output
 from app.core.errors import Unreachable
@@ -48,6 +49,9 @@ def engine_group() -> typer.Typer:
     for command in (add, use, rollback, remove):
         commands.command(command.__name__)(command)
     commands.command("test")(check_packs)
+    commands.command("offers")(offers)
+    commands.command("copy")(copy)
+    commands.command("export")(export)
     return commands
 
 
@@ -60,7 +64,7 @@ def list_packs(home: HomeOption = None, as_json: JsonOption = False) -> None:
 def _listed(home: Path | None) -> EnginePacks:
     from app.api.engine_packs import EnginePacks
 
-    return _ask(home, lambda node: node.get("/engines", EnginePacks), lambda service: service.packs())
+    return ask_packs(home, lambda node: node.get("/engines", EnginePacks), lambda service: service.packs())
 
 
 def add(file: FileArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -69,7 +73,7 @@ def add(file: FileArgument, home: HomeOption = None, as_json: JsonOption = False
 
     order = {"path": str(file.expanduser().absolute())}
     _show(
-        _ask(
+        ask_packs(
             home,
             lambda node: node.post("/engines", order, answer=EnginePacks),
             lambda service: service.add(order["path"]),
@@ -84,7 +88,7 @@ def use(name: PackArgument, home: HomeOption = None, as_json: JsonOption = False
     from app.client import segment
 
     path = f"/engines/{segment(name)}/use"
-    _show(_ask(home, lambda node: node.post(path, answer=EnginePacks), lambda service: service.use(name)), as_json)
+    _show(ask_packs(home, lambda node: node.post(path, answer=EnginePacks), lambda service: service.use(name)), as_json)
 
 
 def rollback(backend: BackendArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -93,7 +97,7 @@ def rollback(backend: BackendArgument, home: HomeOption = None, as_json: JsonOpt
 
     order = {"backend": backend}
     _show(
-        _ask(
+        ask_packs(
             home,
             lambda node: node.post("/engines/rollback", order, answer=EnginePacks),
             lambda service: service.roll_back(backend),
@@ -111,7 +115,7 @@ def remove(name: PackArgument, yes: YesOption = False, home: HomeOption = None, 
     follows = "".join(f"{terminal_text.line(words)} " for words in _removals(_listed(home).packs, name))
     output.confirm(f"{follows}Delete the engine pack {terminal_text.name(name)}?", yes)
     path = f"/engines/{segment(name)}"
-    packs = _ask(home, lambda node: node.delete(path, EnginePacks), lambda service: service.remove(name))
+    packs = ask_packs(home, lambda node: node.delete(path, EnginePacks), lambda service: service.remove(name))
     output.result(packs, f"{terminal_text.line(packs.changed[0])} was deleted. {follows}".rstrip)
 
 
@@ -121,7 +125,7 @@ def check_packs(backend: TestedArgument = None, home: HomeOption = None, as_json
 
     order = {"backend": backend}
     _show(
-        _ask(
+        ask_packs(
             home,
             lambda node: node.post("/engines/test", order, answer=EnginePacks),
             lambda service: service.test(backend or ""),
@@ -130,7 +134,7 @@ def check_packs(backend: TestedArgument = None, home: HomeOption = None, as_json
     )
 
 
-def _ask(
+def ask_packs(
     home: Path | None,
     of_node: Callable[[NodeClient], Awaitable[EnginePacks]],
     of_service: Callable[[EnginePackService], Awaitable[EnginePacks]],

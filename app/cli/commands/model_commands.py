@@ -249,8 +249,11 @@ def _folder_lines(answer: ModelsFolderRoom, chosen: Path | None) -> list[str]:
     return lines
 
 
-SHARED = "Other hosts in this household may copy the models downloaded or imported here, over your own network."
-NOT_SHARED = "Other machines cannot copy models from here. `poolhouse share on` allows them to."
+SHARED = (
+    "Other hosts in this household may copy the models downloaded or imported here, and the engine packs, over your "
+    "own network."
+)
+NOT_SHARED = "Other machines cannot copy models or engine packs from here. `poolhouse share on` allows them to."
 
 
 EXACT = (
@@ -281,7 +284,7 @@ SwitchArgument = Annotated[
 
 
 def share(action: SwitchArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Choose whether other machines in the household may copy models from this one instead of downloading them."""
+    """Choose whether other machines in the household may copy models and engine packs from this one."""
     shares = ask_node(home, lambda node: _settings(node, "share_models", action)).share_models
     Output(as_json).result({"on": shares}, lambda: terminal_text.with_home(SHARED if shares else NOT_SHARED))
 

@@ -127,8 +127,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.REQUEST),
         """
-        pack_ambiguous pack_no_manifest pack_no_previous pack_none_for pack_not_installed pack_order
-        pack_unknown_backend
+        pack_ambiguous pack_copy_running pack_file_exists pack_no_manifest pack_no_previous pack_none_for
+        pack_not_exported pack_not_installed pack_not_offered pack_offers_many pack_order pack_unknown_backend
         pack_unreadable
         """,
     ),
@@ -230,8 +230,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         cure_not_called_back cure_not_reached cure_one_way_here cure_one_way_there cure_other_network
         cure_virtual cure_vpn discovery_failed discovery_no_multicast discovery_no_network interface_awaited
         interface_away interface_down interface_no_way interface_through_virtual interface_through_vpn
-        interface_wifi_beside_cable link_doubled machine_heard_late measure_no_links pairing_broken
-        pairing_unreachable port_taken
+        interface_wifi_beside_cable link_doubled machine_heard_late measure_no_links pack_copy_away pack_unreached
+        pairing_broken pairing_unreachable port_taken
         """,
     ),
     (
@@ -252,7 +252,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         """
         tool_call_slow tool_server_ended tool_server_ended_saying tool_server_failed tool_server_flooded
         tool_server_silent
-        copy_gone copy_no_hash copy_not_offered copy_not_there download_broken download_damaged download_no_size
+        copy_gone copy_no_hash copy_not_offered copy_not_there pack_gone pack_not_shared
+        download_broken download_damaged download_no_size
         download_other_file download_other_size download_other_than_first download_stopped guest_upstream_off
         guest_upstream_spent hub_address_odd hub_answer_long hub_away hub_busy hub_fault hub_file_unknown
         hub_gated hub_held_up hub_mirror_held_up hub_mirror_unreached hub_odd hub_parts_missing hub_redirect_odd
@@ -281,7 +282,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.OWNER),
         """
-        pull_paused
+        pull_paused pack_copy_canceled
         """,
     ),
     (
@@ -326,7 +327,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         log_model_broken log_model_broken_off log_model_downloaded log_model_failed log_model_goes_on
         log_model_goes_on_after log_model_lost log_model_mended log_model_mended_late log_model_ready
         log_model_stopped log_model_unloaded log_model_with log_model_without log_node_newer log_node_started
-        log_node_upstream log_node_uncounted log_machine_doubts_lost log_node_interfaces_lost
+        log_node_pack_copied log_node_upstream log_node_uncounted log_machine_doubts_lost log_node_interfaces_lost
         log_node_phones_lost
         log_node_journal_lost log_node_pins_lost machine_replaced pace_link pace_machine pace_memory
         plan_alone_faster plan_beside plan_engine plan_estimated plan_fits_host plan_forced plan_kept

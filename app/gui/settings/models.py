@@ -152,8 +152,8 @@ class Models(SettingsGroup):
             Setting(
                 name,
                 self.tr(
-                    "Other machines in your household can copy a model from here over your network instead of "
-                    "downloading it again."
+                    "Other machines in your household can copy a model or an engine pack from here over your network "
+                    "instead of downloading it again."
                 ),
                 self.share,
                 default=self.tr("Default: off"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -141,7 +141,23 @@ def shown_path(path: str) -> str:
     return shown if len(shown) <= _MAX_PATH_CHARACTERS else shown[: _MAX_PATH_CHARACTERS - 1] + "…"
 
 
-def unfit(manifest: Manifest, system: str, engine_version: str) -> Reason | None:
+class Labeled(Protocol):
+    """What decides whether a pack fits a computer: part of a manifest, or of another machine's offer."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def engine_version(self) -> str: ...
+
+    @property
+    def system(self) -> str: ...
+
+
+def unfit(manifest: Labeled, system: str, engine_version: str) -> Reason | None:
     """Return why a pack cannot be used by this Poolhouse on this computer, or None."""
     if manifest.backend == PROCESSOR:
         return Reason("pack_for_processors", {"pack": manifest.name})

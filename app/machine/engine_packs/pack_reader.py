@@ -72,6 +72,17 @@ def read_manifest(folder: Path, where: str) -> Manifest:
         raise BadInput("pack_unreadable", pack=where, why=os_cause(error)) from error
 
 
+def manifest_hash(folder: Path) -> str:
+    """Return the SHA-256 of the manifest of a pack in a folder, or "" if it cannot be read.
+
+    The manifest has the hashes of all other files, so this identifies the whole pack, byte by byte.
+    """
+    try:
+        return _digest(folder / MANIFEST)
+    except OSError:
+        return ""
+
+
 def _from_folder(source: Path, target: Path, check: Check) -> Manifest:
     manifest = read_manifest(source, shown_path(source.name))
     check(manifest)
@@ -141,9 +152,10 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     return content
 
 
-def require_room(target: Path, manifest: Manifest) -> None:
-    """Raise DoesNotFit if the disk is too full for a pack."""
-    needs_bytes, free_bytes = manifest.size_bytes + SPARE_BYTES, shutil.disk_usage(target).free
+def require_room(target: Path, manifest: Manifest, here_bytes: int = 0) -> None:
+    """Raise DoesNotFit if the disk is too full for a pack, of which `here_bytes` are already on it."""
+    needs_bytes = max(0, manifest.size_bytes - here_bytes) + SPARE_BYTES
+    free_bytes = shutil.disk_usage(target).free
     if free_bytes < needs_bytes:
         raise DoesNotFit("pack_no_room", pack=manifest.name, needs_bytes=needs_bytes, free_bytes=free_bytes)
 

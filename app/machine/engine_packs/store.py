@@ -21,8 +21,9 @@ from msgspec import Meta
 
 from app.core.errors import AppError, BadInput, Reason, Refused
 from app.core.reasons import os_cause
-from app.machine.engine_packs.manifest import Manifest, installed_name, matching, unfit
-from app.machine.engine_packs.pack_reader import copy_pack, read_manifest, verify_files
+from app.machine.engine_packs.manifest import MANIFEST, Manifest, installed_name, matching, unfit
+from app.machine.engine_packs.pack_reader import copy_pack, manifest_hash, read_manifest, verify_files
+from app.machine.engine_packs.pack_writer import write_archive
 from app.machine.hardware.engines import Device
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import PRIVATE_DIR, sync_folder, write_atomically
@@ -52,9 +53,18 @@ class Choice(msgspec.Struct, frozen=True):
     previous: Name = ""
 
 
+class Origin(msgspec.Struct, frozen=True):
+    """The machine of the household that a pack was copied from, and the Unix time of the copy."""
+
+    machine: Annotated[str, Meta(max_length=64)]  # its ID
+    name: Annotated[str, Meta(max_length=64)]
+    at: float
+
+
 class _State(msgspec.Struct, frozen=True):
     choices: Annotated[dict[Name, Choice], Meta(max_length=64)] = {}
     tested: Annotated[dict[Name, Tested], Meta(max_length=256)] = {}
+    origins: Annotated[dict[Name, Origin], Meta(max_length=256)] = {}
 
 
 class InstalledPack(msgspec.Struct, frozen=True):
@@ -66,6 +76,13 @@ class InstalledPack(msgspec.Struct, frozen=True):
     is_previous: bool = False
     tested: Tested | None = None
     problem: Reason | None = None
+    sha256: str = ""  # of its manifest, which has the hashes of all other files
+    origin: Origin | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether its files are those of its manifest, and fit this computer, whatever its test said."""
+        return self.problem is None or (self.tested is not None and self.problem == self.tested.failure)
 
     @property
     def backend(self) -> str:
@@ -127,6 +144,56 @@ class PackStore:
             self._forget_test(name)
             return self._describe(name, self._state())
 
+    def adopt(self, copied: Path, origin: Origin) -> InstalledPack:
+        """Move a pack that was copied from another machine into the store, after reading all of its bytes again.
+
+        copied: a folder on the same disk, which is gone afterwards. Raises BadInput, Refused or Damaged.
+        """
+        with self._lock:
+            manifest = read_manifest(copied, copied.name)
+            self._require_fit(manifest)
+            if error := verify_files(copied, manifest):
+                raise error
+            name = installed_name(manifest)
+            if name not in self._names() or self._check(name, manifest) is not None:
+                with _writing(self._folder):
+                    shutil.rmtree(self._folder / name, ignore_errors=True)  # damaged
+                    copied.rename(self._folder / name)
+                    sync_folder(self._folder)
+                self._verified[name] = _signature(self._folder / name, manifest)
+                self._forget_test(name)
+                state = self._state()
+                self._write(msgspec.structs.replace(state, origins={**state.origins, name: origin}))
+            shutil.rmtree(copied, ignore_errors=True)
+            return self._describe(name, self._state())
+
+    def export(self, name: str, place: Path) -> InstalledPack:
+        """Write an installed pack as an archive, after reading all of its files again.
+
+        An existing file is replaced. Raises BadInput, Refused or Damaged.
+        """
+        with self._lock:
+            pack = self.find(name)
+            if damage := self.verify(pack.name):
+                raise damage
+        assert pack.manifest is not None  # otherwise `verify` has returned an error
+        try:  # without the lock, because a large pack takes a minute
+            write_archive(self._folder / pack.name, place, pack.manifest.name)
+        except OSError as error:
+            raise Refused("pack_not_exported", file=str(place), why=os_cause(error)) from error
+        return pack
+
+    def file_of(self, sha256: str, number: int) -> Path | None:
+        """Return the path of a file of the whole pack whose manifest has this hash; the manifest itself is number -1.
+
+        None if there is no such pack or no such file.
+        """
+        pack = next((pack for pack in self.packs() if pack.sha256 == sha256 and pack.is_whole), None)
+        if pack is None or pack.manifest is None or number >= len(pack.manifest.files):
+            return None
+        path = MANIFEST if number < 0 else pack.manifest.files[number].path
+        return self._folder / pack.name / path
+
     def note_test(self, name: str, tested: Tested) -> InstalledPack:
         """Record the result of a self-test. A current pack that failed is no longer used."""
         with self._lock:
@@ -176,7 +243,7 @@ class PackStore:
             finally:
                 shutil.rmtree(part, ignore_errors=True)
             self._verified.pop(pack.name, None)
-            self._write(_State(choices, state.tested))
+            self._write(msgspec.structs.replace(state, choices=choices))
             return pack.name
 
     def verify(self, name: str) -> AppError | None:
@@ -207,7 +274,7 @@ class PackStore:
     def _describe(self, name: str, state: _State) -> InstalledPack:
         tested = state.tested.get(name)
         try:
-            manifest = read_manifest(self._folder / name, name)
+            manifest, sha256 = read_manifest(self._folder / name, name), manifest_hash(self._folder / name)
         except AppError as error:
             return InstalledPack(name, problem=error.reason)
         choice = state.choices.get(manifest.backend, Choice())
@@ -216,7 +283,8 @@ class PackStore:
             problem = difference.reason
         if problem is None and tested is not None:
             problem = tested.failure
-        return InstalledPack(name, manifest, choice.current == name, choice.previous == name, tested, problem)
+        current, previous, origin = choice.current == name, choice.previous == name, state.origins.get(name)
+        return InstalledPack(name, manifest, current, previous, tested, problem, sha256, origin)
 
     def _check(self, name: str, manifest: Manifest) -> AppError | None:
         signature = _signature(self._folder / name, manifest)
@@ -256,7 +324,11 @@ class PackStore:
 
     def _write(self, state: _State) -> None:
         names = set(self._names())
-        state = _State(state.choices, {name: tested for name, tested in state.tested.items() if name in names})
+        state = _State(
+            state.choices,
+            {name: tested for name, tested in state.tested.items() if name in names},
+            {name: origin for name, origin in state.origins.items() if name in names},
+        )
         with _writing(self._folder):
             write_atomically(self._folder / STATE, msgspec.json.encode(state))
 

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import msgspec
 from aiohttp import web
 
 from app.api import requests
 from app.api.engine_packs import EnginePack, EnginePacks
+from app.core.errors import Refused
 from app.core.reasons import sentence
 from app.node.control.json_bodies import answer, body
 from app.node.graphics_cards import GraphicsCards
+from app.node.pack_copies import PackCopies
 
 
 class EngineRoutes:
-    """Routes that list, install, test, choose and remove engine packs."""
+    """Routes that list, install, copy, test, choose, export and remove engine packs."""
 
-    def __init__(self, graphics: GraphicsCards) -> None:
-        self._graphics, self._packs = graphics, graphics.packs
+    def __init__(self, graphics: GraphicsCards, copies: PackCopies) -> None:
+        self._graphics, self._packs, self._copies = graphics, graphics.packs, copies
 
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/engines", self.list_packs),
             web.post("/engines", self.add),
+            web.get("/engines/offers", self.offers),
+            web.post("/engines/copy", self.copy),
+            web.post("/engines/copy/cancel", self.cancel),
             web.post("/engines/rollback", self.roll_back),
             web.post("/engines/test", self.test),
             web.post("/engines/{name}/use", self.use),
+            web.post("/engines/{name}/export", self.export),
             web.delete("/engines/{name}", self.remove),
         ]
 
@@ -34,6 +43,25 @@ class EngineRoutes:
     async def add(self, request: web.Request) -> web.Response:
         order = await body(request, requests.AddEnginePack)
         return answer(self._with_idle(await self._packs.add(order.path)))
+
+    async def offers(self, request: web.Request) -> web.Response:
+        return answer(await self._copies.offers())
+
+    async def copy(self, request: web.Request) -> web.Response:
+        order = await body(request, requests.CopyEnginePack)
+        await self._copies.start(order.machine, order.sha256)
+        return answer(self._with_idle(await self._packs.packs()))
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        await self._copies.cancel()
+        return answer(self._with_idle(await self._packs.packs()))
+
+    async def export(self, request: web.Request) -> web.Response:
+        order = await body(request, requests.ExportEnginePack)
+        place = Path(order.path)
+        if not order.replace and await asyncio.to_thread(place.exists):
+            raise Refused("pack_file_exists", file=order.path)
+        return answer(self._with_idle(await self._packs.export(request.match_info["name"], place)))
 
     async def roll_back(self, request: web.Request) -> web.Response:
         order = await body(request, requests.RollBackEngine)
@@ -50,7 +78,7 @@ class EngineRoutes:
         return answer(self._with_idle(await self._packs.remove(request.match_info["name"])))
 
     def _with_idle(self, packs: EnginePacks) -> EnginePacks:
-        return msgspec.structs.replace(packs, packs=list(map(self._told, packs.packs)))
+        return msgspec.structs.replace(packs, packs=list(map(self._told, packs.packs)), copy=self._copies.now)
 
     def _told(self, pack: EnginePack) -> EnginePack:
         """Return a pack in use with the reason why it computes nothing at the moment, if it does not."""

@@ -38,6 +38,7 @@ from app.node.lending.lending_policy import LendingPolicy
 from app.node.links.link_registry import LinkRegistry
 from app.node.models.detached_answers import DetachedAnswers
 from app.node.node import Node
+from app.node.pack_offers import PACKS_PATH
 
 
 def link_route_defs(links: LinkRegistry, household: KnownHousehold) -> list[web.RouteDef]:
@@ -164,6 +165,7 @@ class Servers:
         self.control = ControlServer(kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()])
         node.network.mount(ANSWERS_PATH, self.api.for_members())
         node.network.mount(MODELS_PATH, node.model_sources.server.application())
+        node.network.mount(PACKS_PATH, node.pack_server.application())
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         await self.control.start(group)
@@ -213,7 +215,7 @@ def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callab
         *history_key_routes(ChatKey(home)),
         *answers.routes(),
         *machine.routes(),
-        *EngineRoutes(node.graphics).routes(),
+        *EngineRoutes(node.graphics, node.pack_copies).routes(),
         *CardRoutes(node.graphics, node.choices, node.changed, node.lending_policy.judge_afresh).routes(),
         *link_route_defs(node.links, household),
     ]

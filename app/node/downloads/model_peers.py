@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import aiohttp
 import msgspec
@@ -23,11 +22,10 @@ from aiohttp import web
 from msgspec import Meta
 
 from app.api.downloads import OutgoingCopy
-from app.catalog.files import CHUNK_BYTES
 from app.catalog.gguf.gguf_file import part_names
 from app.catalog.hub.hub_files import Body, FileFacts, FileRequest
 from app.catalog.transfers.download_records import Record
-from app.catalog.transfers.file_transfer import MY_TURN, run_to_completion
+from app.catalog.transfers.file_transfer import MY_TURN
 from app.catalog.transfers.hash_pins import Pin
 from app.core.errors import AppError, BadInput, Busy, Refused, Unreachable
 from app.core.household.membership import Member
@@ -36,22 +34,19 @@ from app.decoding import decode
 from app.machine.settings import SettingsStore
 from app.network.network import Network
 from app.network.peer.listener import MEMBER, MODELS_PATH
-from app.network.peer.peer_client import HostClient, reported_error
+from app.network.peer.peer_client import HostClient
 from app.network.peer.peer_link import PeerLink
-from app.network.traffic_limits import LinkPace, TooLong, TooSlow, whole_body
+from app.network.traffic_limits import LinkPace, whole_body
 from app.node.downloads.download_source import PeerCopy
+from app.node.downloads.file_streams import MOST_BYTES, received_file, send_file, short_body
 
 log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 MOST_ASKED = 256
-MOST_BYTES = 64 << 10  # limit of a request, and of a reply that is not a file
-TAKEN_SECONDS = 60.0  # time in which the receiver must accept a chunk, or the transfer ends
 HELD_SECONDS = 8.0  # time limit for a reply; a machine that takes longer counts as having nothing
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,3}")
-_RANGE = re.compile(r"bytes=(\d{1,15})-")
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 RequestedHashes = Annotated[list[Hash], Meta(max_length=MOST_ASKED)]
@@ -156,43 +151,14 @@ class ModelServer:
         return OutgoingModel(member.name, self._name_of(paths[0]), before, sum(sizes))
 
     async def _send(self, request: web.Request, path: Path, now: OutgoingModel) -> web.StreamResponse:
-        try:
-            file = await asyncio.to_thread(path.open, "rb", 0)
-        except OSError:
-            raise BadInput("copy_gone", name=self._choices.now.name) from None
-        try:
-            total = os.fstat(file.fileno()).st_size
-            match = _RANGE.fullmatch(request.headers.get("Range", ""))
-            start = int(match[1]) if match and int(match[1]) < total else 0
-            answer = web.StreamResponse(status=206 if start else 200)
-            answer.content_length = total - start
-            if start:
-                answer.headers["Content-Range"] = f"bytes {start}-{total - 1}/{total}"
-            now.done_bytes += start
+        def sent(n_bytes: int) -> None:
+            now.done_bytes += n_bytes
             self._changed()
-            await answer.prepare(request)
-            async with (
-                aclosing(self._chunks(file, start, total)) as chunks,
-                aclosing(self._pace.pace_sending(chunks)) as paced,
-            ):
-                async for chunk in paced:
-                    await _taken(answer, chunk)
-                    now.done_bytes += len(chunk)
-                    self._changed()
-            return answer
-        finally:
-            file.close()
 
-    async def _chunks(self, file: BinaryIO, start: int, total: int) -> AsyncGenerator[bytes, None]:
-        """Yield the content of the file. If sharing is turned off or the file has become shorter, raise
-        ConnectionError, which closes the connection."""
-        file.seek(start)
-        while start < total:
-            chunk = await run_to_completion(lambda: file.read(CHUNK_BYTES))
-            if not chunk or not self._choices.now.share_models:
-                raise ConnectionAbortedError("it is not given any more")
-            start += len(chunk)
-            yield chunk[: len(chunk) - max(0, start - total)]
+        try:
+            return await send_file(request, path, self._pace, lambda: self._choices.now.share_models, sent)
+        except (FileNotFoundError, PermissionError):
+            raise BadInput("copy_gone", name=self._choices.now.name) from None
 
 
 def _size(path: Path) -> int:
@@ -200,14 +166,6 @@ def _size(path: Path) -> int:
     with suppress(OSError):
         return path.stat().st_size
     return 0
-
-
-async def _taken(answer: web.StreamResponse, chunk: bytes) -> None:
-    try:
-        async with asyncio.timeout(TAKEN_SECONDS):
-            await answer.write(chunk)
-    except TimeoutError:
-        raise TooSlow(f"took nothing in {TAKEN_SECONDS:.0f} s") from None
 
 
 class HeldFiles(msgspec.Struct, frozen=True):
@@ -285,14 +243,8 @@ class MemberFiles:
         """Open a file at position `start`. The token is ignored, because it is never sent to members."""
         machine = self._machine()
         number = part_names(self._record.file).index(file.file)
-        headers = {"Range": f"bytes={start}-"} if start else {}
-        path = f"/{self._record.sha256}/{number}"
-        async with machine.request("GET", path, headers=headers) as answer:
-            if answer.status not in (200, 206):
-                raise reported_error(await _short(answer), self._record.source)
-            facts, begins = _stands(answer, start)
-            async with aclosing(machine.chunks(answer)) as chunks:
-                yield Body(facts, begins, _Content(chunks))
+        async with received_file(machine, f"/{self._record.sha256}/{number}", start) as body:
+            yield body
 
     async def facts_of(self, file: FileRequest, token: str | None) -> FileFacts:
         """Return empty facts, because only files of known hash and size are copied."""
@@ -307,34 +259,8 @@ class MemberFiles:
         return _client(member, link)
 
 
-class _Content:
-    """The content of a file. A broken connection raises ConnectionResetError, so that the transfer retries."""
-
-    def __init__(self, chunks: AsyncGenerator[bytes, None]) -> None:
-        self._chunks = chunks
-
-    async def readany(self) -> bytes:
-        try:
-            return await anext(self._chunks, b"")
-        except Unreachable as error:
-            raise ConnectionResetError(str(error)) from error
-
-
 def _client(member: Member, link: PeerLink) -> HostClient:
     return HostClient(member, link.address, link.host_session, link.finished, MODELS_PATH)
-
-
-def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[FileFacts, int]:
-    """Return the total size of the file and the position at which the response starts. Raises Refused."""
-    begins, total = 0, answer.content_length
-    if answer.status == 206:
-        match = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-        if not match or int(match[1]) != start:
-            raise Refused("peer_refused")
-        begins, total = start, int(match[3])
-    if not total:
-        raise Refused("peer_refused")
-    return FileFacts(total_bytes=total), begins
 
 
 async def _has(machine: HostClient, sha256: str) -> bool:
@@ -344,7 +270,7 @@ async def _has(machine: HostClient, sha256: str) -> bool:
             async with machine.request("POST", "/held", question) as answer:
                 if answer.status != 200:
                     return False  # an older version, or a machine that shares nothing with this one
-                reply = decode(await _short(answer), HeldFiles)
+                reply = decode(await short_body(answer), HeldFiles)
                 return sha256 in reply.held
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
         log.info("%s did not report which models it has: %r", machine.host.name, error)
@@ -358,19 +284,10 @@ async def _pinned(machine: HostClient, repository: str, file: str) -> Pin | None
             async with machine.request("POST", "/pin", question) as answer:
                 if answer.status != 200:
                     return None  # an older version
-                pin = decode(await _short(answer), PinReply).pin
+                pin = decode(await short_body(answer), PinReply).pin
     except (AppError, aiohttp.ClientError, OSError, ValueError) as error:
         log.info("%s did not report its pin: %r", machine.host.name, error)
         return None
     if pin is None or (pin.repository, pin.file) != (repository, file) or not pin.is_sound:
         return None
     return pin
-
-
-async def _short(answer: aiohttp.ClientResponse) -> bytes:
-    try:
-        return await whole_body(answer.content, answer.content_length, MOST_BYTES)
-    except TooLong:
-        raise Refused("peer_refused") from None
-    except TooSlow as error:
-        raise TimeoutError(str(error)) from None  # retried like a broken connection

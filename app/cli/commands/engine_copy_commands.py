@@ -1,0 +1,160 @@
+"""Engine packs for and from other computers: offers of the household, copies over its links, and archives."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from app.cli import terminal_text
+from app.cli.node_calls import Stopped, ask_node
+from app.cli.options import HomeOption, JsonOption, YesOption, read_folder, read_name
+from app.cli.output import Output
+from app.cli.progress import ShowProgress, show_progress
+from app.core.errors import AppError, BadInput, Refused
+from app.core.reasons import size
+
+if TYPE_CHECKING:
+    from app.api.engine_packs import EngineOffer, EnginePacks
+    from app.client import NodeClient
+
+OfferArgument = Annotated[
+    str, typer.Argument(metavar="PACK", help="A pack listed by `poolhouse engine offers`.", parser=read_name)
+]
+PackArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="A pack listed by `poolhouse engine list`.", parser=read_name)
+]
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The new .tar.gz file, for example on a USB stick.", parser=read_folder)
+]
+FromOption = Annotated[
+    Optional[str],  # noqa: UP045  typer reads it at run time
+    typer.Option("--from", metavar="MACHINE", help="The machine to copy from.", parser=read_name, show_default=False),
+]
+POLL_SECONDS = 0.3
+NO_OFFERS = (
+    "No connected machine offers an engine pack for this system. A machine offers its packs if `poolhouse share on` "
+    "was run there."
+)
+
+
+def offers(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """List the engine packs that other machines in the household would give to this one."""
+    from app.api.engine_packs import EngineOffers
+
+    there = ask_node(home, lambda node: node.get("/engines/offers", EngineOffers))
+    lines = [line for offer in there.offers for line in _lines(offer)] or [NO_OFFERS]
+    Output(as_json).result(there, lambda: terminal_text.with_home("\n".join(lines)))
+
+
+def copy(
+    pack: OfferArgument,
+    source: FromOption = None,
+    yes: YesOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy an engine pack from another machine in the household, test it, and use it if it passes."""
+    out = Output(as_json)
+    offer = ask_node(home, lambda node: _chosen(node, pack, source))
+    machine = terminal_text.name(offer.name)
+    out.confirm(
+        f"{terminal_text.line(offer.pack)} ({size(offer.size_bytes)}) is a program. It would run on this computer "
+        f"with your rights, and {machine} alone vouches for it. Its checksum is {offer.sha256}. "
+        f"Copy it from {machine} and use it?",
+        yes,
+    )
+    with show_progress(out) as show:
+        packs = ask_node(home, lambda node: _copied(node, offer, show, out))
+    done = packs.copy
+    out.result(packs, lambda: terminal_text.with_home(f"{done.pack if done else offer.pack} is in use."))
+
+
+def export(
+    name: PackArgument, file: FileArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False
+) -> None:
+    """Write an installed engine pack into a file, which `poolhouse engine add` installs on another computer."""
+    from app.cli.commands.engine_commands import ask_packs
+
+    out, place = Output(as_json), file.expanduser().absolute()
+    if place.is_dir():
+        place /= f"{name}.tar.gz"
+    if place.exists():
+        out.confirm(f"Replace {terminal_text.line(str(place))}?", yes)
+    from app.api.engine_packs import EnginePacks
+    from app.client import segment
+
+    path, order = f"/engines/{segment(name)}/export", {"path": str(place), "replace": True}
+    packs = ask_packs(
+        home, lambda node: node.post(path, order, answer=EnginePacks), lambda service: service.export(name, place)
+    )
+    written = f"{terminal_text.line(packs.changed[0])} was written to {terminal_text.line(str(place))}"
+    out.result(packs, lambda: terminal_text.with_home(f"{written} ({size(place.stat().st_size)})."))
+
+
+async def _chosen(node: NodeClient, typed: str, source: str | None) -> EngineOffer:
+    """Return the offer that is meant. Raises BadInput or Refused."""
+    from app.api.engine_packs import EngineOffers
+
+    every = (await node.get("/engines/offers", EngineOffers)).offers
+    meant = [
+        offer
+        for offer in every
+        if (offer.pack.startswith(typed) or offer.sha256.startswith(typed))
+        and (source is None or source.casefold() in (offer.name.casefold(), offer.machine))
+    ]
+    usable = [offer for offer in meant if offer.problem_facts is None]
+    if not usable:
+        problem = next((offer.problem_facts for offer in meant if offer.problem_facts), None)
+        if problem is not None:
+            raise Refused(problem.code, **problem.facts)
+        raise BadInput("pack_not_offered", pack=typed[:64])
+    if len({offer.sha256 for offer in usable}) > 1:
+        raise BadInput("pack_offers_many", pack=typed[:64])
+    return usable[0]
+
+
+async def _copied(node: NodeClient, offer: EngineOffer, show: ShowProgress, out: Output) -> EnginePacks:
+    """Copy a pack while showing the progress. Raises the error if it fails."""
+    from app.api.engine_packs import EnginePacks
+    from app.api.plans import Progress
+
+    order = {"machine": offer.machine, "sha256": offer.sha256}
+    packs = await node.post("/engines/copy", order, answer=EnginePacks)
+    told = ""
+    try:
+        while packs.copy is not None and not packs.copy.is_over:
+            now = packs.copy
+            if now.held_up and now.held_up != told:
+                told = now.held_up
+                out.note(terminal_text.line(told))
+            if now.state == "testing":
+                show(Progress("testing_card", None, 0, 1, ""))
+            elif now.total_bytes:
+                show(Progress("copying", None, now.done_bytes, now.total_bytes, "bytes"))
+            await asyncio.sleep(POLL_SECONDS)
+            packs = await node.get("/engines", EnginePacks)
+    except asyncio.CancelledError:
+        await node.post("/engines/copy/cancel")
+        raise Stopped("pack_copy_canceled", pack=offer.pack) from None
+    if packs.copy is not None and packs.copy.problem_facts is not None:
+        raise AppError(packs.copy.problem_facts.code, **packs.copy.problem_facts.facts)
+    if packs.copy is not None and packs.copy.state == "canceled":
+        raise Stopped("pack_copy_canceled", pack=offer.pack)
+    return packs
+
+
+def _lines(offer: EngineOffer) -> list[str]:
+    """Return the lines about one offer."""
+    built = f", built on {offer.built}" if offer.built else ""
+    lines = [f"{terminal_text.line(offer.pack)} from {terminal_text.name(offer.name)}, {size(offer.size_bytes)}{built}"]
+    if offer.problem:
+        lines.append(f"  {terminal_text.line(offer.problem)}")
+    elif offer.installed:
+        lines.append("  It is installed here already.")
+    elif offer.here_bytes:
+        lines.append(f"  {size(offer.here_bytes)} of it are here already, from a copy that was interrupted.")
+    lines.append(f"  Checksum {offer.sha256}")
+    return lines
