@@ -38,6 +38,7 @@ TYPES: dict[str, Any] = {
     "GET /autostart": computer.Autostart,
     "GET /cards": computer.Cards,
     "GET /engines": engine_packs.EnginePacks,
+    "GET /engines/offers": engine_packs.EngineOffers,
     "GET /settings": computer.Settings,
     "GET /doctor": computer.Checks,
     "GET /journal": computer.Journal,

@@ -32,7 +32,8 @@ EVENTS_SECONDS = 60.0
 KEY_OF_MAP = re.compile(r"[0-9a-f]{16,64}")  # an id of a machine: the map has one form for all
 PLAIN_GETS = (
     "/status", "/machines", "/lending", "/models", "/models/guide", "/starter", "/machine", "/programs", "/autostart",
-    "/cards", "/engines", "/settings", "/doctor", "/journal", "/catalog", "/downloads", "/folder", "/token", "/api",
+    "/cards", "/engines", "/engines/offers", "/settings", "/doctor", "/journal", "/catalog", "/downloads", "/folder",
+    "/token", "/api",
     "/api/keys", "/api/upstreams", "/api/certificate", "/answers", "/history/key", "/updates", "/phones",
 )  # fmt: skip
 SKETCH = {"key": "made", "file_bytes": 1 << 20, "architecture": "llama", "n_layers": 4}

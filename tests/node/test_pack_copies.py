@@ -43,15 +43,15 @@ CARD = Device("Vulkan0", "A card", "gpu", "Vulkan", 5 << 30, 8 << 30)
 @pytest.fixture(autouse=True)
 def tested(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Stand in for the self-test, which would need a card, and return what it was asked to test."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def self_test(backend: str, libraries: Mapping[str, Path]) -> Tested:
-        asked.append(backend)
+        requests.append(backend)
         return Tested([CARD])
 
     monkeypatch.setattr(engine_packs, "self_test", self_test)
     monkeypatch.setattr(pack_copies, "this_engine", lambda: ENGINE)
-    return asked
+    return requests
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -68,7 +68,7 @@ class Ends(NamedTuple):
 
     den: Node
     attic: Node
-    given: PackStore
+    source: PackStore
     store: PackStore
     copies: PackCopies
     choices: Any
@@ -123,11 +123,11 @@ class Household:
         self.served: Callable[[], web.Application] | None = None  # instead of the honest routes
 
     async def open(self, *packs: Path) -> Ends:
-        given = PackStore(self._folder / "den-engines", engine_version=ENGINE)
+        source = PackStore(self._folder / "den-engines", engine_version=ENGINE)
         for pack in packs:
-            given.install(pack)
+            source.install(pack)
         choices: Any = SimpleNamespace(now=SimpleNamespace(share_models=True, name="den"))
-        server = PackServer(given, choices, self.gate.pace())
+        server = PackServer(source, choices, self.gate.pace())
         nodes = await self._stack.enter_async_context(opened(self._folder / "lan"))
         nodes.rooms = lambda: {PACKS_PATH: (self.served or server.application)()}
         den, attic = await nodes.paired("den", "attic")
@@ -138,7 +138,7 @@ class Household:
         service = EnginePackService(store)
         copies = PackCopies(attic.network, store, service, folder, group, lambda: None, noted.append)
         self._stack.callback(self.gate.open.set)
-        return Ends(den, attic, given, store, copies, choices, noted)
+        return Ends(den, attic, source, store, copies, choices, noted)
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ async def test_a_pack_is_offered_confirmed_by_its_hash_copied_and_used(
     ends = await household.open(folder_pack(tmp_path, LARGE))
     offer = await ends.offer()
     assert (offer.name, offer.label, offer.size_bytes) == ("den", "Vulkan", len(DATA) + 3)
-    own = (ends.given._folder / ends.given.find("vulkan").name / MANIFEST).read_bytes()
+    own = (ends.source._folder / ends.source.find("vulkan").name / MANIFEST).read_bytes()
     assert offer.sha256 == hashlib.sha256(own).hexdigest()
     assert (offer.installed, offer.problem) == (False, None)
     ended = await ends.copied()
@@ -224,9 +224,9 @@ async def test_packs_for_another_engine_are_named_and_those_for_another_system_l
     ends = await household.open()
     for number, fields in enumerate(({"engine_version": "0.3.35"}, {"system": "windows-arm64"})):
         source = folder_pack(tmp_path / str(number), **fields)
-        shutil.copytree(source, ends.given._folder / name_of(**fields))
-    theirs = PackStore(ends.given._folder, engine_version="0.3.35")
-    ends.given._engine_version = "0.3.35"  # den runs another version of Poolhouse
+        shutil.copytree(source, ends.source._folder / name_of(**fields))
+    theirs = PackStore(ends.source._folder, engine_version="0.3.35")
+    ends.source._engine_version = "0.3.35"  # den runs another version of Poolhouse
     assert [pack.is_whole for pack in theirs.packs()] == [True, False]
     offer = await ends.offer()
     assert "is for llama.cpp 0.3.35, but this version of Poolhouse has 0.3.36" in (offer.problem or "")
@@ -240,7 +240,7 @@ async def test_nothing_comes_from_a_guest_or_a_machine_that_is_away(household: H
     offer = await ends.offer()
     with pytest.raises(Unreachable, match="pack_copy_away"):
         await ends.copies.start("b" * 64, offer.sha256)
-    await ends.den.network.set_roles(ends.attic.network.id, {Role.GUEST})
+    await ends.den.network.set_roles(ends.attic.network.id, [Role.GUEST])
     await until(lambda: Role.HOST not in ends.den.network.members[ends.attic.network.id].roles)
     ended = await ends.copied(offer.sha256)
     assert (ended.state, ended.problem_facts and ended.problem_facts.code) == ("failed", "role_missing_here")
@@ -255,9 +255,9 @@ def test_only_a_machine_that_may_use_the_others_gives_packs(roles: set[Role], gi
     assert may_give(Member(machine_id("a" * 64), b"", "den", frozenset(roles))) is gives
 
 
-def hostile(given: dict[str, Any]) -> tuple[Callable[[], web.Application], str]:
+def hostile(lie: dict[str, Any]) -> tuple[Callable[[], web.Application], str]:
     """Return what makes the routes of a machine that gives what it likes, and the hash of its manifest."""
-    data = json.dumps(given).encode()
+    data = json.dumps(lie).encode()
     sha256 = hashlib.sha256(data).hexdigest()
 
     async def send(request: web.Request) -> web.Response:
@@ -277,7 +277,7 @@ def of_files(*paths: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("lie", "code"),
     [
         (manifest({"../../autostart": b"x", LIBRARY: b"x"}), "pack_unsafe"),
         (manifest({"/etc/cron.d/x": b"x", LIBRARY: b"x"}), "pack_unsafe"),
@@ -295,9 +295,9 @@ def of_files(*paths: str) -> dict[str, Any]:
     ],
 )
 async def test_a_hostile_machine_gets_nothing_into_the_store(
-    household: Household, given: dict[str, Any], code: str, tested: list[str]
+    household: Household, lie: dict[str, Any], code: str, tested: list[str]
 ) -> None:
-    household.served, sha256 = hostile(given)
+    household.served, sha256 = hostile(lie)
     ends = await household.open()
     ended = await ends.copied(sha256)
     assert (ended.state, ended.problem_facts and ended.problem_facts.code) == ("failed", code)

@@ -11,17 +11,13 @@ from app.cli import terminal_text
 from app.cli.commands.engine_copy_commands import copy, export, offers
 from app.cli.options import HomeOption, JsonOption, YesOption, read_folder, read_name
 from app.cli.output import Output
-from app.core.errors import Unreachable
+from app.cli.pack_calls import ask_packs
 from app.core.reasons import size
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from rich.console import RenderableType
 
     from app.api.engine_packs import EnginePack, EnginePacks
-    from app.client import NodeClient
-    from app.node.engine_packs import EnginePackService
 
 PackArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="A pack listed by `poolhouse engine list`.", parser=read_name)
@@ -132,31 +128,6 @@ def check_packs(backend: TestedArgument = None, home: HomeOption = None, as_json
         ),
         as_json,
     )
-
-
-def ask_packs(
-    home: Path | None,
-    of_node: Callable[[NodeClient], Awaitable[EnginePacks]],
-    of_service: Callable[[EnginePackService], Awaitable[EnginePacks]],
-) -> EnginePacks:
-    """Ask the node, or if none is running, work on the packs of its home directly."""
-    from app.cli.node_calls import ask_node
-
-    try:
-        return ask_node(home, of_node)
-    except Unreachable as error:
-        if error.reason.code != "node_not_running":
-            raise
-    import asyncio
-
-    from app.machine.engine_packs.store import PackStore
-    from app.machine.paths import Home
-    from app.node.engine_packs import EnginePackService
-
-    async def work() -> EnginePacks:
-        return await of_service(EnginePackService(PackStore(Home.at(home).engines)))
-
-    return asyncio.run(work())
 
 
 def _show(packs: EnginePacks, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from app.cli import terminal_text
 from app.cli.node_calls import Stopped, ask_node
 from app.cli.options import HomeOption, JsonOption, YesOption, read_folder, read_name
 from app.cli.output import Output
+from app.cli.pack_calls import ask_packs
 from app.cli.progress import ShowProgress, show_progress
 from app.core.errors import AppError, BadInput, Refused
 from app.core.reasons import size
@@ -76,8 +77,6 @@ def export(
     name: PackArgument, file: FileArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False
 ) -> None:
     """Write an installed engine pack into a file, which `poolhouse engine add` installs on another computer."""
-    from app.cli.commands.engine_commands import ask_packs
-
     out, place = Output(as_json), file.expanduser().absolute()
     if place.is_dir():
         place /= f"{name}.tar.gz"
@@ -123,13 +122,13 @@ async def _copied(node: NodeClient, offer: EngineOffer, show: ShowProgress, out:
 
     order = {"machine": offer.machine, "sha256": offer.sha256}
     packs = await node.post("/engines/copy", order, answer=EnginePacks)
-    told = ""
+    last_note = ""
     try:
         while packs.copy is not None and not packs.copy.is_over:
             now = packs.copy
-            if now.held_up and now.held_up != told:
-                told = now.held_up
-                out.note(terminal_text.line(told))
+            if now.held_up and now.held_up != last_note:
+                last_note = now.held_up
+                out.note(terminal_text.line(last_note))
             if now.state == "testing":
                 show(Progress("testing_card", None, 0, 1, ""))
             elif now.total_bytes:

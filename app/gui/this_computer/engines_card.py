@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QDate, QLocale, Qt
+from PySide6.QtCore import QCoreApplication, QDate, QLocale, Qt, QTimer
 from PySide6.QtWidgets import QFileDialog, QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.api.computer import Device
-from app.api.engine_packs import EnginePack, EnginePacks
+from app.api.engine_packs import EngineCopy, EngineOffer, EnginePack, EnginePacks
 from app.core.errors import AppError
 from app.gui.api.node_client import Call, segment
 from app.gui.app.app_context import AppContext
@@ -19,12 +20,23 @@ from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
+from app.gui.this_computer.engine_copies import (
+    GROUP_CHARACTERS,
+    ConfirmCopyDialog,
+    CopyRow,
+    OffersDialog,
+    copy_outcome,
+    grouped,
+)
 from app.gui.widgets.buttons import button
-from app.gui.widgets.files import LastFolder
+from app.gui.widgets.files import LastFolder, save_file
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, show_if
 from app.gui.widgets.layouts import clear_layout, column, layout_widget, line
 from app.gui.widgets.notice import Remark
+
+COPY_MS = 500  # between looks at the progress of a copy
+SUFFIX = ".tar.gz"
 
 
 class EnginesCard(QFrame):
@@ -40,11 +52,18 @@ class EnginesCard(QFrame):
         self.buttons: dict[tuple[str, str], QPushButton] = {}  # by the name of the pack and the action
         self._rows: QVBoxLayout = column(gap=sizes.M)
         self.install = button(_tr("Install from file…"), self._choose)
+        self.copy = button(_tr("Copy from another machine…"), self._look_around)
+        self.progress = CopyRow(self._cancel)
+        self._copying: EngineCopy | None = None
+        self._tick = QTimer(self)
+        self._tick.setInterval(COPY_MS)
+        self._tick.timeout.connect(self.refresh)
         self.remark = Remark(services.theme, services.go)
         self.remark.hide()
         about = paragraph(_tr("An engine pack lets models run on the graphics card."), "caption")
         head = column(label(_tr("Graphics engines"), "section"), about, gap=sizes.XS)
-        box = column(head, self._rows, self.remark, layout_widget(Flow(self.install)), gap=sizes.M)
+        actions = layout_widget(Flow(self.install, self.copy))
+        box = column(head, self._rows, self.progress, self.remark, actions, gap=sizes.M)
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
         self.setLayout(box)
         services.pool.link_changed.connect(self._link_changed)
@@ -52,8 +71,8 @@ class EnginesCard(QFrame):
 
     @property
     def is_changing(self) -> bool:
-        """Return whether the user is waiting for a change or a test."""
-        return self._call is not None and self._is_change
+        """Return whether the user is waiting for a change, a test or a copy."""
+        return (self._call is not None and self._is_change) or self._copying is not None
 
     def refresh(self) -> None:
         """Request the installed packs."""
@@ -64,6 +83,36 @@ class EnginesCard(QFrame):
     def add(self, path: str) -> None:
         """Install a pack from a file, and test it."""
         self._ask(_tr("Installing and testing the pack…"), "/engines", {"path": path})
+
+    def copy_pack(self, offer: EngineOffer) -> None:
+        """Copy a pack from another machine, after the user's consent, and test it."""
+        order = {"machine": offer.machine, "sha256": offer.sha256}
+        self._ask(_tr("Asking {machine} for the pack…").format(machine=offer.name), "/engines/copy", order)
+
+    def _look_around(self) -> None:
+        dialog = OffersDialog(self._services, self)
+        dialog.chosen.connect(lambda offer: ConfirmCopyDialog(self._services, offer, self.copy_pack, self).open())
+        dialog.open()
+
+    def _cancel(self) -> None:
+        self._ask(_tr("Canceling the copy…"), "/engines/copy/cancel", {})
+
+    def _save(self, pack: EnginePack) -> None:
+        kinds = {_tr("Engine packs (*.tar.gz)"): SUFFIX}
+        last = LastFolder(self._services.preferences, "engines")
+        file = save_file(self, _tr("Save an engine pack"), Path(f"{pack.name}{SUFFIX}"), kinds, last)
+        if file is not None:
+            self.export(pack, file)
+
+    def export(self, pack: EnginePack, file: Path) -> None:
+        """Write a pack to a file that can be installed on another computer."""
+        words = _tr("The pack was saved as {file}.").format(file=file.name)
+        path, order = f"/engines/{segment(pack.name)}/export", {"path": str(file), "replace": True}
+        self._ask(_tr("Saving the pack…"), path, order, lambda packs: self._saved(packs, words))
+
+    def _saved(self, packs: EnginePacks, words: str) -> None:
+        self._show(packs)
+        self._tell(words)
 
     def _choose(self) -> None:
         last = LastFolder(self._services.preferences, "engines")
@@ -87,17 +136,21 @@ class EnginesCard(QFrame):
     def _remove(self, pack: EnginePack) -> None:
         RemovePackDialog(self._services, pack, self._answered, self).open()
 
-    def _ask(self, progress: str, path: str, body: dict[str, str]) -> None:
+    def _ask(
+        self, progress: str, path: str, body: dict[str, Any], done: Callable[[EnginePacks], None] | None = None
+    ) -> None:
         if self._call is not None:
             self._call.cancel()
         self._is_change = True
         self._tell(progress)
-        self._call = self._client.post(path, body, self._answered, self._fail, answer=EnginePacks)
+        self._call = self._client.post(path, body, done or self._answered, self._fail, answer=EnginePacks)
         self._set_enabled()
 
     def _answered(self, packs: EnginePacks) -> None:
         """Show the packs after a change, and tell what came of it."""
         self._show(packs)
+        if self._copying is not None or (packs.copy is not None and not packs.changed):
+            return  # about a copy, which has a text of its own
         changed = next((pack for pack in packs.packs if pack.name in packs.changed), None)
         words = outcome(changed) if changed else _tr("The pack was removed.")
         self._tell(words, "error" if changed and changed.problem_facts else "muted")
@@ -105,6 +158,7 @@ class EnginesCard(QFrame):
     def _show(self, packs: EnginePacks) -> None:
         self._call = None
         self.remark.hide()
+        self._follow(packs.copy)
         if packs.packs != (self._shown.packs if self._shown else None):
             focused = next((key for key, shown in self.buttons.items() if shown.hasFocus()), None)
             self._shown = packs
@@ -112,6 +166,17 @@ class EnginesCard(QFrame):
             if focused is not None:
                 self.buttons.get(focused, self.install).setFocus()
         self._set_enabled()
+
+    def _follow(self, copy: EngineCopy | None) -> None:
+        """Show the progress of a copy, and once how it ended."""
+        before, self._copying = self._copying, None if copy is None or copy.is_over else copy
+        self.progress.show_copy(copy)
+        if self._copying is not None:
+            self._tick.start()
+            return
+        self._tick.stop()
+        if before is not None and copy is not None:
+            self._tell(*copy_outcome(copy))
 
     def _lay_out(self, packs: list[EnginePack]) -> None:
         clear_layout(self._rows)
@@ -137,6 +202,7 @@ class EnginesCard(QFrame):
                 has_previous(pack, packs),
             ),
             ("test", _tr("Test"), _tr("Test {pack}"), self._test, True),
+            ("save", _tr("Save to file…"), _tr("Save {pack} to a file"), self._save, bool(pack.engine_version)),
             ("remove", _tr("Remove…"), _tr("Remove {pack}"), self._remove, True),
         ):
             if offered:
@@ -169,6 +235,7 @@ class EnginesCard(QFrame):
         enabled = self._pool.is_there and self._call is None
         for shown in (self.install, *self.buttons.values()):
             shown.setEnabled(enabled)
+        self.copy.setEnabled(enabled and self._copying is None)
 
 
 class RemovePackDialog(Sheet):
@@ -239,6 +306,10 @@ def pack_details(pack: EnginePack) -> list[tuple[str, str]]:
         day = QDate.fromString(pack.built, Qt.DateFormat.ISODate)
         built = QLocale().toString(day, QLocale.FormatType.ShortFormat)
         lines.append((_tr("Built on {date}: {name}").format(date=built, name=pack.name), "caption"))
+    if pack.copied_from:
+        begins = grouped(pack.sha256)[: 2 * GROUP_CHARACTERS + 1]
+        words = _tr("Copied from {machine}. Its checksum begins with {hash}.")
+        lines.append((words.format(machine=pack.copied_from, hash=begins), "caption"))
     return lines
 
 

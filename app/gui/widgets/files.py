@@ -61,7 +61,7 @@ def save_file(parent: QWidget, title: str, offered: Path, kinds: Mapping[str, st
 
 def with_suffix(typed: Path, suffix: str, kinds: Mapping[str, str]) -> Path:
     """Return the path with this suffix. A suffix from `kinds` is replaced; any other suffix is kept in the name."""
-    if typed.suffix.lower() == suffix:
+    if typed.name.lower().endswith(suffix):  # which may have two parts, such as .tar.gz
         return typed
     if typed.suffix.lower() in kinds.values():
         return typed.with_suffix(suffix)

@@ -142,7 +142,7 @@ def shown_path(path: str) -> str:
 
 
 class Labeled(Protocol):
-    """What decides whether a pack fits a computer: part of a manifest, or of another machine's offer."""
+    """The fields that decide whether a pack fits a computer: part of a manifest, or of another machine's offer."""
 
     @property
     def name(self) -> str: ...

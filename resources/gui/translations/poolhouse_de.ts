@@ -2273,8 +2273,20 @@
 <context>
     <name>Engines</name>
     <message>
+        <source>An engine pack is a program. It will run on this computer with your rights, and only {machine} vouches for it: Poolhouse cannot tell what it does. Copy it only if you trust everyone who uses {machine}.</source>
+        <translation>Ein Engine-Paket ist ein Programm. Es läuft dann auf diesem Computer mit Ihren Rechten, und nur {machine} bürgt dafür: Poolhouse kann nicht erkennen, was es tut. Kopieren Sie es nur, wenn Sie allen vertrauen, die {machine} benutzen.</translation>
+    </message>
+    <message>
         <source>An engine pack lets models run on the graphics card.</source>
         <translation>Mit einem Engine-Paket rechnen Modelle auf der Grafikkarte.</translation>
+    </message>
+    <message>
+        <source>Asking the other machines…</source>
+        <translation>Die anderen Geräte werden gefragt…</translation>
+    </message>
+    <message>
+        <source>Asking {machine} for the pack…</source>
+        <translation>{machine} wird um das Paket gebeten…</translation>
     </message>
     <message>
         <source>Built on {date}: {name}</source>
@@ -2285,8 +2297,56 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
+        <source>Cancel the copy of the engine pack</source>
+        <translation>Das Kopieren des Engine-Pakets abbrechen</translation>
+    </message>
+    <message>
+        <source>Canceling the copy…</source>
+        <translation>Das Kopieren wird abgebrochen…</translation>
+    </message>
+    <message>
         <source>Changing the pack…</source>
         <translation>Das Paket wird gewechselt…</translation>
+    </message>
+    <message>
+        <source>Checksum: {hash}</source>
+        <translation>Prüfsumme: {hash}</translation>
+    </message>
+    <message>
+        <source>Copied from {machine}. Its checksum begins with {hash}.</source>
+        <translation>Von {machine} kopiert. Die Prüfsumme beginnt mit {hash}.</translation>
+    </message>
+    <message>
+        <source>Copy an engine pack</source>
+        <translation>Engine-Paket kopieren</translation>
+    </message>
+    <message>
+        <source>Copy and use</source>
+        <translation>Kopieren und verwenden</translation>
+    </message>
+    <message>
+        <source>Copy from another machine…</source>
+        <translation>Von anderem Gerät kopieren…</translation>
+    </message>
+    <message>
+        <source>Copy of an engine pack</source>
+        <translation>Kopie eines Engine-Pakets</translation>
+    </message>
+    <message>
+        <source>Copy {name} from {machine}</source>
+        <translation>{name} von {machine} kopieren</translation>
+    </message>
+    <message>
+        <source>Copy {pack} from {machine}</source>
+        <translation>{pack} von {machine} kopieren</translation>
+    </message>
+    <message>
+        <source>Copying {name} from {machine}: {done} of {total}</source>
+        <translation>{name} wird von {machine} kopiert: {done} von {total}</translation>
+    </message>
+    <message>
+        <source>Copy…</source>
+        <translation>Kopieren…</translation>
     </message>
     <message>
         <source>Engine packs (*.tar.gz)</source>
@@ -2309,8 +2369,20 @@
         <translation>Das Paket wird installiert und getestet…</translation>
     </message>
     <message>
+        <source>It is installed here already.</source>
+        <translation>Es ist hier schon installiert.</translation>
+    </message>
+    <message>
+        <source>No connected machine offers a pack for this computer. A machine offers its packs once you allow copies there: Settings &gt; Models.</source>
+        <translation>Kein verbundenes Gerät bietet ein Paket für diesen Computer an. Ein Gerät bietet seine Pakete an, sobald Sie dort Kopien erlauben: Einstellungen &gt; Modelle.</translation>
+    </message>
+    <message>
         <source>No pack is installed, so models run on the processor.</source>
         <translation>Es ist keines installiert, deshalb rechnen Modelle auf dem Prozessor.</translation>
+    </message>
+    <message>
+        <source>Other machines in your household can give this computer their engine packs.</source>
+        <translation>Andere Geräte Ihres Haushalts können diesem Computer ihre Engine-Pakete geben.</translation>
     </message>
     <message>
         <source>Remove</source>
@@ -2329,6 +2401,22 @@
         <translation>Entfernen…</translation>
     </message>
     <message>
+        <source>Save an engine pack</source>
+        <translation>Engine-Paket speichern</translation>
+    </message>
+    <message>
+        <source>Save to file…</source>
+        <translation>In Datei speichern…</translation>
+    </message>
+    <message>
+        <source>Save {pack} to a file</source>
+        <translation>{pack} in einer Datei speichern</translation>
+    </message>
+    <message>
+        <source>Saving the pack…</source>
+        <translation>Das Paket wird gespeichert…</translation>
+    </message>
+    <message>
         <source>Test</source>
         <translation>Testen</translation>
     </message>
@@ -2341,8 +2429,16 @@
         <translation>Das Paket wird getestet…</translation>
     </message>
     <message>
+        <source>The copy was canceled.</source>
+        <translation>Das Kopieren wurde abgebrochen.</translation>
+    </message>
+    <message>
         <source>The pack was removed.</source>
         <translation>Das Paket wurde entfernt.</translation>
+    </message>
+    <message>
+        <source>The pack was saved as {file}.</source>
+        <translation>Das Paket wurde als {file} gespeichert.</translation>
     </message>
     <message>
         <source>The pack&apos;s files will be deleted.</source>
@@ -2389,6 +2485,14 @@
         <translation>{name} für llama.cpp {version}, {size}, {state}</translation>
     </message>
     <message>
+        <source>{name} from {machine} is in use.</source>
+        <translation>{name} von {machine} ist in Gebrauch.</translation>
+    </message>
+    <message>
+        <source>{name} from {machine}, {size}</source>
+        <translation>{name} von {machine}, {size}</translation>
+    </message>
+    <message>
         <source>{name} is chosen, but computes nothing now.</source>
         <translation>{name} ist gewählt, rechnet aber gerade nichts.</translation>
     </message>
@@ -2407,6 +2511,10 @@
     <message>
         <source>{name}, {size} shared with the processor</source>
         <translation>{name}, {size} gemeinsam mit dem Prozessor</translation>
+    </message>
+    <message>
+        <source>{size} of it are here already.</source>
+        <translation>{size} davon sind schon hier.</translation>
     </message>
 </context>
 <context>
@@ -5315,10 +5423,6 @@
         <translation>5 GiB bleiben frei, deshalb lässt sich dorthin jetzt nichts herunterladen.</translation>
     </message>
     <message>
-        <source>Other machines in your household can copy a model from here over your network instead of downloading it again.</source>
-        <translation>Ein Modell, das hier heruntergeladen oder importiert wurde, geht dann über Ihr eigenes Netz zu einem Gerät Ihres Haushalts, das genau dieses möchte, und nicht noch einmal über das Internet.</translation>
-    </message>
-    <message>
         <source>This is a reranker. It scores texts for other programs and can&apos;t chat.</source>
         <translation>Ein Reranker: Er bewertet Texte für Programme und kann nicht chatten.</translation>
     </message>
@@ -5639,6 +5743,10 @@
     <message>
         <source>Needs {needs} of the {lends} that is free for models.</source>
         <translation>Braucht {needs} von {lends}, die für Modelle frei sind.</translation>
+    </message>
+    <message>
+        <source>Other machines in your household can copy a model or an engine pack from here over your network instead of downloading it again.</source>
+        <translation>Andere Geräte Ihres Haushalts können ein Modell oder ein Engine-Paket über Ihr Netz von hier kopieren, statt es noch einmal herunterzuladen.</translation>
     </message>
     <message>
         <source>Pictures</source>

@@ -84,7 +84,7 @@ def test_a_pack_is_installed_tested_and_removed(qtbot: QtBot, card: EnginesCard,
     assert "could not be loaded" in card.remark.text()  # its library is none
     assert "not used" in texts(card)
     name = name_of()
-    assert {action for _, action in card.buttons} == {"use", "test", "remove"}
+    assert {action for _, action in card.buttons} == {"use", "test", "save", "remove"}
     card.buttons[name, "use"].setFocus()
     QTest.keyClick(card.buttons[name, "use"], Qt.Key.Key_Space)
     qtbot.waitUntil(lambda: card._call is None, timeout=WITHIN_MS)
@@ -113,7 +113,7 @@ def test_a_file_is_chosen_in_a_dialog(qtbot: QtBot, card: EnginesCard) -> None:
 def test_each_button_has_a_name_of_its_own_and_keeps_the_focus(qtbot: QtBot, card: EnginesCard) -> None:
     card._show(EnginePacks(packs=[PACK, OLD, BAD]))
     names = [shown.accessibleName() for shown in card.buttons.values()]
-    assert len(set(names)) == len(names) == 9
+    assert len(set(names)) == len(names) == 12
     assert f"Use the previous pack instead of {PACK.name}" in names
     qtbot.waitUntil(lambda: set(card.buttons.values()) <= set(walk.focusable(card)))
     card.buttons[OLD.name, "use"].setFocus()

@@ -1,0 +1,168 @@
+"""Copying an engine pack from another machine: what is offered, the consent to it, and the progress of the copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import QCoreApplication, QDate, QLocale, Qt, Signal
+from PySide6.QtWidgets import QPushButton, QWidget
+
+from app.api.engine_packs import EngineCopy, EngineOffer, EngineOffers
+from app.gui.app.app_context import AppContext
+from app.gui.app.node_dialog import Sheet
+from app.gui.look import formats, sizes
+from app.gui.look.sentences import said
+from app.gui.widgets.buttons import button
+from app.gui.widgets.flow import Flow
+from app.gui.widgets.labels import paragraph
+from app.gui.widgets.layouts import clear_layout, column, layout_widget, line
+from app.gui.widgets.progress import Progress
+
+GROUP_CHARACTERS = 8  # of a checksum, so that people can compare it and lines can break
+
+
+class OffersDialog(Sheet):
+    """The engine packs that other machines would give to this one. `chosen` has the one to copy."""
+
+    chosen = Signal(object)
+
+    def __init__(self, services: AppContext, parent: QWidget) -> None:
+        sentence = _tr("Other machines in your household can give this computer their engine packs.")
+        super().__init__(services, _tr("Copy an engine pack"), sentence, parent)
+        self.copies: list[QPushButton] = []
+        self._rows = column(paragraph(_tr("Asking the other machines…"), "muted"), gap=sizes.M)
+        self.add(layout_widget(self._rows))
+        self.offer(_tr("Cancel"))
+        self.came_back()
+
+    def came_back(self) -> None:
+        """Ask the other machines, again if the node was away."""
+        self.keep(self.services.client.get("/engines/offers", self._show, self.fail, answer=EngineOffers))
+
+    def _show(self, there: EngineOffers) -> None:
+        clear_layout(self._rows)
+        self.copies.clear()
+        if not there.offers:
+            none = _tr(
+                "No connected machine offers a pack for this computer. A machine offers its packs once you allow "
+                "copies there: Settings > Models."
+            )
+            self._rows.addWidget(paragraph(none, "muted"))
+        for number, offer in enumerate(there.offers):
+            if number:
+                self._rows.addWidget(line())
+            self._rows.addWidget(self._row(offer))
+        self.fit()
+        if self.copies:
+            self.copies[0].setFocus()
+
+    def _row(self, offer: EngineOffer) -> QWidget:
+        title = _tr("{name} from {machine}, {size}")
+        words = title.format(name=offer.label, machine=offer.name, size=formats.size(offer.size_bytes))
+        parts: list[QWidget] = [paragraph(words), paragraph(offer_details(offer), "caption")]
+        if offer.problem_facts is not None:
+            parts.append(paragraph(said(offer.problem_facts), "error"))
+        elif not offer.installed:
+            copy = button(_tr("Copy…"), partial(self._choose, offer))
+            copy.setAccessibleName(_tr("Copy {pack} from {machine}").format(pack=offer.pack, machine=offer.name))
+            self.copies.append(copy)
+            parts.append(layout_widget(Flow(copy)))
+        row = QWidget()
+        row.setLayout(column(*parts, gap=sizes.XS))
+        return row
+
+    def _choose(self, offer: EngineOffer) -> None:
+        self.accept()
+        self.chosen.emit(offer)
+
+
+class ConfirmCopyDialog(Sheet):
+    """The consent to run a pack of another machine, which is code. `agree` is called with the offer."""
+
+    def __init__(
+        self, services: AppContext, offer: EngineOffer, agree: Callable[[EngineOffer], object], parent: QWidget
+    ) -> None:
+        title = _tr("Copy {name} from {machine}").format(name=offer.label, machine=offer.name)
+        sentence = _tr(
+            "An engine pack is a program. It will run on this computer with your rights, and only {machine} vouches "
+            "for it: Poolhouse cannot tell what it does. Copy it only if you trust everyone who uses {machine}."
+        )
+        super().__init__(services, title, sentence.format(machine=offer.name), parent)
+        self._offer, self._agree = offer, agree
+        checksum = _tr("Checksum: {hash}").format(hash=grouped(offer.sha256))
+        self.add(paragraph(offer_details(offer), "muted"), paragraph(checksum, "caption"))
+        self.act = button(_tr("Copy and use"), self._agreed, "primary")
+        self.offer(_tr("Cancel"), self.act)
+
+    def _agreed(self) -> None:
+        self.accept()
+        self._agree(self._offer)
+
+
+class CopyRow(QWidget):
+    """The progress of a copy, with a button that cancels it."""
+
+    def __init__(self, cancel: Callable[[], object]) -> None:
+        super().__init__()
+        self.words = paragraph()
+        self.bar = Progress(_tr("Copy of an engine pack"))
+        self.cancel = button(_tr("Cancel"), cancel)
+        self.cancel.setAccessibleName(_tr("Cancel the copy of the engine pack"))
+        self.setLayout(column(self.words, self.bar, layout_widget(Flow(self.cancel)), gap=sizes.XS))
+        self.hide()
+
+    def show_copy(self, copy: EngineCopy | None) -> None:
+        """Show a copy until it is over."""
+        if copy is None or copy.is_over:
+            self.hide()
+            return
+        self.words.setText(copy_progress(copy))
+        is_known = copy.state == "copying" and copy.total_bytes > 0
+        self.bar.tell(copy.done_bytes / copy.total_bytes if is_known else None)
+        self.cancel.setEnabled(copy.state == "copying")
+        self.show()
+
+
+def copy_progress(copy: EngineCopy) -> str:
+    """Return what is happening to a copy."""
+    if copy.held_up_facts is not None:
+        return said(copy.held_up_facts)
+    if copy.state == "testing":
+        return _tr("Testing the pack…")
+    if not copy.total_bytes:
+        return _tr("Asking {machine} for the pack…").format(machine=copy.machine)
+    words = _tr("Copying {name} from {machine}: {done} of {total}")
+    done, total = formats.size(copy.done_bytes), formats.size(copy.total_bytes)
+    return words.format(name=copy.label, machine=copy.machine, done=done, total=total)
+
+
+def copy_outcome(copy: EngineCopy) -> tuple[str, str]:
+    """Return how a copy ended, and the role of that text."""
+    if copy.problem_facts is not None:
+        return said(copy.problem_facts), "error"
+    if copy.state == "canceled":
+        return _tr("The copy was canceled."), "muted"
+    return _tr("{name} from {machine} is in use.").format(name=copy.label, machine=copy.machine), "muted"
+
+
+def offer_details(offer: EngineOffer) -> str:
+    """Return the name and the day of a pack, and what is here of it."""
+    day = QDate.fromString(offer.built, Qt.DateFormat.ISODate)
+    built = QLocale().toString(day, QLocale.FormatType.ShortFormat)
+    words = _tr("Built on {date}: {name}").format(date=built, name=offer.pack)
+    if offer.installed:
+        return f"{words}. {_tr('It is installed here already.')}"
+    if offer.here_bytes:
+        begun = _tr("{size} of it are here already.").format(size=formats.size(offer.here_bytes))
+        return f"{words}. {begun}"
+    return words
+
+
+def grouped(sha256: str) -> str:
+    """Return a checksum in groups that people can compare."""
+    return " ".join(sha256[start : start + GROUP_CHARACTERS] for start in range(0, len(sha256), GROUP_CHARACTERS))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Engines", text)
