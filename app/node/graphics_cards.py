@@ -187,7 +187,7 @@ class GraphicsCards:
 
     @property
     def missing_bytes(self) -> tuple[tuple[str, int], ...]:
-        """The memory that could be lent now on the cards that do not compute a family, for each that another one does."""
+        """The memory that could be lent now on the cards that do not compute a family, if another one does."""
         families = sorted({each.family for each in self.refused if each.by_another_card})
         return tuple((family, self.card_memory.room_on(self._without(family))) for family in families)
 
