@@ -2,6 +2,7 @@
 
 import { allChats, deleteAllChats, deleteChat, newChat, saveChat } from "./chats.js";
 import { copyButton, Growing, render } from "./markdown.js";
+import { asRequest, canvasOf, MOST_OF_QUESTION, shrunk } from "./pictures.js";
 import { ask, disconnect, isConnected, join, models, Problem } from "./node.js";
 import { fillWords, words } from "./words.js";
 
@@ -13,6 +14,8 @@ const log = part("log"), question = part("question"), model = part("model");
 let chat = newChat();
 let running = null; // the AbortController of the answer that is being written
 let host = "";
+let attached = []; // pictures for the next question, in base64
+let shrinking = 0; // pictures that are being made small
 
 // Joining
 
@@ -60,10 +63,11 @@ async function loadModels() {
   const answer = await models();
   host = answer.host;
   const chosen = model.value || localStorage.getItem(MODEL) || "";
-  model.replaceChildren(...answer.models.map(({ name, machine }) => {
+  model.replaceChildren(...answer.models.map(({ name, machine, vision }) => {
     const plain = machine ? name.replace(`@${machine}`, "") : name;
     const option = new Option(words("on_machine", { name: plain, machine: machine || host }), name);
     option.dataset.machine = machine || host;
+    option.dataset.sees = vision ? "yes" : "";
     return option;
   }));
   if (!answer.models.length) model.append(new Option(words("no_model"), ""));
@@ -82,7 +86,66 @@ function showState() {
   part("empty-about").textContent = model.value ? words("empty_about", { machine }) : words("no_model_about");
   part("send").hidden = running !== null;
   part("stop").hidden = running === null;
-  part("send").disabled = !question.value.trim() || !model.value;
+  const isBlind = attached.length > 0 && !sees();
+  part("add-picture").hidden = !sees() || running !== null;
+  part("add-picture").disabled = attached.length + shrinking >= MOST_OF_QUESTION;
+  part("picture-note").hidden = !isBlind;
+  part("send").disabled = !(question.value.trim() || attached.length) || !model.value || isBlind || shrinking > 0;
+}
+
+function sees() {
+  return Boolean(model.selectedOptions[0]?.dataset.sees);
+}
+
+// Pictures
+
+part("add-picture").addEventListener("click", () => part("picture-file").click());
+part("picture-file").addEventListener("change", async ({ target }) => {
+  const files = [...target.files];
+  target.value = ""; // so that the same one can be chosen again
+  await attach(files);
+});
+question.addEventListener("paste", async (event) => {
+  const files = [...(event.clipboardData?.files ?? [])].filter(({ type }) => type.startsWith("image/"));
+  if (!files.length || !sees()) return;
+  event.preventDefault();
+  await attach(files);
+});
+
+async function attach(files) {
+  const own = chat, taken = files.slice(0, Math.max(0, MOST_OF_QUESTION - attached.length - shrinking));
+  let unread = 0;
+  shrinking += taken.length;
+  showState();
+  for (const file of taken) {
+    const picture = await shrunk(file);
+    shrinking -= 1;
+    if (picture === null) unread += 1;
+    else if (own === chat) attached.push(picture);
+    showAttached();
+  }
+  const problem = unread ? "picture_unread" : taken.length < files.length ? "pictures_many" : "";
+  if (problem) showProblem(words(problem, { most: MOST_OF_QUESTION }));
+  question.focus({ preventScroll: true });
+}
+
+function showAttached() {
+  part("attached").hidden = !attached.length;
+  part("attached").replaceChildren(...attached.map((picture, at) => {
+    const entry = document.createElement("li"), remove = document.createElement("button");
+    remove.type = "button";
+    remove.className = "icon";
+    remove.textContent = "×";
+    remove.setAttribute("aria-label", words("remove_picture", { number: at + 1 }));
+    remove.addEventListener("click", () => {
+      attached.splice(at, 1);
+      showAttached();
+      question.focus({ preventScroll: true });
+    });
+    entry.append(canvasOf(picture, words("picture", { number: at + 1 })), remove);
+    return entry;
+  }));
+  showState();
 }
 
 // Messages
@@ -95,6 +158,9 @@ function addMessage(message, isWritten = false) {
   body.className = "body";
   if (message.role === "user") {
     body.textContent = message.content;
+    for (const [at, picture] of (message.pictures ?? []).entries()) {
+      box.append(canvasOf(picture, words("picture", { number: at + 1 })));
+    }
   } else {
     if (message.thought) thoughtsIn(box).textContent = message.thought;
     body.append(render(message.content));
@@ -147,7 +213,9 @@ function showOneRegenerate() {
 
 function showChat(next, staysOpen = false) {
   stop();
+  if (next !== chat) attached = [];
   chat = next;
+  showAttached();
   log.replaceChildren();
   hideProblem();
   for (const message of chat.messages) addMessage(message);
@@ -163,11 +231,13 @@ function showChat(next, staysOpen = false) {
 
 async function send() {
   const text = question.value.trim();
-  if (!text || running || !model.value) return;
+  if (!(text || attached.length) || running || shrinking || !model.value || (attached.length && !sees())) return;
   question.value = "";
   fitQuestion();
-  chat.messages.push({ role: "user", content: text });
-  chat.title ||= text.replace(/\s+/g, " ").slice(0, TITLE_LETTERS);
+  chat.messages.push({ role: "user", content: text, ...(attached.length ? { pictures: attached } : {}) });
+  chat.title ||= text.replace(/\s+/g, " ").slice(0, TITLE_LETTERS) || words("picture", { number: 1 });
+  attached = [];
+  showAttached();
   addMessage(chat.messages.at(-1));
   await answer();
 }
@@ -184,7 +254,7 @@ async function answerAgain() {
 async function answer() {
   hideProblem();
   const own = chat, stops = (running = new AbortController());
-  const asked = own.messages.map(({ role, content }) => ({ role, content })).filter(({ content }) => content);
+  const asked = asRequest(own.messages, sees());
   const message = { role: "assistant", content: "", thought: "", stopped: true };
   own.messages.push(message);
   const box = addMessage(message, true), body = box.querySelector(".body"), growing = new Growing(body);
@@ -275,10 +345,16 @@ async function tell(problem) {
     showJoin(part("code").value ? "" : words("removed")); // who has just scanned a code needs no other
     return;
   }
-  part("problem").hidden = false;
-  part("problem-text").textContent = sentence(problem);
+  showProblem(sentence(problem));
   if (problem.key === "model_gone") await loadModels().catch(() => {});
   scrollToEnd(true);
+}
+
+function showProblem(text) {
+  part("problem").hidden = false;
+  part("problem-text").textContent = text;
+  const last = chat.messages.at(-1);
+  part("again").hidden = last?.role !== "user" && !last?.stopped && Boolean(model.value); // there is nothing to repeat
 }
 
 function hideProblem() {

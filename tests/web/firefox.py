@@ -18,6 +18,7 @@ from typing import Any
 from selenium.webdriver import FirefoxOptions, Remote
 from selenium.webdriver.remote.client_config import ClientConfig
 from selenium.webdriver.remote.command import Command
+from selenium.webdriver.remote.file_detector import UselessFileDetector
 from selenium.webdriver.remote.remote_connection import RemoteConnection
 
 START_SECONDS, END_SECONDS = 60.0, 10.0
@@ -50,6 +51,7 @@ NAMES = {
     Command.SEND_KEYS_TO_ELEMENT: "ElementSendKeys",
     Command.GET_ELEMENT_TEXT: "GetElementText",
     Command.GET_ELEMENT_RECT: "GetElementRect",
+    Command.IS_ELEMENT_ENABLED: "IsElementEnabled",
     Command.GET_ELEMENT_PROPERTY: "GetElementProperty",
     Command.W3C_ACCEPT_ALERT: "AcceptAlert",
     Command.W3C_DISMISS_ALERT: "DismissAlert",
@@ -130,7 +132,8 @@ class Firefox(Remote):
         self._marionette = marionette
         options = FirefoxOptions()
         options.accept_insecure_certs = True
-        super().__init__(command_executor=MarionetteExecutor(marionette), options=options)
+        detector = UselessFileDetector()  # files are on this computer already
+        super().__init__(command_executor=MarionetteExecutor(marionette), options=options, file_detector=detector)
 
     def in_browser(self, script: str, *values: object) -> Any:
         """Run a script of the browser's own, which may do all that the browser may; the page sees nothing of it."""

@@ -432,12 +432,15 @@ class ChatApiService:
 
     async def _models_for_phones(self) -> list[Json]:
         """Return the models that a phone can ask now: those loaded here, and those that other hosts share."""
-        ready, models = self._ready_contexts(), self._household_models
-        own = [{"name": name, "machine": "", "context": context} for name, context in ready.items()]
+        ready, models = self.answering.ready_models(), self._household_models
+        own = [
+            {"name": name, "machine": "", "context": placement.context, "vision": placement.sees}
+            for name, placement in ready.items()
+        ]
         has_guide = GUIDE in ready
         offered = await models.listed() if models.answers_all else models.listed_by_reference(has_guide=has_guide)
         return own + [
-            {"name": model.name, "machine": model.machine, "context": model.context}
+            {"name": model.name, "machine": model.machine, "context": model.context, "vision": model.vision}
             for model in offered
             if model.context
         ]

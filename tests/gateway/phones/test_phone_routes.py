@@ -61,7 +61,7 @@ async def test_a_code_lets_one_device_in_and_never_a_second(door: Door, phone: a
     headers = {"Authorization": f"Bearer {joined_as['token']}"}
     async with phone.get(MODELS, headers=headers) as answer:
         listed = await answer.json()
-    assert [(model["name"], model["machine"]) for model in listed["models"]] == [("guide", "")]
+    assert [(model["name"], model["machine"], model["vision"]) for model in listed["models"]] == [("guide", "", False)]
     assert listed["host"] == "den"
     async with phone.post(CHAT, json=ASK, headers=headers) as answer:
         assert (await answer.json())["usage"]["completion_tokens"] == 3

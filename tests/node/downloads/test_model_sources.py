@@ -133,7 +133,7 @@ async def test_a_projector_that_is_here_is_listed_as_present(den: TestNode, serv
         async with den.client() as client:
 
             async def listed() -> Json:
-                return (await client.get(f"/search/files?repo={REPOSITORY}"))["projectors"][0]
+                return dict((await client.get(f"/search/files?repo={REPOSITORY}"))["projectors"][0])
 
             await client.post("/downloads", {"repository": REPOSITORY, "file": FILE})
             name = (await ended(client))["model"]
