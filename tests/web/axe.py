@@ -39,7 +39,15 @@ def axe_source() -> str:
         if npm is None:
             pytest.skip("npm, which fetches axe-core for this test, is not installed here")
         cache_folder.mkdir(parents=True, exist_ok=True)
-        fetch = [npm, "pack", f"axe-core@{VERSION}", "--silent", "--ignore-scripts", "--pack-destination", cache_folder]
+        fetch = [
+            npm,
+            "pack",
+            f"axe-core@{VERSION}",
+            "--silent",
+            "--ignore-scripts",
+            "--pack-destination",
+            str(cache_folder),
+        ]
         fetched = subprocess.run(fetch, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
         if fetched.returncode:
             pytest.skip(f"npm could not fetch axe-core: {fetched.stderr.strip()[-200:]}")
@@ -52,10 +60,10 @@ def axe_source() -> str:
 
 def barriers(page: PhoneBrowser) -> list[Any]:
     """Return what axe-core finds on the page as it is now, in both palettes."""
-    found = []
+    entries = []
     for palette in ("light", "dark"):
         page.use_palette(palette)
         page.js(axe_source())
-        found += [[palette, *entry] for entry in page.driver.execute_async_script(RUN)]
+        entries += [[palette, *barrier] for barrier in page.driver.execute_async_script(RUN)]
     page.use_palette("light")
-    return found
+    return entries
