@@ -1,0 +1,91 @@
+"""`make installers-test` builds the installers, runs all tests in this folder, and prints what was tried.
+
+Builds two versions, because an update needs a newer one. Needs root, and the packages that docs/installers.md lists;
+what cannot run here is listed with the reason.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from app.core.reasons import size
+from installers.payload.places import PROJECT, RESULTS
+from installers.payload.trees import file_hash
+from scripts.progress import clock_face
+
+NEWER = "0.2.0"
+FOLDER = Path(__file__).parent
+BUILDS = ((), ("deb", "--version", NEWER))
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A test, how long it took with its preparations, and how it ended: passed, failed, or skipped for a reason."""
+
+    name: str
+    seconds: float
+    end: str
+    reason: str = ""
+
+    def line(self) -> str:
+        """Return its line of the summary."""
+        why = f": {self.reason}" if self.reason else ""
+        return f"  {self.seconds:7.1f} s  {self.end:8} {self.name}{why}"
+
+
+def main(arguments: list[str]) -> int:
+    """Build, test, and print the summary. Arguments are passed on to pytest. Return the exit code."""
+    started = time.monotonic()
+    lines = []
+    for words in BUILDS:
+        begun = time.monotonic()
+        code = subprocess.run([sys.executable, "-m", "installers", *words], cwd=PROJECT, check=False).returncode
+        if code:
+            return code
+        lines.append(f"  {time.monotonic() - begun:7.1f} s  built    installers {' '.join(words)}".rstrip())
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        # Each of the other targets leaves out these marks, so here they are named.
+        command = [sys.executable, "-m", "pytest", "-m", "installers or not installers", f"--junitxml={report}"]
+        code = subprocess.run([*command, str(FOLDER), *arguments], cwd=PROJECT, check=False).returncode
+        tests = read_report(report) if report.exists() else []
+    print("\n".join(summary(lines, tests, artifacts(RESULTS))))
+    print(f"{clock_face(time.monotonic() - started)} in all.")
+    return code
+
+
+def read_report(report: Path) -> list[Tried]:
+    """Return the tests in a report of pytest, in the order in which they ran."""
+    return [_tried(case) for case in ET.parse(report).iter("testcase")]  # noqa: S314  pytest has just written it
+
+
+def _tried(case: ET.Element) -> Tried:
+    name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name', '')}"
+    seconds = float(case.get("time", "0"))
+    for tag, end in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+        if (found := case.find(tag)) is not None:
+            return Tried(name, seconds, end, found.get("message", "").partition("\n")[0][:120])
+    return Tried(name, seconds, "passed")
+
+
+def artifacts(folder: Path) -> list[str]:
+    """Return a line for each built file, with its size and hash."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return [f"  {size(path.stat().st_size):>9}  {path.name}  SHA-256 {file_hash(path)}" for path in files]
+
+
+def summary(builds: list[str], tests: list[Tried], files: list[str]) -> list[str]:
+    """Return the lines of the summary."""
+    counts = {end: sum(test.end == end for test in tests) for end in ("passed", "failed", "skipped")}
+    counted = ", ".join(f"{count} {end}" for end, count in counts.items())
+    return ["== what was built", *builds, *files, f"== what was tried: {counted}", *(test.line() for test in tests)]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
