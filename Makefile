@@ -97,6 +97,8 @@ check: dev ## all checks without the tests
 	@$(BIN)/mypy --num-workers 2 $(CODE)
 	@echo "== import contracts"
 	@$(BIN)/lint-imports
+	@echo "== CI workflows"
+	@$(BIN)/zizmor --offline --pedantic --quiet .github/workflows
 
 # ENGINE=0.3.37 compares with that version, compiled into an environment of its own.
 # ENGINE=VERSION: what that engine version changes
