@@ -85,7 +85,7 @@ installers: dev $(AUDIT)/ready ## build the installers for Linux into dist/
 
 # Needs root, and the packages that docs/installers.md lists.
 # ARGS="-k appimage"
-installers-test: dev $(AUDIT)/ready ## build the installers and try them on clean systems (20 minutes)
+installers-test: dev $(AUDIT)/ready ## try the built installers on clean systems (20 minutes)
 	@$(BIN)/python -m tests.installers $(ARGS)
 
 check: dev ## all checks without the tests

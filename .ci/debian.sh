@@ -29,5 +29,6 @@ enter /dev /dev --rbind --make-rslave
 enter "$checkout" "$checkout" --bind
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 
-chroot "$root" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin CI="${CI:-}" \
+home=~root
+chroot "$root" env -i HOME="$home" LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin CI="${CI:-}" \
   sh -c 'git config --global --add safe.directory "$1" && cd "$1" && shift && exec "$@"' run "$checkout" "$@"

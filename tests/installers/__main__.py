@@ -69,8 +69,8 @@ def _tried(case: ET.Element) -> Tried:
     name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name', '')}"
     seconds = float(case.get("time", "0"))
     for tag, end in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
-        if (found := case.find(tag)) is not None:
-            return Tried(name, seconds, end, found.get("message", "").partition("\n")[0][:120])
+        if (ending := case.find(tag)) is not None:
+            return Tried(name, seconds, end, ending.get("message", "").partition("\n")[0][:120])
     return Tried(name, seconds, "passed")
 
 
