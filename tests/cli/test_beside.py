@@ -42,4 +42,4 @@ def test_status_says_of_one_beside_that_it_comes_or_is_lost(poolhouse: Any, answ
         "Ready. small is loaded on this machine. Loading guide. guide is stopping and freeing its memory. "
         "guide was lost. attic-pc is gone."
     )
-    assert " ".join(first[:4]).startswith(f"{said} The next question loads it again.")
+    assert " ".join(first[:4]).startswith(f"{said} The next question will load it again.")

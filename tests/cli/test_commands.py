@@ -74,7 +74,7 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
     quick = forecasts_view(convert(last | {"ttft_s": 0.004}, AnswerOutcome), ForecastErrors())
     assert "first word after 4.0 ms, forecast" in str(quick[0])
     broken = forecasts_view(convert(last | {"interruptions": 1}, AnswerOutcome), ForecastErrors())
-    assert str(broken[0]).endswith("forecast 10–15 tok/s. This includes the time to replace a lost machine.")
+    assert str(broken[0]).endswith("forecast 10–15 tok/s. This includes the time it took to replace a lost machine.")
     assert "Over 7 answers, the median error of the forecast was 20% for the first word and 12% for the rest." in shown
     far = forecasts_view(None, ForecastErrors(answers=7, ttft_error=80.09, decode_error=1.0))
     assert "was a factor of 81 for the first word and 100% for the rest." in str(far[0])
@@ -102,7 +102,7 @@ def test_status_json_is_what_the_node_said(poolhouse: Any, answering: Any) -> No
         ({**LOADED, "state": "loading"}, "Loading guide."),
         (
             {**LOADED, "state": "lost", "reason": "attic-pc stopped responding."},
-            "guide was lost. attic-pc stopped responding. The next question loads it again.",
+            "guide was lost. attic-pc stopped responding. The next question will load it again.",
         ),
         ({**LOADED, "stages": LOADED["stages"][:1]}, "Ready. guide is loaded on this machine."),
     ],

@@ -120,7 +120,7 @@ def test_a_model_over_two_computers_answers_within_eight_clicks_and_one_code(
     study.reads("If the new machine can't find this one")
     code = "".join(re.findall(r"^label: '(\d)' ", "\n".join(study.screen.tree()), re.MULTILINE))
     kitchen.press("Continue")
-    kitchen.reads("study shows a code. Enter it here.")
+    kitchen.reads("study is showing a code. Enter it here.")
     kitchen.screen.write("Six-digit code", code, role="text")
     kitchen.press("Join")
     kitchen.reads("You joined study’s household: +")

@@ -160,7 +160,7 @@ def test_what_is_not_finished_keeps_the_window(qtbot: QtBot, app: Application, m
         patch.setattr(SettingsPage, "is_busy", True)
         general = choose(app, "de")
     assert app.window is before
-    assert "Finish your open work" in before.page("settings").notice.sentence
+    assert "Finish what you have open" in before.page("settings").notice.sentence
     assert general.language.value == "en", "what the window speaks"
     choose(app, "de")
     qtbot.waitUntil(lambda: app.window is not before)

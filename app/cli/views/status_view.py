@@ -49,7 +49,7 @@ def _error_words(error: float) -> str:
 
 def _last_answer(outcome: AnswerOutcome) -> str:
     tokens = "prompt token" if outcome.prompt_tokens == 1 else "prompt tokens"
-    interruption = " This includes the time to replace a lost machine." if outcome.interruptions else ""
+    interruption = " This includes the time it took to replace a lost machine." if outcome.interruptions else ""
     return (
         f"Last answer ({outcome.prompt_tokens:,} {tokens}, {outcome.output_tokens:,} in the answer): first word after "
         f"{seconds(outcome.ttft_s)}, forecast {seconds_range(outcome.forecast_ttft_s, outcome.spread)}; then "
@@ -173,8 +173,8 @@ def _model_sentence(loaded: LoadedModel, ready: str, online: Collection[str]) ->
         case "lost":
             code = loaded.reason_facts.code if loaded.reason_facts else ""
             if code in DISCONNECTED and all(stage.key in online for stage in loaded.stages):
-                return f"{name} was lost, but its machines are connected again. The next question loads it again."
-            return f"{name} was lost. {_why(loaded)} The next question loads it again."
+                return f"{name} was lost, but its machines are connected again. The next question will load it again."
+            return f"{name} was lost. {_why(loaded)} The next question will load it again."
         case state:
             return f"{name} is {terminal_text.line(state)}. {_why(loaded)}"
 

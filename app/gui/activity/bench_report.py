@@ -102,12 +102,10 @@ def _first_token_against(forecast_s: float, error: float) -> str:
     if abs(error) < SAME_SHARE:
         words = _tr("forecast: {said}")
     elif error >= 1:  # a factor is easier to grasp than "522 % later"
-        words = _tr("{times} times as long as the forecast of {said}")
+        words = _tr("{times} times as long as forecast ({said})")
     else:
         words = (
-            _tr("{share} later than the forecast of {said}")
-            if error > 0
-            else _tr("{share} sooner than the forecast of {said}")
+            _tr("{share} later than forecast ({said})") if error > 0 else _tr("{share} sooner than forecast ({said})")
         )
     return _with_figures(words, formats.seconds(forecast_s), error)
 
@@ -116,12 +114,10 @@ def _speed_against(forecast_tok_s: float, error: float) -> str:
     if abs(error) < SAME_SHARE:
         words = _tr("forecast: {said}")
     elif error >= 1:
-        words = _tr("{times} times as fast as the forecast of {said}")
+        words = _tr("{times} times as fast as forecast ({said})")
     else:
         words = (
-            _tr("{share} faster than the forecast of {said}")
-            if error > 0
-            else _tr("{share} slower than the forecast of {said}")
+            _tr("{share} faster than forecast ({said})") if error > 0 else _tr("{share} slower than forecast ({said})")
         )
     return _with_figures(words, formats.speed(forecast_tok_s), error)
 
@@ -267,7 +263,7 @@ def _stage_rows(result: Result) -> list[tuple[str, ...]]:
 def _stage_title(result: Result) -> str:
     if result.streams > 1:
         return _tr("The same with {many} simultaneous answers").format(many=result.streams)
-    return _tr("Each machine's work on one answer")
+    return _tr("What each machine did for one answer")
 
 
 def _table(result: Result) -> str:
@@ -315,7 +311,7 @@ class BenchCard(QFrame):
             bars = Bars(self._theme)
             bars.show_lines(share_lines(machines, whole_s))
             self._box.addWidget(line())
-            self._box.addWidget(label(self.tr("Share of the answer time"), "muted"))
+            self._box.addWidget(label(self.tr("Share of the time per answer"), "muted"))
             self._box.addWidget(bars)
 
 

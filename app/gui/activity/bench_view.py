@@ -414,7 +414,7 @@ class BenchView(QWidget):
         self._empty.setVisible(not self.earlier.store.benchmarks)
         text = self.tr("Load a model first, then measure it.")
         if ready is not None:
-            text = self.tr("Measures {model} in its current setup.").format(model=model_name(ready.model))
+            text = self.tr("Measures {model} as it is loaded now.").format(model=model_name(ready.model))
         self._about.setText(text)
 
     def _start_card(self) -> QFrame:

@@ -142,8 +142,8 @@ class Overview(QWidget):
         if not lent.rows and lent.seconds < 1:
             return self.tr("Other machines have not used this one yet.")
         text = self.tr(
-            "Since {day}, this machine has held layers for other machines for a total of {time}. It processed "
-            "{tokens} tokens for them and transferred {size}."
+            "Since {day}, this machine has held layers for other machines for a total of {time}. "
+            "It has processed {tokens} tokens for them and transferred {size}."
         )
         words = text.format(
             day=formats.day(lent.since),
@@ -345,7 +345,7 @@ class AnswersModel(QAbstractTableModel):
         return (
             self.tr("When"),
             self.tr("Model"),
-            self.tr("For"),
+            self.tr("Asked by"),
             self.tr("Tokens"),
             self.tr("First token"),
             self.tr("First-token forecast"),

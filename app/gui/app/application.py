@@ -191,8 +191,9 @@ class QuitDialog(Sheet):
         self, services: AppContext, where: Sequence[str], leave: Callable[[], object], parent: QWidget
     ) -> None:
         words = self.tr(
-            "Work is still in progress on these pages: {pages}. Quitting stops this work but keeps the text of "
-            "unfinished answers. Downloads and imports resume the next time you start Poolhouse."
+            "These pages are still busy: {pages}. Quitting stops what they are doing but keeps "
+            "the text of unfinished answers. Downloads and imports resume the next time you "
+            "start Poolhouse."
         )
         sentence = words.format(pages=", ".join(where))
         super().__init__(services, self.tr("Quit now?"), sentence, parent)

@@ -92,7 +92,7 @@ def current_status(pool: NodeState) -> PoolStatus:
     if now.hosts is not None:
         return PoolStatus(StatusKind.ATTENTION, _tr("No machine is available to answer."), navigation.POOL)
     if (shared := now.shared_model(None)) is not None:
-        sentence = _tr("Ready. {model} answers.").format(model=model_name(shared.reference))
+        sentence = _tr("Ready. {model} will answer.").format(model=model_name(shared.reference))
         return PoolStatus(StatusKind.IDLE, sentence, navigation.CHAT)
     if now.load_failed is not None:
         text = _tr("{model} could not be loaded, so no model is available.")

@@ -63,7 +63,7 @@ def _pairing(before: Snapshot, now: Snapshot) -> list[Notification]:
     if now.pairing is None and now.pairing_closed == "pairing_tries_used":
         return [
             Notification(
-                title, tr("Tray", "A wrong code was entered too many times. Pairing is closed."), navigation.POOL
+                title, tr("Tray", "A wrong code was entered too many times, so pairing was closed."), navigation.POOL
             )
         ]
     return []

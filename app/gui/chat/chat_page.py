@@ -172,7 +172,7 @@ class ChatPage(Page):
         list_box = column(self.list)
         list_box.setContentsMargins(sizes.L, sizes.L, sizes.S, sizes.L)
         chat = layout_widget(chat_box)
-        FileDrops(chat, self.tr("Drop here to attach to your message")).dropped.connect(self.composer.attach)
+        FileDrops(chat, self.tr("Drop files here to attach them to your message")).dropped.connect(self.composer.attach)
         chats = ListAndChat(theme, layout_widget(list_box), chat)
         self.content.addWidget(LockedChats(self.services.lock, theme, chats))
 

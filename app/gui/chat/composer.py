@@ -499,9 +499,9 @@ class FileBudget(QWidget):
         self._room, used = room, sum(tokens)
         fits = used <= room
         if fits:
-            text = self.tr("The files take {used} of the {room} tokens that this chat has room for.")
+            text = self.tr("The files take up {used} of the {room} tokens available in this chat.")
         else:
-            text = self.tr("The files take {used} tokens, but this chat has room for {room}.")
+            text = self.tr("The files take up {used} tokens, but this chat has room for only {room}.")
         self.words.setText(text.format(used=formats.number(used), room=formats.number(room)))
         set_role(self.words, "caption" if fits else "warning")
         self.shorten.setVisible(not fits and room > 0)

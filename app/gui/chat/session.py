@@ -563,7 +563,7 @@ class Session(QObject):
             words = self.tr("%n picture(s) left out because {model} can't look at pictures.", "", sent.left_out)
         else:
             sent = sent_pictures.within_limits(branch)
-            words = self.tr("%n picture(s) left out because a question has room for only so many.", "", sent.left_out)
+            words = self.tr("%n picture(s) left out because a question has no room for more.", "", sent.left_out)
         return sent.branch, (*notes, *([words.format(model=model_name(model))] if sent.left_out else []))
 
     def _within_context(self, chat: Chat, branch: Sequence[Message]) -> tuple[Sequence[Message], tuple[str, ...]]:

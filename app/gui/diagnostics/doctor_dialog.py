@@ -378,7 +378,7 @@ class DoctorDialog(Dialog):
                 made = CommandButton(check, own, self._copied)
                 return made if made.has_port else None
             case Fix.ADDRESS if check.machine:
-                return button(self.tr("Enter its address…"), lambda: self._ask(check), "primary")
+                return button(self.tr("Enter the address…"), lambda: self._ask(check), "primary")
             case Fix.PAIR | Fix.ADDRESS:
                 return button(self.tr("Add a machine…"), self._pair, "primary")
             case Fix.LEAVE:

@@ -64,15 +64,15 @@ def license_words(name: str) -> str:
     """Say in plain words what a license allows, or return "" if it is not known."""
     match name:
         case "Apache-2.0" | "MIT":
-            return translate("Models", "Free for any use, also at work.")
+            return translate("Models", "Free for any use, including at work.")
         case "Modified MIT":
             return translate("Models", "Free for any use. Very large services must show the model's name.")
         case "Gemma Terms of Use":
-            return translate("Models", "Free, also at work, for uses that Google's terms allow.")
+            return translate("Models", "Free, including at work, for uses that Google's terms allow.")
         case "LFM Open License v1.0":
             return translate("Models", "Free, except for companies with a revenue above 10 million dollars a year.")
         case _ if name.startswith("Llama") and name.endswith("Community"):
-            return translate("Models", "Free, also at work, except for services with more than 700 million users.")
+            return translate("Models", "Free, including at work, except for services with more than 700 million users.")
     return ""
 
 
@@ -82,7 +82,9 @@ def languages_words(item: ModelItem) -> str:
     if isinstance(facts, ShelfModel) and facts.languages:
         return language_names(facts.languages)
     if isinstance(facts, CatalogModel) and facts.n_languages:
-        return translate("Models", "{count} languages, says its maker").format(count=formats.number(facts.n_languages))
+        return translate("Models", "{count} languages, according to its maker").format(
+            count=formats.number(facts.n_languages)
+        )
     if isinstance(facts, CatalogModel) and "languages" in facts.good_at:
         return translate("Models", "Many languages")
     return ""

@@ -70,7 +70,7 @@ class ModelsPage(Page):
         self._key_to_select = ""  # key of the model to select once it is listed
         self._was_there = False
         self._has_requested = False
-        FileDrops(self, self.tr("Drop here to add this model")).dropped.connect(self.import_files)
+        FileDrops(self, self.tr("Drop the file here to add this model")).dropped.connect(self.import_files)
         self.head.addWidget(button(self.tr("Import a file…"), self.choose_file))
         self.later(self._make_list, self._make_details)
 
@@ -132,8 +132,8 @@ class ModelsPage(Page):
         self.starter, self.shared = StarterCard(), SharedModelsCard()
         self.none_fits = paragraph(
             self.tr(
-                "No model in the catalog fits comfortably. Close large programs, let models use more memory, or add "
-                "a computer."
+                "No model in the catalog fits comfortably. Close large programs, let models use more "
+                "memory, or add a machine."
             ),
             "muted",
         )

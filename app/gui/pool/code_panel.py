@@ -125,9 +125,9 @@ class CodePanel(QWidget):
         boxes.addStretch(1)
         for name in ROLE_ORDER:
             self.role.addItem(machine_words.role_name(name), name)
-        self.role.setAccessibleName(self.tr("Permissions of the new machine"))
+        self.role.setAccessibleName(self.tr("Permissions for the new machine"))
         self.role.activated.connect(lambda _: self._change_role())
-        may = Flow(label(self.tr("Permissions of the new machine")), self.role)
+        may = Flow(label(self.tr("Permissions for the new machine")), self.role)
         counted = row(None, self.left, None)
         note = paragraph(trust_note(), "caption")
         self.setLayout(column(boxes, self.address, self._bar, counted, may, note, gap=sizes.M))

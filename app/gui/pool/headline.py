@@ -148,7 +148,7 @@ class Headline(QFrame):
         if hosts is not None:
             return _Summary("warning", "warning", self.tr("No machine is available to answer"))
         if shared is not None:
-            title = self.tr("Ready. {model} answers").format(model=model_name(shared.reference))
+            title = self.tr("Ready. {model} will answer").format(model=model_name(shared.reference))
             return _Summary("check", "good", title)
         if failed is not None:
             title = self.tr("{model} could not be loaded").format(model=model_name(failed.model))
@@ -179,7 +179,7 @@ class Headline(QFrame):
                 text = self.tr("{model} stopped unexpectedly")
                 if is_reclaimed := was_reclaimed(loaded):
                     text = self.tr("{model} is not loaded now")
-                trouble = f"{trouble} {self.tr('The next question loads it again.')}".lstrip()
+                trouble = f"{trouble} {self.tr('The next question will load it again.')}".lstrip()
                 return _Summary("warning", "warning" if is_reclaimed else "error", text.format(model=name), trouble)
 
     def _place(self, loaded: LoadedModel) -> str:
@@ -223,7 +223,7 @@ class Headline(QFrame):
                 fact=formats.speed(last.tok_s), forecast=formats.speed_range(last.forecast_tok_s, last.spread)
             )
             if last.interruptions:
-                figures += " " + self.tr("This includes the time to replace a lost machine.")
+                figures += " " + self.tr("This includes the time it took to replace a lost machine.")
             return figures
         if loaded.forecast is None:
             return unforecast_reason(loaded) or self._why_no_forecast(loaded, expected)
@@ -300,7 +300,7 @@ class MoveNotice(Notice):
     def _sentence(self, model: str, move: Move) -> str:
         when = self.tr("{model}, {time}:").format(model=model_name(model), time=formats.clock(move.at))
         if move.undoing:
-            return f"{when} {self.tr('The layers are moving back. They stay there until you load the model again.')}"
+            return f"{when} {self.tr('The layers are moving back and will stay there until you load the model again.')}"
         return " ".join(filter(None, (when, said(move.text_facts), said(move.problem_facts))))
 
     def _dismiss(self) -> None:

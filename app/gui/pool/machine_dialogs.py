@@ -168,7 +168,7 @@ class RolesDialog(MachineDialog):
     """A dialog to change the roles of a machine."""
 
     def __init__(self, services: AppContext, machine: MachineFacts, done: Done, parent: QWidget) -> None:
-        title = _tr("Permissions of {name}").format(name=machine.name)
+        title = _tr("Permissions for {name}").format(name=machine.name)
         super().__init__(services, machine, done, parent, title)
         self.choice = RoleChoice(machine.roles)
         self.add(*self.choice.buttons)
@@ -191,7 +191,7 @@ class RolesDialog(MachineDialog):
 
     def _saved(self, answer: SetRolesResponse) -> None:
         roles = machine_words.roles_text(answer.machine.roles)
-        self.finish(_tr("New permissions of {name}: {roles}.").format(name=self._machine.name, roles=roles))
+        self.finish(_tr("{name} now has these permissions: {roles}.").format(name=self._machine.name, roles=roles))
 
 
 class RoleChoice:

@@ -36,7 +36,7 @@ def state_badge(machine: MachineFacts) -> Badge:
         "ready": Badge(_tr("Ready"), "check", "good"),
         "working": Badge(_tr("Working"), "activity", "accent"),
         "loaded": Badge(_tr("Loaded"), "models", "good"),
-        "draining": Badge(_tr("Draining"), "pause", "warning"),
+        "draining": Badge(_tr("Finishing"), "pause", "warning"),
         "paused": Badge(_tr("Paused"), "pause", "warning"),
         "offline": Badge(_tr("Offline"), "tray-away", "muted"),
         "left_out": Badge(_tr("Left out"), "left-out", "muted"),
@@ -186,7 +186,7 @@ def _language_model(machine: MachineFacts) -> str:
         case "recovering":
             return _tr("whole model: being rebuilt")
         case "draining":
-            return _tr("whole model: leaving")
+            return _tr("whole model: finishing")
     many = whole.answering + whole.waiting
     if not many:
         return _tr("whole model: idle")

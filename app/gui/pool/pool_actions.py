@@ -71,7 +71,7 @@ class MachineActions(QObject):
             if machine.can_test:
                 test = menu.addAction(self.tr("Test link"), lambda: self.test(machine))
                 test.setEnabled(not self.testing)
-                menu.addAction(self.tr("Prefer interface…"), lambda: self.prefer(machine))
+                menu.addAction(self.tr("Choose interface…"), lambda: self.prefer(machine))
             if not machine.online:
                 menu.addAction(self.tr("Find out why…"), self.find_out_why)
             menu.addSeparator()
@@ -81,7 +81,7 @@ class MachineActions(QObject):
             return
         menu.addAction(self.tr("Rename…"), lambda: self.rename(machine))
         if not machine.this:
-            menu.addAction(self.tr("What it may do…"), lambda: self.choose_roles(machine))
+            menu.addAction(self.tr("Permissions…"), lambda: self.choose_roles(machine))
             menu.addAction(self.tr("Remove from household…"), lambda: self.remove(machine))
 
     def fill_pause(self, menu: QMenu, machine: MachineFacts) -> None:

@@ -109,7 +109,7 @@ class HouseholdViews(QStackedWidget):
         self.tables.setLayout(column(self.table, self.links, gap=sizes.M))
         self.away = EmptyState(
             self.tr("Waiting for the background service"),
-            self.tr("Your household appears when the service responds."),
+            self.tr("Your household will appear when the background service responds."),
             button(self.tr("Show log"), lambda: services.go(LOG_PAGE)),
         )
         for view in (self.map, self.tables, self.away):

@@ -312,11 +312,11 @@ def _machine_columns() -> tuple[Column, ...]:
         Column(_tr("Used / lent"), machine_words.lent, lambda machine: machine.memory.used - machine.memory.own),
         Column(_tr("Total"), _total_memory, lambda machine: machine.memory.total),
         Column(_tr("Layers"), _layers, lambda machine: machine.held.layers[0][0] if machine.held.layers else -1),
-        Column(_tr("Work"), machine_words.compute_share, _work),
+        Column(_tr("Computing"), machine_words.compute_share, _work),
         Column(_tr("Link"), _link_rate, _link_value("slower_bytes_per_s")),
         Column(_tr("Round trip"), _round_trip, _link_value("round_trip_s")),
         Column(_tr("Age"), _age, _link_value("measured_at")),
-        Column(_tr("By"), _carrier, _carrier, figure=False),
+        Column(_tr("Via"), _carrier, _carrier, figure=False),
         Column(_tr("Share"), _share, _link_value("share")),
     )
 
@@ -434,11 +434,11 @@ def _link_columns() -> tuple[Column, ...]:
     unknown = _tr("not measured")
     return (
         Column(_tr("Between"), machine_words.link_ends, machine_words.link_ends, figure=False),
-        Column(_tr("There"), _figure("out_bytes_per_s", formats.rate, unknown), _value("out_bytes_per_s")),
-        Column(_tr("Back"), _figure("in_bytes_per_s", formats.rate, unknown), _value("in_bytes_per_s")),
+        Column(_tr("Outgoing"), _figure("out_bytes_per_s", formats.rate, unknown), _value("out_bytes_per_s")),
+        Column(_tr("Incoming"), _figure("in_bytes_per_s", formats.rate, unknown), _value("in_bytes_per_s")),
         Column(_tr("Round trip"), _figure("round_trip_s", machine_words.milliseconds, unknown), _value("round_trip_s")),
         Column(
-            _tr("By"),
+            _tr("Via"),
             lambda between: machine_words.link_carrier(between.link),
             lambda between: machine_words.link_carrier(between.link),
             figure=False,

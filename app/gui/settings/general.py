@@ -58,19 +58,29 @@ class General(SettingsGroup):
                 self.tr("Reduce motion"), self.tr("Turns off animations."), self.motion,
                 default=default, words="animation",
             ),
-            title=self.tr("Look"),
+            title=self.tr("Appearance"),
         )  # fmt: skip
         self.add(
             Setting("", "", self.autostart, wide=True, words=self.tr("Start at sign-in, login")),
             Setting(
-                self.tr("First steps"), self.tr("Set the name, role and pairing again, as on the first launch."), again
+                self.tr("First steps"),
+                self.tr("Choose a name and a role and pair computers, as on the first launch."),
+                again,
             ),
             title=self.tr("Start"),
         )
         kinds = (
             (NOTIFY_ANSWERS, self.tr("Answers"), self.tr("When an answer is ready and this window isn't in front.")),
-            (NOTIFY_LOSSES, self.tr("Losses"), self.tr("When a computer or model that you use is lost.")),
-            (NOTIFY_NEWS, self.tr("Downloads and pairing"), self.tr("When a download is done or someone pairs.")),
+            (
+                NOTIFY_LOSSES,
+                self.tr("Lost computers and models"),
+                self.tr("When a computer or model that you use is lost."),
+            ),
+            (
+                NOTIFY_NEWS,
+                self.tr("Downloads and pairing"),
+                self.tr("When a download finishes or a computer is paired."),
+            ),
         )
         self.notifications = {kind: Switch(services.theme, name, self._keeper(kind)) for kind, name, _ in kinds}
         self.add(
@@ -125,7 +135,7 @@ class General(SettingsGroup):
         if not self.services.renew():
             self._keep_language(before)
             self.refresh()
-            words = self.tr("Finish your open work in this window, then choose the language again.")
+            words = self.tr("Finish what you have open in this window, then choose the language again.")
             self.told.emit(words, "info")
 
     def _choose_scheme(self, scheme: str) -> None:

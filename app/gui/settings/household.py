@@ -98,7 +98,7 @@ class Household(SettingsGroup):
         head.setLayout(texts)
         acts = []
         if may and not machine.this:
-            acts.append(self._act(self.tr("Roles…"), RolesDialog, machine))
+            acts.append(self._act(self.tr("Permissions…"), RolesDialog, machine))
             acts.append(self._act(self.tr("Remove…"), RemoveMachineDialog, machine))
         box = Beside(head, *acts)
         box.setContentsMargins(0, sizes.S, 0, sizes.S)

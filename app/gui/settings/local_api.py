@@ -224,7 +224,7 @@ class LocalApi(SettingsGroup):
         self.upstreams.reset()
 
     def reset_words(self) -> str:
-        kept = self.tr("Keys and other servers are kept, but the other servers are turned off.")
+        kept = self.tr("API keys and other servers are kept, but these servers are turned off.")
         return f"{super().reset_words()} {kept}"
 
     def _switch(self, name: str, field: str) -> Switch:
@@ -246,7 +246,8 @@ class LocalApi(SettingsGroup):
             Setting(
                 self.tr("Other programs may use the pool"),
                 self.tr(
-                    "Editors, agents and scripts on this computer can use the pool like OpenAI, Anthropic or Ollama."
+                    "Editors, agents and scripts on this computer can use the pool as they would use "
+                    "OpenAI, Anthropic or Ollama."
                 ),
                 self.on,
                 default=self.tr("Default: off"),
@@ -281,7 +282,7 @@ class LocalApi(SettingsGroup):
                 self.ollama_open,
                 default=self.tr("Default: off"),
             ),
-            title=self.tr("Permissions of programs"),
+            title=self.tr("Permissions for programs"),
         )
 
     def _add_reach(self) -> None:

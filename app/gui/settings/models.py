@@ -171,8 +171,9 @@ class Models(SettingsGroup):
             Setting(
                 answers,
                 self.tr(
-                    "Computers of your household list the models loaded here and chat with them, taking turns. You see "
-                    "which computer asks, but not what. Their chats are kept only on their computers."
+                    "Other computers in your household see the models loaded here and take turns "
+                    "chatting with them. You can see which computer is asking, but not what it asks. "
+                    "Each chat is kept only on the computer where it was written."
                 ),
                 self.answers,
                 default=self.tr("Default: on"),
@@ -181,8 +182,8 @@ class Models(SettingsGroup):
             Setting(
                 asks,
                 self.tr(
-                    "Chats on this computer can use models that run on another one. Your messages are encrypted and "
-                    "sent there. Chats are kept only on this computer."
+                    "Chats on this computer can use models that another computer has loaded. Your "
+                    "messages are encrypted and sent there. Chats are kept only on this computer."
                 ),
                 self.asks,
                 default=self.tr("Default: on"),
@@ -219,9 +220,9 @@ class Models(SettingsGroup):
 
     def reset_words(self) -> str:
         return self.tr(
-            "Other machines can no longer copy models from this one, but they can chat with models loaded here, and "
-            "chats here can use theirs. Each computer uses its own processor instructions. Folders and the access "
-            "token are unchanged."
+            "Other machines can no longer copy models from this one, but they can chat with "
+            "models loaded here, and chats here can use theirs. Each machine uses its own "
+            "processor instructions. Folders and the access token are unchanged."
         )
 
     def _look_again(self) -> None:

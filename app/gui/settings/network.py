@@ -183,7 +183,8 @@ class Network(SettingsGroup):
         self._reaching = Setting(
             self.tr("Connect to a machine by address"),
             self.tr(
-                "Use this if a machine isn't found automatically. That machine shows its address in Settings > Network."
+                "Use this if a machine isn't found automatically. You can find its address on that "
+                "machine in Settings > Network."
             ),
             self.reaching,
             wide=True,
@@ -213,7 +214,7 @@ class Network(SettingsGroup):
                 self.tr("Port"),
                 self.tr("Choose a port if a router or firewall needs a fixed one."),
                 self.port,
-                default=self.tr("Default: a free port that stays the same"),
+                default=self.tr("Default: a free port, which then stays the same"),
             ),
             Setting(
                 self.tr("Find machines nearby"),

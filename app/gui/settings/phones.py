@@ -30,7 +30,7 @@ class AddPhoneDialog(Sheet):
     """A dialog that shows a one-time code as a picture and in digits, until a device has used it."""
 
     def __init__(self, services: AppContext, known: Phones, group: SettingsGroup, parent: QWidget) -> None:
-        sentence = self.tr("On the device, in the same network, point the camera at this picture.")
+        sentence = self.tr("Connect the device to the same network, then point its camera at this code.")
         super().__init__(services, self.tr("Add a phone or tablet"), sentence, parent)
         self._group, self._known = group, {device.id for device in known.devices}
         self.picture = QrCode(services.theme.px(CODE_SIDE))
@@ -40,8 +40,9 @@ class AddPhoneDialog(Sheet):
         self.left = paragraph("", "caption")
         warns = paragraph(
             self.tr(
-                "The browser warns once, because no public authority vouches for a computer at home. The connection is "
-                "encrypted all the same. Continue if the browser's certificate has this SHA-256 fingerprint:"
+                "The browser shows a warning the first time, because no public authority vouches for "
+                "a computer at home. The connection is encrypted all the same. Continue if the "
+                "certificate in the browser has this SHA-256 fingerprint:"
             ),
             "caption",
         )
@@ -65,7 +66,7 @@ class AddPhoneDialog(Sheet):
     def _show_code(self, code: PhoneCode) -> None:
         address = code.addresses[0] if code.addresses else ""
         self.picture.show_text(f"{address}#{code.code}")
-        self.by_hand.setText(self.tr("Or open {address} there and type:").format(address=address))
+        self.by_hand.setText(self.tr("Or open {address} on the device and enter this code:").format(address=address))
         self.code.setText(f"{code.code[:4]} {code.code[4:]}")
         self._show_left(code.seconds_left)
         self.new.setEnabled(True)
@@ -95,7 +96,7 @@ class AddPhoneDialog(Sheet):
         self._timer.stop()
         self.picture.show_text("")
         self.code.setText("")
-        self.left.setText(self.tr("This code has expired, or was typed wrongly too often."))
+        self.left.setText(self.tr("This code has expired, or a wrong code was entered too many times."))
         self.new.setFocus()
 
     def _void(self) -> None:
@@ -110,7 +111,8 @@ class RemovePhoneDialog(Sheet):
     def __init__(self, services: AppContext, device: Phone, group: PhoneSettings, parent: QWidget) -> None:
         title = self.tr("Remove {name}").format(name=device.name)
         sentence = self.tr(
-            "Its answers end at once, and it needs a new code to come back. Chats that it keeps itself stay there."
+            "Any answer on the device stops immediately, and the device needs a new code to "
+            "connect again. Chats stored on it are kept."
         )
         super().__init__(services, title, sentence, parent)
         self._device, self._group = device, group
@@ -143,13 +145,16 @@ class PhoneSettings(SettingsGroup):
         self._where = Setting(self.tr("Address for phones"), "", Flow(self.address, copy), words="url https")
         self._trust = Setting(
             self.tr("Certificate fingerprint"),
-            self.tr("Browsers warn once, because this computer vouches for itself. Compare this fingerprint there."),
+            self.tr(
+                "Browsers show a warning the first time, because this computer vouches for itself. "
+                "Compare this fingerprint with the one in the browser."
+            ),
             words="sha256 warning tls",
         )
         self.fingerprint = self._trust.default
         self._adds = Setting(
             self.tr("Add a device"),
-            self.tr("Each device joins with a one-time code. It may only chat with models that are loaded."),
+            self.tr("Each device joins with a one-time code and may only chat with models that are loaded."),
             self.add_device,
             words="qr code scan iphone android ipad",
         )
@@ -157,7 +162,8 @@ class PhoneSettings(SettingsGroup):
             Setting(
                 self.tr("Phones and tablets may chat here"),
                 self.tr(
-                    "They open a chat page in their browser, over your own network: no app, no account, no internet."
+                    "Phones open a chat page in their browser over your own network. They need no app, "
+                    "no account and no internet."
                 ),
                 self.on,
                 default=self.tr("Default: off"),
@@ -190,7 +196,7 @@ class PhoneSettings(SettingsGroup):
         self.add_device.setEnabled(state.listening)
         for row in (self._where, self._trust):
             row.setEnabled(state.listening)
-        off = self.tr("Off") if not state.on else self.tr("This computer is in no network of the household.")
+        off = self.tr("Off") if not state.on else self.tr("This computer is not on any of the household's networks.")
         self.address.setText(state.addresses[0] if state.addresses else off)
         self.fingerprint.setText(_in_groups(state.fingerprint))
         show_if(self.fingerprint, bool(state.fingerprint))

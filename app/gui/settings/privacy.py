@@ -163,7 +163,7 @@ class Privacy(SettingsGroup):
             self._machines,
             Setting(
                 self.tr("Your network"),
-                self.tr("Announces this computer, without its name, so that other machines can find it."),
+                self.tr("Announces this machine, without its name, so that others can find it."),
                 self.nearby,
                 words="multicast discovery",
             ),
@@ -176,8 +176,8 @@ class Privacy(SettingsGroup):
             Setting(
                 self.tr("Other servers you added"),
                 self.tr(
-                    "Programs on this computer or on guest machines may use a server that is turned on in Settings > "
-                    "Local API. Your chats in this window are never sent there."
+                    "Programs on this machine and on guest machines may use a server that is turned on "
+                    "in Settings > Local API. Your chats in this window are never sent there."
                 ),
                 self.upstreams,
                 words="upstream api",
@@ -248,7 +248,7 @@ class Privacy(SettingsGroup):
         return self.tr("Not used since the background service started")
 
     def _last(self, at: float) -> str:
-        return self.tr("Last at {time}").format(time=moment(at))
+        return self.tr("Last: {time}").format(time=moment(at))
 
     def _tell_upstreams(self, api: ChatApi) -> None:
         contacts = [
@@ -266,7 +266,7 @@ class Privacy(SettingsGroup):
             wished = self.tr("Poolhouse checks {place} for a new version only when you click “Check now”.")
             self._asked.set_about((daily if updates.daily else wished).format(place=place))
             last = updates.last_contact
-            self.updates.setText(self._last(last) if last else self.tr("Never so far"))
+            self.updates.setText(self._last(last) if last else self.tr("Never"))
         self.search_again()
 
     def _tell_walls(self, walls: Walls) -> None:

@@ -55,7 +55,7 @@ class ToolServerDialog(Sheet):
         self.place = Choice(places, lambda _: self._show_place())
         self._rows: dict[QWidget, QWidget] = {}
         for title_, field in (
-            (_tr("Your name for it"), self.name),
+            (_tr("Your name for the server"), self.name),
             (_tr("Where it runs"), self.place),
             (_tr("Command with its arguments"), self.command),
             (_tr("Environment variables, one per line"), self.environment),
@@ -68,9 +68,10 @@ class ToolServerDialog(Sheet):
             self._rows[field] = layout_widget(column(caption, field, gap=2))
             self.add(self._rows[field])
         self.secrets = paragraph(
-            _tr("Values are kept with your other secrets, and not shown again. {dots} keeps a value.").format(
-                dots=KEPT
-            ),
+            _tr(
+                "Values are stored with your other secrets and not shown again. To keep a value, "
+                "leave {dots} unchanged."
+            ).format(dots=KEPT),
             "caption",
         )
         self.add(self.secrets)
@@ -188,7 +189,7 @@ class ImportToolsDialog(Sheet):
             self.fit()
             return
         names = ", ".join(imported.names)
-        words = _tr("Added, and off until you turn them on: {names}.").format(names=names)
+        words = _tr("Added, but not turned on yet: {names}.").format(names=names)
         self.accept()
         self.services.tools.refresh()
         self._done(" ".join([words, *refused]))

@@ -188,7 +188,7 @@ class ServerRow:
             self.choices[tool.name] = choice
             words = QWidget()
             about = " ".join(tool.description.split())[:DESCRIPTION_CHARACTERS]
-            note = _tr("It changed since you allowed it, so it asks again.") if tool.changed else ""
+            note = _tr("It has changed since you allowed it, so you will be asked again.") if tool.changed else ""
             words.setLayout(column(label(tool.name), paragraph(f"{note} {about}".strip(), "caption"), gap=0))
             self._tools_box.addLayout(Beside(words, choice, gap=sizes.L))
         if server.n_left_out:

@@ -176,7 +176,7 @@ def _readings(card: CardState) -> str:
     if card.busy_percent is not None:
         values.append(_tr("{percent}% busy").format(percent=round(card.busy_percent)))
     if not values:
-        return _tr("This system doesn't report its temperature and use.")
+        return _tr("This system doesn't report the card's temperature or usage.")
     return _tr("Now: {values}.").format(values=", ".join(values))
 
 

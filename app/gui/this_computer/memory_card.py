@@ -244,8 +244,8 @@ class MemoryCard(QFrame):
         self._auto_row.say(self.tr("Half of the memory that is free when Poolhouse starts."))
         own = self.tr("This limits how much memory others can use. Models that you load here can use up to {size}.")
         limited = self.tr(
-            "All models on this computer, including those of other machines, can use up to {limit} in total. Your "
-            "own models can use up to {size} of that."
+            "All models on this machine, including those of other machines, can use up to "
+            "{limit} in total. Your own models can use up to {size} of that."
         )
         limit = self._lending.rules.limit_bytes
         size = formats.size(self._lending.own_most_bytes)

@@ -319,9 +319,9 @@ class RulesCard(QFrame):
         if not on:
             self._gpu.say(self.tr("Lends memory even while other programs are running."))
             return
-        words = self.tr("Use by other programs: unknown.")
+        words = self.tr("Usage by other programs: unknown.")
         if busy_percent is not None:
-            words = self.tr("Now: other programs use {percent}% of it.").format(percent=round(busy_percent))
+            words = self.tr("Now: other programs are using {percent}% of it.").format(percent=round(busy_percent))
         self._gpu.say(words)
 
     def _show_card_hot(self, most_celsius: int, celsius: float | None) -> None:

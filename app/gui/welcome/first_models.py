@@ -126,7 +126,7 @@ class FirstModels(QObject):
         if isinstance(item.facts, FoundFile):
             words = translate("FirstModels", "From {app}, used in place. No download.").format(app=item.facts.app)
         elif isinstance(item.facts, ShelfModel) and item.facts.shipped:
-            words = translate("FirstModels", "Came with Poolhouse. Small, but it really chats.")
+            words = translate("FirstModels", "Came with Poolhouse. Small, but made for real chats.")
         else:
             words = translate("FirstModels", "Already on this computer. No download.")
         if judgment is not None and judgment.tok_s:

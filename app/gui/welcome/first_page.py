@@ -284,11 +284,11 @@ class UseChoice(QWidget):
         self._group = QButtonGroup(self)
         both = Option(
             machine_words.role_name(machine_words.USE_AND_LEND),
-            self.tr("You chat on this computer. The others can use its memory while you don't need it."),
+            self.tr("You chat on this computer. Other computers can use its memory when you don't need it."),
         )
         lend = Option(
             machine_words.role_name(machine_words.LEND),
-            self.tr("Nobody chats on this computer. Poolhouse opens on the page that shows its lending."),
+            self.tr("Nobody chats on this computer. Poolhouse opens on the page that shows what it lends."),
         )
         self.both, self.lend = both.button, lend.button
         for option in (both, lend):

@@ -181,11 +181,11 @@ class ModelPage(Step):
     def _about(self) -> str:
         if self._is_guest:
             hosts = ", ".join(self.services.pool.now.hosts or ()) or self.tr("the household")
-            return self.tr("Answers come from {hosts}. You need no model on this computer.").format(hosts=hosts)
+            return self.tr("Answers come from {hosts}. You don't need a model on this computer.").format(hosts=hosts)
         if self._shown and self._is_shipped(self._shown[0]):
             return self.tr("This model came with Poolhouse, so you can chat right away. Larger ones answer better.")
         if self._shown and self._shown[0].source is not Source.DOWNLOAD:
-            return self.tr("You already have a model that fits. Choose one to begin with.")
+            return self.tr("You already have a model that fits, so you don't have to download one.")
         return self.tr("Recommended for your household. You can add others later on the Models page.")
 
     @staticmethod
@@ -277,5 +277,5 @@ class StartProgress(QWidget):
 
     def _words(self) -> str:
         download = self._starter.download
-        then = self.tr("Then it is loaded by itself.")
+        then = self.tr("It will then be loaded automatically.")
         return f"{of_download(download).words}. {then}" if download is not None else then

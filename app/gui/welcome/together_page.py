@@ -49,11 +49,11 @@ class TogetherPage(Step):
         self._way = paragraph("")
         self.how = card(
             self._way,
-            row(button(self.tr("Enter a code shown elsewhere"), self._enter_code, "inline"), None),
+            row(button(self.tr("Enter a code from another computer"), self._enter_code, "inline"), None),
             gap=sizes.S,
         )
         self.away = paragraph(
-            self.tr("Waiting for the background service. Pairing begins when the service responds."), "muted"
+            self.tr("Waiting for the background service. Pairing will begin when it responds."), "muted"
         )
         self.panel, self.form = CodePanel(services), JoinForm(services, brief=True)
         self._adding = card(paragraph(self.tr("Enter this code on the other computer.")), self.panel)
@@ -248,26 +248,34 @@ class TogetherPage(Step):
     def _show_heading(self) -> None:
         if self.mode is Mode.PAIRED:
             self.title.setText(self.tr("Your household"))
-            self.sentence.setText(self.tr("Your computers now run models together."))
+            self.sentence.setText(self.tr("Your computers can now run models together."))
             return
         self.title.setText(self.tr("Do you have another computer?"))
         self.sentence.setText(
-            self.tr("Together, your computers can run larger models. You can also do this later on the Pool page.")
+            self.tr(
+                "Together, your computers can run larger models. You can also add computers later on the Pool page."
+            )
         )
         if self.services.pool.now.strangers:
             self._way.setText(
-                self.tr("A computer nearby runs Poolhouse, too. Show a code on one of them. Enter it on the other.")
+                self.tr(
+                    "A nearby computer is also running Poolhouse. Show a code on one of the two, then "
+                    "enter it on the other."
+                )
             )
         else:
             self._way.setText(
-                self.tr("Open Poolhouse on the other computer, too. One of them shows a code. Enter it on the other.")
+                self.tr(
+                    "Open Poolhouse on the other computer as well. Show a code on one of the two, then "
+                    "enter it on the other."
+                )
             )
 
     def _whose_code(self) -> str:
         shown = self.form.shown
         if len(shown) == 1 and shown[0].name:
-            return self.tr("{name} shows a code. Enter it here.").format(name=shown[0].name)
-        return self.tr("Enter the code that the other computer shows.")
+            return self.tr("{name} is showing a code. Enter it here.").format(name=shown[0].name)
+        return self.tr("Enter the code shown on the other computer.")
 
     def _success(self) -> str:
         now = self.services.pool.now

@@ -184,11 +184,11 @@
         <translation>Neuer Code</translation>
     </message>
     <message>
-        <source>On the device, in the same network, point the camera at this picture.</source>
+        <source>Connect the device to the same network, then point its camera at this code.</source>
         <translation>Richten Sie am Gerät, im selben Netz, die Kamera auf dieses Bild.</translation>
     </message>
     <message>
-        <source>Or open {address} there and type:</source>
+        <source>Or open {address} on the device and enter this code:</source>
         <translation>Oder öffnen Sie dort {address} und tippen Sie:</translation>
     </message>
     <message>
@@ -196,11 +196,11 @@
         <translation>QR-Code mit der Adresse und dem Code</translation>
     </message>
     <message>
-        <source>The browser warns once, because no public authority vouches for a computer at home. The connection is encrypted all the same. Continue if the browser&apos;s certificate has this SHA-256 fingerprint:</source>
+        <source>The browser shows a warning the first time, because no public authority vouches for a computer at home. The connection is encrypted all the same. Continue if the certificate in the browser has this SHA-256 fingerprint:</source>
         <translation>Der Browser warnt einmal, weil keine öffentliche Stelle für einen Computer zu Hause bürgt. Verschlüsselt ist die Verbindung trotzdem. Fahren Sie fort, wenn das Zertifikat im Browser diesen SHA-256-Fingerabdruck hat:</translation>
     </message>
     <message>
-        <source>This code has expired, or was typed wrongly too often.</source>
+        <source>This code has expired, or a wrong code was entered too many times.</source>
         <translation>Dieser Code ist abgelaufen oder wurde zu oft falsch getippt.</translation>
     </message>
     <message>
@@ -498,7 +498,7 @@
         <translation>1. Token</translation>
     </message>
     <message>
-        <source>For</source>
+        <source>Asked by</source>
         <translation>Für</translation>
     </message>
     <message>
@@ -658,7 +658,7 @@
 <context>
     <name>BenchCard</name>
     <message>
-        <source>Share of the answer time</source>
+        <source>Share of the time per answer</source>
         <translation>Von der Zeit einer Antwort</translation>
     </message>
 </context>
@@ -762,7 +762,7 @@
         <translation>Jetzt messen</translation>
     </message>
     <message>
-        <source>Measures {model} in its current setup.</source>
+        <source>Measures {model} as it is loaded now.</source>
         <translation>Misst {model} so, wie es jetzt geladen ist.</translation>
     </message>
     <message>
@@ -867,7 +867,7 @@
         <translation>Das begrenzt alle Modelle auf diesem Gerät zusammen. Mit weniger bleibt mehr für andere Programme frei.</translation>
     </message>
     <message>
-        <source>This system doesn&apos;t report its temperature and use.</source>
+        <source>This system doesn&apos;t report the card&apos;s temperature or usage.</source>
         <translation>Dieses System verrät ihre Temperatur und Auslastung nicht.</translation>
     </message>
     <message>
@@ -1292,7 +1292,7 @@
         <translation>Die ältesten Nachrichten auslassen</translation>
     </message>
     <message>
-        <source>Drop here to attach to your message</source>
+        <source>Drop files here to attach them to your message</source>
         <translation>Loslassen, um es an Ihre Nachricht anzuhängen</translation>
     </message>
     <message>
@@ -1497,7 +1497,7 @@
         <translation>Adresse, falls das andere Gerät dieses nicht findet: {address}</translation>
     </message>
     <message>
-        <source>Permissions of the new machine</source>
+        <source>Permissions for the new machine</source>
         <translation>Das neue Gerät darf</translation>
     </message>
     <message>
@@ -2142,7 +2142,7 @@
         <translation>Diagnose speichern…</translation>
     </message>
     <message>
-        <source>Enter its address…</source>
+        <source>Enter the address…</source>
         <translation>Adresse angeben…</translation>
     </message>
     <message>
@@ -2597,11 +2597,11 @@
         <translation>Passend kürzen</translation>
     </message>
     <message>
-        <source>The files take {used} of the {room} tokens that this chat has room for.</source>
+        <source>The files take up {used} of the {room} tokens available in this chat.</source>
         <translation>Die Dateien belegen {used} von {room} Token, die in diesem Chat Platz haben.</translation>
     </message>
     <message>
-        <source>The files take {used} tokens, but this chat has room for {room}.</source>
+        <source>The files take up {used} tokens, but this chat has room for only {room}.</source>
         <translation>Die Dateien brauchen {used} Token, in diesem Chat ist aber nur Platz für {room}.</translation>
     </message>
 </context>
@@ -2635,7 +2635,7 @@
         <translation>Schon auf diesem Computer. Kein Download.</translation>
     </message>
     <message>
-        <source>Came with Poolhouse. Small, but it really chats.</source>
+        <source>Came with Poolhouse. Small, but made for real chats.</source>
         <translation>Kam mit Poolhouse. Klein, führt aber echte Gespräche.</translation>
     </message>
     <message>
@@ -2858,11 +2858,11 @@
         <translation>Hell</translation>
     </message>
     <message>
-        <source>Look</source>
+        <source>Appearance</source>
         <translation>Aussehen</translation>
     </message>
     <message>
-        <source>Losses</source>
+        <source>Lost computers and models</source>
         <translation>Ausfälle</translation>
     </message>
     <message>
@@ -2870,7 +2870,7 @@
         <translation>Benachrichtigungen</translation>
     </message>
     <message>
-        <source>Set the name, role and pairing again, as on the first launch.</source>
+        <source>Choose a name and a role and pair computers, as on the first launch.</source>
         <translation>Name, Rolle und Kopplung, wie am ersten Tag.</translation>
     </message>
     <message>
@@ -2878,7 +2878,7 @@
         <translation>Wenn ein Computer oder Modell ausfällt, das Sie nutzen.</translation>
     </message>
     <message>
-        <source>When a download is done or someone pairs.</source>
+        <source>When a download finishes or a computer is paired.</source>
         <translation>Wenn ein Download fertig ist oder jemand koppelt.</translation>
     </message>
     <message>
@@ -2906,7 +2906,7 @@
         <translation>Zeigen</translation>
     </message>
     <message>
-        <source>Finish your open work in this window, then choose the language again.</source>
+        <source>Finish what you have open in this window, then choose the language again.</source>
         <translation>Etwas in diesem Fenster ist noch nicht fertig. Wählen Sie die Sprache danach noch einmal.</translation>
     </message>
     <message>
@@ -3171,7 +3171,7 @@
         <translation>Bereit. {model} {where}</translation>
     </message>
     <message>
-        <source>This includes the time to replace a lost machine.</source>
+        <source>This includes the time it took to replace a lost machine.</source>
         <translation>Währenddessen ging ein Gerät verloren oder wurde gewechselt, was einen Teil der Zeit kostete.</translation>
     </message>
     <message>
@@ -3179,11 +3179,11 @@
         <translation>Es gibt seinen Speicher zurück.</translation>
     </message>
     <message>
-        <source>Ready. {model} answers</source>
+        <source>Ready. {model} will answer</source>
         <translation>Bereit. {model} antwortet</translation>
     </message>
     <message>
-        <source>The next question loads it again.</source>
+        <source>The next question will load it again.</source>
         <translation>Die nächste Frage lädt es wieder.</translation>
     </message>
     <message>
@@ -3342,7 +3342,7 @@
         <translation>Ein anderes Gerät</translation>
     </message>
     <message>
-        <source>Back</source>
+        <source>Incoming</source>
         <translation>Zurück</translation>
     </message>
     <message>
@@ -3350,7 +3350,7 @@
         <translation>Zwischen</translation>
     </message>
     <message>
-        <source>By</source>
+        <source>Via</source>
         <translation>Über</translation>
     </message>
     <message>
@@ -3374,7 +3374,7 @@
         <translation>Schließen</translation>
     </message>
     <message>
-        <source>Computes</source>
+        <source>Computing</source>
         <translation>Rechnet</translation>
     </message>
     <message>
@@ -3386,7 +3386,7 @@
         <translation>Rechnet mit</translation>
     </message>
     <message>
-        <source>Draining</source>
+        <source>Finishing</source>
         <translation>Bringt zu Ende</translation>
     </message>
     <message>
@@ -3474,7 +3474,7 @@
         <translation>Geräte eines Haushalts können im Prinzip aus den Zahlen, die sie verarbeiten, erschließen, was geschrieben wird. Koppeln Sie nur Geräte, denen Sie vertrauen.</translation>
     </message>
     <message>
-        <source>May</source>
+        <source>Permissions</source>
         <translation>Darf</translation>
     </message>
     <message>
@@ -3514,7 +3514,7 @@
         <translation>Netzwerk</translation>
     </message>
     <message>
-        <source>Share per token</source>
+        <source>Share of token time</source>
         <translation>Von jedem Token</translation>
     </message>
     <message>
@@ -3566,7 +3566,7 @@
         <translation>{name} umbenennen</translation>
     </message>
     <message>
-        <source>Roles…</source>
+        <source>Permissions…</source>
         <translation>Rollen…</translation>
     </message>
     <message>
@@ -3634,7 +3634,7 @@
         <translation>Tempo</translation>
     </message>
     <message>
-        <source>There</source>
+        <source>Outgoing</source>
         <translation>Hin</translation>
     </message>
     <message>
@@ -3710,7 +3710,7 @@
         <translation>Was es verleiht, ist die Grenze für andere; ein Modell, das Sie hier laden, darf mehr belegen.</translation>
     </message>
     <message>
-        <source>Permissions of {name}</source>
+        <source>Permissions for {name}</source>
         <translation>Was {name} darf</translation>
     </message>
     <message>
@@ -3720,10 +3720,6 @@
     <message>
         <source>Wi-Fi</source>
         <translation>WLAN</translation>
-    </message>
-    <message>
-        <source>Work</source>
-        <translation>Arbeit</translation>
     </message>
     <message>
         <source>Working</source>
@@ -3893,7 +3889,7 @@
         <translation>{part} verliehen</translation>
     </message>
     <message>
-        <source>{percent} of the answer time</source>
+        <source>{percent} of the time per answer</source>
         <translation>{percent} der Zeit einer Antwort</translation>
     </message>
     <message>
@@ -3941,7 +3937,7 @@
         <translation>virtuell</translation>
     </message>
     <message>
-        <source>whole model: leaving</source>
+        <source>whole model: finishing</source>
         <translation>ganzes Modell: geht</translation>
     </message>
     <message>
@@ -3957,7 +3953,7 @@
         <translation>{name} gehört nicht mehr zum Haushalt.</translation>
     </message>
     <message>
-        <source>New permissions of {name}: {roles}.</source>
+        <source>{name} now has these permissions: {roles}.</source>
         <translation>{name} darf jetzt: {roles}.</translation>
     </message>
     <message>
@@ -3988,7 +3984,7 @@
 <context>
     <name>HouseholdPicture</name>
     <message>
-        <source>Another one</source>
+        <source>Another computer</source>
         <translation>Noch einer</translation>
     </message>
     <message>
@@ -4012,7 +4008,7 @@
         <translation>kann mitmachen</translation>
     </message>
     <message>
-        <source>shows a code</source>
+        <source>is showing a code</source>
         <translation>zeigt einen Code</translation>
     </message>
 </context>
@@ -4023,7 +4019,7 @@
         <translation>Sein Protokoll zeigen</translation>
     </message>
     <message>
-        <source>Your household appears when the service responds.</source>
+        <source>Your household will appear when the background service responds.</source>
         <translation>Der Haushalt wird angezeigt, sobald der Hintergrunddienst antwortet.</translation>
     </message>
     <message>
@@ -4378,7 +4374,7 @@
         <translation>Im Browser öffnen</translation>
     </message>
     <message>
-        <source>This link from an answer opens:</source>
+        <source>This link in the answer opens:</source>
         <translation>Dieser Link stammt aus einer Antwort und führt zu:</translation>
     </message>
 </context>
@@ -4498,7 +4494,7 @@
         <translation>Standard: aus</translation>
     </message>
     <message>
-        <source>Editors, agents and scripts on this computer can use the pool like OpenAI, Anthropic or Ollama.</source>
+        <source>Editors, agents and scripts on this computer can use the pool as they would use OpenAI, Anthropic or Ollama.</source>
         <translation>Editoren, Agenten und Skripte auf diesem Computer, wie sie OpenAI, Anthropic oder Ollama nutzen würden.</translation>
     </message>
     <message>
@@ -4534,7 +4530,7 @@
         <translation>Schlüssel der API</translation>
     </message>
     <message>
-        <source>Keys and other servers are kept, but the other servers are turned off.</source>
+        <source>API keys and other servers are kept, but these servers are turned off.</source>
         <translation>Schlüssel und andere Server bleiben; diese Server sind aus.</translation>
     </message>
     <message>
@@ -4662,7 +4658,7 @@
         <translation>Webseiten und Apps</translation>
     </message>
     <message>
-        <source>Permissions of programs</source>
+        <source>Permissions for programs</source>
         <translation>Was sie dürfen</translation>
     </message>
     <message>
@@ -4830,7 +4826,7 @@
         <translation>Verleih pausieren, bis ich ihn fortsetze</translation>
     </message>
     <message>
-        <source>Prefer interface…</source>
+        <source>Choose interface…</source>
         <translation>Anschluss bevorzugen…</translation>
     </message>
     <message>
@@ -4854,7 +4850,7 @@
         <translation>Wieder verwenden</translation>
     </message>
     <message>
-        <source>What it may do…</source>
+        <source>Permissions…</source>
         <translation>Was es darf…</translation>
     </message>
 </context>
@@ -4983,7 +4979,7 @@
         <translation>Alle</translation>
     </message>
     <message>
-        <source>All models on this computer, including those of other machines, can use up to {limit} in total. Your own models can use up to {size} of that.</source>
+        <source>All models on this machine, including those of other machines, can use up to {limit} in total. Your own models can use up to {size} of that.</source>
         <translation>Alle Modelle auf diesem Computer, Ihre und die von anderen, dürfen zusammen {limit} belegen. Davon dürfen Ihre bis zu {size} nutzen.</translation>
     </message>
     <message>
@@ -5141,7 +5137,7 @@
         <translation>Nächste Version</translation>
     </message>
     <message>
-        <source>This message was not answered, so the model won&apos;t see it in later messages.</source>
+        <source>This message was not answered, so the model won&apos;t see it when it answers later ones.</source>
         <translation>Hierauf kam keine Antwort; deshalb wird es mit späteren Nachrichten nicht mitgesendet.</translation>
     </message>
     <message>
@@ -5341,7 +5337,7 @@
 <context>
     <name>ModelPage</name>
     <message>
-        <source>Answers come from {hosts}. You need no model on this computer.</source>
+        <source>Answers come from {hosts}. You don&apos;t need a model on this computer.</source>
         <translation>{hosts} antwortet. Auf diesem Computer brauchen Sie kein Modell.</translation>
     </message>
     <message>
@@ -5397,7 +5393,7 @@
         <translation>Dieses Modell kam mit Poolhouse, Sie können also sofort chatten. Größere antworten besser.</translation>
     </message>
     <message>
-        <source>You already have a model that fits. Choose one to begin with.</source>
+        <source>You already have a model that fits, so you don&apos;t have to download one.</source>
         <translation>Sie haben schon ein Modell, das passt. Wählen Sie eines für den Anfang.</translation>
     </message>
     <message>
@@ -5443,7 +5439,7 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Chats on this computer can use models that run on another one. Your messages are encrypted and sent there. Chats are kept only on this computer.</source>
+        <source>Chats on this computer can use models that another computer has loaded. Your messages are encrypted and sent there. Chats are kept only on this computer.</source>
         <translation>Chats auf diesem Computer können Modelle nutzen, die auf einem anderen laufen. Ihre Nachrichten werden verschlüsselt dorthin gesendet. Die Chats bleiben nur auf diesem Computer.</translation>
     </message>
     <message>
@@ -5459,7 +5455,7 @@
         <translation>Anderen Ordner wählen…</translation>
     </message>
     <message>
-        <source>Computers of your household list the models loaded here and chat with them, taking turns. You see which computer asks, but not what. Their chats are kept only on their computers.</source>
+        <source>Other computers in your household see the models loaded here and take turns chatting with them. You can see which computer is asking, but not what it asks. Each chat is kept only on the computer where it was written.</source>
         <translation>Die Computer Ihres Haushalts sehen die hier geladenen Modelle und chatten der Reihe nach mit ihnen. Sie sehen, welcher Computer fragt, aber nicht was. Die Chats bleiben nur auf dem Computer, der fragt.</translation>
     </message>
     <message>
@@ -5531,7 +5527,7 @@
         <translation>Modelle mit beschränktem Zugang</translation>
     </message>
     <message>
-        <source>Other machines can no longer copy models from this one, but they can chat with models loaded here, and chats here can use theirs. Each computer uses its own processor instructions. Folders and the access token are unchanged.</source>
+        <source>Other machines can no longer copy models from this one, but they can chat with models loaded here, and chats here can use theirs. Each machine uses its own processor instructions. Folders and the access token are unchanged.</source>
         <translation>Andere Maschinen können keine Modelle mehr von dieser kopieren, aber mit den hier geladenen chatten, und Chats hier können deren Modelle nutzen. Jeder Computer verwendet seine eigenen Prozessorbefehle. Ordner und Zugangstoken bleiben unverändert.</translation>
     </message>
     <message>
@@ -5693,7 +5689,7 @@
         <translation>Prognose: {speed}.</translation>
     </message>
     <message>
-        <source>Free for any use, also at work.</source>
+        <source>Free for any use, including at work.</source>
         <translation>Für jeden Zweck frei, auch im Beruf.</translation>
     </message>
     <message>
@@ -5701,11 +5697,11 @@
         <translation>Für jeden Zweck frei. Sehr große Dienste müssen den Namen des Modells zeigen.</translation>
     </message>
     <message>
-        <source>Free, also at work, except for services with more than 700 million users.</source>
+        <source>Free, including at work, except for services with more than 700 million users.</source>
         <translation>Frei, auch im Beruf, außer für Dienste mit mehr als 700 Millionen Nutzern.</translation>
     </message>
     <message>
-        <source>Free, also at work, for uses that Google&apos;s terms allow.</source>
+        <source>Free, including at work, for uses that Google&apos;s terms allow.</source>
         <translation>Frei, auch im Beruf, soweit es Googles Bedingungen erlauben.</translation>
     </message>
     <message>
@@ -5905,7 +5901,7 @@
         <translation>nicht angegeben</translation>
     </message>
     <message>
-        <source>of which {active} compute each word</source>
+        <source>of which {active} are used for each word</source>
         <translation>davon rechnen {active} für jedes Wort</translation>
     </message>
     <message>
@@ -5973,7 +5969,7 @@
         <translation>{count} Sprachen</translation>
     </message>
     <message>
-        <source>{count} languages, says its maker</source>
+        <source>{count} languages, according to its maker</source>
         <translation>{count} Sprachen, sagt der Hersteller</translation>
     </message>
     <message>
@@ -6040,7 +6036,7 @@
         <translation>Modell importieren</translation>
     </message>
     <message>
-        <source>Drop here to add this model</source>
+        <source>Drop the file here to add this model</source>
         <translation>Loslassen, um dieses Modell hinzuzufügen</translation>
     </message>
     <message>
@@ -6052,7 +6048,7 @@
         <translation>Kein größeres Modell passt in den Speicher, der jetzt für Modelle frei ist. Fügen Sie ein Gerät hinzu, oder geben Sie Modellen mehr Speicher.</translation>
     </message>
     <message>
-        <source>No model in the catalog fits comfortably. Close large programs, let models use more memory, or add a computer.</source>
+        <source>No model in the catalog fits comfortably. Close large programs, let models use more memory, or add a machine.</source>
         <translation>Kein Modell des Katalogs passt mit genug Spielraum. Schließen Sie große Programme, lassen Sie Modelle mehr Speicher nutzen oder fügen Sie einen Computer hinzu.</translation>
     </message>
     <message>
@@ -6094,7 +6090,7 @@
         <translation>Zurück verschieben</translation>
     </message>
     <message>
-        <source>The layers are moving back. They stay there until you load the model again.</source>
+        <source>The layers are moving back and will stay there until you load the model again.</source>
         <translation>Die Schichten kehren zurück. Sie bleiben dort, bis Sie das Modell neu laden.</translation>
     </message>
     <message>
@@ -6188,7 +6184,7 @@
         <translation>Adresse kopieren</translation>
     </message>
     <message>
-        <source>Default: a free port that stays the same</source>
+        <source>Default: a free port, which then stays the same</source>
         <translation>Standard: ein beliebiger freier, danach immer derselbe</translation>
     </message>
     <message>
@@ -6204,7 +6200,7 @@
         <translation>Für einen Router oder eine Firewall, die einen festen Port brauchen.</translation>
     </message>
     <message>
-        <source>Use this if a machine isn&apos;t found automatically. That machine shows its address in Settings &gt; Network.</source>
+        <source>Use this if a machine isn&apos;t found automatically. You can find its address on that machine in Settings &gt; Network.</source>
         <translation>Für ein Gerät, das nicht von selbst gefunden wird. Seine Adresse steht auf jenem Gerät unter Einstellungen &gt; Netzwerk.</translation>
     </message>
     <message>
@@ -6427,7 +6423,7 @@
         <translation>Andere Geräte haben dieses noch nicht benutzt.</translation>
     </message>
     <message>
-        <source>Since {day}, this machine has held layers for other machines for a total of {time}. It processed {tokens} tokens for them and transferred {size}.</source>
+        <source>Since {day}, this machine has held layers for other machines for a total of {time}. It has processed {tokens} tokens for them and transferred {size}.</source>
         <translation>Seit {day} hatten andere hier {time} lang Schichten. Für sie wurden {tokens} Token-Positionen berechnet; {size} gingen hinein und hinaus.</translation>
     </message>
     <message>
@@ -6490,7 +6486,7 @@
         <translation>Adresse für Handys</translation>
     </message>
     <message>
-        <source>Browsers warn once, because this computer vouches for itself. Compare this fingerprint there.</source>
+        <source>Browsers show a warning the first time, because this computer vouches for itself. Compare this fingerprint with the one in the browser.</source>
         <translation>Browser warnen einmal, weil dieser Computer für sich selbst bürgt. Vergleichen Sie dort diesen Fingerabdruck.</translation>
     </message>
     <message>
@@ -6514,7 +6510,7 @@
         <translation>Geräte</translation>
     </message>
     <message>
-        <source>Each device joins with a one-time code. It may only chat with models that are loaded.</source>
+        <source>Each device joins with a one-time code and may only chat with models that are loaded.</source>
         <translation>Jedes Gerät verbindet sich mit einem Code, der einmal gilt. Es darf nur mit geladenen Modellen chatten.</translation>
     </message>
     <message>
@@ -6546,11 +6542,11 @@
         <translation>Die Geräte bleiben. Sie können wieder chatten, sobald Sie das einschalten.</translation>
     </message>
     <message>
-        <source>They open a chat page in their browser, over your own network: no app, no account, no internet.</source>
+        <source>Phones open a chat page in their browser over your own network. They need no app, no account and no internet.</source>
         <translation>Sie öffnen eine Chat-Seite in ihrem Browser, über Ihr eigenes Netz: ohne App, ohne Konto, ohne Internet.</translation>
     </message>
     <message>
-        <source>This computer is in no network of the household.</source>
+        <source>This computer is not on any of the household&apos;s networks.</source>
         <translation>Dieser Computer ist in keinem Netz des Haushalts.</translation>
     </message>
 </context>
@@ -6738,7 +6734,7 @@
         <translation>Zugriffstoken für Hugging Face</translation>
     </message>
     <message>
-        <source>Announces this computer, without its name, so that other machines can find it.</source>
+        <source>Announces this machine, without its name, so that others can find it.</source>
         <translation>Gibt ohne einen Namen bekannt, dass hier ein Poolhouse ist, damit andere es finden.</translation>
     </message>
     <message>
@@ -6790,7 +6786,7 @@
         <translation>Schlüssel Ihrer Chats</translation>
     </message>
     <message>
-        <source>Last at {time}</source>
+        <source>Last: {time}</source>
         <translation>Zuletzt {time}</translation>
     </message>
     <message>
@@ -6798,7 +6794,7 @@
         <translation>Geräte Ihres Haushalts</translation>
     </message>
     <message>
-        <source>Never so far</source>
+        <source>Never</source>
         <translation>Noch nie gefragt</translation>
     </message>
     <message>
@@ -6906,7 +6902,7 @@
         <translation>Was gesagt wird, Titel, Ordner, Entwürfe und Systemnachrichten stehen verschlüsselt auf der Festplatte. Ihr Schlüssel liegt beim Schlüssel dieses Geräts; wer ihn verliert, verliert die Chats. Was Sie exportieren, bleibt lesbar.</translation>
     </message>
     <message>
-        <source>Programs on this computer or on guest machines may use a server that is turned on in Settings &gt; Local API. Your chats in this window are never sent there.</source>
+        <source>Programs on this machine and on guest machines may use a server that is turned on in Settings &gt; Local API. Your chats in this window are never sent there.</source>
         <translation>Was Programme fragen, hier oder auf einem Ihrer Gäste, kann an einen Server gehen, der unter Einstellungen &gt; Lokale API eingeschaltet ist. Was Sie in diesem Fenster schreiben, nicht.</translation>
     </message>
     <message>
@@ -7043,7 +7039,7 @@
         <translation>Jetzt beenden?</translation>
     </message>
     <message>
-        <source>Work is still in progress on these pages: {pages}. Quitting stops this work but keeps the text of unfinished answers. Downloads and imports resume the next time you start Poolhouse.</source>
+        <source>These pages are still busy: {pages}. Quitting stops what they are doing but keeps the text of unfinished answers. Downloads and imports resume the next time you start Poolhouse.</source>
         <translation>Noch im Gange auf: {pages}. Es endet, wenn Sie Poolhouse beenden; was von einer Antwort kam, bleibt. Downloads und Dateien, die aufgenommen werden, gehen beim nächsten Start weiter.</translation>
     </message>
 </context>
@@ -7105,7 +7101,7 @@
         <translation>Abbrechen</translation>
     </message>
     <message>
-        <source>Its answers end at once, and it needs a new code to come back. Chats that it keeps itself stay there.</source>
+        <source>Any answer on the device stops immediately, and the device needs a new code to connect again. Chats stored on it are kept.</source>
         <translation>Seine Antworten enden sofort, und zum Wiederkommen ist ein neuer Code nötig. Chats, die es selbst aufbewahrt, bleiben dort.</translation>
     </message>
     <message>
@@ -7198,7 +7194,7 @@
         <translation>Wartet</translation>
     </message>
     <message>
-        <source>Each machine&apos;s work on one answer</source>
+        <source>What each machine did for one answer</source>
         <translation>Was jedes Gerät für eine Antwort getan hat</translation>
     </message>
     <message>
@@ -7214,27 +7210,27 @@
         <translation>Prognose {said}</translation>
     </message>
     <message>
-        <source>{share} faster than the forecast of {said}</source>
+        <source>{share} faster than forecast ({said})</source>
         <translation>Prognose {said}, {share} schneller</translation>
     </message>
     <message>
-        <source>{share} later than the forecast of {said}</source>
+        <source>{share} later than forecast ({said})</source>
         <translation>Prognose {said}, {share} später</translation>
     </message>
     <message>
-        <source>{share} slower than the forecast of {said}</source>
+        <source>{share} slower than forecast ({said})</source>
         <translation>Prognose {said}, {share} langsamer</translation>
     </message>
     <message>
-        <source>{share} sooner than the forecast of {said}</source>
+        <source>{share} sooner than forecast ({said})</source>
         <translation>Prognose {said}, {share} früher</translation>
     </message>
     <message>
-        <source>{times} times as fast as the forecast of {said}</source>
+        <source>{times} times as fast as forecast ({said})</source>
         <translation>Prognose {said}, {times}-mal so schnell</translation>
     </message>
     <message>
-        <source>{times} times as long as the forecast of {said}</source>
+        <source>{times} times as long as forecast ({said})</source>
         <translation>Prognose {said}, {times}-mal so lang</translation>
     </message>
     <message>
@@ -7416,7 +7412,7 @@
         <translation>Verleiht bei jeder Temperatur der Grafikkarte.</translation>
     </message>
     <message>
-        <source>Now: other programs use {percent}% of it.</source>
+        <source>Now: other programs are using {percent}% of it.</source>
         <translation>Jetzt: Andere Programme lasten sie zu {percent} % aus.</translation>
     </message>
     <message>
@@ -7432,7 +7428,7 @@
         <translation>Dieses System verrät das nicht, deshalb gilt niemand als anwesend.</translation>
     </message>
     <message>
-        <source>Use by other programs: unknown.</source>
+        <source>Usage by other programs: unknown.</source>
         <translation>Nutzung durch andere Programme: unbekannt.</translation>
     </message>
     <message>
@@ -7536,7 +7532,7 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>%n picture(s) left out because a question has room for only so many.</source>
+        <source>%n picture(s) left out because a question has no room for more.</source>
         <translation>
             <numerusform>%Ln Bild wurde weggelassen, weil eine Frage nur für eine bestimmte Zahl Platz hat.</numerusform>
             <numerusform>%Ln Bilder wurden weggelassen, weil eine Frage nur für eine bestimmte Zahl Platz hat.</numerusform>
@@ -7890,7 +7886,7 @@
         <translation>Bereit. Noch ist kein Modell geladen.</translation>
     </message>
     <message>
-        <source>Ready. {model} answers.</source>
+        <source>Ready. {model} will answer.</source>
         <translation>Bereit. {model} antwortet.</translation>
     </message>
     <message>
@@ -7961,7 +7957,7 @@
         <translation>Fortschritt</translation>
     </message>
     <message>
-        <source>Then it is loaded by itself.</source>
+        <source>It will then be loaded automatically.</source>
         <translation>Danach wird es von selbst geladen.</translation>
     </message>
 </context>
@@ -8153,7 +8149,7 @@
 <context>
     <name>TogetherPage</name>
     <message>
-        <source>A computer nearby runs Poolhouse, too. Show a code on one of them. Enter it on the other.</source>
+        <source>A nearby computer is also running Poolhouse. Show a code on one of the two, then enter it on the other.</source>
         <translation>Auf einem Computer in der Nähe läuft auch Poolhouse. Lassen Sie auf einem der beiden einen Code anzeigen, und geben Sie ihn auf dem anderen ein.</translation>
     </message>
     <message>
@@ -8173,11 +8169,11 @@
         <translation>Haben Sie noch einen Computer?</translation>
     </message>
     <message>
-        <source>Enter a code shown elsewhere</source>
+        <source>Enter a code from another computer</source>
         <translation>Einen Code von anderswo eingeben</translation>
     </message>
     <message>
-        <source>Enter the code that the other computer shows.</source>
+        <source>Enter the code shown on the other computer.</source>
         <translation>Geben Sie den Code ein, den der andere Computer zeigt.</translation>
     </message>
     <message>
@@ -8205,7 +8201,7 @@
         <translation>Vorerst nur dieser Computer</translation>
     </message>
     <message>
-        <source>Open Poolhouse on the other computer, too. One of them shows a code. Enter it on the other.</source>
+        <source>Open Poolhouse on the other computer as well. Show a code on one of the two, then enter it on the other.</source>
         <translation>Öffnen Sie Poolhouse auch auf dem anderen Computer. Einer der beiden zeigt einen Code, den Sie auf dem anderen eingeben.</translation>
     </message>
     <message>
@@ -8221,15 +8217,15 @@
         <translation>Dieser Computer</translation>
     </message>
     <message>
-        <source>Together, your computers can run larger models. You can also do this later on the Pool page.</source>
+        <source>Together, your computers can run larger models. You can also add computers later on the Pool page.</source>
         <translation>Zusammen können Ihre Computer größere Modelle nutzen. Das geht auch später auf der Seite Pool.</translation>
     </message>
     <message>
-        <source>Waiting for the background service. Pairing begins when the service responds.</source>
+        <source>Waiting for the background service. Pairing will begin when it responds.</source>
         <translation>Auf den Hintergrunddienst wird gewartet: Gekoppelt werden kann, sobald er antwortet.</translation>
     </message>
     <message>
-        <source>Your computers now run models together.</source>
+        <source>Your computers can now run models together.</source>
         <translation>Ihre Computer rechnen jetzt zusammen.</translation>
     </message>
     <message>
@@ -8237,7 +8233,7 @@
         <translation>Ihr Haushalt</translation>
     </message>
     <message>
-        <source>{name} shows a code. Enter it here.</source>
+        <source>{name} is showing a code. Enter it here.</source>
         <translation>{name} zeigt einen Code. Geben Sie ihn hier ein.</translation>
     </message>
 </context>
@@ -8291,7 +8287,7 @@
         <translation>Wird aufgerufen …</translation>
     </message>
     <message>
-        <source>Decides about the call in this card</source>
+        <source>Your decision about the tool call on this card</source>
         <translation>Entscheidet über den Aufruf auf dieser Karte</translation>
     </message>
     <message>
@@ -8413,7 +8409,7 @@
         <translation>Hinzufügen und testen</translation>
     </message>
     <message>
-        <source>Added, and off until you turn them on: {names}.</source>
+        <source>Added, but not turned on yet: {names}.</source>
         <translation>Hinzugefügt und aus, bis Sie sie einschalten: {names}.</translation>
     </message>
     <message>
@@ -8489,7 +8485,7 @@
         <translation>Speichern und testen</translation>
     </message>
     <message>
-        <source>Values are kept with your other secrets, and not shown again. {dots} keeps a value.</source>
+        <source>Values are stored with your other secrets and not shown again. To keep a value, leave {dots} unchanged.</source>
         <translation>Werte werden bei Ihren anderen Geheimnissen aufbewahrt und nicht wieder gezeigt. {dots} behält einen Wert.</translation>
     </message>
     <message>
@@ -8497,7 +8493,7 @@
         <translation>Wo er läuft</translation>
     </message>
     <message>
-        <source>Your name for it</source>
+        <source>Your name for the server</source>
         <translation>Ihr Name für ihn</translation>
     </message>
 </context>
@@ -8531,7 +8527,7 @@
         <translation>Importieren …</translation>
     </message>
     <message>
-        <source>It changed since you allowed it, so it asks again.</source>
+        <source>It has changed since you allowed it, so you will be asked again.</source>
         <translation>Es hat sich geändert, seit Sie es erlaubt haben, und fragt deshalb wieder.</translation>
     </message>
     <message>
@@ -8679,7 +8675,7 @@
         <translation>Ein Gerät ist dazugekommen</translation>
     </message>
     <message>
-        <source>A wrong code was entered too many times. Pairing is closed.</source>
+        <source>A wrong code was entered too many times, so pairing was closed.</source>
         <translation>Ein falscher Code wurde eingegeben. Die Kopplung ist geschlossen.</translation>
     </message>
     <message>
@@ -9097,11 +9093,11 @@
         <translation>Wofür ist dieser Computer da?</translation>
     </message>
     <message>
-        <source>Nobody chats on this computer. Poolhouse opens on the page that shows its lending.</source>
+        <source>Nobody chats on this computer. Poolhouse opens on the page that shows what it lends.</source>
         <translation>Hier chattet niemand. Zuerst sehen Sie, was er verleiht und an wen.</translation>
     </message>
     <message>
-        <source>You chat on this computer. The others can use its memory while you don&apos;t need it.</source>
+        <source>You chat on this computer. Other computers can use its memory when you don&apos;t need it.</source>
         <translation>Sie chatten an diesem Computer. Die anderen können seinen Speicher nutzen, solange Sie ihn nicht brauchen.</translation>
     </message>
 </context>

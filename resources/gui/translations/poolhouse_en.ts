@@ -302,10 +302,10 @@
         </translation>
     </message>
     <message numerus="yes">
-        <source>%n picture(s) left out because a question has room for only so many.</source>
+        <source>%n picture(s) left out because a question has no room for more.</source>
         <translation>
-            <numerusform>%Ln picture left out because a question has room for only so many.</numerusform>
-            <numerusform>%Ln pictures left out because a question has room for only so many.</numerusform>
+            <numerusform>%Ln picture left out because a question has no room for more.</numerusform>
+            <numerusform>%Ln pictures left out because a question has no room for more.</numerusform>
         </translation>
     </message>
     <message numerus="yes">

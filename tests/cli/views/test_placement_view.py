@@ -112,4 +112,4 @@ def test_only_replicas_that_are_there_are_counted(there: list[str], shape: str, 
 def test_an_old_loss_is_not_reported_once_its_machines_are_back(code: str, online: set[str], sentence: str) -> None:
     stages = [Stage("den", "d", "first", 0, 3), Stage("attic", "a", "middle", 3, 6)]
     lost = LoadedModel(model="guide", stages=stages, state="lost", reason="attic is gone.", reason_facts=Reason(code))
-    assert pool_sentence(lost, online=online) == f"{sentence} The next question loads it again."
+    assert pool_sentence(lost, online=online) == f"{sentence} The next question will load it again."

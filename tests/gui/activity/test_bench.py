@@ -203,15 +203,15 @@ def test_a_report_names_no_machine_and_needs_nothing_else() -> None:
 
 def test_figures_stand_beside_their_forecast() -> None:
     made = bench()
-    assert compared_with_forecast(made, "decode_tok_s") == "20% slower than the forecast of 25.0 tok/s"
-    assert compared_with_forecast(made, "ttft_s") == "25% later than the forecast of 0.4 s"
+    assert compared_with_forecast(made, "decode_tok_s") == "20% slower than forecast (25.0 tok/s)"
+    assert compared_with_forecast(made, "ttft_s") == "25% later than forecast (0.4 s)"
     assert compared_with_forecast(bench(forecast=None), "ttft_s") == "no forecast"
     off = bench(forecast=ForecastSpeed(0.1, 8.0))
-    assert compared_with_forecast(off, "ttft_s") == "5.0 times as long as the forecast of 0.1 s"
-    assert compared_with_forecast(off, "decode_tok_s") == "2.5 times as fast as the forecast of 8.0 tok/s"
+    assert compared_with_forecast(off, "ttft_s") == "5.0 times as long as forecast (0.1 s)"
+    assert compared_with_forecast(off, "decode_tok_s") == "2.5 times as fast as forecast (8.0 tok/s)"
     fast = bench(forecast=ForecastSpeed(0.4, 80.0))
-    assert compared_with_forecast(fast, "decode_tok_s") == "75% slower than the forecast of 80.0 tok/s"
-    assert compared_with_forecast(fast, "ttft_s") == "25% later than the forecast of 0.4 s"
+    assert compared_with_forecast(fast, "decode_tok_s") == "75% slower than forecast (80.0 tok/s)"
+    assert compared_with_forecast(fast, "ttft_s") == "25% later than forecast (0.4 s)"
     assert headline(made).startswith("Guide on 2 machine")
 
 

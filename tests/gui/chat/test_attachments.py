@@ -97,10 +97,10 @@ def test_the_files_say_how_much_of_the_context_they_take(page: ChatPage) -> None
     assert composer.budget.isHidden()  # not counted yet
     composer.count(composer._files[0], 400)
     assert not composer.budget.isHidden()
-    assert composer.budget.words.text() == "The files take 400 of the 500 tokens that this chat has room for."
+    assert composer.budget.words.text() == "The files take up 400 of the 500 tokens available in this chat."
     assert composer.budget.shorten.isHidden()
     composer.show_room(100)
-    assert composer.budget.words.text() == "The files take 400 tokens, but this chat has room for 100."
+    assert composer.budget.words.text() == "The files take up 400 tokens, but this chat has room for only 100."
     assert not composer.budget.shorten.isHidden()
     composer.budget.shorten.click()
     [part] = composer.files

@@ -65,7 +65,7 @@ def test_a_model_that_is_loaded_here_answers_before_one_that_is_not(qapp: QAppli
 
 
 @pytest.mark.parametrize(
-    ("default", "sentence"), [(True, "Ready. qwen on den pc answers."), (False, "Ready. No model is loaded yet.")]
+    ("default", "sentence"), [(True, "Ready. qwen on den pc will answer."), (False, "Ready. No model is loaded yet.")]
 )
 def test_the_status_names_what_answers_if_nothing_is_loaded(qapp: QApplication, default: bool, sentence: str) -> None:
     assert current_status(pool_of({"shared": [shared(default=default)]})).sentence == sentence
@@ -77,7 +77,7 @@ def test_a_window_without_a_model_uses_the_one_of_the_household(qtbot: QtBot, aw
     for item in (page, chat):
         qtbot.addWidget(item)
         item.finish()
-    assert page.headline.title.whole() == "Ready. qwen on den pc answers"
+    assert page.headline.title.whole() == "Ready. qwen on den pc will answer"
     assert chat.session.model_of(chat.chat) == "qwen@den pc"
     assert chat.session._load_first(chat.chat) is None  # nothing is loaded here for it
     assert "Guide" not in chat.suggestions.words.text()

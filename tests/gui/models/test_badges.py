@@ -59,10 +59,10 @@ def test_the_card_says_in_words_what_a_person_chooses_by(about: AboutView) -> No
     assert about.card.text.splitlines() == [
         "Made by: Maker",
         "Good at: conversation, using tools",
-        "Languages: 12 languages, says its maker",
-        "Size: 39.7 GiB, 70.0B parameters, of which 3.3B compute each word",
+        "Languages: 12 languages, according to its maker",
+        "Size: 39.7 GiB, 70.0B parameters, of which 3.3B are used for each word",
         "Context: up to 131072 tokens, about 98000 English words",
-        "License: Apache-2.0. Free for any use, also at work.",
+        "License: Apache-2.0. Free for any use, including at work.",
     ]
 
 

@@ -92,7 +92,7 @@ def test_the_first_word_is_that_of_the_models_page_and_names_its_prompt(
 def test_an_interrupted_answer_says_so(head: Headline) -> None:
     last = last_answer(3.0, 12.0, interruptions=1)
     head.show_pool(model(loaded(2) | {"last_answer": last}), MEASURED, measuring=False)
-    text = "Last answer: 3.0 tok/s. Forecast: 10–15 tok/s. This includes the time to replace a lost machine"
+    text = "Last answer: 3.0 tok/s. Forecast: 10–15 tok/s. This includes the time it took to replace a lost machine"
     assert head.figures.text().startswith(text)
 
 
@@ -206,7 +206,7 @@ def test_a_model_whose_memory_an_owner_took_back_has_not_failed(head: Headline) 
     for reason, title in ((back, "is not loaded now"), (gone, "stopped unexpectedly")):
         head.show_pool(model(ended | {"reason_facts": reason}), PlanOutcome(), measuring=False)
         assert head.title.whole().endswith(title)
-        assert head.figures.text().endswith("The next question loads it again.")
+        assert head.figures.text().endswith("The next question will load it again.")
         assert head.again.isVisibleTo(head)
 
 

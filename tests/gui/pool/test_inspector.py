@@ -25,7 +25,7 @@ def test_no_words_are_cut_beside_free_room(qtbot: QtBot, qapp: QApplication) -> 
     panel = Inspector(services, cast("MachineActions", Mock()), lambda: None)
     qtbot.addWidget(panel)
     long = "use models here, and lend its memory to all others"
-    panel.facts.show_facts([("May", long), ("Holds", "no layers"), ("Used by", "nobody")])
+    panel.facts.show_facts([("Permissions", long), ("Holds", "no layers"), ("Used by", "nobody")])
     panel.resize(900, 200)
     panel.show()
     qapp.processEvents()
@@ -56,9 +56,9 @@ def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(
     shown = Inspector(services, cast("MachineActions", Mock(testing=False)), lambda: None)
     qtbot.addWidget(shown)
     shown.show_machine(machines_of(snapshot_of(household(3)))[1])
-    assert ("Computes", "10% of the answer time") in shown.facts.shown
+    assert ("Computes", "10% of the time per answer") in shown.facts.shown
     assert dict(shown.facts.shown)["Transfer time"].endswith(" per 64 prompt tokens")
-    assert "Share per token" in dict(shown.facts.shown)
+    assert "Share of token time" in dict(shown.facts.shown)
     assert dict(shown.facts.shown)["Measured"].endswith(", 2 h ago")
     assert shown._ages.isActive()
     now[0] += 3 * 24 * 3600

@@ -142,7 +142,7 @@ def test_machines_that_each_hold_the_whole_model_are_told_as_such() -> None:
     assert result == {
         "den-pc": "whole model: idle",
         "attic-pc": "whole model: 3 answer(s)",
-        "kitchen-laptop": "whole model: leaving",
+        "kitchen-laptop": "whole model: finishing",
         "studio-mac": "whole model: lost",
     }
     assert active_of(snapshot_of(snapshot)) == {ids[1], ids[2]}  # dots move only where an answer is made

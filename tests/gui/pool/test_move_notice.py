@@ -48,7 +48,7 @@ def test_the_reason_and_the_time_are_told_with_a_way_back(qtbot: QtBot, qapp: QA
     back.click()
     assert undone == ["qwen"]
     notice.show_moves([model("qwen", moved(now, undoing=True, undoable=False))])
-    assert "The layers are moving back." in notice.sentence
+    assert "The layers are moving back" in notice.sentence
     notice.show_moves([model("qwen", moved(now, undoable=False, problem_facts=STAYS))])
     assert notice.sentence.endswith("They stay where they are.")
     assert not ways_back(notice)

@@ -242,7 +242,7 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     page.machine_actions.fill(menu, next(machine for machine in page.machines if machine.id == far))
     names = [act.text() for act in menu.actions() if act.text()]
     assert names == [
-        "Details", "Leave out", "Test link", "Prefer interface…", "Rename…", "What it may do…",
+        "Details", "Leave out", "Test link", "Choose interface…", "Rename…", "Permissions…",
         "Remove from household…",
     ]  # fmt: skip
     page.choose("")

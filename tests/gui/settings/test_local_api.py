@@ -171,7 +171,7 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
         assert not said
         done(convert(TOLD, chat_api.ChatApi))
     first = "Local API was reset to its defaults."
-    assert said == [f"{first} Keys and other servers are kept, but the other servers are turned off."]
+    assert said == [f"{first} API keys and other servers are kept, but these servers are turned off."]
 
 
 def test_the_network_limits_and_other_servers(

@@ -63,7 +63,7 @@ def test_from_off_to_a_device_and_back(qtbot: QtBot, page: PhoneSettings, door: 
     QTest.mouseClick(page.on, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: page.address.text() == f"{door.base}/chat/", timeout=5000)
     shown = dialog(qtbot, page)
-    assert shown.by_hand.text() == f"Or open {door.base}/chat/ there and type:"
+    assert shown.by_hand.text() == f"Or open {door.base}/chat/ on the device and enter this code:"
     assert shown.left.text().startswith("Valid for ")
     fingerprint = door.control("GET", "/phones")["fingerprint"]
     assert shown.fingerprint.text().replace(" ", ":") == fingerprint

@@ -65,7 +65,7 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
         "machines": before["machines"] | {other["id"]: other for other in rest},
     }
     pool.changed.emit()
-    last = f"Last at {moment(1_700_000_000.0)}"
+    last = f"Last: {moment(1_700_000_000.0)}"
     assert privacy.hub.text() == last
     contacts = f"attic: {last}; barn: connected now; loft: not seen yet"
     assert privacy.machines.text() == contacts
@@ -77,7 +77,7 @@ def test_every_connection_says_when_it_was_last(qtbot: QtBot, privacy: Privacy) 
     assert not privacy._asked.isVisible()  # nobody is named that could be asked
     result = {"place": "api.github.com/a/b", "daily": False, "last_contact": 1_700_000_000.0}
     privacy._tell_updates(convert(result, computer.Updates))
-    assert privacy.updates.text() == f"Last at {moment(1_700_000_000.0)}"
+    assert privacy.updates.text() == f"Last: {moment(1_700_000_000.0)}"
     assert "only when you click" in privacy._asked.about.text()
     assert privacy._asked.isVisible()
     assert not privacy._unasked.isVisible()
@@ -189,6 +189,6 @@ def test_other_servers_are_named_with_their_last_contact(qtbot: QtBot, away: Des
     ]
     made._tell_upstreams(convert({"upstreams": items}, chat_api.ChatApi))
     never = "Not used since the background service started"
-    assert made.upstreams.text() == f"barn: Last at {moment(at)}; loft: {never}"
+    assert made.upstreams.text() == f"barn: Last: {moment(at)}; loft: {never}"
     made._tell_upstreams(convert({"upstreams": items[2:]}, chat_api.ChatApi))
     assert made.upstreams.text() == "No server is turned on"

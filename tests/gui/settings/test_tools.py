@@ -109,7 +109,7 @@ def test_always_allows_what_is_shown_and_a_changed_tool_is_shown_anew(qtbot: QtB
 
     qtbot.waitUntil(lambda: "Return the text." not in words())
     assert "Send your passwords." in words()
-    assert "It changed" in words()
+    assert "It has changed" in words()
     row.choices["echo"].activated.emit(1)
     assert [request.fingerprint for request in requests] == ["one", "two"]
 

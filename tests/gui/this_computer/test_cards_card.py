@@ -25,7 +25,7 @@ def test_a_card_says_what_it_does_and_how_it_fares() -> None:
     assert card_words(BIG) == "Runs models through CUDA (12.0 GiB). Now: 61 °C, 35% busy."
     assert card_words(SMALL) == "Doesn't run models (2.0 GiB shared with the processor). It is switched off."
     unknown = CardState(api="Vulkan", total_bytes=GIB, computes=True)
-    assert card_words(unknown).endswith("This system doesn't report its temperature and use.")
+    assert card_words(unknown).endswith("This system doesn't report the card's temperature or usage.")
     warm = CardState(api="Vulkan", total_bytes=GIB, computes=True, celsius=61.4)
     assert card_words(warm).endswith("Now: 61 °C.")
 

@@ -123,7 +123,7 @@ def test_a_limit_for_all_models_is_told_and_can_be_removed_here(qtbot: QtBot, pa
     page.lending.change({"limit_bytes": 2 * GIB})
     saved(qtbot, page, "limit_bytes", 2 * GIB)
     assert card.end_limit.isVisible()
-    text = "All models on this computer, including those of other machines, can use up to 2.0 GiB in total."
+    text = "All models on this machine, including those of other machines, can use up to 2.0 GiB in total."
     assert card._own.text().startswith(text)
     assert "poolhouse" not in card._own.text()
     card.end_limit.click()

@@ -106,7 +106,7 @@ def test_a_code_that_is_shown_nearby_is_asked_for_at_once(qtbot: QtBot, away: De
     welcome, page = page_of(qtbot, away.services)
     shown_near(away, NEAR)
     assert mode_of(page) is Mode.JOINING
-    assert page._who.text() == "study shows a code. Enter it here."
+    assert page._who.text() == "study is showing a code. Enter it here."
     assert page.form.code.isVisible()
     assert not page.form.address.isVisible(), "the only one nearby is meant"
     page.form.code.setText("123")
@@ -127,7 +127,7 @@ def test_of_two_nearby_the_right_one_is_chosen(qtbot: QtBot, away: Desk) -> None
     welcome, page = page_of(qtbot, away.services)
     shown_near(away, NEAR | {"c" * 16: {"name": "attic", "pairing_address": "10.0.0.7:4"}})
     assert page.form.near.isVisible()
-    assert page._who.text() == "Enter the code that the other computer shows."
+    assert page._who.text() == "Enter the code shown on the other computer."
     welcome.end()
 
 

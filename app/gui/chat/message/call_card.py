@@ -138,7 +138,7 @@ class CallCard(QFrame):
 
     def _button(self, words: str, decision: str) -> QPushButton:
         made = button(words, lambda: self._decide(f"{decision} {self.call.id if self.call else ''}"))
-        made.setAccessibleDescription(_tr("Decides about the call in this card"))
+        made.setAccessibleDescription(_tr("Your decision about the tool call on this card"))
         return made
 
 

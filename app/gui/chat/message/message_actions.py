@@ -72,7 +72,7 @@ BREAK = "\u200b"  # zero-width space; lets an address wrap, which has no spaces
 
 def ask_link(theme: Theme, parent: QWidget, address: str, open_it: Callable[[], object]) -> CompactDialog:
     """Ask before opening a link. If neither a browser nor a mail program can open it, it can only be copied."""
-    words = _tr("This link from an answer opens:")
+    words = _tr("This link in the answer opens:")
     box = CompactDialog(theme, _tr("Open a link"), words, parent)
     shown = paragraph(BREAK.join(_shown(address)))
     # A copied selection would include the zero-width spaces.

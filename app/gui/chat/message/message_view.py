@@ -465,7 +465,7 @@ class MessageView(QFrame):
         if self._is_answer and (words := self._ending(str(details.get(ENDED)))):
             self._foot.addWidget(WrappedLabel(words, "caption"))
         if not self._shown.is_sent:
-            words = self.tr("This message was not answered, so the model won't see it in later messages.")
+            words = self.tr("This message was not answered, so the model won't see it when it answers later ones.")
             self._foot.addWidget(WrappedLabel(words, "caption"))
         if self._is_answer and details.get(ENDED) in CONTINUABLE and self._shown.is_last:
             self._more = button(self.tr("Continue"), lambda: self._ask(MessageAction.CONTINUE))

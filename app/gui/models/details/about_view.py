@@ -156,7 +156,7 @@ def _size_words(item: ModelItem) -> str:
     size = formats.size(item.file_bytes) if item.file_bytes else ""
     words = ", ".join(part for part in (size, parameters(count)) if part)
     if isinstance(facts, CatalogModel) and facts.active_parameters:
-        active = translate("Models", "of which {active} compute each word")
+        active = translate("Models", "of which {active} are used for each word")
         words += ", " + active.format(active=count_words(facts.active_parameters))
     return words
 
