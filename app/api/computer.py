@@ -68,7 +68,7 @@ class Card(msgspec.Struct, frozen=True):
 
 
 class CardState(msgspec.Struct, frozen=True):
-    """A graphics card that a back end sees. What the driver does not tell is None."""
+    """A graphics card that a back end sees. A value that the driver does not report is None."""
 
     key: str = ""  # stays the same over restarts
     label: str = ""

@@ -43,7 +43,7 @@ class Download(DownloadSource, frozen=True, kw_only=True):
 
     @property
     def is_over(self) -> bool:
-        """Return whether nothing of it is left to do."""
+        """Return whether the download is complete."""
         return self.state == "done"
 
     @property
@@ -71,7 +71,7 @@ class DownloadTotals(msgspec.Struct, frozen=True):
 
 
 def totals(downloads: Iterable[Download]) -> DownloadTotals:
-    """Sum up the downloads that are not complete. The time left is that of those that are not paused."""
+    """Sum up the downloads that are not complete. Paused downloads do not count toward the time left."""
     left = [download for download in downloads if not download.is_over]
     going = [download for download in left if download.state not in ("paused", "failed")]
     speed = sum(download.bytes_per_s or 0 for download in going if download.state == "running")

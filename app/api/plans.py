@@ -164,7 +164,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def as_shown(self) -> Self:
         """Return the plan as people see it.
 
-        It has no forecast if the model is too small or a machine was too busy for one that could be right.
+        It has no forecast if the model was too small, or a machine too busy, for a forecast that could be right.
         """
         none = Reason("unforecast_small")
         if not self.too_small:
@@ -285,7 +285,7 @@ class LoadedModel(Plan, frozen=True, kw_only=True):
 
     @property
     def can_answer(self) -> bool:
-        """Return whether it answers now, perhaps after it has recovered."""
+        """Return whether the model can answer now, perhaps after it has recovered."""
         return self.state in ("ready", "recovering")
 
     @property

@@ -16,8 +16,9 @@ T = TypeVar("T")
 
 
 class AnsweredBy(msgspec.Struct, frozen=True):
-    """The model that answers instead of the requested one, or on another machine. `text` explains this to the user, and
-    `text_facts` does in the language of the window, which shows nothing if there are none."""
+    """The model that answers instead of the requested one, or on another machine. `text` explains this to the user in
+    English. The window makes its own sentence from `text_facts`, and shows nothing if there are none.
+    """
 
     model: str
     text: str = ""

@@ -38,10 +38,10 @@ class ServerEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of a server, and what the person allows it.
+    """A tool of a server, and what the user allows it to do.
 
-    fingerprint: identifies its server, its description and the schema of its arguments. changed: whether it was always
-    allowed, and has changed since, so that it asks again.
+    fingerprint: identifies its server, its description and the schema of its arguments. changed: whether the tool was
+    always allowed but has changed since, so that the user is asked again.
     """
 
     name: str
@@ -53,7 +53,7 @@ class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool server and its state. Secrets are told by name only."""
+    """A tool server and its state. Only the names of its secrets are given."""
 
     name: str
     command: str = ""
@@ -108,7 +108,7 @@ class SwitchServer(msgspec.Struct, frozen=True, tag_field="do", tag="switch"):
 
 
 class TestServer(msgspec.Struct, frozen=True, tag_field="do", tag="test"):
-    """A server to start anew, whether it is on or off, to see its tools."""
+    """A server to restart, whether it is on or off, in order to see its tools."""
 
     __test__ = False  # no test of pytest's
     name: str

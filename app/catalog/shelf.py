@@ -109,7 +109,7 @@ class Shelf:
         self.changes = 0  # increased whenever a model is added or removed
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return all models, those that came with the app first.
+        """Return all models, starting with those bundled with the app.
 
         Reads a model file only if its entry is outdated after an update of the app.
         """
@@ -197,8 +197,9 @@ class Shelf:
         return next((projector.path for projector in known if projector is not None), "")
 
     def _attach(self, header: Header, path: Path, siblings: Collection[Path] | None) -> Entry:
-        """Attach a projector to the models beside it that it fits, or else to the only one that it fits and that
-        has none. Raises BadInput."""
+        """Attach a projector to the models in its folder that it fits, or else to the only model without one that it
+        fits. Raises BadInput.
+        """
         facts = projector_facts(header)
         with self._lock:
             fitting = [entry for entry in self.entries() if not entry.builtin and _takes(entry, facts)]
@@ -405,7 +406,7 @@ class Shelf:
             raise Unreachable("model_away", name=entry.name, folder=why.facts["folder"])
 
     def _usable(self, of_app: Mapping[str, Path]) -> Iterator[Entry]:
-        """Yield the entries of models that came with the app. One that cannot be used does not hide the others."""
+        """Yield the entries of models that came with the app. An entry that cannot be used does not hide the others."""
         for name, path in of_app.items():
             try:
                 if path.exists():
@@ -516,7 +517,7 @@ def with_projector_beside(entry: Entry) -> Entry:
 
 
 def _takes(entry: Entry, facts: ProjectorFacts) -> bool:
-    """Return whether a projector is for a model. Reads the model's file if its family does not tell."""
+    """Return whether a projector is for a model. Reads the model's file if the family alone does not settle it."""
     if not fits(facts, entry.model):
         return False
     try:
@@ -551,7 +552,7 @@ def _with_moved_projector(entry: Entry, old: Path, new: Path) -> Entry:
 
 
 def _without_lost_projector(entry: Entry) -> Entry:
-    """Return a model whose projector, if its file is missing, says so. Reads the disk."""
+    """Return the model, with its projector marked as missing if the projector's file is gone. Reads the disk."""
     projector = entry.model.projector
     if projector is None or not projector.is_usable or Path(projector.path).is_file():
         return entry

@@ -1,4 +1,4 @@
-"""A question to the person at the terminal, whose answer lets something happen that cannot be undone."""
+"""A question to the person at the terminal, asked before something happens that cannot be undone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ MAX_ANSWER_BYTES = 4096  # of the line that is read
 async def is_confirmed(question: str) -> bool:
     """Ask a question and return whether the answer is yes. Only what is typed after the question counts.
 
-    It is read in a daemon thread and not through `sys.stdin`, which Python locks: so Ctrl-C ends the command at once.
+    The answer is read in a daemon thread and not through `sys.stdin`, which Python locks, so that Ctrl-C ends the
+    command at once.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[bool] = loop.create_future()
@@ -39,7 +40,7 @@ async def is_confirmed(question: str) -> bool:
 
 
 def drop_typed() -> None:
-    """Drop what was typed at the terminal and not read yet."""
+    """Discard text that was typed at the terminal but has not been read yet."""
     if sys.platform == "win32":
         import msvcrt
 

@@ -110,7 +110,7 @@ class _Rounds:
         )
 
     async def _is_allowed(self, tool: OfferedTool) -> bool:
-        """Return whether the call is allowed, after asking if necessary. Nobody to ask means no."""
+        """Return whether the call is allowed, after asking if necessary. If nobody can be asked, it is not."""
         if tool.permission == "always":
             return True
         if not self._out.can_ask:

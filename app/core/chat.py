@@ -60,7 +60,7 @@ class ToolChoice:
     allowed: tuple[str, ...] = ()
 
     def with_servers(self, servers: tuple[str, ...]) -> ToolChoice:
-        """Return the choice with these servers. What was allowed of another server is forgotten."""
+        """Return the choice with these servers. Permissions for tools of other servers are dropped."""
         return ToolChoice(servers, tuple(key for key in self.allowed if key.split(TOOL_SEPARATOR)[0] in servers))
 
 

@@ -1,4 +1,4 @@
-"""Names for a machine that nobody has named: a generated one, and one made from the name of its host."""
+"""Names for a machine that nobody has named: a generated name, and one derived from its host name."""
 
 from __future__ import annotations
 

@@ -126,12 +126,12 @@ class Model:
 
     @property
     def sees(self) -> bool:
-        """Return whether it looks at pictures."""
+        """Return whether the model can look at pictures."""
         return self.projector is not None and self.projector.is_usable
 
     @property
     def is_base(self) -> bool:
-        """Return whether it is a base model, which completes text but was not made for chats."""
+        """Return whether this is a base model, which completes text but was not made for chats."""
         return self.writes and not self.has_template
 
     @property

@@ -46,7 +46,7 @@ def installed_version() -> str:
 
 
 def unpacked_folder() -> Path | None:
-    """Return the folder into which our AppImage unpacks its versions, or None if this copy is none."""
+    """Return the folder into which our AppImage unpacks its versions, or None if this copy is not an AppImage."""
     facts, folder = installation(), os.environ.get("APPDIR", "")
     if facts is None or facts.kind != "appimage" or not folder or not APP.is_relative_to(folder):
         return None

@@ -71,7 +71,7 @@ class HandshakePace:
         bucket.left -= 1
 
     def _filled(self, host: str) -> tuple[_Bucket, float]:
-        """Refill a host's bucket for the elapsed time. Return the bucket and its refill rate per second."""
+        """Return a host's bucket, refilled for the elapsed time, and its refill rate per second."""
         key = host if self._is_known_host(host) else OTHERS
         burst, per_second = (BURST, PER_SECOND) if key else (OTHERS_BURST, OTHERS_PER_SECOND)
         now = self._clock()

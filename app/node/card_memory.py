@@ -54,7 +54,9 @@ class CardMemory:
         return bool(cards) and not cards[0].is_integrated and not self._settings().card_only
 
     def now(self) -> Memory | None:
-        """Return the memory of all cards together, or None without one. The driver of a card may take main memory."""
+        """Return the memory of all cards together, or None if there is no card. The driver of a card may take main
+        memory.
+        """
         cards = self._cards()
         if not cards:
             return None
@@ -86,13 +88,13 @@ class CardMemory:
         return self._claimed(card.key) > 0
 
     def with_most_free(self, card: Card) -> Card:
-        """Return a probed card with the most memory that was ever free on it: later, our own stages occupy a part."""
+        """Return a probed card with the most memory that was ever free on it: our stages may occupy part of it now."""
         free_bytes = max(card.free_bytes, self._most_free.get(card.key, 0))
         self._most_free[card.key] = free_bytes
         return replace(card, free_bytes=free_bytes)
 
     def note_others(self, card: Card, used_bytes: int | None) -> None:
-        """Note how much memory of a card other programs use; None if the sensors do not tell it."""
+        """Note how much memory of a card other programs use; None if the sensors do not report it."""
         self._others_bytes[card.key] = used_bytes
 
     def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
@@ -117,10 +119,10 @@ class CardMemory:
         return CardClaim(cards, division)
 
     def ran_short(self, keys: Collection[bytes]) -> list[Card]:
-        """Record that the cards of these stages had less memory than was known. Stages may claim less of it for a
-        while. Return the cards of which this was not known yet.
+        """Record that the cards of these stages had less memory than expected. Stages may claim less of it for a while.
+        Return the cards for which this is new.
 
-        The engine does not tell which of several cards it was.
+        The engine does not say which of several cards ran out of memory.
         """
         claimed = {key for claim in (self._claims.get(each, {}) for each in keys) for key in claim}
         known = {key: self._shortage(key) for key in claimed}

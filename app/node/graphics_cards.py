@@ -1,6 +1,6 @@
-"""The graphics cards that compute for this node: found, tested with a known answer, and given up if they fail.
+"""The graphics cards that compute for this node: how they are found, tested with a known answer, and abandoned.
 
-What stages use of their memory is in app/node/card_memory.py.
+app/node/card_memory.py tracks how much of their memory stages use.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ LOSSES, WITHIN_SECONDS = 2, 600.0  # a card that failed this often in this time 
 
 
 class GraphicsCards:
-    """Chooses the cards that compute, again after each change of the engine packs or the owner's choice.
+    """Chooses the cards that compute, and chooses again when the engine packs or the owner's settings change.
 
     These are all sound cards with memory of their own that one library offers, or otherwise one card that uses main
     memory.
 
-    packs: know the back ends in use.
+    packs: the engine packs, which know the back ends in use.
     settings: returns the owner's current limits for the cards.
     note: adds an event to the journal.
     """
@@ -123,7 +123,7 @@ class GraphicsCards:
 
     @property
     def is_testing(self) -> bool:
-        """Return whether it is not known yet if a card computes."""
+        """Return whether it is still unknown if a card can compute."""
         return not self._tested.is_set() and bool(self.packs.libraries)
 
     async def tested(self) -> None:
@@ -171,13 +171,13 @@ class GraphicsCards:
             self._verdicts.save()
 
     def woke(self) -> None:
-        """Test the card again after this computer was asleep. What is known about families stays known."""
+        """Test the cards again after this computer has been asleep. The verdicts on families are kept."""
         self._n_doubts += 1
         self.changed()
 
     @property
     def refused(self) -> tuple[RefusedFamily, ...]:
-        """The families that a card does not compute. Another one may."""
+        """The families that a card does not compute. Another card may compute them."""
         return tuple(
             RefusedFamily(card.label, family, verdict.why, bool(self.cards_for(family)))
             for card in self.computing
@@ -244,13 +244,13 @@ class GraphicsCards:
         self._changed()
 
     def lost(self, card: Card) -> None:
-        """Record that a stage on a card was lost. A card that is lost again and again is no longer used."""
+        """Record that a stage on a card was lost. A card that is lost repeatedly is no longer used."""
         self._lose(card, "")
 
     def crashed(self, card: Card, family: str) -> None:
         """Record that a process crashed while it opened a family that was not proved on this card.
 
-        The card has passed its own test, and is tested again. If it passes, only this family is refused. One that
+        The card had passed its own test, and is tested again. If it passes, only this family is refused. A card that
         crashes with one family after another is no longer used.
         """
         self.judge(card, family, Reason("device_crashed"))
@@ -271,7 +271,7 @@ class GraphicsCards:
         return self.card_memory.claim(key, cards, parts)
 
     def ran_short(self, keys: Collection[bytes]) -> None:
-        """Record that the cards of these stages had less memory than was known, so that less of it is claimed."""
+        """Record that the cards of these stages had less memory than expected, so that less of it is claimed."""
         for card in self.card_memory.ran_short(keys):
             log.warning("the graphics card %s ran out of memory, so less of it is used for a while", card.label)
             minutes = round(SHORT_SECONDS / 60)
@@ -302,8 +302,8 @@ class GraphicsCards:
     def reading(self) -> CardReading:
         """Return the sensor readings of the card that computes. May block for seconds, so call this in a thread.
 
-        If none computes, or its place on the bus is unknown, this is the use of the busiest card with memory of its
-        own: a game needs the whole computer.
+        If no card computes, or its place on the bus is unknown, return the use of the busiest card that has its own
+        memory, because a game needs the whole computer.
         """
         computing = self.computing
         readings = self._sensors.read(

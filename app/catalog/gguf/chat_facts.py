@@ -28,7 +28,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}")
 
 @dataclass(frozen=True, slots=True)
 class ChatFacts:
-    """The facts about its use that a model file states. Others are empty."""
+    """The facts that a model file states about the model's use. Facts that it does not state are empty."""
 
     has_template: bool = False
     has_tools: bool = False  # its template describes tools to the model
@@ -56,7 +56,7 @@ def abilities(template: str) -> tuple[bool, bool]:
 
 
 def _code(template: str) -> Iterator[str]:
-    """Yield the parts in which a template computes. It copies the rest."""
+    """Yield the parts of a template that contain code. The rest is copied to the prompt."""
     end = 0
     while (begin := _OPENS.search(template, end)) is not None:
         end = template.find(_CLOSES[begin[0]], begin.end())

@@ -16,7 +16,7 @@ VISION = "clip.vision."
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of projector. most_rows: the limit for pictures, which are of any size; 0 for the limit in the file."""
+    """A kind of projector. most_rows: the limit for pictures, which can have any size; 0 for the limit in the file."""
 
     sees_all: bool = False  # whether the rows of a picture see each other
     family: str = ""  # the only family of models that it belongs to, if any
@@ -103,7 +103,7 @@ PROJECTIONS = {
 
 
 def _width(header: Header, kind: str) -> int:
-    """Return the width of a row, from the projection itself where the stated one may be that of something else."""
+    """Return the width of a row, read from the projection itself if the stated width may refer to something else."""
     name, place = PROJECTIONS.get(kind, ("", 0))
     tensor = header.tensors.get(name)
     if tensor is not None and place < len(tensor.shape):
@@ -138,13 +138,13 @@ def attached(facts: ProjectorFacts, header: Header, model: Model) -> Projector:
 
 
 def _is_large(facts: ProjectorFacts) -> bool:
-    """Return whether no step has room for a picture, or no computer for its computation."""
+    """Return whether a picture is too large for any step, or its computation for any computer."""
     step_bytes = facts.picture_rows * NumberFormat.F32.row_bytes(facts.width)
     return facts.picture_rows > MAX_BATCH_TOKENS or step_bytes > MAX_PAYLOAD or facts.work_bytes > MOST_WORK_BYTES
 
 
 def has_markers(facts: ProjectorFacts, header: Header) -> bool:
-    """Return whether a model's vocabulary has the token that stands around pictures of this projector."""
+    """Return whether a model's vocabulary has the token that encloses pictures of this projector."""
     marker = KINDS.get(facts.kind, UNPROVED).marker
     return not marker or marker in map(str, header.items(TOKENS))
 

@@ -188,7 +188,7 @@ def _prompt_fields(prompt: str, system: str | None, raw: bool, pictures: Sequenc
 
 
 def _picture(path: Path) -> str:
-    """Return a small copy of a picture in base64, without what the file tells about its place and camera."""
+    """Return a small copy of a picture in base64, without the file's data about the place and the camera."""
     import asyncio
     import base64
 

@@ -41,7 +41,7 @@ def downloads(
 
 
 async def _changed(node: NodeClient, model: str | None, action: str) -> Downloads:
-    """Do the action and return the downloads as they are then."""
+    """Carry out the action and return the downloads as they are afterward."""
     from app.api.downloads import Downloads
 
     listed = await node.get("/downloads", Downloads)

@@ -71,7 +71,7 @@ def add(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 
 def remove(device: DeviceArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Remove a device. Its answers end at once, and it needs a new code to come back."""
+    """Remove a device. Its answers end at once, and it needs a new code to connect again."""
     from app.api.phones import Phones
     from app.client import segment
 

@@ -180,7 +180,7 @@ def on(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False)
 
 
 def off(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Let no chat use a tool server."""
+    """Stop chats from using a tool server."""
     with_tools(home, lambda service: service.switch(name, on=False))
     _say(as_json, {"off": name}, f"{terminal_text.name(name)} is off.")
 
@@ -194,7 +194,7 @@ def allow(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose whether a tool asks each time, is always allowed, or never."""
+    """Choose whether you are asked before each call of a tool, or whether it is always or never allowed."""
 
     async def permit(service: ToolService) -> None:
         if when == "always":

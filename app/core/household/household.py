@@ -87,7 +87,7 @@ class Machine:
         return self._could_lend(self.lends_bytes, released_bytes)
 
     def processor_could_lend(self, released_bytes: int) -> int:
-        """Return the same for the families that its graphics card does not compute."""
+        """Return what `could_lend` returns, but for families that the machine's graphics card does not compute."""
         return self._could_lend(self.about.processor_bytes, released_bytes)
 
     def _could_lend(self, free_bytes: int, released_bytes: int) -> int:

@@ -138,12 +138,12 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class ShowCode:
-    """The command to generate a code, show it, and listen."""
+    """The command to generate a code, show it, and listen for machines that want to pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class HideCode:
-    """The command to invalidate the code and stop listening."""
+    """The command to invalidate the code and stop listening for machines."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,9 +121,9 @@ class Readings:
     part of the processor. full_screen: whether a program fills the screen. network: the kind of network behind the
     default route. card_c: temperature of the hottest graphics card that computes. lacks_card: whether the owner lends
     only with a graphics card and none can be used. tests_card: whether the cards are being tested for the first time
-    since the start; layers that came before would stay on the processor. card_off: whether lent layers are on a card
-    that the owner has switched off. on_processor: whether lent layers are on the processor although the owner lends
-    only with a card.
+    since the start; layers that arrive before the tests end would stay on the processor. card_off: whether lent layers
+    are on a card that the owner has switched off. on_processor: whether lent layers are on the processor although the
+    owner lends only with a card.
     """
 
     now_s: float
@@ -171,7 +171,7 @@ class LendableMemory:
         return _reserve(self.total_bytes)
 
     def is_short(self, share: float) -> bool:
-        """Return whether less than this share of the reserve is free, of this memory or of main memory."""
+        """Return whether less than this share of the reserve is free in this memory or in main memory."""
         main_is_short = self.main_free_bytes < share * _reserve(self.main_total_bytes)
         return main_is_short or self.free_bytes < share * self.reserve_bytes
 

@@ -1,8 +1,9 @@
 """The division of a stage among the graphics cards of its machine, and between them and the processor.
 
-The cards hold consecutive layers, the first card the first of them, and each is filled before the next one is used: a
-stage on few cards has few transfers. What they have no room for stays in main memory: the experts of the first layers,
-because a token uses few of them, and then whole layers, again the first ones. The output matrix is on the last card.
+The cards hold consecutive layers, beginning with the first card. Each card is filled before the next one is used,
+because a stage on few cards needs few transfers. What does not fit on the cards stays in main memory: first the experts
+of the first layers, because a token uses few of them, then whole layers, again beginning with the first. The output
+matrix is on the last card.
 """
 
 from __future__ import annotations

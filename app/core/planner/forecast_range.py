@@ -1,7 +1,8 @@
-"""The range within which the measured speed of an answer is expected, by what its forecast is based on.
+"""The range within which the measured speed of an answer is expected. It depends on the basis of the forecast.
 
-A forecast of measured layers was off by at most 23 % in 14 households (docs/speed.md). One from layers of another shape
-is less certain, and so is that of a fast model, whose tokens take less time than other work of the computers.
+A forecast of measured layers was off by at most 23 % in 14 households (docs/speed.md). A forecast from layers of
+another shape is less certain. So is the forecast for a fast model, because its tokens take less time than what else the
+computers are doing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ TOO_BUSY_LOAD = 0.5  # above this, a forecast cannot be right
 def spread_of(tok_s: float, *, estimated: bool, other_load: float = 0.0) -> float:
     """Return the factor by which an answer may be faster or slower than forecast.
 
-    other_load: the share of a processor that other programs used while it was measured.
+    other_load: the share of a processor that other programs used while its speed was measured.
     """
     spread = ESTIMATED_SPREAD if estimated else MEASURED_SPREAD
     if is_rough(tok_s):

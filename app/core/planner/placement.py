@@ -69,7 +69,7 @@ class Candidate:
 
     @property
     def fast_bytes(self) -> int:
-        """Return the bytes that it lends of the memory that `speed` is about."""
+        """Return how many bytes the machine lends of the memory that `speed` refers to."""
         return self.lends_bytes if self.card_bytes is None else min(self.card_bytes, self.lends_bytes)
 
     @property

@@ -33,7 +33,7 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_over(self) -> bool:
-        """Return whether the model can be told what came of the call."""
+        """Return whether the call has an outcome that the model can be told."""
         return self.state in ("done", "failed", "denied", "unknown")
 
     @property

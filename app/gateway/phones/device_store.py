@@ -93,7 +93,7 @@ class DeviceStore:
         return device
 
     async def note_use(self, device: str) -> None:
-        """Record that a device has just asked something. Raises DoesNotFit."""
+        """Record that a device has just asked a question. Raises DoesNotFit."""
         now = self._clock()
         used = {device: msgspec.structs.replace(self._devices[device], used_at=now)} if device in self._devices else {}
         if now - self._saved_at.get(device, 0.0) < SAVED_SECONDS:

@@ -113,7 +113,7 @@ def is_local(remote: str, own_addresses: Iterable[str]) -> bool:
 
 def by_route(phones: Middleware, programs: Middleware) -> Middleware:
     """Return the middleware that checks the routes below /chat/ as those of phones, and all others as those of
-    programs. The matched route decides, so no spelling of a path leads around a check."""
+    programs. The matched route decides, so no way of writing a path bypasses a check."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -124,7 +124,7 @@ def by_route(phones: Middleware, programs: Middleware) -> Middleware:
 
 
 def programs_route(route: str) -> str:
-    """Return the route for programs that a route for phones stands for, or the same route."""
+    """Return the route for programs that corresponds to a route for phones. Any other route is returned unchanged."""
     return route.removeprefix(PREFIX.removesuffix("/"))
 
 

@@ -1,4 +1,4 @@
-"""The way in for phones and tablets: its switch, its one-time code, its devices, and its routes on the LAN server."""
+"""The service for phones and tablets: its switch, its one-time code, its devices, and its routes on the LAN server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_WRONG_TRIES = 5
 
 
 class JoinCode:
-    """The one code that is valid, if any. It is void once it was used, has expired, or was missed too often.
+    """The single valid code, if any. It becomes void when it is used or expires, or after too many wrong codes.
 
     With 8 digits and 5 tries, a stranger on the network guesses one code in twenty million.
     """
@@ -90,7 +90,7 @@ class PhoneService:
     """The service for phones, apart from the server itself.
 
     own_models: returns the models that are ready on this computer. list_models: lists these and those that other hosts
-    share. end_requests: ends the requests of a caller at once. note: tells the owner something.
+    share. end_requests: ends the requests of a caller at once. note: reports something to the owner.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class PhoneService:
         return await self.state()
 
     def close(self) -> None:
-        """Make the code void and end all answers to phones, because they were turned off."""
+        """Make the code void and end all answers to phones, because the owner no longer lets phones chat."""
         self.code.clear()
         for device in self.devices.all():
             self._end_requests(caller_of(device))
@@ -187,7 +187,7 @@ class PhoneService:
 
     @web.middleware
     async def note_use(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Note that a device has asked, whichever host then answers."""
+        """Record that a device has asked a question, whichever host answers it."""
         device = device_of(request[CALLER].key)
         if self.devices.name(device):
             self._lan.known.met(request.remote or "")  # it has proved its identity

@@ -588,7 +588,7 @@ class StageClient:
         return self._meter.pace
 
     async def close(self) -> None:
-        """Stop using the run. Its owner releases the memory."""
+        """Stop using the run, without freeing its memory. The run's owner frees that."""
         self.fail(StageLost("pipeline_closed"))
         await self._link.close()
 

@@ -22,7 +22,7 @@ DISCRETE, INTEGRATED = CARD_KINDS = ("gpu", "igpu")
 
 @dataclass(frozen=True, slots=True)
 class UnusedCard:
-    """A card, or a back end without one, that does not compute here."""
+    """A card that does not compute here, or a back end without a card."""
 
     label: str
     why: Reason
@@ -40,7 +40,7 @@ class RefusedFamily:
 
     @property
     def reason(self) -> Reason:
-        """Return the sentence that tells a person about it."""
+        """Return the reason that tells the user about the refusal."""
         facts: dict[str, Fact] = {"device": self.device, "family": self.family, "why": self.why}
         return Reason("card_family_other" if self.by_another_card else "card_family", facts)
 
@@ -68,7 +68,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class CardClaim:
-    """The memory of graphics cards that a stage has, and the division of its layers among them."""
+    """The graphics card memory that a stage has claimed, and the division of its layers among the cards."""
 
     cards: tuple[Card, ...]
     division: CardDivision
@@ -112,7 +112,7 @@ class ComputingCard(Protocol):
 
     @property
     def is_testing(self) -> bool:
-        """Return whether it is not known yet if a card computes."""
+        """Return whether it is still unknown if a card can compute."""
         ...
 
     async def tested(self) -> None:
@@ -129,7 +129,7 @@ class ComputingCard(Protocol):
         ...
 
     def ran_short(self, keys: Collection[bytes]) -> None:
-        """Record that the cards of these stages had less memory than was known, so that less of it is claimed."""
+        """Record that the cards of these stages had less memory than expected, so that less of it is claimed."""
         ...
 
     def release(self, key: bytes) -> None:
@@ -138,7 +138,7 @@ class ComputingCard(Protocol):
 
     @property
     def refused(self) -> tuple[RefusedFamily, ...]:
-        """The families that a card does not compute. Another one may."""
+        """The families that a card does not compute. Another card may compute them."""
         ...
 
     def cards_for(self, family: str) -> tuple[Card, ...]:
@@ -173,7 +173,7 @@ class ComputingCard(Protocol):
         ...
 
     def reading(self) -> CardReading:
-        """Return what the sensors tell of it. May block for seconds, so call this in a thread."""
+        """Return the sensor readings of the card that computes. May block for seconds, so call this in a thread."""
         ...
 
 
@@ -242,7 +242,7 @@ _OF_MAIN_MEMORY = ("bad_alloc", "allocate CPU")  # in llama.cpp's messages
 
 
 def is_card_short(error: AppError) -> bool:
-    """Return whether a stage on a card failed because the card had too little memory, and not main memory."""
+    """Return whether a stage on a card failed because the card, rather than main memory, was full."""
     if error.reason.code == "memory_short":
         cause, words = error.reason.facts.get("cause"), str(error.reason.facts.get("text", ""))
         if isinstance(cause, Reason) and cause.code == "layers_no_memory":  # Python's own allocations
@@ -252,7 +252,7 @@ def is_card_short(error: AppError) -> bool:
 
 
 def label_of(cards: Sequence[Card], config: StageConfig) -> str:
-    """Return the names of the cards that compute a stage, with `CPU` if the processor helps; "" if it does all."""
+    """Return the names of the cards that compute a stage, plus `CPU` if the processor helps. "" if no card computes."""
     labels = [next((card.label for card in cards if card.name == device), device) for device in config.devices]
     return " + ".join([*labels, *(["CPU"] if labels and config.uses_processor else [])])
 
@@ -261,18 +261,18 @@ CRASHES = ("engine_gave_up", "worker_crashed", "worker_died", "worker_hung")
 
 
 def is_crash(error: AppError) -> bool:
-    """Return whether a process ended by itself or hung. Opening a stage, the model's family may have caused that."""
+    """Return whether a process ended by itself or hung. During the opening of a stage, its family may be the cause."""
     return fault_table.cause_code(error.reason) in CRASHES
 
 
 def lose_card(graphics: ComputingCard, devices: Sequence[str], family: str = "") -> None:
     """Record that a stage on these devices was lost.
 
-    family: of the model, if the stage crashed while it was being opened. That says nothing about a card that passed its
-    own test, except that it does not compute this family, unless this is known better.
+    family: the model's family, if the stage crashed while it was being opened. If the card has not yet been proved with
+    this family, only the family is refused, because the card has passed its own test.
 
-    The engine does not tell which of them failed. The last one is blamed, so that the best one is tried alone before it
-    is blamed too. All are tested again after a loss, which tells a dead one for certain.
+    The engine does not say which of the cards failed. The last card is blamed, so that the best card is tried alone
+    before it is blamed too. All cards are tested again after a loss, which reliably reveals a dead one.
     """
     blamed = [card for card in graphics.computing if card.name in devices]
     doubted = [card for card in blamed if family and not graphics.is_proved(family, (card.name,), with_head=False)]
@@ -283,9 +283,9 @@ def lose_card(graphics: ComputingCard, devices: Sequence[str], family: str = "")
 
 
 def why_no_card(graphics: ComputingCard, machine: str) -> Reason | None:
-    """Return the sentence that tells why the processor of this computer computes although it has a graphics card.
+    """Return the reason why this computer's processor computes although the computer has a graphics card.
 
-    Return None if a card computes, or if the owner cannot expect that of any.
+    Return None if a card computes, or if the owner cannot expect any card to compute.
     """
     if graphics.card is not None:
         return None
@@ -309,7 +309,7 @@ def refusal_of(error: AppError) -> Reason | None:
 
 
 def compared_if_needed(graphics: ComputingCard, config: StageConfig, family: str) -> StageConfig:
-    """Return the configuration of a stage which is only compared with the processor if that was not done before."""
+    """Return the configuration of a stage. It requests a comparison with the processor only if none was made before."""
     needed = config.compared and not graphics.is_proved(family, config.devices, with_head=config.role.has_head)
     return replace(config, compared=needed)
 
@@ -322,12 +322,12 @@ def prove(graphics: ComputingCard, config: StageConfig, family: str) -> None:
 
 
 def families_without_card(graphics: ComputingCard) -> tuple[str, ...]:
-    """Return the families that no card computes, so that the processor does."""
+    """Return the families that no card computes, so the processor computes them."""
     return tuple(sorted({refused.family for refused in graphics.refused if not refused.by_another_card}))
 
 
 def refusing(cards: Sequence[Card], why: Reason) -> tuple[Card, ...]:
-    """Return the one of a stage's cards that does not compute its family: the one that the engine has named."""
+    """Return the card of a stage that does not compute the stage's family, as named by the engine."""
     named = why.facts.get("device")
     return tuple(card for card in cards if card.name == named) or tuple(cards[:1])
 

@@ -36,8 +36,8 @@ Key = tuple[str, int, str]  # the card, the process, and the client within it
 class LinuxCards:
     """A reader of all cards of AMD and Intel.
 
-    The use by each process is known from the second reading on, and only of processes of the same user. Total use and
-    temperature are there for AMD's cards, and temperature also for Intel's discrete ones.
+    The use by each process is known from the second reading on, and only for processes of the same user. Total use and
+    temperature are available for AMD's cards, and temperature also for Intel's discrete cards.
     """
 
     def __init__(self, bus: Path = PCI, proc: Path = PROC, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -74,7 +74,7 @@ class LinuxCards:
         )
 
     def _clients(self) -> Iterator[tuple[Key, Client]]:
-        """Yield what each process that this user may look at has used of each card."""
+        """Yield how much each process that this user may inspect has used each card."""
         for process in self._proc.iterdir():
             if not process.name.isdecimal():
                 continue
@@ -90,7 +90,7 @@ class LinuxCards:
 
 
 def parse_fdinfo(text: str, now_ns: int) -> tuple[str, str, Client] | None:
-    """Return the card, the client's id and its use, or None if the driver does not tell.
+    """Return the card, the client's id and its use, or None if the driver does not report them.
 
     The keys are those of the kernel's documentation of DRM client usage.
     """
@@ -116,7 +116,7 @@ def _unit(value: list[str]) -> int:
 
 
 def _percent(before: Client | None, now: Client) -> float:
-    """Return the use of the busiest engine since the last reading. What has just been opened has used nothing."""
+    """Return the use of the busiest engine since the last reading. A client that was just opened has used nothing."""
     if before is None:
         return 0.0
     shares = []

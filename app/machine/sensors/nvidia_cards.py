@@ -23,8 +23,8 @@ def _nvml() -> Any:
 class NvidiaCards:
     """A reader of all of NVIDIA's cards.
 
-    It opens the driver's library for each reading only, and on Linux not at all while all cards sleep, because an open
-    library keeps a laptop's card awake.
+    It opens the driver's library only while it takes a reading, and on Linux not at all while all cards are asleep,
+    because an open library keeps a laptop's card awake.
 
     load: returns the module `pynvml`.
     """
@@ -55,7 +55,7 @@ class NvidiaCards:
         pci = bus_place(nvml.nvmlDeviceGetPciInfo(card).busId)
 
         def ask(read: Callable[[], T]) -> T | None:
-            """Return None for what this card or system does not support."""
+            """Return what `read` returns, or None if this card or system does not support it."""
             try:
                 return read()
             except nvml.NVMLError:

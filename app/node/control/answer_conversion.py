@@ -147,7 +147,7 @@ def line_of(part: AnswerPart) -> AnswerLine:
 
 
 def part_of(line: AnswerLine) -> AnswerPart | None:
-    """Convert a line of the stream back to an answer part, or return None if it contains none or only a place."""
+    """Convert a line of the stream back to an answer part. Return None for other lines, such as a place in line."""
     if (delta := line.delta) is not None:
         return Delta(
             delta.text,

@@ -88,7 +88,7 @@ class CardRoutes:
         )
 
     def _why_not(self, card: Card, *, on: bool) -> Reason:
-        """Return why a card does not compute. One that was just switched on is tested first."""
+        """Return why a card does not compute. A card that was just switched on is tested first."""
         if not on:
             return Reason("card_switched_off")
         reasons = (other.why for other in self._graphics.unused if other.key == card.key)

@@ -40,7 +40,7 @@ FULL = frozenset({"download_no_room", "disk_full"})  # another folder may help; 
 
 @dataclass(frozen=True, slots=True)
 class FolderServices:
-    """The services of the node that a move uses."""
+    """The node services needed to move the models folder."""
 
     folders: ModelsFolders
     shelf: Shelf

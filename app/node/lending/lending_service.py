@@ -512,7 +512,9 @@ class LendingService:
 
     async def _open_divided(self, request: RunOrder, threads: Threads) -> tuple[RunOrder, StageOpened, bool]:
         """Open a run, divided among the graphics cards. Return how it was divided, and whether the cards had less
-        memory than was known: then it is tried again with less, and in the end without them."""
+        memory than expected. In that case, the run is opened again with less of it and, if that fails too, without the
+        cards.
+        """
         was_short = False
         while True:
             claimed = self._divided(request)

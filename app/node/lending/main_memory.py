@@ -28,16 +28,18 @@ class MainMemory:
     models: ModelManager
 
     def uses(self) -> Uses:
-        """Return the uses of the memory that computes: the card's, or main memory without a card."""
+        """Return the uses of the card's memory or, if no card computes, of main memory."""
         return self._uses(beside=False)
 
     def own_bytes(self, released: Mapping[MachineId, int]) -> int:
-        """Return the memory that computes for a further model of this machine after `released` is freed."""
+        """Return how much of the card's memory (without a card, of main memory) another model of this machine may use.
+        released: what will have been freed by then.
+        """
         kept_bytes = self._kept_bytes(released, beside=False)
         return max(0, self.policy.memory.own_bytes(*self.uses()) - kept_bytes)
 
     def own_bytes_beside(self, released: Mapping[MachineId, int]) -> int:
-        """Return the main memory for a further model of this machine after `released` is freed."""
+        """Return how much main memory another model of this machine may use after `released` is freed."""
         if self.graphics.card is None:
             return 0
         kept_bytes = self._kept_bytes(released, beside=True)
@@ -56,14 +58,17 @@ class MainMemory:
         return max(0, (self.lent_bytes_beside() or 0) - self.service.stage_host.reserved(on_device=False)[0])
 
     def elsewhere(self, *, beside: bool) -> tuple[int, int]:
-        """Return what other hosts, and all models, use of the memory that is not meant by `beside`."""
+        """Return how many bytes of the other memory other hosts use, and how many all models use.
+
+        beside: whether the other memory is that of the card, and not main memory.
+        """
         if self.graphics.card is None:
             return 0, 0
         used, _, own = self._uses(beside=not beside)
         return used, used + own
 
     def _kept_bytes(self, released: Mapping[MachineId, int], *, beside: bool) -> int:
-        """Return how much of one memory this machine's own models still use after `released` is freed.
+        """Return how much of one kind of memory this machine's own models still use after `released` is freed.
 
         It is not known in which memory the released bytes are. Bytes that may be in the other one are not subtracted.
         """

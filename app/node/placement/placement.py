@@ -327,7 +327,7 @@ class Placement:
 
     @property
     def sees(self) -> bool:
-        """Return whether it looks at pictures now."""
+        """Return whether the model can look at pictures now."""
         return isinstance(self._vision, Vision)
 
     @property

@@ -487,7 +487,7 @@ class StageSet:
     ) -> tuple[StageConfig, StageOpened]:
         """Open a stage, divided among the cards.
 
-        If they have less memory than was known, try it again with less, and in the end without them.
+        If the cards have less memory than expected, try again with less of it and finally without the cards.
         """
         graphics, cards = self._sources.graphics, self._cards
         model, sizes = self._entry.model, self._sizes
@@ -530,7 +530,7 @@ class StageSet:
     def _note_card_failure(self, error: AppError, opening_family: str = "") -> None:
         """Record that stages of the local worker were lost on its cards, or that these had too little memory.
 
-        opening_family: of the model, if the worker crashed while it was opening the stage.
+        opening_family: the model's family, if the worker crashed while it was opening the stage.
 
         A failure counts once, however many stages notice it, now or at the next opening.
         """

@@ -169,11 +169,11 @@ class Hardware:
 
     @property
     def more_cards(self) -> tuple[Card, ...]:
-        """The graphics cards that compute together with it."""
+        """The graphics cards that compute together with `card`."""
         return self._graphics.computing[1:]
 
     def card_reading(self) -> CardReading:
-        """Return the sensor readings of that card. May block for seconds, so call this in a thread."""
+        """Return the sensor readings of the card that computes. May block for seconds, so call this in a thread."""
         return self._graphics.reading()
 
     @property
@@ -240,8 +240,9 @@ class SpeedCache:
         self._entries = self._read()
 
     def get(self, key: str, disturbed_s: float = OLD_DISTURBED_S) -> Speed | None:
-        """Return the measured speed, unless it is too old. One that other programs disturbed holds for
-        `disturbed_s`."""
+        """Return the measured speed, unless it is too old. A speed that other programs disturbed is valid for
+        `disturbed_s`.
+        """
         kept = self._entries.get(key)
         if kept is None or not self._is_younger(kept, disturbed_s if kept.disturbed else OLD_AFTER_S):
             return None
@@ -258,7 +259,7 @@ class SpeedCache:
         return dict(list(repeated.items())[-MOST_REPEATS:])
 
     def settle(self, key: str) -> None:
-        """Leave a measurement as it is, without a repetition."""
+        """Accept a measurement as it is, so that it is not repeated."""
         kept = self._entries.get(key)
         if kept is not None and kept.repeat is not None:
             self._entries[key] = msgspec.structs.replace(kept, repeat=None)
@@ -400,7 +401,7 @@ class LocalSpeed:
         """Return the speed including the output matrix, for this machine's own user. Waits for a running trial. If a
         graphics card computes, the speed of the processor beside it is included where that could be measured.
 
-        disturbed_s: how long a speed holds that was measured beside other programs.
+        disturbed_s: how long a speed is valid that was measured while other programs were busy.
 
         Raises the errors of `measure`, including Busy.
         """
@@ -456,7 +457,8 @@ class LocalSpeed:
         trial comes a pause of the same length.
 
         again: the host doubts the known speed, so measure it again unless this was done recently.
-        disturbed_s: how long a speed holds that was measured beside other programs. If None, as long as they run.
+        disturbed_s: how long a speed is valid that was measured while other programs were busy. If None, as long as
+            they run.
 
         Raises the errors of `measure`, and Busy during a trial and the pause after it. A family that the graphics card
         turns out not to compute is measured on the processor when the host asks again.
@@ -514,7 +516,7 @@ class LocalSpeed:
                 self._rested_at = now + (now - began)
 
     async def _disturbed_holds_s(self, *keys: str) -> float:
-        """Return how long disturbed speeds hold. While other programs still run, a repetition would not be better."""
+        """Return how long disturbed speeds are valid. While other programs are still busy, repeating would not help."""
         if not any(self._cache.was_disturbed(key) for key in keys):
             return OLD_DISTURBED_S
         return OLD_AFTER_S if await asyncio.to_thread(other_programs_share) > DISTURBED_LOAD else OLD_DISTURBED_S
@@ -574,7 +576,7 @@ class LocalSpeed:
 
     async def repeat_disturbed(self) -> bool:
         """Repeat the newest disturbed measurements, with the limits that apply now. Return whether any was repeated.
-        One that meets a busy machine is left for the next time, and one that fails is not tried again."""
+        A repetition that finds the machine busy is left for the next time, and one that fails is not tried again."""
         again = False
         for key, before in self._cache.to_repeat().items():
             question = before.repeat

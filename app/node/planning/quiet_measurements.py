@@ -33,14 +33,14 @@ class QuietMeasurements:
         self._n_quiet = 0
 
     async def run(self) -> None:
-        """Look now and then until canceled."""
+        """Look for disturbed measurements from time to time, until canceled."""
         while True:
             await asyncio.sleep(self._look_s)
             if await self.look():
                 await self._repeated()
 
     async def look(self) -> bool:
-        """Repeat what was disturbed if it is quiet. Return whether anything was measured again."""
+        """Repeat disturbed measurements if the computers are quiet. Return whether anything was measured again."""
         is_here, is_elsewhere = self._own.has_disturbed, self._measurer.has_disturbed
         if not (is_here or is_elsewhere):
             self._n_quiet = 0
