@@ -44,12 +44,12 @@ KV_CELL_ALIGNMENT = 256  # llama.cpp rounds the cells of a slot up to a multiple
 
 
 def tells_out_of_memory(words: str) -> bool:
-    """Return whether an engine's words, of one or several lines, tell of an allocation that failed."""
+    """Return whether an engine's message, of one or more lines, reports a failed allocation."""
     return any(True for _ in _failed_allocations(words))
 
 
 def tells_device_out_of_memory(words: str) -> bool:
-    """Return whether an engine's words tell of an allocation on a graphics card that failed."""
+    """Return whether an engine's message reports a failed allocation on a graphics card."""
     return any(sign in line for line in _failed_allocations(words) for sign in DEVICE_MEMORY_SIGNS)
 
 

@@ -178,7 +178,7 @@ class ProjectorOpened(Order, frozen=True, tag="projector_opened"):
 
 
 class PictureParts(Order, frozen=True, tag="parts"):
-    """A part of what stands for a picture in a prompt: token ids, or rows as float32.
+    """A part of what represents a picture in a prompt: token ids, or rows as float32.
 
     continues: whether these rows belong to the same picture or tile as those of the previous answer.
     """

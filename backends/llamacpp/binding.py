@@ -250,7 +250,7 @@ def _ggml_libraries(llama: Any) -> tuple[ctypes.CDLL, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LayerDevices:
-    """The devices that compute a model's layers: the processor the first ones, and then one device after another."""
+    """The devices that compute a model's layers: the processor computes the first, then one device after another."""
 
     addresses: tuple[int, ...] = ()  # none: the processor computes all layers
     counts: tuple[int, ...] = ()  # the layers on each device; none: all layers are on the only one
@@ -294,7 +294,7 @@ def later_pattern(n_layers: int, n_first: int) -> str:
 
 
 def _in_main_memory(on: LayerDevices) -> Any:
-    """Return the array that keeps tensors in main memory which are not for the devices, or None if there are none."""
+    """Return the array that keeps the tensors not meant for a device in main memory, or None if there are none."""
     patterns = []
     if on.processor_experts > on.processor_layers:
         patterns.append(expert_pattern(range(on.processor_layers, on.processor_experts)))

@@ -1,4 +1,4 @@
-"""The check of a device with a stage's own layers: a few rows must come out there as on the processor.
+"""The check of a device with a stage's own layers: it must compute a few rows as the processor does.
 
 The Guide's known answer (backends/known_answer.py) covers one family in one number format. This check covers the
 family, shapes and number formats of the stage that is about to compute: on each of its devices, the first layers; and

@@ -1,4 +1,4 @@
-"""Pictures on llama.cpp's mtmd: a projector (mmproj) makes rows of a picture that stand where token embeddings would.
+"""Pictures on llama.cpp's mtmd: a projector (mmproj) turns a picture into rows, which replace token embeddings.
 
 Only the vocabulary and the sizes of the text model are read, not its weights, which the stages hold.
 """
@@ -22,7 +22,7 @@ RGB = 3
 
 @dataclass(frozen=True, slots=True)
 class PicturePart:
-    """A part of what stands for a picture: token ids, such as those around it, or rows of its own."""
+    """A part of what represents a picture: token ids, such as those around it, or its own rows."""
 
     ids: tuple[int, ...] = ()
     rows: Rows | None = None
@@ -73,7 +73,7 @@ class PictureEncoder:
         return not self._mtmd.mtmd_decode_use_non_causal(self._context, None)
 
     def see(self, width: int, height: int, rgb: bytes) -> list[PicturePart]:
-        """Return what stands for a picture in a prompt, in order. Raises StageError."""
+        """Return what represents a picture in a prompt, in order. Raises StageError."""
         if min(width, height) < 1 or width * height * RGB != len(rgb):
             raise StageError(f"{len(rgb)} bytes are no picture of {width} x {height}")
         pixels = (ctypes.c_uint8 * len(rgb)).from_buffer_copy(rgb)

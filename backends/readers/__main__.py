@@ -1,8 +1,8 @@
 """The entry point of a reader, which reads requests from standard input and writes replies to standard output.
 
 A reader has no access to the network, to files of the user or to other programs, where the system can deny it
-(backends/worker/confine.py). A request that takes too long or too much memory ends the process: whoever asked sees that
-it is gone.
+(backends/worker/confine.py). A request that takes too long or too much memory ends the process, which the caller
+notices.
 """
 
 from __future__ import annotations

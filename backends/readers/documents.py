@@ -1,6 +1,6 @@
 """The text of documents, by page: PDF, Word, PowerPoint and OpenDocument files, and spreadsheets.
 
-What a file is called is not trusted: its first bytes and its parts say what it is. This runs in a confined process with
+A file's name is not trusted: its first bytes and its parts determine its format. This runs in a confined process with
 limits on time and memory (backends/readers/__main__.py).
 """
 

@@ -100,7 +100,7 @@ def _prepared(tex: str) -> str:
 
 
 def _words_and_math(match: re.Match[str]) -> str:
-    """Return words within a formula with the formulas within them as such: `\\text{if $x>0$}`."""
+    """Return the words within a formula, in which formulas stay formulas: `\\text{if $x>0$}`."""
     parts = _DOLLAR.split(match[1])
     if len(parts) % 2 == 0:
         return match[0]

@@ -23,7 +23,7 @@ UTF8_MARK = b"\xef\xbb\xbf"
 
 
 def is_pdf(head: bytes) -> bool:
-    """Return whether a file that begins like this is a PDF file. A text that mentions the mark is none."""
+    """Return whether a file that begins like this is a PDF file. A text that only mentions the mark is not one."""
     return head.removeprefix(UTF8_MARK).lstrip().startswith(PDF_HEAD)
 
 

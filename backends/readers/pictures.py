@@ -1,6 +1,6 @@
 """Pictures from strangers: checked, decoded and made small in a confined process (backends/readers/__main__.py).
 
-The size that a file states is checked before anything is decoded. What comes out has no metadata.
+The size that a file states is checked before anything is decoded. The result has no metadata.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class Eyes:
         )
 
     def see(self, order: worker_orders.SeePicture) -> Iterator[worker_orders.PictureParts]:
-        """Yield what stands for a picture, in pieces that fit into a frame. Raises StageError."""
+        """Yield what represents a picture in a prompt, in pieces that fit into a frame. Raises StageError."""
         if self._encoder is None:
             raise StageError("no projector is loaded here")
         pieces = list[worker_orders.PictureParts]()

@@ -186,7 +186,7 @@ def _first_energy(results: Sequence[Result]) -> Energy | None:
 
 
 def _spread(bench: Bench) -> str:
-    """Return a text with the number of runs and the relative standard deviation of their speed."""
+    """Return a text with the number of runs and the relative standard deviation of their speeds."""
     speed = bench.single.decode_tok_s
     runs = QCoreApplication.translate("Report", "%n run(s)", "", bench.single.runs)
     if speed is None or not speed.deviation:

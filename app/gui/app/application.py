@@ -156,7 +156,7 @@ class CrashRecorder:
             self._file.close()
 
     def report(self, window: Window) -> None:
-        """Report the crash of the previous window, if any, with a button that copies the details."""
+        """Tell the user if the previous window crashed, with a button that copies the details."""
         if self.details:
             window.say(self._words)
 

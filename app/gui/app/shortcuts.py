@@ -23,7 +23,7 @@ Key = QKeySequence.StandardKey
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row of the list: what the keys do, and the keys. A standard key differs between systems."""
+    """A row of the list, with an action and its keys. Standard keys differ between systems."""
 
     words: object  # translated when shown
     keys: tuple[Key | str, ...]

@@ -97,7 +97,7 @@ def _lost_models(before: Snapshot, now: Snapshot) -> list[Notification]:
 
 
 def _lost_machines(before: Snapshot, now: Snapshot) -> list[Notification]:
-    """Return a notification for each machine that went offline while it held a part of a model that goes on."""
+    """Return a notification for each machine that went offline while holding a part of a model that is still running."""
     title = QCoreApplication.translate("Tray", "A computer was lost")
     text = QCoreApplication.translate("Tray", "{name} went offline. It was running part of {model}.")
     lost = {model.model for model in now.models if model.state == "lost"}  # those are told by themselves
@@ -117,7 +117,7 @@ TITLE_CHARACTERS = 80
 
 
 def answer_notification(chat: str, title: str, error: AppError | None) -> Notification | None:
-    """Return a notification of an answer that has ended, or None if another one tells of it."""
+    """Return a notification that an answer has ended, or None if another notification covers it."""
     if isinstance(error, StageLost):
         return None  # the lost model is told, and a click on that opens this chat
     words = title if len(title) <= TITLE_CHARACTERS else f"{title[:TITLE_CHARACTERS]}…"

@@ -75,13 +75,13 @@ class ModelNames(QObject):
         return lengths.get(name)
 
     def is_base(self, name: str) -> bool:
-        """Return whether a model only completes text. False if that is not known."""
+        """Return whether a model only completes text, or False if that is unknown."""
         if (shared := self._pool.now.shared_model(name)) is not None:
             return shared.base
         return any(model.is_base for model in (self._models or Models()).models if model.name == name)
 
     def sees(self, name: str) -> bool:
-        """Return whether a model looks at pictures. True if that is not known."""
+        """Return whether a model can look at pictures, or True if that is unknown."""
         if (known := sees(self._pool.now, name)) is not None:
             return known
         models = self._models or Models()

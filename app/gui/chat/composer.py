@@ -73,7 +73,7 @@ def read_text(path: Path) -> Details:
 def file_words(file: Details) -> str:
     """Return the caption of an attached file: its name (elided in the middle if long), pages or size, and token count.
 
-    The text of a document has another size than its file, so that the size would only confuse.
+    A document's text differs in size from its file, so the size of the file would only confuse.
     """
     if is_picture(file):
         return picture_name(file)
@@ -184,7 +184,7 @@ class Field(QPlainTextEdit):
 def pasted_picture(source: QMimeData) -> bytes:
     """Return the file of a picture on the clipboard as another program has left it, or b"" if there is none.
 
-    It is not decoded here. Where the system has only pixels, Qt makes a file of them, without compression for speed.
+    The picture is not decoded here. If the system has only pixels, Qt writes them to a file, uncompressed to save time.
     """
     offered = [form for form in source.formats() if form.startswith("image/")]
     for form in (*PASTED_FORMATS, *offered):
@@ -274,7 +274,9 @@ class Composer(QFrame):
         self._line.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
 
     def show_draft(self, text: str, files: Sequence[Details] = (), draft: str | None = None) -> None:
-        """Show the draft of the current chat, or of the chat with the ID `draft`. Documents are read on for others."""
+        """Show the draft of the current chat, or of the chat with the ID `draft`. Documents for other drafts are still
+        being read.
+        """
         self.is_queued = False
         self._draft = self._draft if draft is None else draft
         # Set before the text, because slots connected to textChanged also read the files.
@@ -328,7 +330,7 @@ class Composer(QFrame):
         self._show_files()
 
     def _require_room(self) -> None:
-        """Raise BadInput if the message has as many files as it may have."""
+        """Raise BadInput if the message already has the maximum number of files."""
         if len(self._files) + len(self._reading) >= MAX_FILES:
             raise BadInput("attachments_many", most=MAX_FILES)
 
@@ -342,7 +344,7 @@ class Composer(QFrame):
             self._draft_changed(by_person=False)
 
     def show_room(self, room: int | None) -> None:
-        """Show how many tokens the files take of those that the chat has room for, or nothing if that is unknown."""
+        """Show how many of the tokens available in the chat the files take up, or nothing if that is unknown."""
         self._room = room
         self.budget.show_for(self._files, room)
 

@@ -24,7 +24,7 @@ class SentPictures:
 
 
 def sees(now: Snapshot, model: str) -> bool | None:
-    """Return whether a model looks at pictures, or None if the node's status does not tell."""
+    """Return whether a model can look at pictures, or None if the node's status does not say."""
     if (shared := now.shared_model(model)) is not None:
         return shared.vision if shared.ready else None
     if (loaded := now.model(model)) is not None:  # while it loads, its projector is not open yet

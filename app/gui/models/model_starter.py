@@ -35,7 +35,7 @@ class Stage(Enum):
 
 
 class ModelStarter(QObject):
-    """Brings one model at a time into use. It goes on while its page is hidden, and ends with the window.
+    """Brings one model at a time into use. It continues while its page is hidden, and ends with the window.
 
     A file that another computer of the household shares is copied from there. The node measures the computers and then
     places the model: on this computer, or over the household if it is too large for one.
@@ -169,7 +169,7 @@ class ModelStarter(QObject):
         self._calls.keep(BEGIN, self._client.post(path, None, self._begun, self._fail, answer=DownloadResponse))
 
     def _paused(self, _: object) -> None:
-        """Begin what was chosen while the download was being paused, even if it is the same one."""
+        """Start the model that was chosen while the download was being paused, even if it is the same one."""
         self._calls.done(PAUSE)
         then, self._then = self._then, None
         if then is not None:

@@ -42,7 +42,7 @@ def rank(item: ModelItem, judgment: Judgment | None) -> tuple[int, float, str]:
 
     Among models that fit equally well, the largest is the most capable. Of those that are too big, the smallest is the
     one that a household comes closest to. The key does not depend on the exact speed or memory, which change all the
-    time, so that the list holds still.
+    time, so the order stays the same.
     """
     fit, size = fit_of(item, judgment), _size(item)
     return fit, size if fit is Fit.TOO_BIG else -size, item.name.casefold()
@@ -58,7 +58,7 @@ def _size(item: ModelItem) -> float:
 
 
 def _read_bytes(item: ModelItem) -> float:
-    """Return the bytes of weights that each token needs, which decide about the speed."""
+    """Return how many bytes of weights each token needs, which determines the speed."""
     facts = item.facts
     if isinstance(facts, CatalogModel) and facts.active_parameters and facts.parameters:
         return item.file_bytes * facts.active_parameters / facts.parameters

@@ -100,7 +100,7 @@ class AddPhoneDialog(Sheet):
         self.new.setFocus()
 
     def _void(self) -> None:
-        """Make the code void, because nobody is looking at it any more."""
+        """Make the code void, because nobody can see it anymore."""
         self._timer.stop()
         self.services.client.delete("/phones/code", lambda _: None, answer=Phones)
 

@@ -26,7 +26,7 @@ DESCRIPTION_CHARACTERS = 300
 
 
 class Tools(SettingsGroup):
-    """The Tools settings. The node has no part in them: servers run only while this window or a command uses them."""
+    """The Tools settings. The node is not involved: servers run only while this window or a command uses them."""
 
     can_reset = False
 
@@ -53,7 +53,7 @@ class Tools(SettingsGroup):
         self.services.tools.refresh()
 
     def test(self, name: str) -> None:
-        """Start a server anew to see its tools."""
+        """Restart a server to see its tools."""
         self.rows[name].show_testing()
         tools = self.services.tools
         tools.ask(TestServer(name), Server, partial(self._tested, name), partial(self._test_failed, name))
@@ -83,11 +83,11 @@ class Tools(SettingsGroup):
         self.search_again()
 
     def switch(self, name: str, on: bool) -> None:
-        """Allow chats to use a server, or no longer."""
+        """Choose whether chats may use a server."""
         self.services.tools.change(SwitchServer(name, on), lambda: None, self._failed)
 
     def permit(self, name: str, tool: ServerTool, permission: Permission) -> None:
-        """Set what a tool may do without asking. It is the tool as it is shown: another one would be refused."""
+        """Set what a tool may do without asking. Refused if the tool is no longer the one that is shown."""
         request = SetPermission(name, tool.name, permission, tool.fingerprint)
         self.services.tools.change(request, lambda: None, self._failed)
 
@@ -161,12 +161,14 @@ class ServerRow:
         self.setting.set_about(_tr("Starting…"))
 
     def show_again(self) -> None:
-        """Show the state as it was told last."""
+        """Show the last known state again."""
         if self._server is not None:
             self.show_server(msgspec.structs.replace(self._server))
 
     def _show_tools(self, is_open: bool) -> None:
-        """Show the tools. They are not built while nobody sees them, because a server may change them all the time."""
+        """Show the tools. Their rows are not built while nobody sees them, because a server may change its tools all
+        the time.
+        """
         server = self._server
         if server is None or not is_open:
             return
@@ -200,7 +202,7 @@ class ServerRow:
 
 
 def _without_permission(tool: ServerTool) -> ServerTool:
-    """Return what is shown of a tool besides its choice."""
+    """Return what is shown of a tool, apart from its permission."""
     return msgspec.structs.replace(tool, permission="ask")
 
 

@@ -135,7 +135,7 @@ class CardsCard(QFrame):
             self._list.addWidget(self._rows[card.key])
 
     def _chooser(self, key: str) -> Callable[[bool], None]:
-        """Return what the switch of a card calls. Qt calls a partial function without the argument."""
+        """Return the function that a card's switch calls. Qt would call a `partial` without the argument."""
         return lambda on: self._switched(key, on)
 
     def _switched(self, key: str, on: bool) -> None:

@@ -78,7 +78,7 @@ class ToolClient(QObject):
         return self._process.processId() if self._process is not None else 0
 
     def refresh(self) -> None:
-        """Request the list of servers. While none was ever added, no process is started for it."""
+        """Request the list of servers. If no server was ever added, no process is started."""
         if self._process is None and not (self._home / FILE).exists():
             self._keep(Servers())
             return

@@ -1,4 +1,4 @@
-"""The models that this household could use first, those that need no download first."""
+"""The models that this household could start with, beginning with those that need no download."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Choice:
 
 
 class FirstModels(QObject):
-    """The lists from which the first model is chosen. Computers that were never measured are measured by itself."""
+    """The lists from which the first model is chosen. Computers that were never measured are measured automatically."""
 
     changed = Signal()
 
@@ -76,7 +76,7 @@ class FirstModels(QObject):
 
     @property
     def is_known(self) -> bool:
-        """Return whether it is known which models there are."""
+        """Return whether the available models are known."""
         return self._library.has_shelf and bool(self._library.offers) and self._answered >= set(USES)
 
     @property

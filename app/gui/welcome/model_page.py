@@ -248,7 +248,7 @@ class StartProgress(QWidget):
         self.setLayout(column(card(self.title, self.words, self.bar, self.steps, gap=sizes.S)))
 
     def show_progress(self) -> None:
-        """Show how far it is."""
+        """Show the current progress."""
         starter = self._starter
         is_loading = starter.stage is Stage.LOADING
         self.title.setText(self._title())

@@ -149,7 +149,7 @@ class TogetherPage(Step):
         self._show()
 
     def cancel(self) -> None:
-        """Close the pairing window, because nobody sees its code any more."""
+        """Close the pairing window, because nobody can see its code anymore."""
         self._stop()
         if self.mode in (Mode.ADDING, Mode.JOINING):
             self.mode = Mode.START

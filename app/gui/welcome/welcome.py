@@ -52,7 +52,7 @@ class _StepStack(QWidget):
 
 
 class Welcome(QWidget):
-    """The first run. It covers `window` until the user comes to its end or leaves it."""
+    """The first run. It covers `window` until the user finishes or skips it."""
 
     def __init__(self, services: AppContext, window: QMainWindow) -> None:
         super().__init__(window)
@@ -199,7 +199,7 @@ class Welcome(QWidget):
             (self._main if main else self._quiet).setFocus()
 
     def _move_focus(self) -> None:
-        """Move the keyboard focus, and then the view, to where the user goes on."""
+        """Move the keyboard focus, and then the view, to where the user will continue."""
         step = self.step
         QTimer.singleShot(0, self, self._scroll)
         (step.first_focus or (self._main if step.main_label and step.main_enabled else self._quiet)).setFocus()

@@ -1,4 +1,4 @@
-"""A row of buttons that never wraps. Those without room move to a menu at its end."""
+"""A row of buttons that never wraps. Buttons that do not fit move to a menu at its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ translate = QCoreApplication.translate
 
 
 class OverflowRow(QWidget):
-    """A row of buttons in order of importance, of which those from `far_from` on stand at the far end."""
+    """A row of buttons in order of importance. The buttons from index `far_from` on are at the far end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class OverflowRow(QWidget):
         return max((made.sizeHint().height() for made in self._buttons), default=0)
 
     def _arrange(self) -> None:
-        """Place the buttons that have room. The first always has."""
+        """Place the buttons that fit. The first one always does."""
         shown = self._shown()
         height, left, right = self._height(), 0, self.width()
         near = shown[: self._far_from]

@@ -245,7 +245,7 @@ class Completer:
         return _Prompt(ids, where, tuple(notes), "" if said else thought, pictures)
 
     async def _seen(self, files: Mapping[str, bytes]) -> dict[str, PicturePlacement]:
-        """Return what stands for each picture, by its marker. Raises BadInput or StageLost."""
+        """Return what represents each picture in the prompt, by marker. Raises BadInput or StageLost."""
         if self.vision is None:
             raise BadInput("picture_model_blind", model=self._name)
         if isinstance(self.vision, AppError):

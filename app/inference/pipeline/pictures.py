@@ -44,7 +44,7 @@ class Pictures:
 
 @dataclass(frozen=True, slots=True)
 class Vision:
-    """The vision of a loaded model.
+    """A loaded model's ability to look at pictures.
 
     most_rows: rows of a picture that see each other, for which a step has room. context: positions of a conversation.
     picture_tokens: the most of them that a picture takes; 0 if unknown.
@@ -56,7 +56,7 @@ class Vision:
     picture_tokens: int = 0
 
     async def see(self, data: bytes) -> SeenPicture:
-        """Return what stands for a picture. Raises BadInput or StageLost."""
+        """Return what represents a picture in the prompt. Raises BadInput or StageLost."""
         return await self.worker.see(data)
 
 

@@ -1,7 +1,7 @@
 """The vision of a model on this machine: a worker with its projector (mmproj) turns pictures into rows.
 
-Pictures are decoded in a process of their own (picture_reader.py) and never leave this machine. Only hidden states of
-the layers that follow reach others.
+Pictures are decoded in a process of their own (picture_reader.py) and never leave this machine. Other machines receive
+only the hidden states that the next layers compute from them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_FAULT_OF_FILE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SeenPart:
-    """A part of what stands for a picture in a prompt: the ids of tokens, or of rows with these values."""
+    """A part of what represents a picture in a prompt: the ids of tokens, or of rows with these values."""
 
     ids: tuple[int, ...]
     rows: bytes = b""  # float32
@@ -43,7 +43,7 @@ class SeenPart:
 
 @dataclass(frozen=True, slots=True)
 class SeenPicture:
-    """The parts that stand for a picture in a prompt, in order."""
+    """The parts that represent a picture in a prompt, in order."""
 
     parts: tuple[SeenPart, ...]
 
@@ -88,7 +88,7 @@ class VisionWorker:
         return cls(worker, opened, order, model)
 
     async def see(self, data: bytes) -> SeenPicture:
-        """Return what stands for a picture, given its file. Raises BadInput or StageLost."""
+        """Return what represents a picture in the prompt, given its file. Raises BadInput or StageLost."""
         key = hashlib.sha256(data).hexdigest()
         if (known := self._known(key)) is not None:  # without waiting for the pictures of others
             return known
@@ -107,7 +107,7 @@ class VisionWorker:
             return seen
 
     async def close(self) -> None:
-        """End its process, even if it is being loaded again. Nothing is seen afterwards."""
+        """End the projector's process, even if it is being loaded again. Afterwards, no picture can be seen."""
         self._closed = True
         if self._looking is not None:
             self._looking.cancel()
@@ -116,7 +116,7 @@ class VisionWorker:
             await self._worker.close()  # it may have been replaced just before
 
     async def _looked(self, key: str, data: bytes) -> SeenPicture | AppError:
-        """Return what stands for a picture that is not known yet, or why it cannot be seen."""
+        """Return what represents a picture that is not known yet, or why the model cannot see it."""
         try:
             picture = await decoded_picture(data)
             worker = await self._ready()
@@ -144,7 +144,7 @@ class VisionWorker:
         return self._worker
 
     def _not_seen(self, error: AppError) -> AppError:
-        """Return the error that tells why a picture was not seen, although the projector could be loaded."""
+        """Return the error that explains why a picture was not seen although the projector could be loaded."""
         if error.reason.code in NO_FAULT_OF_FILE:
             return error
         return BadInput("picture_failed", model=self._model, words=error.reason)
@@ -196,7 +196,7 @@ async def _opened(order: worker_orders.OpenProjector) -> tuple[Worker, worker_or
 
 
 def unusable(model: str, error: AppError) -> AppError:
-    """Return the error that tells why a model cannot look at pictures."""
+    """Return the error that explains why a model cannot look at pictures."""
     if error.reason.code in NO_FAULT_OF_FILE:
         return error
     return BadInput("projector_unusable", model=model, words=error.reason)

@@ -27,7 +27,8 @@ LINE_BREAKS = {0x2028: "\n", 0x2029: "\n"}  # what the field has in place of lin
 
 
 class CompletionView(QWidget):
-    """A text to continue. While the model writes, the text cannot be edited. What it wrote is one step for Undo.
+    """A text to continue. While the model is writing, it cannot be edited. All that the model wrote is one step for
+    Undo.
 
     `chat_of` returns the current state of a chat. `changed` is emitted with the ID of a chat whose text was typed.
     """
@@ -78,7 +79,9 @@ class CompletionView(QWidget):
 
     @property
     def text(self) -> str:
-        """The text. Until it is edited, it is exactly that of the chat's message: the field changes line breaks."""
+        """The text. Until it is edited, this is the exact text of the chat's message, because the field changes line
+        breaks.
+        """
         document = self.field.document()
         if not document.isModified():
             return self._saved
@@ -189,7 +192,7 @@ class CompletionView(QWidget):
         self.field.document().setModified(False)
 
     def _show_run(self) -> None:
-        """Show the text in progress. This view may not have begun it: a notice can, or a window that was killed."""
+        """Show the text in progress. It may have been begun elsewhere: by a notice, or by a window that was killed."""
         running = self._running
         if running is None:
             return

@@ -112,7 +112,7 @@ def validated(chat: Chat) -> Chat | None:
 
 
 def _items(text: str) -> Iterator[object]:
-    """Yield the entries of the list of chats. A file written by this app is decoded one entry at a time."""
+    """Yield the chats listed in a file. If this app wrote the file, decode one chat at a time to save memory."""
     decoder = json.JSONDecoder(parse_constant=_no_number)
     if not text.startswith(HEAD):
         yield from _whole(decoder.decode(text))
@@ -221,7 +221,7 @@ def _details(value: object) -> Details:
 
 
 def _attachment(file: Mapping[str, object]) -> Details:
-    """Return a validated attachment. A picture is only decoded in a confined process (picture_loader.py)."""
+    """Return a validated attachment. Its picture is not decoded here, but in a confined process (picture_loader.py)."""
     kept: dict[str, Any] = {"name": _line(file.get("name"), "name"), "text": _text(file.get("text"), "text")}
     if PICTURE not in file:
         return kept

@@ -106,7 +106,7 @@ def _exported(message: Message) -> ExportedMessage:
 
 
 def _exported_call(call: CallRecord) -> tuple[str, str]:
-    """Return the caption of a tool call, and its arguments with what came of it."""
+    """Return the caption of a tool call, and its arguments with its outcome."""
     caption = _tr("Tool call: {tool} of {server}").format(tool=call.tool or call.name, server=call.server or "?")
     return caption, f"{call.arguments}\n\n{call.outcome}"
 

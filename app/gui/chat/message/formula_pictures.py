@@ -50,7 +50,7 @@ class Look:
 class Place:
     """The room that a formula takes in a line, in the coordinates of the text.
 
-    is_middle: the picture is centered on the line as Qt does it; otherwise, it stands on the baseline.
+    is_middle: the picture is centered on the line, as Qt does it; otherwise, it is on the baseline.
     ascent: the part above the baseline.
     """
 

@@ -40,7 +40,7 @@ class SegmentKind(StrEnum):
 class Segment:
     """The content of one widget. `language` is the language of a code block, or empty if unknown.
 
-    formulas: what the places in `content` that `with_formulas` replaces stand for.
+    formulas: the formulas that `with_formulas` inserts into `content`.
     """
 
     kind: SegmentKind

@@ -1,7 +1,7 @@
 r"""The rules by which the Markdown parser finds formulas: `$…$`, `$$…$$`, `\(…\)`, `\[…\]` and `\begin{align}…`.
 
-The plugins for markdown-it-py know one of these forms each, cannot interrupt a paragraph, as models do, and take
-quadratic time for openings without an end. They also know nothing of text that is still growing.
+The plugins for markdown-it-py each support only one of these forms, cannot interrupt a paragraph (as models do), and
+take quadratic time for openings without an end. Nor do they support text that is still growing.
 """
 
 from __future__ import annotations

@@ -37,14 +37,13 @@ Remove = Callable[[Details], object]
 
 
 def picture_name(file: Details) -> str:
-    """Return the name of a picture and its pixels, as screen readers and tooltips say it."""
+    """Return a picture's name and its size in pixels, for screen readers and tooltips."""
     words = QCoreApplication.translate("Picture", "Picture {name}, {width} × {height}")
     return words.format(name=file.get("name"), width=file.get(WIDTH) or "?", height=file.get(HEIGHT) or "?")
 
 
 def file_name(file: Details) -> str:
-    """Return the name of a picture as that of a file, without folders and signs that systems forbid. "" if none is
-    left."""
+    """Return a picture's name as a file name, without folders and forbidden characters, or "" if nothing is left."""
     name = re.split(r"[/\\]", str(file.get("name")))[-1]
     return re.sub(r'[<>:"|?*\x00-\x1f]', "_", name).strip(" .")[:MOST_NAME]
 

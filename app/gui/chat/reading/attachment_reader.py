@@ -81,7 +81,9 @@ def kind_of(path: Path) -> Kind:
 
 
 def _is_other_picture(head: bytes) -> bool:
-    """Return whether a file begins as WebP, BMP, HEIC or AVIF. A text that begins with the same letters is none."""
+    """Return whether a file begins as WebP, BMP, HEIC or AVIF. A text that begins with the same letters is not a
+    picture.
+    """
     is_webp = head.startswith(b"RIFF") and head[8:12] == b"WEBP"
     is_bmp = head.startswith(b"BM") and head[6:10] == bytes(4)
     return is_webp or is_bmp or (head[4:8] == b"ftyp" and head[8:12] in HEIC_BRANDS)
@@ -94,7 +96,7 @@ def is_picture(file: Details) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
-    """A file to be read, or what was pasted, and for which draft."""
+    """A file or a pasted picture to be read, and the draft that it is for."""
 
     kind: Kind
     name: str
@@ -114,11 +116,11 @@ class AttachmentReader(QObject):
         self._process: ReaderProcess | None = None
 
     def read(self, path: Path, kind: Kind, done: Read, failed: Failed, draft: str = "") -> None:
-        """Read a document or picture. One of the functions is called later."""
+        """Read a document or picture. One of the two callbacks is called later."""
         self._add(_Reading(kind, path.name, path, draft, done, failed))
 
     def read_pasted(self, name: str, picture: bytes, done: Read, failed: Failed, draft: str = "") -> None:
-        """Read a picture from the clipboard. One of the functions is called later."""
+        """Read a picture from the clipboard. One of the two callbacks is called later."""
         self._add(_Reading(Kind.PICTURE, name, picture, draft, done, failed))
 
     def _add(self, reading: _Reading) -> None:
@@ -235,17 +237,17 @@ def details_of(name: str, document: DocumentText) -> Details:
 
 
 def _plain(title: str) -> str:
-    """Return the name of a page so that it neither ends the mark of the page nor begins another line."""
+    """Return the name of a page in a form that can neither end the page's mark nor begin another line."""
     return " ".join(title.split()).replace("]", ")")
 
 
 def _indented(match: re.Match[str]) -> str:
-    """Return a line of the text that looks like the mark of a page, so that it is none."""
+    """Indent a line of the text that looks like a page mark, so that it is not mistaken for one."""
     return f" {match[0]}"
 
 
 def shortened(file: Details, most_chars: int) -> Details:
-    """Return an attachment with at most about this much text. Its last pages are left out, and it says so."""
+    """Return an attachment with at most about this much text. The last pages are left out, and the text says so."""
     text = str(file["text"])
     if len(text) <= most_chars:
         return file

@@ -24,9 +24,10 @@ Key = tuple[str, int]  # the hash of a picture, and the most pixels of its longe
 
 
 class PictureLoader(QObject):
-    """The pictures of all messages as pixels. `loaded` is emitted with the key of one that can now be shown or not.
+    """The pictures of all messages as pixels. `loaded` is emitted with a picture's key once it is decoded or has
+    failed.
 
-    Each is decoded in a process of its own, so that none can change how another one looks.
+    Each picture is decoded in its own process, so that it cannot change how another one looks.
     """
 
     loaded = Signal(object)  # Key

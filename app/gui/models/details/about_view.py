@@ -105,7 +105,7 @@ class AboutView(QWidget):
 
 
 class ModelCard(QWidget):
-    """The facts by which a person chooses a model, one a line. What nobody states has no line."""
+    """The facts by which a person chooses a model, one a line. A fact that nobody states has no line."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -102,7 +102,7 @@ class ForecastView(QWidget):
         self.again.hide()
 
     def _show_disturbed(self, plan: Plan) -> None:
-        """Say which machine was busy while it was measured, if the forecast is shown all the same."""
+        """Say which machine was busy while it was measured, if the forecast is shown nevertheless."""
         name = plan.forecast.disturbed if plan.forecast is not None else ""
         words = self.tr(
             "{machine} was busy while it was measured, so the range is wide. Poolhouse measures again when it is quiet."
