@@ -114,7 +114,10 @@ class _Rounds:
         if tool.permission == "always":
             return True
         if not self._out.can_ask:
-            self._out.note("Nobody can be asked here. `poolhouse tools allow --help` shows how to allow a tool always.")
+            self._out.note(
+                "Nobody can be asked for permission here. "
+                "`poolhouse tools allow --help` shows how to always allow a tool."
+            )
             return False
         from app.cli.consent import is_confirmed
 

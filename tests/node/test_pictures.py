@@ -167,7 +167,10 @@ def test_a_model_without_eyes_says_so(household: Household) -> None:
     message: Json = {"role": "user", "content": content}
     system: Json = {"role": "system", "content": content}
     refused = post(household.api, "/v1/chat/completions", {"messages": [system, message]}, 400)
-    assert "Only the user's messages may contain pictures; this one is from the system" in refused["error"]["message"]
+    assert (
+        "Only the user's messages may contain pictures, but this message is from the system"
+        in refused["error"]["message"]
+    )
     many = {"role": "user", "content": content * 17}
     refused = post(household.api, "/v1/chat/completions", {"messages": [many]}, 400)
     assert "17 pictures" in refused["error"]["message"]

@@ -241,7 +241,9 @@ def _lines(api: ChatApi) -> list[str]:
             "`poolhouse api certificate` shows."
         )
     elif api.lan:
-        lines.append("Other computers cannot use it, because this one has no address on a network of the household.")
+        lines.append(
+            "Other computers cannot use it, because this one has no address on any of the household's networks."
+        )
     lines += _access(api)
     lines += _limits(api)
     if api.may_load:

@@ -102,7 +102,7 @@ def ask(  # noqa: PLR0913  one for each option
         typer.Option(
             "--picture",
             "-p",
-            help="A picture (PNG, JPEG, WebP or GIF) for a model that sees; may be repeated.",
+            help="A picture (PNG, JPEG, WebP or GIF) for a model that can look at pictures. May be repeated.",
             show_default=False,
         ),
     ] = None,

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 def downloads(
     model: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Argument(help="The name or ID of one download; without it, all are meant.", show_default=False),
+        typer.Argument(
+            help="The name or ID of a download. Without it, the command applies to all of them.", show_default=False
+        ),
     ] = None,
-    pause: Annotated[bool, typer.Option("--pause", help="Pause it, or all.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue it, or all.")] = False,
-    first: Annotated[bool, typer.Option("--first", help="Move it to the beginning of the list.")] = False,
-    last: Annotated[bool, typer.Option("--last", help="Move it to the end of the list.")] = False,
+    pause: Annotated[bool, typer.Option("--pause", help="Pause the download, or all of them.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the download, or all of them.")] = False,
+    first: Annotated[bool, typer.Option("--first", help="Move the download to the beginning of the list.")] = False,
+    last: Annotated[bool, typer.Option("--last", help="Move the download to the end of the list.")] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:

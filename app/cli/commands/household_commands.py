@@ -24,7 +24,10 @@ from app.cli.output import Output
 from app.core.errors import BadInput, Refused
 
 MachineArgument = Annotated[
-    str, typer.Argument(metavar="MACHINE", help="Its name, or at least six characters of its id.", parser=read_name)
+    str,
+    typer.Argument(
+        metavar="MACHINE", help="The machine's name, or at least six characters of its id.", parser=read_name
+    ),
 ]
 LOST_ROLE = {  # the consequences of losing a role
     "lender": ("Its memory is free again. A model with layers there is loaded again without it, if it still fits."),
@@ -119,7 +122,9 @@ def remove(
     keep_added: Annotated[
         Optional[bool],  # noqa: UP045
         typer.Option(
-            "--keep-added/--remove-added", show_default=False, help="Whether to keep the machines that it added."
+            "--keep-added/--remove-added",
+            show_default=False,
+            help="Whether to keep the machines that the removed machine added.",
         ),
     ] = None,
     home: HomeOption = None,

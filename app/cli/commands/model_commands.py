@@ -264,7 +264,7 @@ NOT_EXACT = "Each computer uses its own fastest processor instructions. `poolhou
 
 
 ANSWERS = (
-    "Other machines in this household list the models loaded here and chat with them, taking turns. Their chats are "
+    "Other machines in this household see the models loaded here and take turns chatting with them. Their chats are "
     "kept only on their own machines."
 )
 ANSWERS_NOT = "No other machine may chat with the models loaded here. `poolhouse answer on` changes that."

@@ -28,8 +28,8 @@ DISCOVERY_SECONDS, POLL_SECONDS = 4.0, 0.2  # time to hear an announcement: twic
 CLOSING_SECONDS = 2.0
 BAR_CELLS = 40
 TRUST = (
-    "Machines of a household could in principle reconstruct what is typed from the numbers they "
-    "process, so pair only machines that you trust."
+    "In theory, paired machines could reconstruct what you type from the numbers that they process. "
+    "Pair only machines that you trust."
 )
 
 GUEST = (

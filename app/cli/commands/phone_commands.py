@@ -27,8 +27,8 @@ DeviceArgument = Annotated[
 ]
 HALF = 48  # characters of a fingerprint in one line: 16 bytes
 WARNS_ONCE = (
-    "The browser warns once, because this computer vouches for its own certificate. Compare the fingerprint there, "
-    "then continue."
+    "The browser shows a warning the first time, because this computer vouches for its own certificate. "
+    "Compare the fingerprint there, then continue."
 )
 
 
@@ -99,7 +99,7 @@ def _lines(state: Phones) -> list[str]:
     if not state.on:
         first = "Phones may not chat here. `poolhouse phones on` allows it."
     elif not state.listening:
-        first = "Phones cannot chat here now, because this computer has no address on a network of the household."
+        first = "Phones cannot chat here now, because this computer has no address on any of the household's networks."
     else:
         first = f"Phones on this network chat at {_typed(state.addresses)}"
     lines = [first]

@@ -63,11 +63,11 @@ def pull(
             "--from",
             metavar="MACHINE",
             show_default=False,
-            help="Copy it from this machine of the household; by default, from any that has it.",
+            help="Copy the model from this machine; by default, from any machine of the household that has it.",
         ),
     ] = None,
     online: Annotated[
-        bool, typer.Option("--online", help="Download it from the internet even if another machine has it.")
+        bool, typer.Option("--online", help="Download the model from the internet even if another machine has it.")
     ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,

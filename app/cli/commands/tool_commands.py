@@ -36,7 +36,7 @@ CommandArgument = Annotated[
     ),
 ]
 UrlOption = Annotated[
-    str, typer.Option("--url", metavar="URL", help="Its address, if it runs elsewhere.", show_default=False)
+    str, typer.Option("--url", metavar="URL", help="The server's address, if it runs elsewhere.", show_default=False)
 ]
 EnvironmentOption = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -187,9 +187,10 @@ def off(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False
 
 def allow(
     name: NameArgument,
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of one of its tools.")],
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The name of one of the server's tools.")],
     when: Annotated[
-        Literal["ask", "always", "never"], typer.Argument(metavar="ask|always|never", help="When it may be called.")
+        Literal["ask", "always", "never"],
+        typer.Argument(metavar="ask|always|never", help="When the tool may be called."),
     ],
     home: HomeOption = None,
     as_json: JsonOption = False,

@@ -28,17 +28,17 @@ MAX_KEY_CHARACTERS = 1000  # the node's own limit
 KEY_STATES = {True: "yes", False: "no", None: "unknown, because the key store cannot be opened"}
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Your name for the server.", parser=read_name)]
-UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="Its address, which usually ends in /v1.")]
+UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="The server's address, which usually ends in /v1.")]
 ModelsOption = Annotated[
     list[str],
     typer.Option(
         "--model",
         metavar="NAME[=THEIRS]",
-        help="A model that it may answer for, and its name there if it differs. May be repeated.",
+        help="A model that the server may answer for, and the model's name there if it differs. May be repeated.",
     ),
 ]
 CapOption = Annotated[
-    int, typer.Option("--cap-tokens", min=1, metavar="N", help="The most tokens that it may use in total.")
+    int, typer.Option("--cap-tokens", min=1, metavar="N", help="The most tokens that the server may use in total.")
 ]
 NewCapOption = Annotated[
     Optional[int],  # noqa: UP045  typer reads it at run time
@@ -53,7 +53,7 @@ CertificateOption = Annotated[
         help="Trust only this certificate, for example another Poolhouse's.",
     ),
 ]
-ForgetOption = Annotated[bool, typer.Option("--forget-spent", help="Reset its token count.")]
+ForgetOption = Annotated[bool, typer.Option("--forget-spent", help="Reset the server's token count.")]
 
 
 def upstream_group() -> typer.Typer:

@@ -143,7 +143,7 @@ def pool_sentence(
         names = ", ".join(map(terminal_text.name, hosts))
         return f"Ready. Answers come from {names}." if hosts else "No host is available to answer."
     if loaded is None and shared is not None:
-        return f"Ready. {terminal_text.name(shared.machine)} answers with {terminal_text.name(shared.model)}."
+        return f"Ready. {terminal_text.name(shared.machine)} will answer with {terminal_text.name(shared.model)}."
     if loaded is None and used_by:
         return f"Lending: this machine holds layers for {', '.join(map(terminal_text.name, used_by))}."
     if loaded is None:

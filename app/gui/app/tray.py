@@ -97,7 +97,7 @@ def _lost_models(before: Snapshot, now: Snapshot) -> list[Notification]:
 
 
 def _lost_machines(before: Snapshot, now: Snapshot) -> list[Notification]:
-    """Return a notification for each machine that went offline while holding a part of a model that is still running."""
+    """Return a notification for each machine that went offline while holding part of a model that is still running."""
     title = QCoreApplication.translate("Tray", "A computer was lost")
     text = QCoreApplication.translate("Tray", "{name} went offline. It was running part of {model}.")
     lost = {model.model for model in now.models if model.state == "lost"}  # those are told by themselves

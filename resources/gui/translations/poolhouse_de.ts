@@ -2799,7 +2799,7 @@
         <translation>Prognose, {count} Personen gleichzeitig</translation>
     </message>
     <message>
-        <source>{machine} was busy while it was measured, so the range is wide. Poolhouse measures again when it is quiet.</source>
+        <source>{machine} was busy while it was measured, so the range is wide. Poolhouse will measure again when {machine} is quiet.</source>
         <translation>{machine} war während der Messung beschäftigt, deshalb ist die Spanne groß. Sobald Ruhe ist, misst Poolhouse noch einmal.</translation>
     </message>
 </context>

@@ -105,7 +105,8 @@ class ForecastView(QWidget):
         """Say which machine was busy while it was measured, if the forecast is shown nevertheless."""
         name = plan.forecast.disturbed if plan.forecast is not None else ""
         words = self.tr(
-            "{machine} was busy while it was measured, so the range is wide. Poolhouse measures again when it is quiet."
+            "{machine} was busy while it was measured, so the range is wide. Poolhouse will "
+            "measure again when {machine} is quiet."
         )
         self.disturbed.setText(words.format(machine=name))
         self.disturbed.setVisible(bool(name))
