@@ -1,1 +1,3 @@
-"""Tool servers (MCP) that a person added: stored, started, listed and called. Run with `python -m app.tools`."""
+"""The tool servers (MCP) that the user added: how they are stored, started, listed and called. Run with `python -m
+app.tools`.
+"""

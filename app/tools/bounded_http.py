@@ -14,7 +14,7 @@ class TooMuch(Exception):
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """A transport whose answers to POST may not be longer than MAX_MESSAGE_BYTES. A GET stays open for news."""
+    """A transport that limits answers to POST to MAX_MESSAGE_BYTES. A GET stays open for the server's notifications."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""The conversion of what a tool answered to a text for the model, within limits."""
+"""The conversion of a tool's answer to a text of limited length for the model."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def storable(text: str) -> str:
 
 
 def description_of(tool: types.Tool) -> str:
-    """Return what a tool says of itself, within limits."""
+    """Return a tool's own description, limited in length."""
     return storable((tool.description or tool.title or "")[:MAX_DESCRIPTION_CHARACTERS])
 
 
 def schema_of(tool: types.Tool) -> dict[str, Any] | None:
-    """Return the schema of a tool's arguments, or None if it is too large, or too deep for a question."""
+    """Return the schema of a tool's arguments, or None if it is too large or too deep to send with a question."""
     schema = tool.input_schema
     try:
         check_size(schema)

@@ -1,4 +1,4 @@
-"""Keep one tool server: pass on what it reads and writes within limits, and end it when our process is gone.
+"""Keep one tool server: pass on its input and output within limits, and end it when our process is gone.
 
 It is run as a script with the standard library only, one process for each server: `keeper.py LIMIT COMMAND…`. At the
 end it writes why the server ended to standard error, as one JSON object.
@@ -34,7 +34,7 @@ USUAL_FOLDERS = (
 
 
 class Kept:
-    """The server's process, and what it said last."""
+    """The server's process, and the last lines that it wrote."""
 
     def __init__(self, process: subprocess.Popen[bytes], max_line_bytes: int) -> None:
         self._process, self._max_line_bytes = process, max_line_bytes
@@ -42,7 +42,7 @@ class Kept:
         self.flooded = False
 
     def feed(self) -> None:
-        """Pass on what we are told. The end of it is the end of the server's input."""
+        """Pass our standard input on to the server. When it ends, the server's input ends too."""
         target = self._process.stdin
         assert target is not None
         with suppress(OSError, ValueError):
@@ -53,7 +53,7 @@ class Kept:
             target.close()
 
     def pass_on(self) -> None:
-        """Pass on what the server writes, until a line or the whole is too long."""
+        """Pass on what the server writes, until a line or the whole output is too long."""
         line_bytes = 0
         recent: deque[tuple[float, int]] = deque()
         n_recent = 0
@@ -77,7 +77,7 @@ class Kept:
                 return
 
     def listen(self) -> None:
-        """Remember the end of what the server says on standard error."""
+        """Remember the last lines that the server writes to standard error."""
         for piece in _pieces(self._process.stderr):
             self._words += piece
             del self._words[:-LAST_WORDS_BYTES]
@@ -88,14 +88,14 @@ class Kept:
 
 
 def _pieces(source: IO[bytes] | None) -> Iterator[bytes]:
-    """Yield what comes from a pipe, as it comes."""
+    """Yield the content of a pipe as it arrives."""
     with suppress(OSError, ValueError):
         while source is not None and (piece := os.read(source.fileno(), PIECE_BYTES)):
             yield piece
 
 
 def _watch_parent() -> None:
-    """End the whole group when the process that started us is gone. On Windows, its job object does this."""
+    """End the whole process group when our parent process is gone. On Windows, the parent's job object does this."""
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
@@ -103,7 +103,7 @@ def _watch_parent() -> None:
 
 
 def _search_usual_folders() -> None:
-    """Add the folders in which launchers usually are to the search path, for the server and what it starts."""
+    """Add the usual folders of launchers to the search path of the server and of the programs that it starts."""
     known = os.environ.get("PATH", os.defpath).split(os.pathsep)
     usual = (os.path.expanduser(os.path.expandvars(folder)) for folder in USUAL_FOLDERS)
     existing = [folder for folder in usual if os.path.isdir(folder) and folder not in known]
@@ -111,7 +111,7 @@ def _search_usual_folders() -> None:
 
 
 def _end() -> NoReturn:
-    """End, with all that the server started and left in our group. On Windows, our job object does this."""
+    """End this process and all of the server's processes in our group. On Windows, our job object does so."""
     if os.name == "posix" and os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(0)

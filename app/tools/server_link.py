@@ -46,7 +46,7 @@ WORDS_CHARACTERS = 300
 
 
 class LastWords(msgspec.Struct, frozen=True):
-    """Why a program ended, as its keeper tells."""
+    """The reason why a program ended, as reported by its keeper."""
 
     unstarted: str = ""
     flooded: bool = False
@@ -55,7 +55,7 @@ class LastWords(msgspec.Struct, frozen=True):
 
 
 class ListedTool(msgspec.Struct, frozen=True):
-    """A tool as its server lists it."""
+    """A tool as listed by its server."""
 
     name: str
     description: str
@@ -88,7 +88,7 @@ class ServerLink:
         return self._client is not None and not self._end.is_set()
 
     async def started(self) -> None:
-        """Wait until the server has listed its tools. Raises the AppError for which it could not be started."""
+        """Wait until the server has listed its tools. Raises the AppError that explains why it could not be started."""
         await asyncio.shield(self._started)
 
     async def refresh(self) -> None:
@@ -105,7 +105,7 @@ class ServerLink:
             raise self.error or self._explain(error) from None
 
     def close(self) -> None:
-        """Let the server end."""
+        """End the server."""
         self._closes = True
         self._ended()
 
@@ -222,7 +222,7 @@ class ServerLink:
         self.tools, self.n_left_out = tuple(tools), n_left_out
 
     async def call(self, tool: str, arguments: str, shown: str) -> CallResult:
-        """Call a tool. `shown` is the fingerprint of the tool that the person saw.
+        """Call a tool. `shown` is the fingerprint of the tool that the user saw.
 
         Raises BadInput, Refused or Unreachable.
         """
@@ -275,7 +275,7 @@ class ServerLink:
         return {"name": self.name}
 
     def _clean(self, text: str) -> str:
-        """Return a server's own words on one line, without its secrets."""
+        """Return a server's message on one line, without its secrets."""
         words = " ".join(storable(self.server.redacted(text)).split())
         return words if len(words) <= WORDS_CHARACTERS else f"…{words[-WORDS_CHARACTERS:]}"
 
@@ -297,7 +297,7 @@ class ServerLink:
         return None
 
     def _explain(self, error: BaseException) -> AppError:
-        """Return the error that a person can act on."""
+        """Return the error in a form that the user can act on."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, AppError):
@@ -321,14 +321,14 @@ async def _settled(call: Any) -> tuple[object, Exception | None]:
 async def _unchecked(name: str, result: CallToolResult) -> None:
     """Accept structured content that does not match its schema, because only its text is used.
 
-    The SDK would check it in our event loop, where a pattern of the server's could hold it up for ever.
+    The SDK would check it in our event loop, which one of the server's regular expressions could block forever.
     """
 
 
 def _listed(tool: Tool, place: tuple[object, ...]) -> ListedTool | None:
     """Return a tool within our limits, or None if its schema is too large or its name cannot be shown.
 
-    place: what identifies its server, so that a tool that is just like it is another one elsewhere.
+    place: identifies the server, so that an identical tool of another server counts as another tool.
     """
     schema = schema_of(tool)
     if schema is None or not tool.name.strip() or len(tool.name) > 128 or visible(tool.name) != tool.name:

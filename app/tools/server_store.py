@@ -1,4 +1,4 @@
-"""The tool servers that the person added, in a file of this home. Their secrets are in the secret store."""
+"""The tool servers that the user added, in a file of this home. Their secrets are in the secret store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAME_SIGNS = frozenset(" ._-")
 
 
 class StoredPermission(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A permission that a person set for a tool, and the fingerprint of the tool at that time."""
+    """A permission that the user set for a tool, and the fingerprint of the tool at that time."""
 
     permission: Permission
     fingerprint: str = ""
@@ -51,7 +51,7 @@ class StoredServer(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def place(self) -> tuple[object, ...]:
-        """Return what tells this server from another, also from one that was added later under the same name."""
+        """Return what distinguishes this server from all others, even from one added later under the same name."""
         return self.mark, self.command, self.arguments, self.url
 
 
@@ -79,7 +79,7 @@ class KnownServer:
         )
 
     def redacted(self, text: str) -> str:
-        """Return a text of the server without the secrets that it was given."""
+        """Return a text from the server without the secrets that the server was given."""
         for secret in sorted({*self.environment.values(), *self.headers.values()}, key=len, reverse=True):
             if len(secret) >= 4:
                 text = text.replace(secret, "…")
@@ -145,7 +145,7 @@ class ServerStore:
             await self._write(servers)
 
     async def change(self, name: str, how: Callable[[StoredServer], StoredServer]) -> None:
-        """Change what is stored of a server. Raises BadInput or DoesNotFit."""
+        """Change the stored data of a server. Raises BadInput or DoesNotFit."""
         async with self._lock:
             servers = dict(await self.all())
             servers[name] = how(_named(servers, name))
@@ -202,7 +202,7 @@ def check(edit: ServerEdit) -> None:
 
 
 def _check_address(edit: ServerEdit) -> None:
-    """Refuse an address that is none, and one that would send headers unencrypted beyond the home. Raises BadInput."""
+    """Refuse an invalid address, or one that would send headers unencrypted beyond the home. Raises BadInput."""
     try:
         parts = urlsplit(edit.url)
         host, _ = parts.hostname or "", parts.port
@@ -276,7 +276,7 @@ def _edit_of(entered: str, entry: _ForeignServer) -> ServerEdit:
 
 
 def _usable_name(entered: str) -> str:
-    """Return a name in which other signs than letters, digits and a few more are replaced."""
+    """Return a name with all characters replaced except letters, digits and a few others."""
     name = "".join(sign if (sign.isascii() and sign.isalnum()) or sign in NAME_SIGNS else "-" for sign in entered)
     return name.strip(" ._-")[:MAX_NAME_CHARACTERS] or "server"
 

@@ -1,4 +1,4 @@
-"""The tool servers of this home as a service: changed, started when they are needed, and called."""
+"""The service for the tool servers of this home, which changes, starts and calls them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Running:
 class ToolService:
     """The tool servers. `changed` is called whenever what `servers` returns has changed.
 
-    Use it as an async context manager: at its end, all servers end.
+    Use it as an async context manager. Leaving the context ends all servers.
     """
 
     def __init__(self, home: Home, changed: Callable[[], None] = lambda: None) -> None:
@@ -82,14 +82,14 @@ class ToolService:
         self._changed()
 
     async def switch(self, name: str, *, on: bool) -> None:
-        """Allow chats to use a server, or no longer. Raises BadInput or DoesNotFit."""
+        """Choose whether chats may use a server. Raises BadInput or DoesNotFit."""
         await self._store.change(name, lambda stored: msgspec.structs.replace(stored, on=on))
         if not on:
             await self._end([name])
         self._changed()
 
     async def permit(self, name: str, tool: str, permission: Permission, shown: str = "") -> None:
-        """Set what the person allows a tool. `shown` is the fingerprint of the tool that the person saw.
+        """Set what the user allows a tool to do. `shown` is the fingerprint of the tool that the user saw.
 
         Raises BadInput, Refused or DoesNotFit.
         """
@@ -124,7 +124,7 @@ class ToolService:
     # Use
 
     async def test(self, name: str) -> Server:
-        """Start a server anew, and return it with its tools. Raises the AppError for which it did not start."""
+        """Restart a server, and return it with its tools. Raises the AppError that explains why it did not start."""
         await self._end([name])
         stored = await self._opened(name)
         if not stored.on:  # it was started for this only
@@ -159,7 +159,7 @@ class ToolService:
         return Offered(unique(few), failed)
 
     async def call(self, name: str, tool: str, arguments: str, shown: str = "") -> CallResult:
-        """Call a tool. The person has allowed it. Raises BadInput, Refused or Unreachable."""
+        """Call a tool. The user has allowed the call. Raises BadInput, Refused or Unreachable."""
         stored = (await self._store.all()).get(name)
         if stored is None or not stored.on:
             raise Refused("tool_server_off", name=name)
@@ -177,7 +177,7 @@ class ToolService:
         return await self._opened(name)
 
     async def _opened(self, name: str) -> StoredServer:
-        """Start a server if it is not running. Raises the AppError for which it could not be started."""
+        """Start a server if it is not running. Raises the AppError that explains why it could not be started."""
         async with self._opening:
             known = await self._store.known(name)
             running = self._running.get(name)
@@ -193,7 +193,7 @@ class ToolService:
         return known.stored
 
     async def _forget(self, names: Sequence[str]) -> None:
-        """End these servers, which are others now, and forget their tools."""
+        """End these servers, whose settings have changed, and forget their tools."""
         await self._end(names)
         for name in names:
             self._tested.pop(name, None)

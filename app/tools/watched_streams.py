@@ -1,4 +1,4 @@
-"""A transport that tells when the server's side has ended, which the SDK tells only to the next request."""
+"""A transport that reports when the server has closed its side, which the SDK reports only to the next request."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ class BenchCard(QFrame):
             bars = Bars(self._theme)
             bars.show_lines(share_lines(machines, whole_s))
             self._box.addWidget(line())
-            self._box.addWidget(label(self.tr("Share of the time per answer"), "muted"))
+            self._box.addWidget(label(self.tr("Share of the time for an answer"), "muted"))
             self._box.addWidget(bars)
 
 

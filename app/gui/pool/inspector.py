@@ -238,7 +238,7 @@ def _machine_details(machine: MachineFacts) -> list[Fact]:
     if machine.held.card:
         details.append((_tr("Computed by"), machine.held.card))
     if share := machine_words.compute_share(machine):
-        details.append((_tr("Computing"), _tr("{percent} of the time per answer").format(percent=share)))
+        details.append((_tr("Computing"), _tr("{percent} of the time for an answer").format(percent=share)))
     if machine.roles:
         details.append((_tr("Permissions"), machine_words.roles_text(machine.roles)))
     if not machine.this:  # the address of this machine is shown in the settings

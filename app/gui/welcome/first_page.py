@@ -167,7 +167,9 @@ class NameField(QWidget):
         self.field.setPlaceholderText(self.tr("One moment…"))
         words = label(self.tr("Name of this computer"), "section")
         words.setBuddy(self.field)
-        hint = paragraph(self.tr("Your other computers see this name. It doesn't have to identify you."), "caption")
+        hint = paragraph(
+            self.tr("Your other computers will see this name. It doesn't have to identify you."), "caption"
+        )
         self.setLayout(column(words, self.field, self.field.problem, hint, gap=sizes.XS))
         self._proposed = ""  # the proposed name; any other text was entered by the user
         self._pool.changed.connect(self.propose)

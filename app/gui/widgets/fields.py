@@ -41,7 +41,7 @@ class DropDown(QComboBox):
 
 
 class SearchField(QLineEdit):
-    """A field to search in, with a magnifying glass that grows with the text."""
+    """A search field with a magnifying glass, which grows with the text size."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()

@@ -360,7 +360,7 @@ def ranked(devices: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Car
 
 
 def _numbered(cards: Sequence[Card]) -> list[Card]:
-    """Return the cards with different keys."""
+    """Return the cards with keys that are unique."""
     seen, numbered = Counter[str](), []
     for card in cards:
         seen[card.key] += 1

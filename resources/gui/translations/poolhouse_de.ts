@@ -658,7 +658,7 @@
 <context>
     <name>BenchCard</name>
     <message>
-        <source>Share of the time per answer</source>
+        <source>Share of the time for an answer</source>
         <translation>Von der Zeit einer Antwort</translation>
     </message>
 </context>
@@ -3889,7 +3889,7 @@
         <translation>{part} verliehen</translation>
     </message>
     <message>
-        <source>{percent} of the time per answer</source>
+        <source>{percent} of the time for an answer</source>
         <translation>{percent} der Zeit einer Antwort</translation>
     </message>
     <message>
@@ -6120,7 +6120,7 @@
         <translation>Einen Moment…</translation>
     </message>
     <message>
-        <source>Your other computers see this name. It doesn&apos;t have to identify you.</source>
+        <source>Your other computers will see this name. It doesn&apos;t have to identify you.</source>
         <translation>Ihre anderen Computer sehen diesen Namen. Er verrät nicht, wer Sie sind.</translation>
     </message>
 </context>
