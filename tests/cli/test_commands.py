@@ -113,7 +113,7 @@ def test_status_says_what_the_pool_can_do(
     sentence = sentence.replace("NAME", f"NAME --home {home}")
     answers = {"running": 0, "waiting": 0}
     answering({("GET", "/status"): {**SNAPSHOT, "loaded": loaded, "answers": answers}})
-    assert poolhouse("status").out.splitlines()[0] == sentence
+    assert " ".join(poolhouse("status").out.split()).startswith(sentence)  # it may take two lines
 
 
 def test_a_lender_s_status_says_for_whom_it_holds_layers(poolhouse: Any, answering: Any) -> None:

@@ -115,7 +115,7 @@ def test_quit_asks_before_it_ends_what_is_under_way(
     made.tray.menu.quit.trigger()  # once more: it is asked already
     (sheet,) = made.window.findChildren(QuitDialog)
     assert sheet.isVisible()
-    assert "in progress on these pages: Chat." in sheet.sentence.text()
+    assert "These pages are still busy: Chat." in sheet.sentence.text()
     sheet.stay.click()
     qtbot.waitUntil(lambda: made.window.findChild(QuitDialog) is None)
     assert ended == []
