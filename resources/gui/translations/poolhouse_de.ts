@@ -2800,7 +2800,7 @@
     </message>
     <message>
         <source>{machine} was busy while it was measured, so the range is wide. Poolhouse will measure again when {machine} is quiet.</source>
-        <translation>{machine} war während der Messung beschäftigt, deshalb ist die Spanne groß. Sobald Ruhe ist, misst Poolhouse noch einmal.</translation>
+        <translation>{machine} war während der Messung beschäftigt, deshalb ist die Spanne groß. Sobald {machine} Ruhe hat, misst Poolhouse noch einmal.</translation>
     </message>
 </context>
 <context>
