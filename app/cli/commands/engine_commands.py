@@ -165,7 +165,7 @@ def _lines(pack: EnginePack) -> list[str]:
 
 
 def _removals(packs: list[EnginePack], name: str) -> list[str]:
-    """Return what follows from removing the pack that a name means, or nothing if this is unknown."""
+    """Return the consequences of removing the pack with this name, or nothing if they are unknown."""
     chosen = [pack for pack in packs if pack.name == name] or [pack for pack in packs if pack.name.startswith(name)]
     return [pack.removal for pack in chosen if pack.removal] if len(chosen) == 1 else []
 
