@@ -115,7 +115,7 @@ class MachineButtons(QObject):
         self._actions = actions
         self._machine: MachineFacts | None = None
         self.again = button(self.tr("Use again"), lambda: self._with_machine(actions.use_again))
-        self.leave = button(self.tr("Leave out"), lambda: self._with_machine(actions.toggle))
+        self.leave = button(self.tr("Exclude"), lambda: self._with_machine(actions.toggle))
         self.test = button(self.tr("Test link"), lambda: self._with_machine(actions.test))
         self.unseen = button(self.tr("Find out why…"), lambda: self._with_machine(actions.find_out_why))
         self.pause = button(self.tr("Pause lending"))
@@ -133,7 +133,7 @@ class MachineButtons(QObject):
         self._machine = machine
         self.again.setVisible(machine.doubted)
         self.leave.setVisible((machine.lends or machine.left_out) and not machine.doubted)
-        self.leave.setText(self.tr("Include again") if machine.left_out else self.tr("Leave out"))
+        self.leave.setText(self.tr("Include again") if machine.left_out else self.tr("Exclude"))
         self.test.setVisible(machine.can_test)
         self.test.setEnabled(not self._actions.testing)
         self.test.setText(self.tr("Testing…") if self._actions.testing else self.tr("Test link"))
@@ -230,7 +230,7 @@ def _machine_details(machine: MachineFacts) -> list[Fact]:
         details.append((_tr("Power"), machine_words.power(machine)))
     if hardware.hottest_c is not None:
         details.append((_tr("Processor"), machine_words.temperature(machine)))
-    details.append((_tr("Lent"), machine_words.lent(machine)))
+    details.append((_tr("For other computers"), machine_words.lent(machine)))
     if memory.own:
         details.append((_tr("Used by the model"), formats.size(memory.own)))
     details.append((_tr("Memory"), formats.size(memory.total) if memory.total else _tr("unknown")))

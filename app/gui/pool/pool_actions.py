@@ -66,7 +66,7 @@ class MachineActions(QObject):
             if machine.doubted:
                 menu.addAction(self.tr("Use again"), lambda: self.use_again(machine))
             elif machine.lends:
-                text = self.tr("Include again") if machine.left_out else self.tr("Leave out")
+                text = self.tr("Include again") if machine.left_out else self.tr("Exclude")
                 menu.addAction(text, lambda: self.toggle(machine))
             if machine.can_test:
                 test = menu.addAction(self.tr("Test link"), lambda: self.test(machine))

@@ -167,7 +167,7 @@ class PlacementChoice(QWidget):
         self.box.setAccessibleName(self.tr("Host shown on the map"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.box.activated.connect(lambda _: chosen())
-        words = label(self.tr("Host to show"), "muted")
+        words = label(self.tr("Show the model of"), "muted")
         words.setBuddy(self.box)
         self.setLayout(Flow(words, self.box))
         self.hide()

@@ -3454,10 +3454,6 @@
         <translation>Verleiht nichts</translation>
     </message>
     <message>
-        <source>Lent</source>
-        <translation>Verliehen</translation>
-    </message>
-    <message>
         <source>Loaded</source>
         <translation>Geladen</translation>
     </message>
@@ -3816,6 +3812,10 @@
     <message>
         <source>Computed by</source>
         <translation>Rechnet mit</translation>
+    </message>
+    <message>
+        <source>For other computers</source>
+        <translation>Für andere Computer</translation>
     </message>
     <message>
         <source>You joined {name}’s household</source>
@@ -4798,16 +4798,16 @@
         <translation>Details</translation>
     </message>
     <message>
+        <source>Exclude</source>
+        <translation>Ausschließen</translation>
+    </message>
+    <message>
         <source>Find out why…</source>
         <translation>Den Grund suchen…</translation>
     </message>
     <message>
         <source>Include again</source>
         <translation>Wieder aufnehmen</translation>
-    </message>
-    <message>
-        <source>Leave out</source>
-        <translation>Auslassen</translation>
     </message>
     <message>
         <source>Lend again</source>
@@ -4865,8 +4865,8 @@
         <translation>Wieder aufnehmen</translation>
     </message>
     <message>
-        <source>Leave out</source>
-        <translation>Auslassen</translation>
+        <source>Exclude</source>
+        <translation>Ausschließen</translation>
     </message>
     <message>
         <source>Lend again</source>
@@ -6591,12 +6591,12 @@
 <context>
     <name>PlacementChoice</name>
     <message>
-        <source>Host to show</source>
-        <translation>Gezeigt wird das Modell von</translation>
-    </message>
-    <message>
         <source>Host shown on the map</source>
         <translation>Wessen Modell die Karte zeigt</translation>
+    </message>
+    <message>
+        <source>Show the model of</source>
+        <translation>Gezeigt wird das Modell von</translation>
     </message>
     <message>
         <source>{name} (this machine)</source>

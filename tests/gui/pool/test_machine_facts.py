@@ -28,7 +28,7 @@ def test_what_its_own_model_takes_counts_on_this_machine() -> None:
     assert machine_words.lent(first) == "lends 8.0 GiB"
     assert machine_words.all_memory(first).startswith("5.0 GiB used by the model, lends 8.0 GiB; ")
     entries = dict(inspector._machine_details(first))
-    assert (entries["Lent"], entries["Used by the model"]) == ("lends 8.0 GiB", "5.0 GiB")
+    assert (entries["For other computers"], entries["Used by the model"]) == ("lends 8.0 GiB", "5.0 GiB")
     nothing = replace(first.held, layers=())
     assert machine_words.held_models(replace(first, held=nothing)) == "", "it comes yet, and is no other machine's"
     shared = replace(first, memory=replace(first.memory, used=7 * GIB))

@@ -242,7 +242,7 @@ def test_a_wrong_interface_is_named_with_the_button_that_changes_it(
     page.machine_actions.fill(menu, next(machine for machine in page.machines if machine.id == far))
     names = [act.text() for act in menu.actions() if act.text()]
     assert names == [
-        "Details", "Leave out", "Test link", "Choose interface…", "Rename…", "Permissions…",
+        "Details", "Exclude", "Test link", "Choose interface…", "Rename…", "Permissions…",
         "Remove from household…",
     ]  # fmt: skip
     page.choose("")
@@ -293,7 +293,7 @@ def test_a_machine_that_gave_wrong_numbers_says_so_and_is_taken_back_there(
     menu = QMenu()
     page.machine_actions.fill(menu, next(machine for machine in page.machines if machine.id == far))
     names = {act.text(): act for act in menu.actions() if act.text()}
-    assert "Leave out" not in names
+    assert "Exclude" not in names
     names["Use again"].trigger()
     assert [order[:2] for order in requests] == [(f"/machines/{far}/use-again", {})] * 2
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
+from itertools import count
 from pathlib import Path
 from string import Template
 
@@ -13,6 +14,7 @@ from PySide6.QtCore import QCoreApplication, QDateTime, QLocale, QMarginsF, QRec
 from PySide6.QtGui import (
     QAbstractTextDocumentLayout,
     QFont,
+    QImage,
     QPageLayout,
     QPageSize,
     QPainter,
@@ -26,6 +28,7 @@ from app.core.tools.chat_calls import CallRecord, rounds_of
 from app.gui.chat.message import markdown as parser
 from app.gui.chat.message.picture_view import picture_name
 from app.gui.chat.reading.attachment_reader import is_picture
+from app.gui.chat.reading.picture_loader import LARGE_SIDE, picture_now
 from app.gui.look.theme import DARK, LIGHT, Colors
 
 
@@ -232,6 +235,7 @@ def _tokens(colors: Colors) -> str:
 
 
 DPI, MARGIN_MM, FOOT_MM = 300, 18, 10
+PDF_PICTURE_WIDTH, PDF_PICTURE_HEIGHT = 420, 480  # in 96ths of an inch
 TEXT_PT, FOOT_PT = 10, 8
 MM_PER_INCH = 25.4
 PDF_SHEET = (
@@ -273,8 +277,13 @@ class PdfBook:
         return self._begun
 
     def add(self, chat: Chat) -> Iterator[int]:
-        """Paint the pages of a chat. Yields after each page, so that the caller can stop."""
-        document = self._laid_out(chat)
+        """Paint the pages of a chat. Yields after each picture and page, so that the caller can stop."""
+        images: list[QImage | None] = []
+        for message in exported_messages(chat):
+            for file in message.pictures:
+                images.append(picture_now(file, LARGE_SIDE))
+                yield self._page
+        document = self._laid_out(chat, images)
         size, paper = document.pageSize(), QPalette()
         paper.setColor(QPalette.ColorRole.Text, LIGHT.text)
         for number in range(document.pageCount()):
@@ -297,7 +306,7 @@ class PdfBook:
         """Finish the file and return whether it was written completely."""
         return self._begun and self._painter.end()
 
-    def _laid_out(self, chat: Chat) -> QTextDocument:
+    def _laid_out(self, chat: Chat, images: Sequence[QImage | None]) -> QTextDocument:
         document = _Document()
         font = QFont()
         font.setPointSize(TEXT_PT)
@@ -308,7 +317,10 @@ class PdfBook:
         foot = DPI * FOOT_MM / MM_PER_INCH
         page = QSizeF(self._writer.width(), self._writer.height() - foot)
         document.setPageSize(page)
-        document.setHtml(_pdf_html(chat))
+        for number, image in enumerate(images):
+            if image is not None:
+                document.addResource(QTextDocument.ResourceType.ImageResource, QUrl(_address(number)), image)
+        document.setHtml(_pdf_html(chat, images))
         return document
 
     def _foot(self, size: QSizeF) -> None:
@@ -320,7 +332,24 @@ class PdfBook:
         self._painter.drawText(room, Qt.AlignmentFlag.AlignCenter, str(self._page))
 
 
-def _pdf_html(chat: Chat) -> str:
+def _address(number: int) -> str:
+    """Return the address in a PDF's text of the picture with this number."""
+    return f"picture:{number}"
+
+
+def _pdf_picture(file: Details, number: int, image: QImage | None) -> str:
+    """Return a picture with its name, or the name alone if it cannot be shown."""
+    name = escape(picture_name(file))
+    if image is None or not image.width() or not image.height():
+        return f"<p><b>{name}</b></p>"
+    share = min(1.0, PDF_PICTURE_WIDTH / image.width(), PDF_PICTURE_HEIGHT / image.height())
+    width, height = max(1, round(image.width() * share)), max(1, round(image.height() * share))
+    return f'<p><img src="{_address(number)}" width="{width}" height="{height}"></p><p class="facts">{name}</p>'
+
+
+def _pdf_html(chat: Chat, images: Sequence[QImage | None]) -> str:
+    """Return a chat as HTML for Qt. images: its pictures in order, decoded; None for one that cannot be shown."""
+    numbers = count()
     parts = [f'<p class="title">{escape(chat_title(chat))}</p>']
     parts.append(f'<p class="facts">{escape(chat_facts(chat))}</p>')
     if chat.system:
@@ -329,8 +358,9 @@ def _pdf_html(chat: Chat) -> str:
         parts.append(_author_line(f"{message.author} · {message.time}" if message.time else message.author))
         for name, text in message.attachments:
             parts.append(f"<p><b>{escape(name)}</b></p>{_typed(text)}")
-        # Qt would decode it here, and the pictures of an imported chat may be made to harm
-        parts += [f"<p><b>{escape(picture_name(file))}</b></p>" for file in message.pictures]
+        for file in message.pictures:
+            number = next(numbers)
+            parts.append(_pdf_picture(file, number, images[number]))
         if message.thought:
             parts.append(f"<p><b>{escape(_tr('Thinking before the answer'))}</b></p>")
             parts.append(_rendered(message.thought))

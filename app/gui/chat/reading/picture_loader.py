@@ -8,7 +8,7 @@ import hashlib
 from collections import OrderedDict
 from functools import partial
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QEventLoop, QObject, QTimer, Signal
 from PySide6.QtGui import QImage
 
 from app.core.chat import PICTURE, Details
@@ -93,6 +93,18 @@ class PictureLoader(QObject):
             _, oldest = self._images.popitem(last=False)
             kept -= oldest.sizeInBytes() if oldest is not None else 0
         self.loaded.emit(key)
+
+
+def picture_now(file: Details, side: int) -> QImage | None:
+    """Return a picture once it is decoded, or None if it cannot be shown. Any thread may call it, and waits."""
+    loader, waiting = PictureLoader(), QEventLoop()
+    loader.loaded.connect(lambda _: waiting.quit())
+    key = loader.request(file, side)
+    if loader.is_pending(key):
+        waiting.exec()
+    image = loader.image(key)
+    loader.close()
+    return image
 
 
 def _image(picture: Picture, side: int) -> QImage | None:

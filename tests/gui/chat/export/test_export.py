@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from random import Random
 
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.core.chat import ATTACHMENTS, Chat, Message, MessageId, Role, add, edit
+from app.core.chat import ATTACHMENTS, FORM, HEIGHT, PICTURE, WIDTH, Chat, Message, MessageId, Role, add, edit
 from app.core.errors import AppError
 from app.core.reasons import said
 from app.gui.chat.export.chat_json import parse_chats
@@ -49,6 +50,34 @@ def written(kept: History, form: Format, folder: Path) -> bytes:
         kept.headings()
     )
     return target.read_bytes()
+
+
+def picture(seed: int) -> str:
+    """Return a picture of noise, which no PDF can make small, in base64."""
+    import base64
+    import io
+
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.frombytes("RGB", (300, 200), Random(seed).randbytes(300 * 200 * 3)).save(file, "JPEG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def test_a_pdf_shows_the_pictures_that_can_be_decoded(kept: History, tmp_path: Path) -> None:
+    file = {"name": "noise.jpg", PICTURE: picture(1), FORM: "jpeg", WIDTH: 300, HEIGHT: 200}
+    broken = file | {"name": "broken.jpg", PICTURE: "aGVsbG8="}
+    made = talked(kept, "words", "more")
+    bare = written(kept, PDF, tmp_path)
+    kept.save(add(made, Message(MessageId("p"), made.leaf, Role.USER, "And?", kept.now(), {ATTACHMENTS: [broken]})))
+    with_broken = written(kept, PDF, tmp_path)
+    assert b"/Subtype /Image" not in bare + with_broken
+    kept.save(
+        add(made, Message(MessageId("p"), made.leaf, Role.USER, "And?", kept.now(), {ATTACHMENTS: [file, broken]}))
+    )
+    whole = written(kept, PDF, tmp_path)
+    assert whole.count(b"/Subtype /Image") == 1
+    assert len(whole) > len(with_broken) + 10_000
 
 
 class Tags(HTMLParser):
