@@ -306,7 +306,7 @@ class PdfBook:
         """Finish the file and return whether it was written completely."""
         return self._begun and self._painter.end()
 
-    def _laid_out(self, chat: Chat, images: Sequence[QImage | None]) -> QTextDocument:
+    def _laid_out(self, chat: Chat, images: Sequence[QImage | None] = ()) -> QTextDocument:
         document = _Document()
         font = QFont()
         font.setPointSize(TEXT_PT)
