@@ -148,7 +148,7 @@ def test_a_forecast_measured_beside_other_programs_says_so_and_can_be_measured_a
 def test_a_forecast_that_a_busy_computer_makes_wrong_can_be_measured_again(view: ForecastView) -> None:
     known = KNOWN | {"disturbed": "den", "too_busy": True}
     view.show_plan(plan(forecast=known).as_shown())
-    assert "so busy that it could not be right" in said(view)
+    assert "too busy for a reliable one" in said(view)
     assert "so busy" in view._unmeasured.text()
     assert not view.measure.isHidden()
     assert not view.disturbed.isVisibleTo(view)
