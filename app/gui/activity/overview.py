@@ -71,10 +71,10 @@ class Overview(QWidget):
     def _keys(self) -> Legend:
         return Legend(
             self._services.theme,
-            ("muted", SOLID, self.tr("reads")),
-            ("accent", SOLID, self.tr("writes")),
+            ("muted", SOLID, self.tr("reading")),
+            ("accent", SOLID, self.tr("writing")),
             ("good", SOLID, self.tr("computing, including network time")),
-            ("warning", HATCHED, self.tr("waits")),
+            ("warning", HATCHED, self.tr("waiting")),
         )
 
     def _answers_card(self) -> QFrame:

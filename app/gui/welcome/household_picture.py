@@ -62,11 +62,11 @@ def computers_of(snapshot: Snapshot, own_name: str, own_bytes: int) -> tuple[Dra
         made.append(DrawnComputer(machine.name, note, standing))
     nearby = strangers_of(snapshot)[:MOST_OUTSIDE]
     for stranger in nearby:
-        note = translate("HouseholdPicture", "is showing a code") if stranger.pairing_address else ""
+        note = translate("HouseholdPicture", "showing a code") if stranger.pairing_address else ""
         name = stranger.name or translate("HouseholdPicture", "Nearby")
         made.append(DrawnComputer(name, note, Standing.NEARBY))
     if not nearby:
-        name = translate("HouseholdPicture", "Another computer")
+        name = translate("HouseholdPicture", "One more")
         made.append(DrawnComputer(name, translate("HouseholdPicture", "can join"), Standing.IMAGINED))
     return tuple(made)
 

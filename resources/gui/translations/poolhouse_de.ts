@@ -3984,7 +3984,7 @@
 <context>
     <name>HouseholdPicture</name>
     <message>
-        <source>Another computer</source>
+        <source>One more</source>
         <translation>Noch einer</translation>
     </message>
     <message>
@@ -4008,7 +4008,7 @@
         <translation>kann mitmachen</translation>
     </message>
     <message>
-        <source>is showing a code</source>
+        <source>showing a code</source>
         <translation>zeigt einen Code</translation>
     </message>
 </context>
@@ -6439,7 +6439,7 @@
         <translation>erstes Token</translation>
     </message>
     <message>
-        <source>reads</source>
+        <source>reading</source>
         <translation>liest</translation>
     </message>
     <message>
@@ -6447,11 +6447,11 @@
         <translation>Geschwindigkeit</translation>
     </message>
     <message>
-        <source>waits</source>
+        <source>waiting</source>
         <translation>wartet</translation>
     </message>
     <message>
-        <source>writes</source>
+        <source>writing</source>
         <translation>schreibt</translation>
     </message>
     <message>

@@ -32,7 +32,7 @@ def test_members_are_inside_and_those_nearby_outside() -> None:
     snapshot = snapshot_of(made(3, strangers=NEAR))
     standings = [computer.standing for computer in computers_of(snapshot, "study", 5 * GIB)]
     assert standings == [Standing.THIS, Standing.MEMBER, Standing.MEMBER, Standing.NEARBY, Standing.NEARBY]
-    assert [computer.note for computer in computers_of(snapshot, "study", 5 * GIB)][-2:] == ["is showing a code", ""]
+    assert [computer.note for computer in computers_of(snapshot, "study", 5 * GIB)][-2:] == ["showing a code", ""]
     assert together_bytes(snapshot, 5 * GIB) == (5 + 10 + 12) * GIB
 
 
@@ -56,7 +56,7 @@ def test_it_is_painted_and_read_as_a_sentence(qtbot: QtBot, away: Desk, scheme: 
     drawn = picture.grab().toImage()
     colors = {drawn.pixelColor(x, y).name() for x in range(0, drawn.width(), 2) for y in range(0, drawn.height(), 2)}
     assert {theme.colors.accent, theme.colors.good, theme.colors.selected} <= colors
-    inside, nearby = "study (5.0 GiB), attic-pc (10.0 GiB)", "attic (is showing a code), Nearby"
+    inside, nearby = "study (5.0 GiB), attic-pc (10.0 GiB)", "attic (showing a code), Nearby"
     assert picture.accessibleName() == f"Your household: {inside}. Together: 15.0 GiB. Nearby: {nearby}."
     theme.choose(Scheme.LIGHT, 1.0)
 

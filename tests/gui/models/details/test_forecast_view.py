@@ -149,7 +149,7 @@ def test_a_forecast_that_a_busy_computer_makes_wrong_can_be_measured_again(view:
     known = KNOWN | {"disturbed": "den", "too_busy": True}
     view.show_plan(plan(forecast=known).as_shown())
     assert "too busy for a reliable one" in said(view)
-    assert "so busy" in view._unmeasured.text()
+    assert "too busy" in view._unmeasured.text()
     assert not view.measure.isHidden()
     assert not view.disturbed.isVisibleTo(view)
 
