@@ -1,0 +1,69 @@
+"""`python -m installers.macos` writes what can be made of Poolhouse.app on any system into dist/macos.
+
+A Mac adds Python, the engine and the program itself: `bash dist/macos/finish_on_mac.sh PYTHON SHA256`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from app import __version__
+from app.core.reasons import size
+from installers.macos import bundle, icon, wheels
+from installers.payload import app_layer, models_layer, trees
+from installers.payload.places import MANIFEST, RESULTS, commit_time, git
+from scripts.setup_errors import Trouble
+
+FOLDER = RESULTS / "macos"
+SCRIPTS = ("finish_on_mac.sh", "make_dmg.sh", "sign_and_notarize.sh", "launcher.c")
+
+
+def main() -> int:
+    """Build, or explain in one sentence why that failed. Return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m installers.macos", description=__doc__)
+    parser.add_argument("--version", default=__version__, help="another version number, for tests of updates")
+    chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        made = build(FOLDER, chosen.version)
+    except Trouble as trouble:
+        print(f"\n{trouble}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        return 130
+    for layer in ("app", "libraries", "models"):
+        print(f"    {layer:10} {size(trees.tree_bytes(made / bundle.LAYERS / layer)):>10}")
+    print(f"{made} lacks Python, the engine and its program: run {FOLDER / SCRIPTS[0]} on a Mac.")
+    return 0
+
+
+def build(folder: Path, version: str) -> Path:
+    """Write the bundle and the scripts that finish it into `folder`, and return the bundle. Raises Trouble."""
+    made = folder / f"{bundle.NAME}.app"
+    bundle.write(made, version, commit_time(), icon.icns(icon.drawn()))
+    layers = made / bundle.LAYERS
+    with tempfile.TemporaryDirectory() as scratch:
+        wheels.install(layers / "libraries", Path(scratch))
+    (layers / "app").mkdir()
+    app_layer.build(layers / "app", version)
+    models_layer.build(layers / "models")
+    hashes = {name: trees.tree_hash(layers / name) for name in ("app", "libraries", "models")}
+    commit = git("rev-parse", "HEAD").strip()
+    manifest = {"version": version, "commit": commit, "kind": "macos", "command": "", "layers": hashes}
+    (layers / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+    for name in SCRIPTS:
+        shutil.copyfile(Path(__file__).with_name(name), folder / name)
+    (folder / "entitlements.plist").write_bytes(bundle.entitlements())
+    trees.normalize(made, commit_time())
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""The Python packages for macOS on Apple's processors: the wheels that pip would choose there, checked by hash."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from packaging.markers import Marker
+
+from installers.payload.libraries_layer import LOCK
+from installers.payload.qt_parts import LANGUAGES, MODULES, OWN_FILES
+from installers.payload.trees import build_python
+from scripts.setup import PIP, clean_environment
+from scripts.setup_errors import Trouble, explained
+
+PYTHON = "3.13"
+PLATFORM = "macosx_13_0_arm64"
+# What pip would find on a Mac. Told to choose for another system, it still asks the builder's for the markers.
+SYSTEM = {
+    "implementation_name": "cpython",
+    "implementation_version": f"{PYTHON}.0",
+    "os_name": "posix",
+    "platform_machine": "arm64",
+    "platform_python_implementation": "CPython",
+    "platform_release": "22.0.0",
+    "platform_system": "Darwin",
+    "platform_version": "Darwin Kernel Version 22.0.0",
+    "python_full_version": f"{PYTHON}.0",
+    "python_version": PYTHON,
+    "sys_platform": "darwin",
+    "extra": "",
+}
+PLUGINS = {
+    "iconengines": ("libqsvgicon",),
+    "imageformats": ("libqgif", "libqico", "libqjpeg", "libqsvg", "libqwebp"),
+    "platforms": ("libqcocoa", "libqoffscreen"),
+    "styles": ("libqmacstyle",),
+}
+
+
+def lock_for_macos(lock: str) -> str:
+    """Return the part of a lock that holds for macOS, without its conditions."""
+    kept: list[str] = []
+    is_kept = False
+    for line in lock.splitlines():
+        if line[:1].strip() and not line.startswith("#"):
+            words, is_continued = line.removesuffix("\\").strip(), line.endswith("\\")
+            requirement, _, condition = words.partition(";")
+            is_kept = not condition or Marker(condition.strip()).evaluate(SYSTEM)
+            if is_kept:
+                kept.append(f"{requirement.strip()} \\" if is_continued else requirement.strip())
+        elif is_kept:
+            kept.append(line)
+    return "\n".join(kept) + "\n"
+
+
+def install(folder: Path, scratch: Path) -> None:
+    """Install the packages into `folder`, with the parts of Qt that the app uses. Raises Trouble."""
+    lock = scratch / "macos.txt"
+    lock.write_text(lock_for_macos(LOCK.read_text("utf-8")), "utf-8")
+    command = [build_python(), *PIP, "install", "--no-deps", "--require-hashes", "--no-compile", "--only-binary"]
+    command += [":all:", "--target", str(folder), "--platform", PLATFORM, "--python-version", PYTHON]
+    command += ["--implementation", "cp", "--abi", "cp313", "--abi", "abi3", "--abi", "none", "-r", str(lock)]
+    command += ["--ignore-requires-python"]  # it asks the builder's version
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
+    if done.returncode != 0:
+        output = done.stdout + done.stderr
+        last = output.strip().splitlines()[-1:] or ["no reason was given"]
+        raise Trouble(explained(output) or f"The packages for macOS could not be installed: {last[0]}")
+    prune_qt(folder / "PySide6")
+
+
+def prune_qt(folder: Path) -> None:
+    """Remove the parts of Qt that the app does not use. Its modules need only each other. Raises FileNotFoundError."""
+    kept = [folder / name for name in OWN_FILES]
+    kept += [folder / f"{module}.abi3.so" for module in MODULES]
+    kept += [folder / f"Qt/lib/{module}.framework" for module in MODULES]
+    kept += [folder / f"Qt/plugins/{kind}/{name}.dylib" for kind, names in PLUGINS.items() for name in names]
+    kept += [folder / f"Qt/translations/qtbase_{language}.qm" for language in LANGUAGES]
+    kept += [*folder.glob("libpyside6.abi3*.dylib"), folder / "support"]
+    if missing := sorted(path.relative_to(folder).as_posix() for path in kept if not path.exists()):
+        raise FileNotFoundError(f"PySide6 has no {', '.join(missing)}")
+    for path in list(folder.rglob("*")):
+        if not path.is_dir() and not any(path == one or one in path.parents for one in kept):
+            path.unlink()
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
+            path.rmdir()
+    shutil.rmtree(folder / "scripts", ignore_errors=True)
