@@ -84,7 +84,7 @@ installers: dev $(AUDIT)/ready ## build the installers for Linux into dist/
 	@$(BIN)/python -m installers $(ARGS)
 
 # Needs root, and the packages that docs/installers.md lists.
-# ARGS="-k appimage"
+# ARGS="--built -k appimage" tries only that, and builds nothing again.
 installers-test: dev $(AUDIT)/ready ## try the built installers on clean systems (20 minutes)
 	@$(BIN)/python -m tests.installers $(ARGS)
 

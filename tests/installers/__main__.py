@@ -21,6 +21,9 @@ from scripts.progress import clock_face
 
 NEWER = "0.2.0"
 FOLDER = Path(__file__).parent
+BUILT = "--built"  # only try what is in dist/
+MOST_SECONDS = 1200  # for a test and its preparations, on a computer that is busy with other things
+STOPPED = 130
 BUILDS = ((), ("deb", "--version", NEWER))
 
 
@@ -40,10 +43,10 @@ class Tried:
 
 
 def main(arguments: list[str]) -> int:
-    """Build, test, and print the summary. Arguments are passed on to pytest. Return the exit code."""
+    """Build, test, and print the summary. Other arguments than `--built` go to pytest. Return the exit code."""
     started = time.monotonic()
-    lines = []
-    for words in BUILDS:
+    lines: list[str] = []
+    for words in () if BUILT in arguments else BUILDS:
         begun = time.monotonic()
         code = subprocess.run([sys.executable, "-m", "installers", *words], cwd=PROJECT, check=False).returncode
         if code:
@@ -53,11 +56,22 @@ def main(arguments: list[str]) -> int:
         report = Path(folder) / "report.xml"
         # Each of the other targets leaves out these marks, so here they are named.
         command = [sys.executable, "-m", "pytest", "-m", "installers or not installers", f"--junitxml={report}"]
-        code = subprocess.run([*command, str(FOLDER), *arguments], cwd=PROJECT, check=False).returncode
+        command += [f"--timeout={MOST_SECONDS}", str(FOLDER), *(word for word in arguments if word != BUILT)]
+        code = run_to_its_end(command)
         tests = read_report(report) if report.exists() else []
     print("\n".join(summary(lines, tests, artifacts(RESULTS))))
     print(f"{clock_face(time.monotonic() - started)} in all.")
     return code
+
+
+def run_to_its_end(command: list[str]) -> int:
+    """Run pytest. After Ctrl-C, wait until it has cleaned up and written its report."""
+    with subprocess.Popen(command, cwd=PROJECT) as running:
+        try:
+            return running.wait()
+        except KeyboardInterrupt:
+            running.wait()
+            return STOPPED
 
 
 def read_report(report: Path) -> list[Tried]:
