@@ -82,7 +82,7 @@ def prune_qt(folder: Path) -> None:
     if missing := sorted(path.relative_to(folder).as_posix() for path in kept if not path.exists()):
         raise FileNotFoundError(f"PySide6 has no {', '.join(missing)}")
     for path in list(folder.rglob("*")):
-        if not path.is_dir() and not any(path == one or one in path.parents for one in kept):
+        if not path.is_dir() and not any(path == part or part in path.parents for part in kept):
             path.unlink()
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):

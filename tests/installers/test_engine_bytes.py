@@ -49,7 +49,7 @@ def test_two_folders_give_the_same_libraries(tmp_path: Path) -> None:
     archives = sorted((WORK / "source").glob("*.tar.gz"))
     if not archives:
         pytest.skip("needs the source of the engine: `make installers-test` fetches it")
-    one = compiled(tmp_path / "one", archives[-1])
-    other = compiled(tmp_path / "another-folder-with-a-longer-name" / "below", archives[-1])
-    assert set(one) == {f"lib{target}.so" for target in TARGETS}
-    assert one == other
+    first = compiled(tmp_path / "one", archives[-1])
+    second = compiled(tmp_path / "another-folder-with-a-longer-name" / "below", archives[-1])
+    assert set(first) == {f"lib{target}.so" for target in TARGETS}
+    assert first == second

@@ -1,4 +1,4 @@
-"""What can be proved of the app for macOS without a Mac: its description, icon, lock, layout and program."""
+"""The app for macOS, as far as it can be proved without a Mac: description, icon, lock, layout and program."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_icon_has_every_size_and_the_same_bytes_each_time(pictures: dict[int
         assert {width * scale for width, _, scale in opened.info["sizes"]} == {size for _, size in icon.KINDS}
         opened.load()
         assert opened.size == (1024, 1024)
-        assert opened.getextrema()[3][1] == 255  # something is drawn
+        assert opened.getchannel("A").getextrema()[1] == 255  # something is drawn
 
 
 def test_the_lock_for_macos_has_its_packages_with_hashes_and_no_others() -> None:
