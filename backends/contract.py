@@ -152,7 +152,7 @@ FIRST_PICTURE_ID = -2  # the id of the first row of the first picture; -1 is GRA
 
 
 class PictureRows(Protocol):
-    """The rows of pictures that stand in place of token embeddings."""
+    """The rows of pictures that take the place of token embeddings."""
 
     def rows(self, ids: Sequence[int]) -> memoryview:
         """Return the rows with these ids, which are negative: float32. Raises StageError if one is unknown."""

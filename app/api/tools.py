@@ -1,4 +1,4 @@
-"""The contract of the process that runs the tool servers (MCP): its requests, its answers and its news.
+"""The contract of the process that runs the tool servers (MCP): its requests, answers and notifications.
 
 The window and that process exchange one JSON object a line. Each answer has the number of its request.
 """
@@ -117,7 +117,7 @@ class TestServer(msgspec.Struct, frozen=True, tag_field="do", tag="test"):
 class SetPermission(msgspec.Struct, frozen=True, tag_field="do", tag="permit"):
     """A choice of what a tool may do without being asked about.
 
-    fingerprint: the one of the tool that was shown; "always" is refused if the tool has changed since.
+    fingerprint: that of the tool that was shown; "always" is refused if the tool has changed since.
     """
 
     server: str
@@ -141,7 +141,7 @@ class OpenTools(msgspec.Struct, frozen=True, tag_field="do", tag="open"):
 class CallTool(msgspec.Struct, frozen=True, tag_field="do", tag="call"):
     """A call that a person has allowed. `arguments` is a JSON object as text.
 
-    fingerprint: the one of the tool that was shown; the call is refused if the tool has changed since.
+    fingerprint: that of the tool that was shown; the call is refused if the tool has changed since.
     """
 
     server: str
@@ -211,7 +211,7 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolLine(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A line of the process: the answer to a request, or news of the servers."""
+    """A line from the process: the answer to a request, or a notification that the servers have changed."""
 
     number: int = 0
     answer: Any = None  # of the type that belongs to the request

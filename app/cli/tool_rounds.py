@@ -76,7 +76,7 @@ class _Rounds:
         ]
 
     async def carry_out(self, answer: Answer) -> list[Json]:
-        """Return the messages that follow an answer: its calls, and what came of each."""
+        """Return the messages that follow an answer: its calls and their outcomes."""
         calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in answer.calls]
         made: Json = {"role": "assistant", "content": answer.text, "tool_calls": calls}
         if answer.thought:

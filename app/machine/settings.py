@@ -80,7 +80,7 @@ LEAST_CARD_PERCENT = 10  # less would hold hardly a layer on most cards
 
 
 class GraphicsSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The owner's limits for the graphics cards. What pauses lending is in the lending rules.
+    """The owner's limits for the graphics cards. The lending rules say what pauses lending.
 
     off: keys of the cards that must not compute. memory_percent: the most that all models together may use of each
     card's memory. card_only: main memory is not used beside a card, and the layers of other machines are never computed

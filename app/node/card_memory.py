@@ -29,7 +29,8 @@ class _Shortage:
 class CardMemory:
     """Divides stages among the cards and reserves their memory.
 
-    What this node's own stages use is known from their claims, because few drivers report the free memory reliably.
+    The memory that this node's own stages use is known from their claims, because few drivers report free memory
+    reliably.
 
     cards: returns the cards that compute, the best one first.
     settings: returns the owner's current limits for them.

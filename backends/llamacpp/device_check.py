@@ -148,9 +148,9 @@ def judge(
     inputs: the input of the layers, which is not their merit. None if it is unknown. parts: the rows of the different
     kinds of steps.
 
-    Raises FamilyUnfit if the typical row of a step differs too much, or the typical one of those computed one by one,
-    for which devices have code of their own. A row may differ for a good reason: where two experts are nearly equal,
-    rounding decides which of them computes.
+    Raises FamilyUnfit if the typical row of a step differs too much, or the typical row of those that are computed one
+    by one, for which devices have separate code. A row may differ for a good reason: where two experts are nearly
+    equal, rounding decides which of them computes.
     """
     if not np.isfinite(expected).all():
         return None  # the file is at fault

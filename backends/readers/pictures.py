@@ -48,8 +48,7 @@ def decode(data: bytes, side: int = 0) -> Picture:
 
 
 def shrink(data: bytes) -> Picture:
-    """Return a small copy of a picture as a file of our own making. Photographs may be larger than what is sent.
-    Raises Refused."""
+    """Return a small copy of a picture as a new file. Photographs may exceed what is sent. Raises Refused."""
     opened = _opened(data, MAX_DOCUMENT_BYTES)
     is_photograph = opened.format == JpegImagePlugin.JpegImageFile.format
     image = _small(opened, SHRUNK_SIDE, SHRUNK_SIDE * SHRUNK_SIDE)

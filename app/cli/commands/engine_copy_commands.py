@@ -94,7 +94,7 @@ def export(
 
 
 async def _chosen(node: NodeClient, typed: str, source: str | None) -> EngineOffer:
-    """Return the offer that is meant. Raises BadInput or Refused."""
+    """Return the offer that the arguments identify. Raises BadInput or Refused."""
     from app.api.engine_packs import EngineOffers
 
     every = (await node.get("/engines/offers", EngineOffers)).offers

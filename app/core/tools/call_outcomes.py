@@ -10,7 +10,7 @@ INTERRUPTED = "This call was stopped before its result came. It may have been ca
 
 
 def outcome_text(text: str, *, is_error: bool = False, n_pictures: int = 0, n_left_out: int = 0) -> str:
-    """Return a tool's answer for the model, with what was left out of it."""
+    """Return a tool's answer for the model, with a note about anything that was left out."""
     parts = [f"Error: {text}" if is_error else text]
     if n_left_out:
         parts.append(f"[{n_left_out} more characters were left out]")

@@ -1,4 +1,4 @@
-"""The values of a tool call as a person reads them before allowing it: all of them, and no sign that can mislead."""
+"""The values of a tool call as the user reads them before allowing it: complete, without misleading characters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _PLAIN_NAME = re.compile(r"[\w.-]+")
 
 
 def visible(text: str) -> str:
-    """Return foreign text on one line, with each invisible or reordering sign written as in JSON, such as \\u202e."""
+    """Return foreign text on one line, with invisible and reordering characters written as in JSON, such as \\u202e."""
     return "".join(_written(sign) if unicodedata.category(sign) in _UNSEEN else sign for sign in text)
 
 
 def shown_values(arguments: str) -> list[str]:
     """Return the arguments of a call as lines of names and values, or as one line if they are no JSON object.
 
-    Nothing is left out. A text with line breaks or other signs that could look like another value is written as JSON.
+    Nothing is left out. A text with line breaks or other characters that could look like another value is written as
+    JSON.
     """
     try:
         values = json.loads(arguments or "{}")

@@ -34,7 +34,7 @@ class Device(msgspec.Struct, frozen=True, omit_defaults=True):
 class DeviceStore:
     """The devices by ID, kept in one file.
 
-    A damaged file is set aside and every device then needs a new code, which `note` tells the owner.
+    A damaged file is set aside. Every device then needs a new code, and `note` reports this to the owner.
     """
 
     def __init__(

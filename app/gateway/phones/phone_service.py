@@ -150,7 +150,7 @@ class PhoneService:
             self._end_requests(caller_of(device))
 
     def routes(self, openai: OpenAiRoutes) -> list[web.RouteDef]:
-        """Return the routes for phones: the page, and what it needs. Everything else stays closed to them."""
+        """Return the routes for phones: the page and what it requests. Phones can reach nothing else."""
 
         async def chat(request: web.Request) -> web.StreamResponse:
             name, own = model_name(request[BODY]), self._own_models()

@@ -85,8 +85,9 @@ def _downloads(before: Snapshot, now: Snapshot) -> list[Notification]:
 
 
 def _lost_models(before: Snapshot, now: Snapshot) -> list[Notification]:
-    """Return a notification for each model that failed. One whose memory an owner took back loads again by itself, on
-    other machines or with the next question."""
+    """Return a notification for each model that failed. A model whose memory an owner took back is loaded again
+    automatically, on other machines or with the next question.
+    """
     title = QCoreApplication.translate("Tray", "The model stopped unexpectedly")
     states = {model.model: model.state for model in before.models}
     return [

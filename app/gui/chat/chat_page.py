@@ -249,8 +249,8 @@ class ChatPage(Page):
     def open(self, part: str) -> None:
         """Show a chat with the model `part`, or the chat whose ID follows CHAT_ID_PREFIX in `part`.
 
-        The current chat stays open if it already uses the model. If it is empty, it switches to the model. One that the
-        Guide answered is not continued with another model, which would take the Guide's answers for its own.
+        The current chat stays open if it already uses the model. If it is empty, it switches to the model. A chat that
+        the Guide answered is not continued with another model, which would take the Guide's answers for its own.
         """
         if part.startswith(CHAT_ID_PREFIX):
             self.open_chat(part.removeprefix(CHAT_ID_PREFIX))

@@ -465,7 +465,7 @@ class Composer(QFrame):
 
 
 def fitting(files: Sequence[Details], room: int) -> list[Details]:
-    """Return files of which the longest are shortened until all of them fit into this many tokens."""
+    """Return the files, the longest of them shortened until all fit into this many tokens."""
     made = list(files)
     excess = sum(int(file.get("tokens") or 0) for file in made) - room
     for file in sorted(files, key=lambda file: -int(file.get("tokens") or 0)):

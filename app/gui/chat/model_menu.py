@@ -87,7 +87,7 @@ class ModelLine(ToolButton):
 class ModelMenu(QObject):
     """The menu of a ModelLine.
 
-    names: returns the names of all models that can answer. current: returns the name of the one that answers next.
+    names: returns the names of all models that can answer. current: returns the name of the model that answers next.
     choose: lets another model answer in the chat. more: opens the Models page.
     """
 

@@ -49,7 +49,7 @@ def without_pictures(branch: Sequence[Message]) -> SentPictures:
 
 
 def within_limits(branch: Sequence[Message]) -> SentPictures:
-    """Return messages of which the oldest pictures are left out if there are too many for a request."""
+    """Return the messages without their oldest pictures if a request has no room for all of them."""
     return _keeping(branch, most=MOST_PICTURES_OF_CHAT)
 
 

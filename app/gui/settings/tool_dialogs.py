@@ -248,7 +248,7 @@ def joined_command(parts: list[str], *, windows: bool = os.name == "nt") -> str:
 
 
 def _pairs(text: str, separator: str) -> dict[str, str | None]:
-    """Return the names and values in these lines. None stands for a value that is stored already."""
+    """Return the names and values in these lines. None stands for a value that is already stored."""
     pairs: dict[str, str | None] = {}
     for line in text.splitlines():
         if line.strip():

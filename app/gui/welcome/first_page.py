@@ -176,7 +176,7 @@ class NameField(QWidget):
         self.propose()
 
     def propose(self) -> None:
-        """Propose the name of the host, unless somebody has named this machine or is typing a name."""
+        """Propose the name of the host, unless the user has named this machine or is typing a name."""
         name = self._pool.now.node.name
         if not name or self.field.text() != self._proposed:
             return

@@ -224,9 +224,10 @@ class ModelPage(Step):
 
 
 def in_place(shown: Sequence[Choice], choices: Sequence[Choice]) -> tuple[Choice, ...]:
-    """Return the choices with those that are shown in their places, so that nothing moves while somebody reads.
+    """Return the choices, with the ones already shown in the same places, so that nothing moves while the user is
+    reading.
 
-    What needs no download still comes first.
+    Models that need no download still come first.
     """
     places = {choice.key: at for at, choice in enumerate(shown)}
     return tuple(sorted(choices, key=lambda each: (each.source is Source.DOWNLOAD, places.get(each.key, len(places)))))

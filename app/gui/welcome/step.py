@@ -83,7 +83,7 @@ class Step(QWidget):
         """Prepare the page before it is shown."""
 
     def cancel(self) -> None:
-        """Cancel what is under way, because the page is no longer shown."""
+        """Cancel unfinished work, because the page is no longer shown."""
 
     def report(self, error: AppError) -> None:
         """Show an error above the page."""

@@ -1,4 +1,4 @@
-"""The pictures of a request, which stand in the text of its messages as markers."""
+"""The pictures of a request, which are represented by markers in the text of its messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKER = "poolhouse-picture-"
 
 
 def marker_of(data: bytes) -> str:
-    """Return the text that stands for a picture. Equal pictures have equal markers as long as this process runs."""
+    """Return the marker that represents a picture. Equal pictures have equal markers as long as this process runs."""
     return MARKER + hmac.new(_KEY, data, hashlib.sha256).hexdigest()
 
 
@@ -62,7 +62,7 @@ class Vision:
 
 @dataclass(frozen=True, slots=True)
 class PicturePlacement:
-    """A picture as it stands in a prompt."""
+    """A picture and its place in a prompt."""
 
     seen: SeenPicture
     vision: Vision

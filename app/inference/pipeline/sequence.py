@@ -38,7 +38,7 @@ MOST_BIAS = 100  # the same limit as OpenAI's
 
 @dataclass(frozen=True, slots=True)
 class PlacedRows:
-    """Rows of a picture in a prompt. Their ids, from `first` downward, stand in the prompt like those of tokens.
+    """Rows of a picture in a prompt. Their ids, from `first` downward, are in the prompt like the ids of tokens.
 
     Equal pictures have equal ids and others have others, so ids decide what a KV cache already contains.
     """

@@ -38,8 +38,9 @@ async def decoded_picture(data: bytes) -> Picture:
 
 
 async def shrunk_picture(data: bytes) -> Picture:
-    """Return a small copy of a picture, as a file of our own making, even of one that is too large to be sent. Raises
-    BadInput."""
+    """Return a small copy of a picture as a new file, even if the picture itself is too large to be sent. Raises
+    BadInput.
+    """
     return await _read(data, ShrinkPicture(), MAX_DOCUMENT_BYTES)
 
 

@@ -192,7 +192,7 @@ class TextWorker:
     ) -> Prompt:
         """Return the token ids and the text of a chat, up to the beginning of the answer.
 
-        apart: markers in the text that stand for pictures. If there are any, the text between them is tokenized piece
+        apart: markers in the text that represent pictures. If there are any, the text between them is tokenized piece
         by piece, and the result has `stretches` instead of ids.
 
         If the last message is the assistant's, the answer continues it. options: additional template variables.

@@ -130,7 +130,9 @@ class MemoryChannel(FrameChannel):
 
 
 class FrameStream(asyncio.Protocol, FrameChannel):
-    """One end of a raw connection. It replaces the connection's previous protocol, which is still told when it ends."""
+    """One end of a raw connection. It replaces the connection's previous protocol, which is still notified when the
+    connection ends.
+    """
 
     def __init__(
         self,

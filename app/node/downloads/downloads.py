@@ -170,7 +170,7 @@ class Downloads:
         return self.snapshot()
 
     async def resume_all(self) -> dict[str, Download]:
-        """Continue all paused and failed downloads. One that fails again reports its error."""
+        """Continue all paused and failed downloads. A download that fails again reports its error."""
         for record in self._ledger:
             if record.standing in ("paused", "failed"):
                 try:

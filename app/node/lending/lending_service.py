@@ -579,8 +579,9 @@ class LendingService:
             self._drop(pipeline, run)
 
     def _ended(self, pipeline: bytes) -> None:
-        """Forget a run whose memory the stage host has freed, for whatever reason. One that is still opening may be
-        tried again, and `_open` forgets it otherwise."""
+        """Forget a run whose memory the stage host has freed, for whatever reason. A run that is still opening may be
+        tried again; otherwise, `_open` forgets it.
+        """
         run = self._runs.get(PipelineId(pipeline))
         if run is not None and not run.is_opening:
             self._drop(PipelineId(pipeline), run)

@@ -122,7 +122,7 @@ class CompletionView(QWidget):
         self._show_buttons()
 
     def save(self) -> None:
-        """Save what was typed."""
+        """Save the typed text."""
         self._save_soon.stop()
         chat = self._current()
         if chat is None or self._running is not None or not self.field.document().isModified():
@@ -203,7 +203,7 @@ class CompletionView(QWidget):
         self._write(running.text)
 
     def _write(self, text: str) -> None:
-        """Append what is new in a growing text, as one step for Undo."""
+        """Append the new part of a growing text, as one step for Undo."""
         new = text[len(self._saved) :]
         if not new:
             return
@@ -221,7 +221,7 @@ class CompletionView(QWidget):
             bar.setValue(bar.maximum())
 
     def _format(self) -> QTextCharFormat:
-        """Return the format of what the model wrote, which differs from what was typed."""
+        """Return the format of text that the model wrote, which differs from that of typed text."""
         written = QTextCharFormat()
         written.setForeground(QColor(self._theme.colors.accent))
         return written

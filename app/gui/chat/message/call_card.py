@@ -1,4 +1,4 @@
-"""The cards of an answer's tool calls: what is to be called, the user's decision, and the folded result."""
+"""The cards of an answer's tool calls: the call itself, the user's decision, and the folded result."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Place:
 class FormulaPictures(QObject):
     """The formulas of all messages. `drawn` is emitted with the keys of formulas that can now be shown.
 
-    A formula that cannot be drawn stays text. One that makes the process fail is not tried again.
+    A formula that cannot be drawn stays text. A formula that makes the process fail is not tried again.
     """
 
     drawn = Signal(set)
