@@ -87,7 +87,7 @@ class KnownServer:
 
 
 class ServerStore:
-    """The stored servers. Two processes may change them, so each change begins with the file as it is."""
+    """The stored servers. Two processes may change them, so each change starts from the current content of the file."""
 
     def __init__(self, home: Home) -> None:
         self._home = home

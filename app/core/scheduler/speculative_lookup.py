@@ -25,7 +25,7 @@ FADE = 0.96  # the decay of a guess's weight with each later guess, so that abou
 
 @dataclass(frozen=True, slots=True)
 class TokenMatch:
-    """A likely next token, and how many tokens before it match."""
+    """A likely next token, and the number of tokens before it that match."""
 
     token: int
     n_alike: int

@@ -239,7 +239,7 @@ class NodeState(QObject):
 
 
 def _typed(snapshot: Json) -> Snapshot:
-    """Return the snapshot in typed form, without forecasts of models that are too small for one."""
+    """Return the snapshot in typed form. Models that are too small for a forecast have none."""
     typed = convert(snapshot, Snapshot)
     loaded = typed.loaded.as_shown() if typed.loaded is not None else None
     return msgspec.structs.replace(typed, loaded=loaded, beside=[model.as_shown() for model in typed.beside])

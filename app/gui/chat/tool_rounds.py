@@ -31,7 +31,7 @@ def has_open_calls(message: Message) -> bool:
 
 
 def permission_key(tool: OfferedTool) -> str:
-    """Return how a chat remembers that it may call this tool, as it is now, without asking."""
+    """Return the key under which a chat remembers that it may call this tool, in its current form, without asking."""
     return TOOL_SEPARATOR.join((tool.server, tool.tool, tool.fingerprint))
 
 

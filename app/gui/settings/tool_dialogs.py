@@ -154,7 +154,9 @@ class ToolServerDialog(Sheet):
 
 
 class ImportToolsDialog(Sheet):
-    """A dialog that adds the tool servers of another app. `done(sentence)` is called with what was added."""
+    """A dialog that adds the tool servers of another app. `done(sentence)` is called with a sentence about the added
+    servers.
+    """
 
     needs_node = False
 

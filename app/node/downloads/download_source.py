@@ -237,7 +237,7 @@ async def keep_no_pin(pin: Pin) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DownloadServices:
-    """The services of the node that downloads use."""
+    """The node services that downloads need."""
 
     hub: Callable[[], Hub]  # may raise AppError
     catalog: Callable[[], Catalog]

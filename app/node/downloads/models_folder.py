@@ -482,7 +482,7 @@ def room_bytes(free: int | None) -> int | None:
 
 
 def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], result: object) -> None:
-    """Set the result unless nothing awaits it anymore. Called from a thread."""
+    """Set the result unless nothing is waiting for it anymore. Called from a thread."""
 
     def told() -> None:
         if not done.done():

@@ -142,7 +142,7 @@ class StandbyManager:
         self._again_s = math.inf if settled else self._looked_s + self._pause_s
 
     async def _run_while_idle(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Run the work until a request arrives. Return whether it was finished."""
+        """Run standby work until it is finished or a request arrives. Return whether it was finished."""
         try:
             await run_until(self._placement.busy, work, StageLost("pipeline_closed"))
         except AppError as error:
