@@ -212,7 +212,7 @@ $(GUIDE)/ready: Makefile requirements/run.txt requirements/guide.txt
 # httpx2 needs in a browser.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-annotate --exclude-newer "1 week"
-NOT_NEEDED := requests charset-normalizer certifi urllib3 httpx2-jsfetch
+NOT_NEEDED := requests charset-normalizer certifi httpx2-jsfetch
 lock: ## write requirements/ from pyproject.toml (needs uv)
 	$(LOCK) $(NOT_NEEDED:%=--no-emit-package %) pyproject.toml -o requirements/run.txt
 	$(LOCK) --no-deps --group engine -o requirements/engine.txt

@@ -6,13 +6,14 @@ import argparse
 import signal
 import sys
 import time
+from pathlib import Path
 
 from app import __version__
 from app.core.reasons import size
+from app.machine.versions.tree_hash import file_hash
 from installers.linux import appimage, deb
 from installers.payload import payload
 from installers.payload.places import RESULTS
-from installers.payload.trees import file_hash
 from scripts.progress import clock_face
 from scripts.setup_errors import Trouble
 
@@ -25,6 +26,9 @@ def main() -> int:
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="deb, appimage (default: both)")
     parser.add_argument("--version", default=__version__, help="another version number, for tests of updates")
     parser.add_argument("--rebuild", action="store_true", help="build all layers again, without the engine")
+    parser.add_argument(
+        "--updates", type=Path, metavar="DIR", help="the folder with root.json and address.txt (docs/releasing.md)"
+    )
     chosen = parser.parse_args()
     if unknown := sorted(set(chosen.kinds) - set(PACKERS)):
         parser.error(f"unknown: {', '.join(unknown)}. Choose from {', '.join(PACKERS)}.")
@@ -33,7 +37,7 @@ def main() -> int:
     try:
         if sys.platform != "linux":
             raise Trouble("These installers are built on Linux.")
-        built = payload.build(chosen.version, chosen.rebuild)
+        built = payload.build(chosen.version, chosen.rebuild, chosen.updates)
         if note := payload.check_clean():
             print(note)
         for layer in built.layers:

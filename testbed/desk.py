@@ -45,6 +45,12 @@ class Attached:
     def erase_at_end(self) -> None:
         self.erases = True
 
+    def restart_at_end(self) -> None:
+        self.restarts = True
+
+    def note_started(self) -> None:
+        """Do nothing, because no launcher watches this window."""
+
     def fate(self) -> str | None:
         return None
 

@@ -11,7 +11,7 @@ PAGE = TESTS.parent / "docs" / "safety.md"
 NAMED = re.compile(r"`([\w/]+\.py)(?:::(\w+))?`")
 WHO = {
     "Host", "Lender", "Admin", "Guest", "Key holder", "Phone", "Web page", "Model file", "Document", "Picture",
-    "Another host", "Tool server", "Giver of an engine pack",
+    "Another host", "Tool server", "Giver of an engine pack", "Source of updates",
 }  # fmt: skip
 
 

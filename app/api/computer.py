@@ -221,15 +221,33 @@ class Checks(msgspec.Struct, frozen=True):
     checks: list[Check] = []
 
 
-class Updates(msgspec.Struct, frozen=True):
+class Updates(msgspec.Struct, frozen=True, kw_only=True):
     """The response of the `/updates` routes."""
 
-    place: str | None = None  # the address at which new releases are looked up
+    place: str | None = None  # where this build looks for updates; None if it cannot
     daily: bool = False
     last_contact: float | None = None
-    version: str | None = None
+    own: str = ""  # the running version
+    version: str | None = None  # the newest one that is known
     newer: bool = False
-    page: str | None = None
+    date: str = ""
+    changes: str = ""  # Markdown
+    download_bytes: int = 0
+    staged: bool = False  # released gradually, and not for this computer so far
+    can_install: bool = False
+    cannot: str | None = None  # why not
+    cannot_facts: Reason | None = None
+    phase: str = ""  # looking, downloading or installing
+    done_bytes: int = 0
+    total_bytes: int = 0
+    ready: str | None = None  # the version that a restart starts
+    previous: str | None = None  # the version that going back would start
+    warning: str | None = None  # which machines the new version does not understand
+    warning_facts: Reason | None = None
+    notice: str | None = None  # a version that did not start
+    notice_facts: Reason | None = None
+    error: str | None = None  # why the last installation failed
+    error_facts: Reason | None = None
 
 
 class HistoryKey(msgspec.Struct, frozen=True):

@@ -94,6 +94,12 @@ class ChangeSettings(Request, frozen=True):
     ask_household: bool | msgspec.UnsetType = msgspec.UNSET
 
 
+class InstallUpdate(Request, frozen=True):
+    """The folder with the update, or None to get it from the address of the build."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
+
+
 class AddEnginePack(Request, frozen=True):
     path: Annotated[str, Meta(min_length=1, max_length=4096)]  # a folder or an archive on this computer
 

@@ -26,6 +26,7 @@ from app.cli.commands.phone_commands import phones_group
 from app.cli.commands.pull_command import pull
 from app.cli.commands.tool_commands import tools_group
 from app.cli.commands.upstream_commands import upstream_group
+from app.cli.update_command import update
 from app.cli.welcome import welcome
 from app.core.nearest_names import nearest_names
 
@@ -57,7 +58,7 @@ PANELS: dict[str, dict[str, Command]] = {
         "unload": unload,
         "undo": undo,
     },
-    "Checks and figures": {"bench": bench, "doctor": doctor, "autostart": autostart, "erase": erase},
+    "Checks and figures": {"bench": bench, "doctor": doctor, "autostart": autostart, "update": update, "erase": erase},
 }
 EXAMPLES = {
     "ask": 'poolhouse ask "How do I add a computer?"',
@@ -77,6 +78,7 @@ EXAMPLES = {
     "undo": "poolhouse undo",
     "bench": "poolhouse bench llama-3.2-3b",
     "autostart": "poolhouse autostart on --headless",
+    "update": "poolhouse update --from /media/stick",
 }
 
 

@@ -15,6 +15,7 @@ from app.core.reasons import said
 from app.gui.api.launch import Endpoint
 from app.machine import paths, running_node, uninstall
 from app.machine.paths import Home
+from app.machine.versions import restart
 from app.network import identity
 
 LOG = "start.log"  # output of the node during its start; later it writes its own log
@@ -29,7 +30,7 @@ class NodeLauncher:
         self._home, self._options = home, options
         self.home = home.root
         self._process: subprocess.Popen[bytes] | None = None
-        self._erases = False
+        self._erases = self._restarts = self._restarts_node = False
         self._earlier: list[subprocess.Popen[bytes]] = []  # processes that may still be ending
 
     def find(self) -> Endpoint | None:
@@ -70,24 +71,38 @@ class NodeLauncher:
     def erase_at_end(self) -> None:
         self._erases = True
 
+    def restart_at_end(self) -> None:
+        self._restarts, self._restarts_node = True, self.started
+
+    def note_started(self) -> None:
+        restart.note_window_started()
+
     def finish(self) -> list[str]:
-        """Erase the home after the window has closed, if the user requested it.
+        """Erase the home, or start another version, after the window has closed, if the user requested it.
 
         Return the reasons why files could not be erased.
         """
+        if self._restarts:
+            if self._restarts_node:
+                self._wait_for_end()
+            restart.restart_at_end()
         if not self._erases:
             return []
-        for _ in range(round(END_WAIT_S / POLL_S)):
-            if running_node.read(self._home.runtime_file) is None and not self.started:
-                break
-            time.sleep(POLL_S)
-        else:
+        if not self._wait_for_end():
             return [said(Refused("erase_while_running", home=str(self.home)))]
         try:
             erased = asyncio.run(uninstall.erase(self._home))
         except AppError as error:
             return [said(error)]
         return [said(reason) for reason in erased.left]
+
+    def _wait_for_end(self) -> bool:
+        """Wait until the node has ended, and return whether it has."""
+        for _ in range(round(END_WAIT_S / POLL_S)):
+            if running_node.read(self._home.runtime_file) is None and not self.started:
+                return True
+            time.sleep(POLL_S)
+        return False
 
     def fate(self) -> str | None:
         if self._process is None or not self._process.poll():

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 from xml.parsers.expat import ExpatError
 
+from app import launcher
 from app.core.errors import Refused
 from app.core.reasons import os_cause
 from app.machine.installation import installation
@@ -106,7 +107,8 @@ def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]
     This is the AppImage, the installed program, or the script next to the Python interpreter.
     """
     image, unpacked = setting("APPIMAGE"), setting("APPDIR")
-    if image and unpacked and Path(sys.executable).is_relative_to(unpacked):
+    base = setting(launcher.BASE) or sys.executable  # an update may have put the running version elsewhere
+    if image and unpacked and Path(base).is_relative_to(unpacked):
         return image  # otherwise the variables belong to another AppImage, which started this program
     if (installed := installation()) and installed.command:
         return installed.command

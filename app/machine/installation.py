@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from app import launcher
 from app.decoding import decode
 
 APP = Path(__file__).resolve().parents[2]  # the folder with the packages app and backends
@@ -48,7 +49,8 @@ def installed_version() -> str:
 def unpacked_folder() -> Path | None:
     """Return the folder into which our AppImage unpacks its versions, or None if this copy is not an AppImage."""
     facts, folder = installation(), os.environ.get("APPDIR", "")
-    if facts is None or facts.kind != "appimage" or not folder or not APP.is_relative_to(folder):
+    base = os.environ.get(launcher.BASE) or str(APP)
+    if facts is None or facts.kind != "appimage" or not folder or not Path(base).is_relative_to(folder):
         return None
     above = Path(folder).parent
     return above if above.name.startswith("poolhouse-appimage") else None

@@ -15,7 +15,7 @@ from pathlib import Path
 from app.core.errors import AppError, Damaged, Reason, Refused
 from app.core.reasons import os_cause
 from app.machine import autostart
-from app.machine.installation import unpacked_folder
+from app.machine.installation import APP, unpacked_folder
 from app.machine.keyring_store import KeyringStore, keyring_entry, open_keystore
 from app.machine.models_folders import MARKER, ModelsFolders
 from app.machine.paths import Home
@@ -23,10 +23,11 @@ from app.machine.running_node import HomeLock
 from app.machine.secret_stores import CHAT_KEY, CHAT_KEY_FILE
 from app.machine.settings import load
 
+VERSIONS = "versions"  # of Poolhouse, installed by updates
 NAMES = (  # everything that Poolhouse creates in a home; all else is left alone
     "identity", "household", "models", "stages", "engines", "window", "logs", "measuring", "checking", "runtime.json",
     "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged",
-    "tools.json", "tools.damaged", CHAT_KEY_FILE,
+    "tools.json", "tools.damaged", VERSIONS, CHAT_KEY_FILE,
 )  # fmt: skip
 _MODEL = re.compile(  # a complete model, a partial one, or one that is being moved
     r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"
@@ -91,7 +92,21 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
     await asyncio.to_thread(_delete, home.root, lock, erased)
     if home.is_default and (folder := unpacked_folder()):
         atexit.register(shutil.rmtree, folder, ignore_errors=True)  # this program runs from there
+    if _runs_from(home):
+        atexit.register(_delete_versions, home)
     return erased
+
+
+def _runs_from(home: Home) -> bool:
+    """Return whether this program belongs to a version that an update put into this home."""
+    return APP.is_relative_to(home.root / VERSIONS)
+
+
+def _delete_versions(home: Home) -> None:
+    """Delete the versions in a home, and the home if nothing else is in it."""
+    shutil.rmtree(home.root / VERSIONS, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        home.root.rmdir()
 
 
 async def _forget_secrets(home: Home) -> None:
@@ -128,7 +143,8 @@ def _delete_models(home: Home, erased: ErasureResult) -> None:
 def _delete(root: Path, lock: HomeLock, erased: ErasureResult) -> None:
     """Delete the home. The lock file is deleted last, so that no node can start in the meantime."""
     for path in sorted(_own_paths(root)):
-        _delete_one(path, erased)
+        if not APP.is_relative_to(path):  # otherwise it is deleted at the end of this program
+            _delete_one(path, erased)
     with contextlib.suppress(OSError):
         (root / WINDOW_LOCK).unlink(missing_ok=True)
     try:

@@ -6,10 +6,11 @@ import hashlib
 import shutil
 from pathlib import Path
 
+from app.machine.versions.tree_hash import tree_bytes
 from installers.linux import desktop
 from installers.payload.payload import Payload
 from installers.payload.places import PROJECT, RESULTS, WORK
-from installers.payload.trees import normalize, tool, tree_bytes
+from installers.payload.trees import normalize, tool
 from scripts.setup_errors import check_disk
 
 RUNTIME = Path(__file__).with_name("appimage_runtime.c")
@@ -30,7 +31,7 @@ def pack(payload: Payload) -> Path:
     place = root / FOLDER
     place.parent.mkdir(parents=True)
     payload.write(place, "appimage", "")
-    desktop.write_launcher(place / "bin" / "poolhouse")
+    desktop.write_launcher(place / "bin" / "poolhouse", updates=True)
     (root / "AppRun").write_text(START, "utf-8")
     (root / "AppRun").chmod(0o755)
     (root / "poolhouse.desktop").write_text(desktop.DESKTOP_ENTRY, "utf-8")

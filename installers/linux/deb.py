@@ -8,11 +8,12 @@ import shutil
 from pathlib import Path
 
 from app.core.reasons import size
+from app.machine.versions.tree_hash import tree_bytes
 from installers.linux import desktop, notices, running_copies
 from installers.linux.system_libraries import least_glibc, needed_packages, programs_and_libraries
 from installers.payload.payload import LICENSES, SBOM, Payload
 from installers.payload.places import PROJECT, RESULTS, WORK
-from installers.payload.trees import normalize, tool, tree_bytes
+from installers.payload.trees import normalize, tool
 from scripts.setup_errors import Trouble, check_disk
 
 FOLDER = "usr/lib/poolhouse"
@@ -110,7 +111,7 @@ def pack(payload: Payload) -> Path:
     place.parent.mkdir(parents=True)
     payload.write(place, "deb", "/usr/bin/poolhouse")
     shutil.copyfile(Path(running_copies.__file__), place / "running_copies.py")
-    desktop.write_launcher(place / "bin" / "poolhouse")
+    desktop.write_launcher(place / "bin" / "poolhouse", updates=False)
     share = root / "usr/share"
     (root / "usr/bin").mkdir()
     (root / "usr/bin/poolhouse").symlink_to("../lib/poolhouse/bin/poolhouse")

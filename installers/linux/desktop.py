@@ -20,8 +20,13 @@ SUMMARY = "Your computers run one language model together"
 SUMMARY_DE = "Deine Computer rechnen zusammen an einem Sprachmodell"
 LAUNCHER = """#!/bin/sh
 # Starts Poolhouse with the Python beside it, wherever this folder lies.
-folder=$(dirname "$(readlink -f "$0")")
-exec "$folder/../python/bin/python3.11" -m app "$@"
+folder=$(dirname "$(dirname "$(readlink -f "$0")")")
+exec "$folder/python/bin/python3.11" -m app "$@"
+"""
+UPDATING_LAUNCHER = """#!/bin/sh
+# Starts Poolhouse with the Python beside it, wherever this folder lies, or a newer version that an update installed.
+folder=$(dirname "$(dirname "$(readlink -f "$0")")")
+exec "$folder/python/bin/python3.11" "$folder/app/app/launcher.py" "$@"
 """
 DESKTOP_ENTRY = f"""[Desktop Entry]
 Type=Application
@@ -134,10 +139,10 @@ def write_icons(folder: Path) -> None:
     made.rmdir()
 
 
-def write_launcher(path: Path) -> None:
-    """Write the program that a user starts."""
+def write_launcher(path: Path, *, updates: bool) -> None:
+    """Write the program that a user starts. updates: whether Poolhouse updates itself, not the system."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(LAUNCHER, "utf-8")
+    path.write_text(UPDATING_LAUNCHER if updates else LAUNCHER, "utf-8")
     path.chmod(0o755)
 
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from app.machine.versions.tree_hash import files_in
 from installers.payload.qt_parts import needed
-from installers.payload.trees import files_in, tool
+from installers.payload.trees import tool
 from scripts.setup_errors import Trouble
 
 # Debian 12, or the name since Debian 13 and Ubuntu 24.04.

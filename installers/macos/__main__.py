@@ -15,6 +15,7 @@ from pathlib import Path
 
 from app import __version__
 from app.core.reasons import size
+from app.machine.versions import tree_hash
 from installers.macos import bundle, icon, wheels
 from installers.payload import app_layer, models_layer, trees
 from installers.payload.places import MANIFEST, RESULTS, commit_time, git
@@ -39,7 +40,7 @@ def main() -> int:
         print("\nStopped.", file=sys.stderr)
         return 130
     for layer in ("app", "libraries", "models"):
-        print(f"    {layer:10} {size(trees.tree_bytes(made / bundle.LAYERS / layer)):>10}")
+        print(f"    {layer:10} {size(tree_hash.tree_bytes(made / bundle.LAYERS / layer)):>10}")
     print(f"{made} lacks Python, the engine and its program: run {FOLDER / SCRIPTS[0]} on a Mac.")
     return 0
 
@@ -54,7 +55,7 @@ def build(folder: Path, version: str) -> Path:
     (layers / "app").mkdir()
     app_layer.build(layers / "app", version)
     models_layer.build(layers / "models")
-    hashes = {name: trees.tree_hash(layers / name) for name in ("app", "libraries", "models")}
+    hashes = {name: tree_hash.tree_hash(layers / name) for name in ("app", "libraries", "models")}
     commit = git("rev-parse", "HEAD").strip()
     manifest = {"version": version, "commit": commit, "kind": "macos", "command": "", "layers": hashes}
     (layers / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")

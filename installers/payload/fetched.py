@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from app.machine.versions.tree_hash import file_hash
 from installers.payload.places import FILES
-from installers.payload.trees import file_hash
 from scripts.setup_errors import Trouble
 
 LIST = Path(__file__).resolve().parents[1] / "linux" / "debian-files.toml"

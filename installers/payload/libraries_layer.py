@@ -9,9 +9,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from app.machine.versions.tree_hash import files_in
 from installers.payload import qt_parts
 from installers.payload.places import PROJECT
-from installers.payload.trees import build_python, files_in
+from installers.payload.trees import build_python
 from scripts.setup import PIP, clean_environment
 from scripts.setup_errors import Trouble, explained
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.machine.versions import tree_hash
 from installers.payload import (
     app_layer,
     components,
@@ -65,8 +66,12 @@ class Payload:
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
 
 
-def build(version: str, rebuild: bool = False) -> Payload:
-    """Build all layers. rebuild: also those that are there, except the compiled engine. Raises Trouble."""
+def build(version: str, rebuild: bool = False, updates: Path | None = None) -> Payload:
+    """Build all layers. Raises Trouble.
+
+    rebuild: also those that are there, except the compiled engine. updates: a folder with the keys and the address of
+    updates; without it, the build cannot be updated.
+    """
     python = _layer("python", _key(LIST, python_layer), _python, rebuild)
     interpreter = python.folder / python_layer.PROGRAM
 
@@ -81,8 +86,8 @@ def build(version: str, rebuild: bool = False) -> Payload:
     libraries = _layer("libraries", libraries_key, compiled(libraries_layer.build), rebuild)
     engine_key = f"{engine_layer.key()}-{_key(engine_layer)}"
     engine = _layer("engine", engine_key, compiled(engine_layer.build), rebuild)
-    app = _layer("app", version, compiled(lambda folder: app_layer.build(folder, version)), True)
-    models_key = f"{trees.file_hash(models_layer.GUIDE)[:8]}-{SMOLLM2.sha256[:8]}"
+    app = _layer("app", version, compiled(lambda folder: app_layer.build(folder, version, updates)), True)
+    models_key = f"{tree_hash.file_hash(models_layer.GUIDE)[:8]}-{SMOLLM2.sha256[:8]}"
     models = _layer("models", models_key, models_layer.build, rebuild)
     by_name = {layer.name: layer for layer in (python, libraries, engine, app, models)}
     layers = tuple(by_name[name] for name in LAYER_NAMES)
@@ -105,7 +110,7 @@ def _layer(name: str, key: str, make: Callable[[Path], None], rebuild: bool) -> 
         trees.normalize(part, commit_time())
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
-    return Layer(name, folder, trees.tree_hash(folder), trees.tree_bytes(folder))
+    return Layer(name, folder, tree_hash.tree_hash(folder), tree_hash.tree_bytes(folder))
 
 
 def _python(folder: Path) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from app.machine.versions.tree_hash import files_in
 from installers.payload.fetched import debian_file
-from installers.payload.trees import files_in, tool
+from installers.payload.trees import tool
 
 VERSION = "3.11"
 PACKAGES = ("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
+from app.machine.versions.tree_hash import files_in
 from scripts.setup_errors import Trouble
 
 # `unchecked-hash` files contain no dates. One process compiles all files in sorted order, so that each gets the same
@@ -22,13 +21,6 @@ for name in sys.stdin.read().split("\\0"):
     py_compile.compile(source, dfile=shown, doraise=True, invalidation_mode=mode)
 """
 FILE_MODE, PROGRAM_MODE, FOLDER_MODE = 0o644, 0o755, 0o755
-
-
-def files_in(folder: Path) -> Iterator[Path]:
-    """Yield all files and symbolic links below a folder, sorted by path."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not path.is_dir():
-            yield path
 
 
 def compile_all(python: Path, folder: Path, shown: str) -> None:
@@ -63,30 +55,6 @@ def normalize(folder: Path, seconds: int) -> None:
 def _is_program(path: Path) -> bool:
     """Return whether a file can be run. Some wheels mark libraries and modules so, which are only loaded."""
     return os.access(path, os.X_OK) and path.suffix != ".py" and ".so" not in path.suffixes
-
-
-def tree_hash(folder: Path) -> str:
-    """Return a hash of all paths, modes and bytes below a folder. Dates do not count."""
-    total = hashlib.sha256()
-    for path in files_in(folder):
-        name = path.relative_to(folder).as_posix()
-        if path.is_symlink():
-            line = f"{name}\0link\0{os.readlink(path)}\n"
-        else:
-            line = f"{name}\0{path.stat().st_mode & 0o111:o}\0{file_hash(path)}\n"
-        total.update(line.encode())
-    return total.hexdigest()
-
-
-def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def tree_bytes(folder: Path) -> int:
-    """Return the total size of all files below a folder."""
-    return sum(path.lstat().st_size for path in files_in(folder) if not path.is_symlink())
 
 
 def copy_tree(source: Path, target: Path) -> None:

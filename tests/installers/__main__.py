@@ -15,8 +15,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from app.core.reasons import size
+from app.machine.versions.tree_hash import file_hash
 from installers.payload.places import PROJECT, RESULTS
-from installers.payload.trees import file_hash
 from scripts.progress import clock_face
 
 NEWER = "0.2.0"

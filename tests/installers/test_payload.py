@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from app import __version__
+from app.machine.versions.tree_hash import tree_hash
 from installers.linux import deb, desktop, running_copies
 from installers.payload import components, fetched, python_layer, qt_parts, trees
 from installers.payload.places import PROJECT
@@ -97,7 +98,7 @@ def test_dates_and_modes_do_not_depend_on_the_builder(tmp_path: Path) -> None:
         os.umask(before)
         trees.normalize(folder, EPOCH)
         made.append(folder)
-    assert trees.tree_hash(made[0]) == trees.tree_hash(made[1])
+    assert tree_hash(made[0]) == tree_hash(made[1])
     for folder in made:
         assert (folder / "library.so.1").stat().st_mode & 0o777 == 0o644
         assert (folder / "deep/program").stat().st_mode & 0o777 == 0o755
@@ -109,14 +110,14 @@ def test_a_changed_byte_mode_or_link_changes_the_hash(tmp_path: Path) -> None:
     path, link = tmp_path / "a", tmp_path / "b"
     path.write_text("x", "utf-8")
     link.symlink_to("a")
-    seen = {trees.tree_hash(tmp_path)}
+    seen = {tree_hash(tmp_path)}
     path.write_text("y", "utf-8")
-    seen.add(trees.tree_hash(tmp_path))
+    seen.add(tree_hash(tmp_path))
     path.chmod(0o755)
-    seen.add(trees.tree_hash(tmp_path))
+    seen.add(tree_hash(tmp_path))
     link.unlink()
     link.symlink_to("c")
-    seen.add(trees.tree_hash(tmp_path))
+    seen.add(tree_hash(tmp_path))
     assert len(seen) == 4
 
 
@@ -128,7 +129,7 @@ def test_compiled_files_are_the_same_every_time(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "module.py").write_text(text, "utf-8")
         trees.compile_all(Path(sys.executable), folder, "shown")
-        hashes.add(trees.tree_hash(folder))
+        hashes.add(tree_hash(folder))
         assert list(folder.glob("__pycache__/*.pyc"))
     assert len(hashes) == 1
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from app.machine.versions.tree_hash import file_hash
 from installers.payload.places import PROJECT, RESULTS
-from installers.payload.trees import file_hash
 
 pytestmark = [pytest.mark.installers, pytest.mark.timeout(1800)]
 

@@ -142,6 +142,26 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (FaultClass(Fault.SOURCE), "pack_damaged pack_incomplete pack_too_large pack_unsafe pack_wrong_hash"),
     (FaultClass(Fault.MEMORY), "pack_disk_full pack_no_room"),
     (FaultClass(Fault.APP), "pack_not_removed packs_not_written"),
+    # updates of Poolhouse
+    (
+        FaultClass(Fault.REQUEST),
+        """
+        update_address update_by_system update_downgrade update_from_source update_no_folder update_no_previous
+        update_none_ready update_same update_stopped
+        """,
+    ),
+    (
+        FaultClass(Fault.SOURCE),
+        """
+        update_expired update_file_missing update_incomplete update_layer_damaged update_mixed update_newer_format
+        update_none_for update_odd update_older update_other_bytes update_other_content update_too_large update_unsafe
+        update_wrong_key
+        """,
+    ),
+    (FaultClass(Fault.MEMORY), "update_no_space"),
+    (FaultClass(Fault.MACHINE), "update_busy"),
+    (FaultClass(Fault.HOUSEHOLD), "update_others_first"),
+    (FaultClass(Fault.APP), "update_disk update_no_keys update_rolled_back"),
     # failures before anything is computed
     (
         FaultClass(Fault.REQUEST),

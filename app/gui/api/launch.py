@@ -37,6 +37,12 @@ class Launcher(Protocol):
     def erase_at_end(self) -> None:
         """Delete all data in the home folder after this window and its node have exited."""
 
+    def restart_at_end(self) -> None:
+        """Start the version that an update installed after this window and its node have exited."""
+
+    def note_started(self) -> None:
+        """Note that the window of this version works, so that it need not be watched at its next start."""
+
     def fate(self) -> str | None:
         """Return the last output of the node started by `start` if it has exited, or None if it is running."""
 

@@ -218,6 +218,9 @@ class PoolhouseApplication(QApplication):
         return super().event(event)
 
 
+STARTED_MS = 3000
+
+
 class Application:
     """The running app, which owns the services, the window and the tray icon."""
 
@@ -248,6 +251,7 @@ class Application:
         self._single = SingleInstance(launcher.home, self._app)
         self._single.show.connect(self._bring_to_front)
         pool.start()
+        QTimer.singleShot(STARTED_MS, self._app, self._note_started)
         self._first_page(preferences)
         self._crashes.report(self.window)
         self._warming = PagePreloader(self._app)
@@ -290,6 +294,13 @@ class Application:
             launcher.end()
             QTimer.singleShot(0, done)
         self.services.pool.stop()
+
+    def _note_started(self) -> None:
+        """Note that this version works once the window has shown the state of its node for a moment."""
+        if self.services.pool.is_there:
+            self.services.launcher.note_started()
+        else:
+            QTimer.singleShot(STARTED_MS, self._app, self._note_started)
 
     def _make_window(self) -> None:
         self.window = self._window = Window(self.services, self._closing, self.ask_to_quit)

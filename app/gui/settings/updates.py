@@ -1,20 +1,20 @@
-"""The Updates settings, with the changes in this version, the latest version, and how to get it."""
+"""The Updates settings, with the changes in this version, the latest version, and its installation."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QUrl
-from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtCore import QCoreApplication, QTimer
+from PySide6.QtWidgets import QFileDialog, QFrame, QWidget
 
 from app import __version__
 from app.api.computer import Computer, Settings
 from app.api.computer import Updates as UpdateState
-from app.core.errors import AppError
+from app.core.errors import AppError, Reason
 from app.gui.api.node_client import Calls
 from app.gui.app.app_context import AppContext
-from app.gui.look import sizes
+from app.gui.look import formats, sizes
+from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
 from app.gui.pool.machine_facts import machines_of
 from app.gui.pool.machine_words import moment
@@ -25,6 +25,7 @@ from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.flow import Beside, Flow
 from app.gui.widgets.labels import ValueLabel, label, paragraph, show_if
 from app.gui.widgets.layouts import column
+from app.gui.widgets.progress import Progress
 
 
 class DailyCheck(QFrame):
@@ -62,7 +63,7 @@ class DailyCheck(QFrame):
         place = updates.place
         self.setVisible(place is not None)
         if place is not None:
-            words = self.tr("Checks {place} for a new version. Nothing is downloaded.")
+            words = self.tr("Checks {place} for a new version. You decide whether to install it.")
             self.words.setText(words.format(place=place))
             self.switch.setAccessibleDescription(self.words.text())
             self.switch.show_on(updates.daily)
@@ -75,15 +76,17 @@ class DailyCheck(QFrame):
         self.switch.show_on(settings.look_for_updates)
 
 
+POLL_MS = 400
 CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 
 
 class Updates(SettingsGroup):
-    """The Updates settings. They never download an update, but can open its web page."""
+    """The Updates settings: checking for, installing and starting newer versions, and going back."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Updates"))
         self.engine, self.others = ValueLabel(), ValueLabel()
+        self._last_error: Reason | None = None
         new = button(self.tr("Show"), self._show_changes)
         new.setAccessibleName(self.tr("Show what's new"))
         new.setEnabled(CHANGES.is_file())
@@ -112,15 +115,10 @@ class Updates(SettingsGroup):
         services.pool.changed.connect(self._tell_others)
 
     def _add_newer(self) -> None:
-        self.newest, self._page = ValueLabel(), ""
+        self.newest = ValueLabel()
         self.check = button(self.tr("Check now"), self._check)
-        self.open = button(self.tr("Open its page"), self._open)
         self._place = Setting(
-            self.tr("Newest version"),
-            "",
-            Flow(self.newest, self.check, self.open),
-            wide=True,
-            words="check update release",
+            self.tr("Newest version"), "", Flow(self.newest, self.check), wide=True, words="check update release"
         )
         name = self.tr("Check once a day")
         self.daily = Switch(self.services.theme, name, self._choose)
@@ -135,20 +133,42 @@ class Updates(SettingsGroup):
             self.tr("Poolhouse can't check for updates"),
             self.tr("This copy doesn't know where new versions are published. Check the site you downloaded it from."),
         )
+        self.install = button(self.tr("Install"), self._install, "primary")
+        self.news = button(self.tr("What's new"), self._show_news)
+        self._new = Setting(self.tr("A newer version is available"), "", Flow(self.install, self.news), wide=True)
+        self.bar = Progress(self.tr("Installing an update"))
+        self.stop = button(self.tr("Cancel"), self._stop_install)
+        self._busy = Setting(self.tr("Installing an update"), "", column(self.bar, Flow(self.stop)), wide=True)
+        self.restart = button(self.tr("Restart now"), self._restart, "primary")
+        self._ready = Setting(self.tr("An update is installed"), "", self.restart)
+        self._notice = Setting(self.tr("An update didn't start"))
+        choose = button(self.tr("Choose…"), self._choose_folder)
+        self._from = Setting(
+            self.tr("Install from a folder"),
+            self.tr("For computers without internet: choose a folder or a USB stick with an update of Poolhouse."),
+            choose,
+            words="usb stick offline file",
+        )
+        self.back = button(self.tr("Go back"), self._roll_back)
+        self._back = Setting(self.tr("Earlier version"), "", self.back, words="rollback downgrade previous")
+        self._cannot = Setting(self.tr("To update"))
         self.add(
+            self._notice,
+            self._ready,
+            self._busy,
+            self._new,
             self._nowhere,
             self._place,
             self._daily,
-            Setting(
-                self.tr("To update"),
-                self.tr(
-                    "Quit Poolhouse on this computer, replace it with the new version, and open it. Your household, "
-                    "chats, models and settings are kept. Then do the same on your other machines, because machines "
-                    "never update each other."
-                ),
-            ),
+            self._from,
+            self._back,
+            self._cannot,
             title=self.tr("Newer versions"),
         )
+        self._poll = QTimer(self)
+        self._poll.setSingleShot(True)
+        self._poll.setInterval(POLL_MS)
+        self._poll.timeout.connect(lambda: self.ask("GET", "/updates", self._tell, answer=UpdateState))
         self._tell(UpdateState())
 
     def refresh(self) -> None:
@@ -175,27 +195,95 @@ class Updates(SettingsGroup):
     def _chosen(self, settings: Settings) -> None:
         self.daily.show_on(settings.look_for_updates)
 
-    def _open(self) -> None:
-        if self._page.startswith("https://"):
-            QDesktopServices.openUrl(QUrl(self._page))
+    def _install(self) -> None:
+        self.install.setEnabled(False)
+        self.ask("POST", "/updates/install", self._tell, {}, answer=UpdateState)
+
+    def _choose_folder(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self.window(), self.tr("Choose the folder with the update"))
+        if folder:
+            self.ask("POST", "/updates/install", self._tell, {"path": folder}, answer=UpdateState)
+
+    def _stop_install(self) -> None:
+        self.stop.setEnabled(False)
+        self.ask("DELETE", "/updates/install", self._tell, answer=UpdateState)
+
+    def _roll_back(self) -> None:
+        self.ask("POST", "/updates/rollback", self._tell, {}, answer=UpdateState)
+
+    def _restart(self) -> None:
+        """Close the window and its node, after which the installed version starts."""
+        if not self.services.launcher.started:  # a node without a window is restarted by itself
+            self.ask("POST", "/updates/restart", lambda _: self._quit(), {}, answer=UpdateState)
+            return
+        self._quit()
+
+    def _quit(self) -> None:
+        self.services.launcher.restart_at_end()
+        QCoreApplication.quit()
+
+    def _show_news(self) -> None:
+        TextDialog(self.services, self.tr("What's new"), self._updates.changes, self.window()).open()
 
     def _tell(self, updates: UpdateState) -> None:
-        """Show the state of updates. The button is hidden if this build cannot check for updates."""
+        """Show the state of updates. What this build or this copy cannot do is hidden."""
         self._updates, place = updates, updates.place
+        is_busy = bool(updates.phase)
         self._nowhere.is_removed = place is not None
         self._place.is_removed = self._daily.is_removed = place is None
+        offers = updates.newer and updates.can_install and updates.ready != updates.version
+        self._new.is_removed = not offers or is_busy
+        self._busy.is_removed = not is_busy
+        self._ready.is_removed = updates.ready is None or is_busy
+        self._notice.is_removed = updates.notice_facts is None
+        self._from.is_removed = not updates.can_install or is_busy
+        self._back.is_removed = updates.previous is None or is_busy
+        self._cannot.is_removed = updates.can_install or updates.cannot_facts is None
+        for setting, reason in ((self._notice, updates.notice_facts), (self._cannot, updates.cannot_facts)):
+            setting.set_about(said(reason))
         if place is not None:
-            words = self.tr(
-                "Checks {place} for a new version when you click the button. Nothing else is sent, and nothing is "
-                "downloaded."
-            )
-            self._page = updates.page or ""
+            words = self.tr("Checks {place} for a new version when you click the button. Nothing else is sent.")
             self._place.set_about(words.format(place=place))
             self.newest.setText(self._newest_words(updates))
             self.daily.show_on(updates.daily)
             self.check.setEnabled(True)
-        show_if(self.open, updates.newer)
+        self._tell_new(updates)
+        self._tell_progress(updates)
+        if updates.ready is not None:
+            words = self.tr("Poolhouse {version} starts the next time you open Poolhouse, or now.")
+            self._ready.set_about(words.format(version=updates.ready))
+        if updates.previous is not None:
+            words = self.tr("Uses Poolhouse {version} again from the next start on. Nothing is deleted.")
+            self._back.set_about(words.format(version=updates.previous))
+        if updates.error_facts is not None and updates.error_facts != self._last_error and not is_busy:
+            self.failed.emit(AppError(updates.error_facts.code, **updates.error_facts.facts))
+        self._last_error = updates.error_facts
+        if is_busy:
+            self._poll.start()
         self.search_again()
+
+    def _tell_new(self, updates: UpdateState) -> None:
+        """Describe the newer version, how much is downloaded, and whom it would not understand."""
+        words = self.tr("Poolhouse {version}. {size} to download; your household, chats and models are kept.")
+        parts = [words.format(version=updates.version, size=formats.size(updates.download_bytes))]
+        if updates.staged:
+            parts.append(self.tr("It is being released gradually, and this computer is not among the first."))
+        parts.append(said(updates.warning_facts))
+        self._new.set_about(" ".join(filter(None, parts)))
+        self.install.setEnabled(True)
+        show_if(self.news, bool(updates.changes))
+
+    def _tell_progress(self, updates: UpdateState) -> None:
+        total = updates.total_bytes
+        self.bar.tell(updates.done_bytes / total if updates.phase == "downloading" and total else None)
+        done = formats.size(updates.done_bytes)
+        words = {
+            "looking": self.tr("Looking for the newest version"),
+            "downloading": self.tr("{done} of {size} downloaded").format(done=done, size=formats.size(total)),
+            "installing": self.tr("Checking and unpacking"),
+        }
+        self._busy.set_about(words.get(updates.phase, ""))
+        self.stop.setEnabled(bool(updates.phase))
 
     def _newest_words(self, updates: UpdateState) -> str:
         if not updates.last_contact:

@@ -18,6 +18,7 @@ from app.gateway.access.slow_client_guard import SlowClientGuard, runner_of
 from app.gateway.servers.chat_api_service import ChatApiService
 from app.gateway.servers.lan_server import LanServer
 from app.machine.secret_stores import ChatKey
+from app.machine.versions.version_store import VersionStore
 from app.network.peer.listener import ANSWERS_PATH, MODELS_PATH
 from app.node.control import api_routes, model_routes, phone_routes
 from app.node.control.answer_routes import AnswerRoutes
@@ -30,15 +31,16 @@ from app.node.control.machine_routes import MachineRoutes
 from app.node.control.node_settings import OwnSettings
 from app.node.control.shelf_routes import ShelfRoutes
 from app.node.control.state_routes import StateRoutes
+from app.node.control.update_routes import UpdateRoutes
 from app.node.doctor import Doctor
-from app.node.downloads import updates
-from app.node.downloads.updates import Updates
 from app.node.known_household import KnownHousehold
 from app.node.lending.lending_policy import LendingPolicy
 from app.node.links.link_registry import LinkRegistry
 from app.node.models.detached_answers import DetachedAnswers
 from app.node.node import Node
 from app.node.pack_offers import PACKS_PATH
+from app.node.updates.update_service import UpdateService
+from app.node.updates.updater import Build, Updater
 
 
 def link_route_defs(links: LinkRegistry, household: KnownHousehold) -> list[web.RouteDef]:
@@ -155,21 +157,25 @@ class Servers:
             node.journal,
             LanServer(node.home, lambda: interfaces, SlowClientGuard(), node.network.is_known_host),
         )
-        self._updates = Updates(
+        self.updates = UpdateService(
             node.home.root / "updates.json",
-            updates.release_repository(),
+            Updater(Build.of_this_copy(), VersionStore.of_this_process(), node.home.root / "versions"),
             lambda: choices.now.look_for_updates,
             node.journal.note,
+            machine=lambda: node.network.id,
+            members=lambda: {link.hello.name: link.hello.protocol for link in node.network.links.values()},
         )
         kept = DetachedAnswers()
-        self.control = ControlServer(kept, [*_routes(node, self.api, kept, stop), *self._updates.routes()])
+        self.control = ControlServer(
+            kept, [*_routes(node, self.api, kept, stop), *UpdateRoutes(self.updates, stop).routes()]
+        )
         node.network.mount(ANSWERS_PATH, self.api.for_members())
         node.network.mount(MODELS_PATH, node.model_sources.server.application())
         node.network.mount(PACKS_PATH, node.pack_server.application())
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         await self.control.start(group)
-        self._looking = group.create_task(self._updates.run(), name="check for updates")
+        self._looking = group.create_task(self.updates.run(), name="updates")
         await self.api.start(group)
 
     async def stop(self) -> None:

@@ -1771,12 +1771,12 @@
 <context>
     <name>DailyCheck</name>
     <message>
-        <source>Checks {place} for a new version. Nothing is downloaded.</source>
-        <translation>Fragt {place} nach der neuesten Version; heruntergeladen wird nichts.</translation>
-    </message>
-    <message>
         <source>Check for updates once a day</source>
         <translation>Einmal am Tag nach Updates sehen</translation>
+    </message>
+    <message>
+        <source>Checks {place} for a new version. You decide whether to install it.</source>
+        <translation>Fragt {place} nach einer neuen Version. Ob sie installiert wird, entscheiden Sie.</translation>
     </message>
 </context>
 <context>
@@ -8827,10 +8827,6 @@
         <translation>Fragt…</translation>
     </message>
     <message>
-        <source>Checks {place} for a new version when you click the button. Nothing else is sent, and nothing is downloaded.</source>
-        <translation>Fragt {place} nach der neuesten Version, wenn Sie das drücken. Sonst wird nichts mitgeteilt, und nichts wird heruntergeladen.</translation>
-    </message>
-    <message>
         <source>Check now</source>
         <translation>Jetzt nachsehen</translation>
     </message>
@@ -8851,6 +8847,70 @@
         <translation>In dieser Version und denen davor.</translation>
     </message>
     <message>
+        <source>A newer version is available</source>
+        <translation>Eine neuere Version ist verfügbar</translation>
+    </message>
+    <message>
+        <source>An update didn&apos;t start</source>
+        <translation>Ein Update ließ sich nicht starten</translation>
+    </message>
+    <message>
+        <source>An update is installed</source>
+        <translation>Ein Update ist installiert</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Checking and unpacking</source>
+        <translation>Wird geprüft und entpackt</translation>
+    </message>
+    <message>
+        <source>Checks {place} for a new version when you click the button. Nothing else is sent.</source>
+        <translation>Fragt {place} nach einer neuen Version, wenn Sie auf den Knopf klicken. Sonst wird nichts gesendet.</translation>
+    </message>
+    <message>
+        <source>Choose the folder with the update</source>
+        <translation>Ordner mit dem Update wählen</translation>
+    </message>
+    <message>
+        <source>Choose…</source>
+        <translation>Wählen…</translation>
+    </message>
+    <message>
+        <source>Earlier version</source>
+        <translation>Frühere Version</translation>
+    </message>
+    <message>
+        <source>For computers without internet: choose a folder or a USB stick with an update of Poolhouse.</source>
+        <translation>Für Computer ohne Internet: Wählen Sie einen Ordner oder einen USB-Stick mit einem Update von Poolhouse.</translation>
+    </message>
+    <message>
+        <source>Go back</source>
+        <translation>Zurückkehren</translation>
+    </message>
+    <message>
+        <source>Install</source>
+        <translation>Installieren</translation>
+    </message>
+    <message>
+        <source>Install from a folder</source>
+        <translation>Aus einem Ordner installieren</translation>
+    </message>
+    <message>
+        <source>Installing an update</source>
+        <translation>Ein Update wird installiert</translation>
+    </message>
+    <message>
+        <source>It is being released gradually, and this computer is not among the first.</source>
+        <translation>Sie wird nach und nach verteilt, und dieser Computer gehört nicht zu den ersten.</translation>
+    </message>
+    <message>
+        <source>Looking for the newest version</source>
+        <translation>Die neueste Version wird gesucht</translation>
+    </message>
+    <message>
         <source>Machines in a household need the same version to share a model.</source>
         <translation>Geräte eines Haushalts brauchen dieselbe Version, um ein Modell zu teilen.</translation>
     </message>
@@ -8867,6 +8927,22 @@
         <translation>Noch ist keine erschienen ({time})</translation>
     </message>
     <message>
+        <source>Poolhouse {version} starts the next time you open Poolhouse, or now.</source>
+        <translation>Poolhouse {version} startet, wenn Sie Poolhouse das nächste Mal öffnen, oder jetzt.</translation>
+    </message>
+    <message>
+        <source>Poolhouse {version}. {size} to download; your household, chats and models are kept.</source>
+        <translation>Poolhouse {version}. {size} zum Herunterladen; Haushalt, Chats und Modelle bleiben.</translation>
+    </message>
+    <message>
+        <source>Restart now</source>
+        <translation>Jetzt neu starten</translation>
+    </message>
+    <message>
+        <source>Uses Poolhouse {version} again from the next start on. Nothing is deleted.</source>
+        <translation>Verwendet ab dem nächsten Start wieder Poolhouse {version}. Nichts wird gelöscht.</translation>
+    </message>
+    <message>
         <source>You have the newest version (checked {time})</source>
         <translation>Keine neuer als diese ({time})</translation>
     </message>
@@ -8875,16 +8951,16 @@
         <translation>Noch nicht nachgesehen</translation>
     </message>
     <message>
-        <source>Open its page</source>
-        <translation>Ihre Seite öffnen</translation>
-    </message>
-    <message>
         <source>Poolhouse can&apos;t check for updates</source>
         <translation>Poolhouse kann nicht nach Updates sehen</translation>
     </message>
     <message>
         <source>This copy doesn&apos;t include the list of changes.</source>
         <translation>Die Liste der Änderungen fehlt in dieser Kopie.</translation>
+    </message>
+    <message>
+        <source>{done} of {size} downloaded</source>
+        <translation>{done} von {size} heruntergeladen</translation>
     </message>
     <message>
         <source>{version} is available</source>
@@ -8897,10 +8973,6 @@
     <message>
         <source>Not found</source>
         <translation>Nicht gefunden</translation>
-    </message>
-    <message>
-        <source>Quit Poolhouse on this computer, replace it with the new version, and open it. Your household, chats, models and settings are kept. Then do the same on your other machines, because machines never update each other.</source>
-        <translation>Beenden Sie Poolhouse auf diesem Computer, setzen Sie die neue Version an die Stelle der alten und öffnen Sie sie. Haushalt, Chats, Modelle und Einstellungen bleiben, wie sie sind. Tun Sie dann dasselbe auf Ihren anderen Geräten; sie aktualisieren einander nie.</translation>
     </message>
     <message>
         <source>Show</source>

@@ -282,36 +282,79 @@ def test_a_copy_without_its_list_of_changes_says_so(
     assert any("doesn't include the list" in label.text() for label in group.findChildren(QLabel))
 
 
-def test_a_newer_version_is_shown_with_its_page_where_a_place_is_named(
+def test_a_newer_version_is_shown_and_installed_where_a_place_is_named(
     qtbot: QtBot, page: SettingsPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("app.gui.settings.updates.QDesktopServices.openUrl", lambda url: opened.append(url.toString()))
     page.open("Updates")
     group = page.group
     assert isinstance(group, Updates)
     qtbot.waitUntil(lambda: "llama.cpp" in group.engine.text(), timeout=5000)
-    result = {
-        "place": "api.github.com/someone/poolhouse", "daily": True, "last_contact": None,
-        "version": None, "newer": False, "page": None,
-    }  # fmt: skip
-    group._tell(convert(result, computer.Updates))
+    monkeypatch.setattr(group._poll, "start", lambda: None)  # the node of the test has no updates
+    known = {"place": "updates.example.org", "daily": True, "own": __version__, "can_install": True}
+
+    def tell(**facts: object) -> None:
+        group._tell(convert(known | facts, computer.Updates))
+
+    tell()
     assert group.check.isVisible()
-    assert not group.open.isVisible()
+    assert not group.install.isVisible()
     assert "Poolhouse can't check for updates" not in visible(page)
+    assert "Install from a folder" in visible(page)
     assert (group.newest.text(), group.daily.isChecked()) == ("Not checked yet", True)
     then = 1_700_000_000.0
-    group._tell(convert(result | {"last_contact": then}, computer.Updates))
+    tell(last_contact=then)
     assert group.newest.text().startswith("No version has been published yet")
-    group._tell(convert(result | {"last_contact": then, "version": __version__}, computer.Updates))
+    tell(last_contact=then, version=__version__)
     assert group.newest.text().startswith("You have the newest version")
-    page_of_it = "https://github.com/someone/poolhouse/releases/tag/v9"
-    group._tell(
-        convert(result | {"last_contact": then, "version": "9", "newer": True, "page": page_of_it}, computer.Updates)
-    )
+    caution = {"code": "update_others_first", "facts": {"machines": "attic", "version": "9"}}
+    newer = {"last_contact": then, "version": "9", "newer": True, "download_bytes": 5 << 20, "changes": "- Better."}
+    tell(**newer, staged=True, warning_facts=caution)
     assert group.newest.text() == "9 is available"
-    group.open.click()
-    assert opened == [page_of_it]
+    assert group.install.isVisible()
+    assert group.news.isVisible()
+    about = group._new.about.text()
+    assert "5.0 MiB to download" in about
+    assert "released gradually" in about
+    assert "attic can't share models" in about
+    tell(**newer, phase="downloading", done_bytes=1 << 20, total_bytes=4 << 20)
+    assert not group.install.isVisible()
+    assert group.stop.isVisible()
+    assert group.bar.value() == group.bar.maximum() // 4
+    tell(**newer, phase="installing")
+    assert not group.bar.is_known
+    tell(**newer, ready="9", previous=__version__)
+    assert group.restart.isVisible()
+    assert group.back.isVisible()
+    assert not group.install.isVisible()
+
+
+def test_a_failed_update_and_a_version_that_did_not_start_are_told(qtbot: QtBot, page: SettingsPage) -> None:
+    page.open("Updates")
+    group = page.group
+    assert isinstance(group, Updates)
+    qtbot.waitUntil(lambda: "runs from its source code" in group._cannot.about.text(), timeout=5000)
+    assert "To update" in visible(page)
+    failed = {"code": "update_wrong_key", "facts": {"place": "/media/stick"}}
+    why = {"code": "update_start_ended", "facts": {"code": 3}}
+    notice = {"code": "update_rolled_back", "facts": {"version": "9", "own": __version__, "why": why}}
+    group._tell(convert({"can_install": True, "error_facts": failed, "notice_facts": notice}, computer.Updates))
+    assert "not signed by the publisher" in page.notice.sentence
+    assert "An update didn't start" in visible(page)
+    assert "it stopped with code 3" in group._notice.about.text()
+    assert "household, chats and models are unchanged" in group._notice.about.text()
+
+
+def test_a_restart_closes_the_window_for_the_new_version(
+    qtbot: QtBot, page: SettingsPage, at_lone: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quits: list[bool] = []
+    monkeypatch.setattr("app.gui.settings.updates.QCoreApplication.quit", lambda: quits.append(True))
+    page.open("Updates")
+    group = page.group
+    assert isinstance(group, Updates)
+    group._quit()
+    assert quits == [True]
+    assert getattr(at_lone.services.launcher, "restarts", False)
 
 
 def test_a_mistake_of_ours_has_its_details_here_too(page: SettingsPage) -> None:

@@ -1,0 +1,140 @@
+"""The sources of updates: the address of the build, or a folder such as a USB stick. Both have the same files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import urllib3
+from tuf.api.exceptions import DownloadError, DownloadHTTPError
+from tuf.ngclient import FetcherInterface
+from urllib3.util import Timeout
+
+from app.catalog.hub.hub_address import LOOPBACK, proxy_of, system_tls_context
+from app.core.errors import BadInput
+
+AGENT = "poolhouse"  # the version stays private
+CHUNK_BYTES = 1 << 18
+TIMEOUT = Timeout(connect=10.0, read=20.0)
+NOT_FOUND = 404
+METADATA, TARGETS = "metadata", "targets"
+
+
+class Source(Protocol):
+    """A repository of updates."""
+
+    @property
+    def name(self) -> str:
+        """The name to show to the user: a host, or a folder."""
+        ...
+
+    def read(self, path: str, start: int = 0) -> tuple[int, Generator[bytes, None, None]]:
+        """Open a file from an offset on. The result's first part is where it really begins, which may be 0.
+
+        Raises DownloadHTTPError if there is no such file, and DownloadError or OSError if it cannot be read.
+        """
+        ...
+
+
+class WebSource:
+    """A repository at an HTTPS address. Redirects are not followed."""
+
+    def __init__(self, address: str) -> None:
+        """Raises BadInput if the address is not safe."""
+        parts = urlsplit(address)
+        if not parts.hostname or not (parts.scheme == "https" or parts.hostname in LOOPBACK):
+            raise BadInput("update_address", address=address[:200])
+        self._address, self.name = address.rstrip("/"), parts.netloc
+        options: Mapping[str, object] = {"retries": False, "timeout": TIMEOUT, "headers": {"User-Agent": AGENT}}
+        if parts.scheme == "https":
+            options = {**options, "ssl_context": system_tls_context()}
+        proxy = proxy_of(address)
+        self._pool: urllib3.PoolManager = (
+            urllib3.ProxyManager(str(proxy), **options) if proxy else urllib3.PoolManager(**options)  # type: ignore[arg-type]
+        )
+
+    def read(self, path: str, start: int = 0) -> tuple[int, Generator[bytes, None, None]]:
+        headers = {"User-Agent": AGENT, "Accept-Encoding": "identity"}
+        if start:
+            headers["Range"] = f"bytes={start}-"
+        try:
+            answer = self._pool.request(
+                "GET", f"{self._address}/{path}", headers=headers, preload_content=False, redirect=False
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise DownloadError(str(error)) from error
+        if start and answer.status == 416:  # nothing is left after this offset: the file there is shorter
+            answer.release_conn()
+            return self.read(path)
+        if answer.status not in (200, 206):
+            answer.release_conn()
+            raise DownloadHTTPError(f"status {answer.status}", answer.status)
+        begins = start if answer.status == 206 and _begins_at(answer.headers.get("Content-Range", ""), start) else 0
+        if answer.status == 206 and begins != start:
+            answer.release_conn()
+            raise DownloadError("the server sent another range")
+        return begins, _stream(answer)
+
+
+def _begins_at(content_range: str, start: int) -> bool:
+    return content_range.replace("=", " ").startswith(f"bytes {start}-")
+
+
+def _stream(answer: urllib3.BaseHTTPResponse) -> Generator[bytes, None, None]:
+    try:
+        while chunk := answer.read1(CHUNK_BYTES):  # what has arrived, so that little is lost with the connection
+            yield chunk
+    except urllib3.exceptions.HTTPError as error:
+        raise DownloadError(str(error)) from error
+    finally:
+        with contextlib.suppress(OSError, urllib3.exceptions.HTTPError):
+            answer.close()
+
+
+class FolderSource:
+    """A repository in a folder, such as on a USB stick."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use a folder, or the one that contains the given file. Raises BadInput if no repository is there."""
+        places = (folder, folder / "poolhouse-updates", folder.parent, folder.parent.parent)
+        repository = next((place for place in places if (place / METADATA / "timestamp.json").is_file()), None)
+        if repository is None:
+            raise BadInput("update_no_folder", folder=str(folder))
+        self._folder, self.name = repository, str(repository)
+
+    def read(self, path: str, start: int = 0) -> tuple[int, Generator[bytes, None, None]]:
+        if ".." in path.split("/") or path.startswith("/"):
+            raise DownloadHTTPError("not in the folder", NOT_FOUND)
+        try:
+            handle = os.open(
+                self._folder / path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+            )
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise DownloadHTTPError(str(error), NOT_FOUND) from error
+        return start, _file_chunks(handle, start)
+
+
+def _file_chunks(handle: int, start: int) -> Generator[bytes, None, None]:
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):  # a pipe could make us wait forever
+            raise DownloadError("not a file")
+        file.seek(start)
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
+
+
+class SourceFetcher(FetcherInterface):
+    """Gives the TUF client the files of a source."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def _fetch(self, url: str) -> Iterator[bytes]:
+        _, chunks = self._source.read(url)
+        with contextlib.closing(chunks):
+            yield from chunks

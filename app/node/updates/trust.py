@@ -1,0 +1,223 @@
+"""The Update Framework's client: which files of a repository are genuine, current, and belong together.
+
+The keys, signatures, expiry and order of versions are the business of `tuf`. This file turns its errors into sentences
+and adds downloads that resume.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from tuf.api.exceptions import (
+    BadVersionNumberError,
+    DownloadError,
+    DownloadHTTPError,
+    DownloadLengthMismatchError,
+    ExpiredMetadataError,
+    LengthOrHashMismatchError,
+    RepositoryError,
+    UnsignedMetadataError,
+)
+from tuf.api.metadata import TargetFile
+from tuf.ngclient import Updater, UpdaterConfig
+
+from app.core.errors import AppError, Damaged, Reason, Refused, Unreachable
+from app.core.reasons import os_cause
+from app.machine.paths import PRIVATE_DIR
+from app.machine.versions.layer_archive import Canceled
+from app.node.updates.release import MAX_CHANNEL_BYTES, Channel, channel_target, parse_channel
+from app.node.updates.sources import METADATA, NOT_FOUND, TARGETS, Source, SourceFetcher
+
+log = logging.getLogger(__name__)
+
+WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)  # between attempts to go on with a download
+SHA256 = "sha256"
+
+
+class TrustedRepository:
+    """A repository of updates, as far as the keys that this copy knows vouch for it. Its methods block."""
+
+    def __init__(self, source: Source, root: bytes, folder: Path) -> None:
+        """Use a source. root: the keys that came with this copy. folder: for what was verified so far."""
+        self.source = source
+        with told(source.name):
+            folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            self._client = Updater(
+                str(folder), METADATA, fetcher=SourceFetcher(source), config=UpdaterConfig(max_root_rotations=64),
+                bootstrap=root,
+            )  # fmt: skip
+
+    def channel(self, system: str) -> Channel:
+        """Return the list of releases for a system. Raises AppError."""
+        with told(self.source.name):
+            self._client.refresh()
+            target = self._client.get_targetinfo(channel_target(system))
+        if target is None:
+            raise Refused("update_none_for", place=self.source.name, system=system)
+        if target.length > MAX_CHANNEL_BYTES:
+            raise Refused("update_odd", place=self.source.name)
+        with told(self.source.name):
+            _, chunks = self.source.read(_address(target))
+            with closing(chunks):
+                data = b"".join(_bounded(chunks, target.length))
+            target.verify_length_and_hashes(data)
+        return parse_channel(data, self.source.name)
+
+    def target(self, path: str) -> TargetFile:
+        """Return what the signed metadata says about a file. Raises AppError."""
+        with told(self.source.name):
+            target = self._client.get_targetinfo(path)
+        if target is None or SHA256 not in target.hashes:
+            raise Refused("update_odd", place=self.source.name)
+        return target
+
+    def download(
+        self,
+        target: TargetFile,
+        folder: Path,
+        tell: Callable[[int], None] = lambda _: None,
+        stop: threading.Event | None = None,
+        waits: tuple[float, ...] = WAITS,
+    ) -> Path:
+        """Fetch a file, going on with what is there of it, and return its path. Raises AppError, or Canceled.
+
+        tell: called with the bytes that are there of this file.
+        """
+        stop = stop or threading.Event()
+        done = folder / target.hashes[SHA256]
+        part = folder / f"{target.hashes[SHA256]}.part"
+        with told(self.source.name):
+            folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            if _is_genuine(done, target):
+                tell(target.length)
+                return done
+            done.unlink(missing_ok=True)
+        breaks = 0
+        while True:
+            before = part.stat().st_size if part.exists() else 0
+            try:
+                with told(self.source.name):
+                    self._go_on(target, part, tell, stop)
+                break
+            except Unreachable:
+                after = part.stat().st_size if part.exists() else 0
+                breaks = 0 if after > before else breaks + 1
+                if breaks > len(waits):
+                    raise
+                log.info("the download of %s goes on after %d bytes", target.path, after)
+                if stop.wait(waits[min(breaks, len(waits)) - 1] if waits and breaks else 0.1):
+                    raise Canceled from None
+        with told(self.source.name):
+            if not _is_genuine(part, target):
+                part.unlink(missing_ok=True)
+                raise Damaged("update_other_bytes", place=self.source.name)
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(done)
+        return done
+
+    def _go_on(self, target: TargetFile, part: Path, tell: Callable[[int], None], stop: threading.Event) -> None:
+        """Fetch what is missing of a file over one connection. Raises Unreachable if the connection breaks."""
+        have = part.stat().st_size if part.exists() else 0
+        if have > target.length:
+            part.unlink()
+            have = 0
+        tell(have)
+        if have == target.length:
+            return
+        begins, chunks = self.source.read(_address(target), have)
+        with closing(chunks), part.open("r+b" if part.exists() else "wb") as file:
+            file.seek(begins)
+            file.truncate()
+            have = begins
+            for chunk in chunks:
+                if stop.is_set():
+                    raise Canceled
+                have += len(chunk)
+                if have > target.length:
+                    raise DownloadLengthMismatchError("longer than signed")
+                file.write(chunk)
+                tell(have)
+        if have < target.length:
+            raise DownloadError("the connection ended early")
+
+
+def _address(target: TargetFile) -> str:
+    """Return the path of a file in a repository with consistent snapshots."""
+    folder, slash, name = target.path.rpartition("/")
+    return f"{TARGETS}/{folder}{slash}{target.hashes[SHA256]}.{name}"
+
+
+def _bounded(chunks: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
+    n_bytes = 0
+    for chunk in chunks:
+        n_bytes += len(chunk)
+        if n_bytes > most_bytes:
+            raise DownloadLengthMismatchError("longer than signed")
+        yield chunk
+
+
+def _is_genuine(path: Path, target: TargetFile) -> bool:
+    try:
+        with path.open("rb") as file:
+            target.verify_length_and_hashes(file)
+    except (OSError, LengthOrHashMismatchError):
+        return False
+    return True
+
+
+@contextmanager
+def told(place: str) -> Iterator[None]:
+    """Turn errors of the TUF client, the network and the disk into sentences."""
+    try:
+        yield
+    except ExpiredMetadataError as error:
+        raise Refused("update_expired", place=place) from error
+    except UnsignedMetadataError as error:
+        raise Refused("update_wrong_key", place=place) from error
+    except BadVersionNumberError as error:
+        raise Refused("update_older", place=place) from error
+    except LengthOrHashMismatchError as error:
+        raise Damaged("update_mixed", place=place) from error
+    except DownloadLengthMismatchError as error:
+        raise Damaged("update_other_bytes", place=place) from error
+    except DownloadHTTPError as error:
+        if error.status_code == NOT_FOUND:
+            raise Refused("update_file_missing", place=place) from error
+        raise Unreachable("hub_fault", source=place, status=error.status_code) from error
+    except DownloadError as error:
+        raise _broken(place, error) from error
+    except RepositoryError as error:
+        log.warning("the repository at %s cannot be used: %s", place, error)
+        raise Refused("update_odd", place=place) from error
+    except OSError as error:
+        raise _disk(place, error) from error
+
+
+def _broken(place: str, error: DownloadError) -> AppError:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EIO):
+            return _disk(place, cause)
+        cause = cause.__cause__ or cause.__context__
+    return Unreachable("updates_unreached", source=place, why=_why(error))
+
+
+def _why(error: DownloadError) -> Reason:
+    text = str(error.__cause__ or error).casefold()
+    if "certificate" in text or "ssl" in text:
+        return Reason("certificate_untrusted")
+    if "timed out" in text or "timeout" in text:
+        return Reason("silent_too_long")
+    return Reason("connection_breaks")
+
+
+def _disk(place: str, error: OSError) -> AppError:
+    folder = str(Path(error.filename).parent) if isinstance(error.filename, str) else place
+    return Refused("update_disk", folder=folder, why=os_cause(error))

@@ -1,0 +1,233 @@
+"""The updates of this computer: checks on request or daily, installing in the background, restarting, going back.
+
+Only the address of the build is contacted, and never a machine of the household: what comes from there would be
+verified all the same, but the address alone says what is newest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from app import launcher
+from app.api.computer import Updates as UpdatesState
+from app.catalog.transfers.file_transfer import run_to_completion
+from app.core.errors import AppError, BadInput, Busy, Reason, Refused
+from app.core.reasons import sentence
+from app.machine.versions.layer_archive import Canceled
+from app.machine.versions.version_store import VersionStore, why_not_started
+from app.node.updates.check_record import CheckRecord, read_record, write_record
+from app.node.updates.release import not_understanding, warning
+from app.node.updates.sources import FolderSource, Source
+from app.node.updates.updater import Offer, Updater
+
+log = logging.getLogger(__name__)
+
+DAY_SECONDS = 86_400.0
+LOOK_SECONDS = 600.0  # between checks of whether a day has passed
+HEALTHY_SECONDS = 5.0  # a node that runs so long has started well
+
+
+class UpdateService:
+    """Checks for, installs and starts updates. `members` returns the protocols of the household's other machines."""
+
+    def __init__(
+        self,
+        file: Path,
+        updater: Updater,
+        daily: Callable[[], bool],
+        note: Callable[[Reason], None],
+        *,
+        machine: Callable[[], str] = lambda: "",
+        members: Callable[[], Mapping[str, int]] = dict,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._file, self._updater, self._daily, self._note, self._now = file, updater, daily, note, now
+        self._machine, self._members = machine, members
+        self._asking = asyncio.Lock()
+        self._group: asyncio.TaskGroup
+        self._task: asyncio.Task[None] | None = None
+        self._stop = threading.Event()
+        self._done_bytes = self._total_bytes = 0
+        self._error: AppError | None = None
+        self._phase = ""
+
+    async def run(self) -> None:
+        """Note a good start, report a failed one, and check once a day until canceled if the owner enabled that."""
+        await self._report_failures()
+        healthy = asyncio.get_running_loop().call_later(HEALTHY_SECONDS, self._mark_started)
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                while True:
+                    if self.is_due():
+                        try:
+                            await self.check()
+                        except AppError as error:
+                            log.info("the check for updates failed: %s", error.reason)
+                    await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            healthy.cancel()
+
+    def is_due(self) -> bool:
+        """Return whether a daily check is due. A check is always due if the clock was set back."""
+        if not self._updater.build.address or not self._daily():
+            return False
+        return not 0 <= self._now() - self._kept().asked < DAY_SECONDS
+
+    def state(self) -> UpdatesState:
+        """Return the newest known version, what can be done with it, and how far an installation is."""
+        kept, store = self._kept(), self._updater.store
+        release = kept.release
+        obstacle = self._updater.obstacle()
+        ready = store.next_version() if store else ""
+        previous = _previous(store) if store else None
+        caution = warning(not_understanding(release, self._members()), release.version) if release else None
+        notice = self._rolled_back(store)
+        error = self._error.reason if self._error else None
+        return UpdatesState(
+            place=self._place(),
+            daily=self._daily(),
+            last_contact=kept.asked or None,
+            own=self._updater.own,
+            version=release.version if release else None,
+            newer=release is not None and launcher.is_newer(release.version, self._updater.own),
+            date=release.date if release else "",
+            changes=release.changes if release else "",
+            download_bytes=kept.download_bytes,
+            staged=kept.staged,
+            can_install=obstacle is None,
+            cannot=sentence(obstacle.reason) if obstacle else None,
+            cannot_facts=obstacle.reason if obstacle else None,
+            phase=self._phase,
+            done_bytes=self._done_bytes,
+            total_bytes=self._total_bytes,
+            ready=ready if ready and ready != self._updater.own else None,
+            previous=previous,
+            warning=sentence(caution),
+            warning_facts=caution,
+            notice=sentence(notice),
+            notice_facts=notice,
+            error=sentence(error),
+            error_facts=error,
+        )
+
+    async def check(self) -> UpdatesState:
+        """Check now. Raises AppError."""
+        source = self._updater.build.source()
+        if source is None:
+            raise BadInput("updates_no_place")
+        async with self._asking:
+            await self._keep(msgspec.structs.replace(self._kept(), asked=self._now()))
+            offer = await run_to_completion(lambda: self._updater.find(source, self._machine()))
+            await self._remember(offer)
+        return self.state()
+
+    async def install(self, folder: str = "") -> UpdatesState:
+        """Install the newest version in the background, from a folder or from the address. Raises AppError."""
+        if self._task is not None and not self._task.done():
+            raise Busy("update_busy")
+        if (obstacle := self._updater.obstacle()) is not None:
+            raise obstacle
+        source = FolderSource(Path(folder)) if folder else self._updater.build.source()
+        if source is None:
+            raise BadInput("updates_no_place")
+        self._stop = threading.Event()
+        self._error, self._phase, self._done_bytes, self._total_bytes = None, "looking", 0, 0
+        self._task = self._group.create_task(self._install(source), name="install an update")
+        return self.state()
+
+    async def cancel(self) -> UpdatesState:
+        """Stop an installation. What was downloaded is kept for the next try."""
+        self._stop.set()
+        if self._task is not None:
+            await asyncio.wait({self._task})
+        return self.state()
+
+    async def roll_back(self) -> UpdatesState:
+        """Use the earlier version from the next start on. Raises AppError."""
+        await run_to_completion(self._updater.roll_back)
+        return self.state()
+
+    def require_ready(self) -> None:
+        """Raise Refused if a restart would start the same version again."""
+        if self.state().ready is None:
+            raise Refused("update_none_ready")
+
+    async def _install(self, source: Source) -> None:
+        try:
+            offer = await run_to_completion(lambda: self._updater.find(source))
+            if offer is None:
+                raise Refused("update_same", version=self._updater.own)
+            self._phase, self._total_bytes = "downloading", offer.download_bytes
+            await run_to_completion(lambda: self._updater.install(offer, self._tell, self._stop), self._stop.set)
+        except Canceled:
+            log.info("the update was canceled")
+        except AppError as error:
+            log.warning("the update failed: %s", error.reason)
+            self._error = error
+        finally:
+            self._phase = ""
+
+    def _tell(self, done: int, total: int) -> None:
+        self._done_bytes, self._total_bytes = done, total
+        if done == total:
+            self._phase = "installing"
+
+    async def _remember(self, offer: Offer | None) -> None:
+        record = self._kept().with_offer(offer)
+        if record.release is not None and record.is_news(self._updater.own):
+            self._note(Reason("log_node_newer", {"version": record.release.version}))
+            record = msgspec.structs.replace(record, noted=record.release.version)
+        await self._keep(record)
+
+    async def _report_failures(self) -> None:
+        """Write a version that did not start into the journal, once."""
+        notice, kept = self._rolled_back(self._updater.store), self._kept()
+        if notice is not None and kept.failed != notice.facts["version"]:
+            self._note(notice)
+            await self._keep(msgspec.structs.replace(kept, failed=str(notice.facts["version"])))
+
+    def _rolled_back(self, store: VersionStore | None) -> Reason | None:
+        """Return the notice that a newer version did not start, or None."""
+        failures = store.failures() if store else {}
+        newer = [version for version in failures if launcher.is_newer(version, self._updater.own)]
+        if not newer:
+            return None
+        why = why_not_started(failures[newer[-1]])
+        return Reason("update_rolled_back", {"version": newer[-1], "why": why, "own": self._updater.own})
+
+    def _mark_started(self) -> None:
+        if self._updater.store is not None:
+            self._updater.store.mark_started(self._updater.own, launcher.NODE)
+
+    def _place(self) -> str | None:
+        try:
+            source = self._updater.build.source()
+        except AppError:
+            return None
+        return source.name if source else None
+
+    def _kept(self) -> CheckRecord:
+        """Return the last check, which the command line may have made."""
+        return read_record(self._file)
+
+    async def _keep(self, record: CheckRecord) -> None:
+        """Save the result to disk. If that fails, it is lost."""
+        try:
+            await run_to_completion(lambda: write_record(self._file, record))
+        except OSError as error:
+            log.warning("the result of the check for updates could not be saved: %s", error)
+
+
+def _previous(store: VersionStore) -> str | None:
+    """Return the version that going back would start, or None."""
+    base, now = store.manifest_of(""), store.current()
+    if base is None or store.next_version() == base.version:
+        return None
+    return now.previous if now.previous in store.versions() else base.version

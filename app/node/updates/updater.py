@@ -1,0 +1,147 @@
+"""Finding and installing an update, step by step. Everything here blocks; the command line and the node run it."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from app import __version__
+from app.core.errors import AppError, Refused
+from app.machine.engine_packs.store import this_system
+from app.machine.installation import APP, installation
+from app.machine.versions.version_store import DOWNLOADS, METADATA, NewLayer, VersionStore
+from app.node.updates.release import Release, newest, require_newer
+from app.node.updates.sources import Source, WebSource
+from app.node.updates.trust import TrustedRepository
+
+KEYS = APP / "resources" / "updates"
+ROOT, ADDRESS = "root.json", "address.txt"
+MAX_ROOT_BYTES = 512_000
+
+Tell = Callable[[int, int], None]  # bytes done, of so many
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """The facts of this build about updates: the keys of its publisher, and the address where they appear."""
+
+    root: bytes | None = None
+    address: str = ""
+
+    @classmethod
+    def of_this_copy(cls, folder: Path = KEYS) -> Build:
+        """Return what came with this copy, or nothing."""
+        try:
+            with (folder / ROOT).open("rb") as file:
+                root = file.read(MAX_ROOT_BYTES)
+        except OSError:
+            return cls()
+        try:
+            address = (folder / ADDRESS).read_text("utf-8").strip()
+        except (OSError, UnicodeError):
+            address = ""
+        return cls(root, address)
+
+    def source(self) -> WebSource | None:
+        """Return where this build looks for updates, or None. Raises BadInput if its address is not safe."""
+        return WebSource(self.address) if self.root and self.address else None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A release that a repository has for this computer."""
+
+    release: Release
+    download_bytes: int  # of the layers that are not here yet
+    is_staged: bool  # released gradually, and not for this machine so far
+    repository: TrustedRepository
+
+
+class Updater:
+    """Finds and installs updates for this copy."""
+
+    def __init__(self, build: Build, store: VersionStore | None, folder: Path, own: str = __version__) -> None:
+        """Use a store, or None if this copy cannot update itself. folder: for what was verified, without a store."""
+        self.build, self.store, self.own = build, store, own
+        self._metadata = (store.folder if store else folder) / METADATA
+
+    def obstacle(self) -> AppError | None:
+        """Return why this copy cannot install updates, or None."""
+        if self.store is None:
+            return Refused("update_by_system" if installation() else "update_from_source")
+        return None if self.build.root else Refused("update_no_keys")
+
+    def find(self, source: Source, machine: str = "", system: str = "") -> Offer | None:
+        """Return the newest release of a source, or None if it has none. Raises AppError.
+
+        machine: the ID by which staged releases reach some machines first; "" gets them at once.
+        """
+        if self.build.root is None:
+            raise Refused("update_no_keys")
+        repository = TrustedRepository(source, self.build.root, self._metadata)
+        channel = repository.channel(system or this_system())
+        latest, meant = newest(channel), newest(channel, machine)
+        is_staged = meant is None or not _is_above(meant, self.own)
+        release = latest if is_staged else meant
+        if release is None:
+            return None
+        needed = sum(
+            repository.target(layer.target).length for layer in release.layers if not self._has(layer.name, layer.hash)
+        )
+        return Offer(release, needed, is_staged and _is_above(release, self.own), repository)
+
+    def install(self, offer: Offer, tell: Tell = lambda done, of: None, stop: threading.Event | None = None) -> None:
+        """Fetch what is missing, check it, and let the next start use it. Raises AppError, or Canceled."""
+        if (obstacle := self.obstacle()) is not None:
+            raise obstacle
+        assert self.store is not None
+        store, release, stop = self.store, offer.release, stop or threading.Event()
+        require_newer(release, self.own)
+        with store.locked():
+            require_newer(release, store.next_version())
+            here = {layer.name: store.find_layer(layer.name, layer.hash) for layer in release.layers}
+            missing = {
+                layer.name: offer.repository.target(layer.target) for layer in release.layers if not here[layer.name]
+            }
+            total = sum(target.length for target in missing.values())
+            unpacked = sum(layer.n_bytes for layer in release.layers if layer.name in missing)
+            store.require_space(total + unpacked)
+            archives: dict[str, Path] = {}
+            done = 0
+            for name, target in missing.items():
+                so_far = partial(_tell_sum, tell, done, total)
+                archives[name] = offer.repository.download(target, store.folder / DOWNLOADS, so_far, stop)
+                done += target.length
+            layers = [
+                NewLayer(layer.name, layer.hash, layer.n_bytes, here[layer.name], archives.get(layer.name))
+                for layer in release.layers
+            ]
+            store.install(release.version, release.commit, layers, stop=stop)
+            shutil.rmtree(store.folder / DOWNLOADS, ignore_errors=True)
+            store.remove_unused(self.own)
+
+    def roll_back(self) -> str:
+        """Let the next start use the earlier version, and return it. Raises AppError."""
+        if self.store is None:
+            raise self.obstacle() or Refused("update_no_previous")
+        with self.store.locked():
+            return self.store.roll_back()
+
+    def _has(self, name: str, digest: str) -> bool:
+        return self.store is not None and self.store.has_layer(name, digest)
+
+
+def _tell_sum(tell: Tell, before: int, total: int, n_bytes: int) -> None:
+    tell(before + n_bytes, total)
+
+
+def _is_above(release: Release, own: str) -> bool:
+    try:
+        require_newer(release, own)
+    except Refused:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Publishing updates: the keys of the publisher, and the repository that computers get updates from."""

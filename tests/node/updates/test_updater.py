@@ -1,0 +1,331 @@
+"""A whole update with real keys: from a server and from a stick, broken, forged, withheld, mixed, and too large."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import AppError, BadInput, DoesNotFit, Refused
+from app.machine.versions.layer_archive import Canceled
+from app.machine.versions.version_store import DOWNLOADS
+from app.node.updates.sources import FolderSource, WebSource
+from app.node.updates.updater import Build, Updater
+from installers.release.keys import new_keys, new_root, today
+from installers.release.repository import Repository
+from tests.node.updates.files_server import FilesServer, serving
+from tests.node.updates.publisher import LIBRARIES, SYSTEM, Copy, Publisher, copied, layers_of
+
+
+@pytest.fixture
+def publisher(tmp_path: Path) -> Publisher:
+    return Publisher(tmp_path / "publisher")
+
+
+@pytest.fixture
+def server(publisher: Publisher) -> Iterator[FilesServer]:
+    with serving(publisher.place) as state:
+        yield state
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    return Copy(tmp_path / "user")
+
+
+@pytest.fixture
+def stick(publisher: Publisher) -> FolderSource:
+    publisher.publish("2.0")
+    return FolderSource(publisher.place)
+
+
+def refused(copy: Copy, publisher: Publisher, source: FolderSource | WebSource) -> AppError:
+    """Return the error of an update, after which everything is as before."""
+    before = copy.store.next_version()
+    with pytest.raises(AppError) as error:
+        copy.update(publisher, source)
+    assert copy.store.next_version() == before
+    assert not list(copy.store.folder.glob(".new-*")) if copy.store.folder.exists() else True
+    return error.value
+
+
+def test_an_update_brings_only_the_layers_that_changed(publisher: Publisher, server: FilesServer, copy: Copy) -> None:
+    publisher.publish("2.0")
+    source = WebSource(server.address)
+    offer = copy.updater(publisher).find(source)
+    assert offer is not None
+    assert (offer.release.version, offer.is_staged) == ("2.0", False)
+    assert offer.download_bytes == publisher.archive_of("app").stat().st_size
+    assert copy.update(publisher, source) == "2.0"
+    assert {path for path, _ in server.asked if "layers/" in path} == {
+        f"targets/layers/{publisher.archive_of('app').name}"
+    }
+    new = copy.store.folder / "2.0"
+    assert (new / "app/data.bin").read_bytes() == b"2.0" * 40_000
+    assert (new / "libraries/library.py").samefile(copy.base / "libraries/library.py")
+    assert os.access(new / "python/bin/python3.11", os.X_OK)
+    assert not (copy.store.folder / DOWNLOADS).exists()
+
+
+def test_what_is_asked_tells_nothing_of_who_asks(publisher: Publisher, server: FilesServer, copy: Copy) -> None:
+    publisher.publish("2.0")
+    copy.update(publisher, WebSource(server.address))
+    assert {headers["User-Agent"] for headers in server.headers} == {"poolhouse"}
+    assert not {"Cookie", "Authorization", "Referer"} & {name for headers in server.headers for name in headers}
+
+
+def test_a_broken_download_resumes_where_it_broke(publisher: Publisher, server: FilesServer, copy: Copy) -> None:
+    publisher.publish("2.0", layers=layers_of("2.0") | {"app": {"data.bin": os.urandom(300_000)}})
+    whole, server.break_after = publisher.archive_of("app").stat().st_size, 100_000
+    assert copy.update(publisher, WebSource(server.address)) == "2.0"
+    assert [part for path, part in server.asked if "layers/" in path] == ["", "bytes=100000-"]
+    assert server.sent_bytes == whole
+
+
+def test_a_download_resumes_after_a_cancel_and_a_server_without_ranges_starts_anew(
+    publisher: Publisher, server: FilesServer, copy: Copy
+) -> None:
+    publisher.publish("2.0", layers=layers_of("2.0") | {"app": {"data.bin": os.urandom(2_000_000)}})
+    updater, stop = copy.updater(publisher), threading.Event()
+    offer = updater.find(WebSource(server.address))
+    assert offer is not None
+    with pytest.raises(Canceled):
+        updater.install(offer, lambda done, of: stop.set() if done else None, stop)
+    (part,) = (copy.store.folder / DOWNLOADS).glob("*.part")
+    assert 0 < part.stat().st_size < offer.download_bytes
+    assert copy.chosen == ""
+    server.without_ranges = True
+    assert copy.update(publisher, WebSource(server.address)) == "2.0"
+
+
+def test_a_server_that_is_gone_is_told(publisher: Publisher, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+    publisher.publish("2.0")
+    with serving(publisher.place) as server:
+        source = WebSource(server.address)
+    assert refused(copy, publisher, source).reason.code == "updates_unreached"
+
+
+def test_an_answer_that_is_an_error_is_told(publisher: Publisher, server: FilesServer, copy: Copy) -> None:
+    server.status = 503
+    assert refused(copy, publisher, WebSource(server.address)).reason.code == "hub_fault"
+
+
+def test_only_https_is_taken(publisher: Publisher) -> None:
+    with pytest.raises(BadInput) as error:
+        WebSource("http://updates.example.org/poolhouse")
+    assert error.value.reason.code == "update_address"
+
+
+def test_a_stick_works_without_a_network(publisher: Publisher, copy: Copy, tmp_path: Path) -> None:
+    publisher.publish("2.0")
+    stick = tmp_path / "stick"
+    copied(publisher, stick / "poolhouse-updates")
+    assert copy.update(publisher, FolderSource(stick)) == "2.0"
+    with pytest.raises(BadInput) as error:
+        FolderSource(tmp_path / "elsewhere")
+    assert error.value.reason.code == "update_no_folder"
+
+
+def test_another_key_is_refused(publisher: Publisher, copy: Copy, tmp_path: Path) -> None:
+    stranger = Publisher(tmp_path / "stranger")
+    stranger.publish("2.0")
+    error = refused(copy, publisher, FolderSource(stranger.place))
+    assert error.reason.code == "update_wrong_key"
+    assert str(stranger.place) in str(error.reason.facts)
+
+
+def test_expired_information_is_refused(tmp_path: Path, copy: Copy) -> None:
+    old = Publisher(tmp_path / "old", today() - timedelta(days=31))
+    old.publish("2.0")
+    assert refused(copy, old, FolderSource(old.place)).reason.code == "update_expired"
+    Repository(old.place, old.keys).renew()
+    assert copy.update(old, FolderSource(old.place)) == "2.0"
+
+
+def test_an_older_stick_cannot_hide_what_was_seen(publisher: Publisher, copy: Copy, tmp_path: Path) -> None:
+    publisher.publish("2.0")
+    old = copied(publisher, tmp_path / "old")
+    publisher.publish("3.0")
+    offer = copy.updater(publisher).find(FolderSource(publisher.place))
+    assert offer is not None
+    assert refused(copy, publisher, FolderSource(old)).reason.code == "update_older"
+
+
+def test_files_of_two_states_do_not_mix(publisher: Publisher, copy: Copy, tmp_path: Path) -> None:
+    publisher.publish("2.0")
+    old = copied(publisher, tmp_path / "old")
+    publisher.publish("3.0")
+    mixed = copied(publisher, tmp_path / "mixed")
+    newest = max((mixed / "metadata").glob("*.targets.json"), key=lambda path: int(path.name.partition(".")[0]))
+    before = max((old / "metadata").glob("*.targets.json"), key=lambda path: int(path.name.partition(".")[0]))
+    shutil.copyfile(before, newest)
+    assert refused(copy, publisher, FolderSource(mixed)).reason.code == "update_mixed"
+
+
+def test_a_changed_archive_is_deleted(publisher: Publisher, copy: Copy) -> None:
+    publisher.publish("2.0")
+    archive = publisher.archive_of("app")
+    data = bytearray(archive.read_bytes())
+    data[100] ^= 1
+    archive.write_bytes(data)
+    assert refused(copy, publisher, FolderSource(publisher.place)).reason.code == "update_other_bytes"
+    assert not list((copy.store.folder / DOWNLOADS).iterdir())
+
+
+def test_a_longer_archive_is_not_even_written(publisher: Publisher, server: FilesServer, copy: Copy) -> None:
+    publisher.publish("2.0")
+    archive = publisher.archive_of("app")
+    length = archive.stat().st_size
+    archive.write_bytes(archive.read_bytes() + bytes(1_000_000))
+    assert refused(copy, publisher, WebSource(server.address)).reason.code == "update_other_bytes"
+    assert all(path.stat().st_size <= length for path in (copy.store.folder / DOWNLOADS).iterdir())
+
+
+def test_a_missing_file_is_told(publisher: Publisher, copy: Copy) -> None:
+    publisher.publish("2.0")
+    publisher.archive_of("app").unlink()
+    assert refused(copy, publisher, FolderSource(publisher.place)).reason.code == "update_file_missing"
+
+
+def test_another_system_is_told(publisher: Publisher, copy: Copy) -> None:
+    publisher.publish("2.0")
+    with pytest.raises(Refused) as error:
+        copy.updater(publisher).find(FolderSource(publisher.place), system="plan9-z80")
+    assert error.value.reason.code == "update_none_for"
+
+
+@pytest.mark.parametrize(("version", "code"), [("0.9", "update_downgrade"), ("1.0", "update_same")])
+def test_an_older_and_the_same_version_are_refused(publisher: Publisher, copy: Copy, version: str, code: str) -> None:
+    publisher.publish(version)
+    assert refused(copy, publisher, FolderSource(publisher.place)).reason.code == code
+
+
+def test_a_damaged_layer_of_the_copy_is_fetched(publisher: Publisher, copy: Copy, stick: FolderSource) -> None:
+    (copy.base / "libraries/library.py").write_bytes(b"damaged")
+    assert copy.update(publisher, stick) == "2.0"
+    assert (copy.store.folder / "2.0/libraries/library.py").read_bytes() == LIBRARIES["library.py"]
+
+
+def test_new_keys_are_learned_from_the_old_ones(publisher: Publisher, copy: Copy, tmp_path: Path) -> None:
+    publisher.publish("2.0")
+    keys = new_keys(tmp_path / "new keys", 3)
+    publisher.repository.add_root(new_root(keys, 2, today(), publisher.root, publisher.keys.roots))
+    publisher.keys = keys
+    publisher.repository.renew()
+    publisher.publish("3.0")
+    assert copy.update(publisher, FolderSource(publisher.place)) == "3.0"
+
+
+def test_a_root_that_the_old_keys_did_not_sign_is_refused(publisher: Publisher, copy: Copy, tmp_path: Path) -> None:
+    publisher.publish("2.0")
+    keys = new_keys(tmp_path / "new keys", 3)
+    forged = new_root(keys, 2, today())
+    forged.signed.version = 2
+    forged.signatures.clear()
+    for signer in keys.roots:
+        forged.sign(signer, append=True)
+    publisher.repository.add_root(forged)
+    assert refused(copy, publisher, FolderSource(publisher.place)).reason.code == "update_wrong_key"
+
+
+def test_a_full_disk_is_told_before_anything_is_fetched(
+    publisher: Publisher, server: FilesServer, copy: Copy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.publish("2.0")
+    usage = shutil.disk_usage(copy.folder)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 20))
+    error = refused(copy, publisher, WebSource(server.address))
+    assert isinstance(error, DoesNotFit)
+    assert error.reason.code == "update_no_space"
+    assert not [path for path, _ in server.asked if "layers/" in path]
+
+
+def test_two_updates_at_once_are_refused(publisher: Publisher, copy: Copy, stick: FolderSource) -> None:
+    with copy.store.locked():
+        assert refused(copy, publisher, stick).reason.code == "update_busy"
+
+
+def test_a_copy_without_keys_and_a_packaged_one_say_so(publisher: Publisher, copy: Copy, stick: FolderSource) -> None:
+    without = Updater(Build(), copy.store, copy.folder, "1.0")
+    obstacle = without.obstacle()
+    assert obstacle is not None
+    assert obstacle.reason.code == "update_no_keys"
+    packaged = Updater(publisher.build, None, copy.folder, "1.0")
+    offer = packaged.find(stick)
+    assert offer is not None
+    with pytest.raises(Refused) as error:
+        packaged.install(offer)
+    assert error.value.reason.code == "update_from_source"
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from app.machine.versions import version_store
+from app.machine.versions.version_store import NewLayer, VersionStore
+place = VersionStore._place_layer
+def killed(self, layer, part, stop):
+    place(self, layer, part, stop)
+    if layer.name == "python":
+        os.kill(os.getpid(), 9)
+VersionStore._place_layer = killed
+from app.node.updates.sources import FolderSource
+from app.node.updates.updater import Build, Updater
+store = VersionStore(Path(sys.argv[1]), Path(sys.argv[2]))
+updater = Updater(Build(Path(sys.argv[3]).read_bytes()), store, Path(sys.argv[1]), "1.0")
+updater.install(updater.find(FolderSource(Path(sys.argv[4]))))
+"""
+
+
+def test_a_killed_installation_leaves_the_old_version_and_can_be_repeated(
+    publisher: Publisher, copy: Copy, tmp_path: Path
+) -> None:
+    publisher.publish("2.0")
+    root = tmp_path / "root.json"
+    root.write_bytes(publisher.root.to_bytes())
+    words = [str(copy.store.folder), str(copy.base), str(root), str(publisher.place)]
+    done = subprocess.run([sys.executable, "-c", KILLED, *words], check=False)
+    assert done.returncode == -9
+    assert list(copy.store.folder.glob(".new-*"))
+    assert copy.chosen == ""
+    assert copy.update(publisher, FolderSource(publisher.place)) == "2.0"
+    assert not list(copy.store.folder.glob(".new-*"))
+
+
+def test_going_back_and_forth(publisher: Publisher, copy: Copy, stick: FolderSource) -> None:
+    assert copy.update(publisher, stick) == "2.0"
+    publisher.publish("3.0")
+    assert copy.update(publisher, FolderSource(publisher.place)) == "3.0"
+    updater = copy.updater(publisher, "3.0")
+    assert updater.roll_back() == "2.0"
+    assert updater.roll_back() == "1.0"
+    with pytest.raises(Refused) as error:
+        updater.roll_back()
+    assert error.value.reason.code == "update_no_previous"
+    assert copy.update(publisher, FolderSource(publisher.place)) == "3.0"
+
+
+def test_only_the_last_two_versions_stay(publisher: Publisher, copy: Copy) -> None:
+    for version in ("2.0", "3.0", "4.0"):
+        publisher.publish(version)
+        copy.update(publisher, FolderSource(publisher.place))
+    assert copy.store.versions() == ["3.0", "4.0"]
+
+
+def test_the_repository_keeps_no_file_that_nothing_names(publisher: Publisher) -> None:
+    for number in range(2, 9):
+        publisher.publish(f"{number}.0")
+    publisher.repository.withdraw(SYSTEM, "8.0")
+    releases = publisher.repository.channel(SYSTEM).releases
+    assert [release.version for release in releases] == ["7.0", "6.0", "5.0", "4.0"]
+    assert len(list((publisher.place / "targets/layers").iterdir())) == 2 + 4
+    newest = json.loads((publisher.place / "metadata/timestamp.json").read_bytes())
+    assert newest["signed"]["version"] == 9

@@ -1,0 +1,234 @@
+"""The launcher as a program: which version it starts, how it watches a new one, and when it gives one up."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from app import launcher
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the versions here are shell scripts")
+WORKS = 'mkdir -p "$MARKS"; touch "$MARKS/$NAME.window" "$MARKS/$NAME.node"; sleep 0.3; echo "$NAME $*"'
+ENDS = "exit 3"
+QUIET = "exec sleep 60"
+BASE = "import os, sys\nprint('base', *sys.argv[1:])\n"
+
+
+@dataclass
+class Computer:
+    """An installed copy, and versions beside it that do what their script says."""
+
+    folder: Path
+
+    def install(self, version: str = "1.0", kind: str = "appimage") -> None:
+        package = self.folder / "installed/app/app"
+        package.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(launcher.__file__, package / "launcher.py")
+        (package / "__init__.py").touch()
+        (package / "__main__.py").write_text(BASE)
+        self._manifest(self.folder / "installed", version, kind)
+
+    def add(self, version: str, script: str) -> None:
+        program = self.folder / "versions" / version / "python/bin/python3.11"
+        program.parent.mkdir(parents=True)
+        marks = self.folder / "versions/marks"
+        program.write_text(f'#!/bin/sh\nMARKS="{marks}" NAME={version}\nshift 3\n{script}\n')
+        program.chmod(0o755)
+        self._manifest(self.folder / "versions" / version, version, "appimage")
+
+    def choose(self, current: str, previous: str = "") -> None:
+        (self.folder / "versions/current.json").write_text(json.dumps({"current": current, "previous": previous}))
+
+    def mark(self, version: str, suffix: str, content: str = "") -> None:
+        marks = self.folder / "versions/marks"
+        marks.mkdir(exist_ok=True)
+        (marks / f"{version}.{suffix}").write_text(content)
+
+    def started(self, *words: str) -> subprocess.Popen[str]:
+        start = self.folder / "installed/app/app/launcher.py"
+        command = [sys.executable, "-c", PATH, str(start), *words]
+        environment = {**os.environ, launcher.FOLDER: str(self.folder / "versions"), "START_SECONDS": "1.5"}
+        environment.pop("PYTHONPATH", None)
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, cwd=self.folder
+        )
+
+    def start(self, *words: str) -> tuple[str, int]:
+        process = self.started(*words)
+        said, _ = process.communicate(timeout=30)
+        return said.strip(), process.returncode
+
+    @property
+    def failed(self) -> dict[str, str]:
+        marks = sorted((self.folder / "versions/marks").glob("*.failed"))
+        return {path.name.removesuffix(".failed"): json.loads(path.read_text())["how"] for path in marks}
+
+    @staticmethod
+    def _manifest(folder: Path, version: str, kind: str) -> None:
+        (folder / "installed.json").write_text(json.dumps({"version": version, "kind": kind}))
+
+
+# As the installed Python does, it imports from the folder of the app; and a test does not wait two minutes.
+PATH = """
+import os, runpy, sys
+start = sys.argv[1]
+sys.path.insert(0, os.path.dirname(os.path.dirname(start)))
+sys.argv = sys.argv[1:]
+sys.path_importer_cache.clear()
+source = open(start).read().replace("START_SECONDS = 120.0", "START_SECONDS = float(os.environ['START_SECONDS'])")
+exec(compile(source, start, "exec"), {"__name__": "__main__", "__file__": start})
+"""
+
+
+@pytest.fixture
+def computer(tmp_path: Path) -> Computer:
+    made = Computer(tmp_path)
+    made.install()
+    (tmp_path / "versions").mkdir()
+    return made
+
+
+def test_without_updates_the_installed_copy_runs(computer: Computer) -> None:
+    assert computer.start("status", "--json") == ("base status --json", 0)
+
+
+def test_a_new_version_starts_with_the_same_words_and_is_watched_once(computer: Computer) -> None:
+    computer.add("2.0", WORKS)
+    computer.choose("2.0")
+    assert computer.start("--hidden") == ("2.0 --hidden", 0)
+    assert not list((computer.folder / "versions/marks").glob("*.tries"))
+    begun = time.monotonic()
+    assert computer.start() == ("2.0", 0)
+    assert time.monotonic() - begun < 10
+
+
+def test_a_version_that_ends_twice_gives_way_to_the_one_before(computer: Computer) -> None:
+    computer.add("2.0", WORKS)
+    computer.mark("2.0", "window")
+    computer.add("3.0", ENDS)
+    computer.choose("3.0", "2.0")
+    assert computer.start() == ("2.0", 0)
+    assert computer.failed == {"3.0": "ended"}
+    assert computer.start() == ("2.0", 0)
+
+
+def test_with_no_version_before_the_installed_copy_runs_again(computer: Computer) -> None:
+    computer.add("2.0", ENDS)
+    computer.choose("2.0")
+    assert computer.start("node") == ("base node", 0)
+    assert computer.failed == {"2.0": "ended"}
+
+
+def test_a_version_that_says_nothing_is_ended(computer: Computer) -> None:
+    computer.add("2.0", QUIET)
+    computer.choose("2.0")
+    assert computer.start() == ("base", 0)
+    assert computer.failed == {"2.0": "silent"}
+
+
+def test_two_starts_that_were_cut_off_count(computer: Computer) -> None:
+    computer.add("2.0", WORKS)
+    computer.choose("2.0")
+    computer.mark("2.0", "tries", "2")
+    assert computer.start() == ("base", 0)
+    assert computer.failed == {"2.0": "unfinished"}
+
+
+def test_a_user_who_quits_at_once_is_no_failure(computer: Computer) -> None:
+    computer.add("2.0", "exit 0")
+    computer.choose("2.0")
+    assert computer.start() == ("", 0)
+    assert computer.failed == {}
+
+
+def test_a_signal_is_passed_on_and_is_no_failure(computer: Computer) -> None:
+    computer.add("2.0", QUIET)
+    computer.choose("2.0")
+    process = computer.started("node")
+    tries = computer.folder / "versions/marks/2.0.tries"
+    while not tries.exists():
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert computer.failed == {}
+    assert not tries.exists()
+
+
+def test_a_command_that_only_asks_is_not_watched(computer: Computer) -> None:
+    computer.add("2.0", ENDS)
+    computer.choose("2.0")
+    assert computer.start("status") == ("", 3)
+    assert computer.failed == {}
+
+
+def test_an_installed_copy_that_is_newer_wins(computer: Computer) -> None:
+    computer.add("2.0", WORKS)
+    computer.choose("2.0")
+    computer.install("2.1")
+    assert computer.start() == ("base", 0)
+
+
+def test_a_package_of_the_system_is_never_replaced(computer: Computer) -> None:
+    computer.add("2.0", WORKS)
+    computer.choose("2.0")
+    computer.install("1.0", "deb")
+    assert computer.start() == ("base", 0)
+
+
+@pytest.mark.parametrize("damage", ["manifest", "program", "current"])
+def test_a_damaged_version_is_passed_over(computer: Computer, damage: str) -> None:
+    computer.add("2.0", WORKS)
+    computer.choose("2.0")
+    place = computer.folder / "versions"
+    match damage:
+        case "manifest":
+            (place / "2.0/installed.json").write_text("{")
+        case "program":
+            (place / "2.0/python/bin/python3.11").unlink()
+        case "current":
+            (place / "current.json").write_text('["2.0"]')
+    assert computer.start() == ("base", 0)
+
+
+def test_a_program_that_cannot_be_run_gives_way_to_the_installed_copy(computer: Computer) -> None:
+    computer.add("2.0", WORKS)
+    computer.mark("2.0", "window")
+    computer.choose("2.0")
+    (computer.folder / "versions/2.0/python/bin/python3.11").chmod(0o644)
+    assert computer.start() == ("base", 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ([], "window"),
+        (["--hidden"], "window"),
+        (["--home", "/x"], "window"),
+        (["--home=/x", "node"], "node"),
+        (["node", "--name", "a"], "node"),
+        (["node", "--help"], None),
+        (["ask", "node"], None),
+        (["--version"], None),
+    ],
+)
+def test_what_is_started(words: list[str], what: str | None) -> None:
+    assert launcher.started(words) == what
+
+
+@pytest.mark.parametrize(
+    ("version", "than", "is_newer"),
+    [("0.10.0", "0.9.9", True), ("1.0", "1.0.0", False), ("1.0", "", True), ("main", "1.0", False), ("2", "1.9", True)],
+)
+def test_which_version_is_newer(version: str, than: str, is_newer: bool) -> None:
+    assert launcher.is_newer(version, than) is is_newer
