@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from app import __version__
+from app.cli.output import Output
 from app.core.errors import KINDS
 from tests.cli.answers import streamed
 from tests.cli.fake_node import Failed, Lines, error
@@ -225,6 +227,47 @@ def test_an_error_in_the_middle_of_an_answer_keeps_what_was_said(poolhouse: Any,
     answering({("POST", "/ask"): lines})
     said = poolhouse("ask", "How?")
     assert (said.code, said.out, said.err) == (1, "Open Pool and\n", "attic-pc is gone.\n")
+
+
+@pytest.mark.parametrize("continues", [True, False])
+def test_an_answer_that_broke_off_goes_on_where_it_was_if_the_person_wants_it(
+    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch, continues: bool
+) -> None:
+    lines = streamed("Open Pool", " and")
+    lines.lines[0]["delta"]["thought"] = "Hm."
+    lines.lines[-1] = {"error": error("StageLost", "unknown_here", "attic-pc is gone.")}
+    rest = iter([lines, streamed(" press Add.")])
+    questions: list[str] = []
+
+    def confirm(question: str, **_: Any) -> bool:
+        questions.append(question)
+        return continues
+
+    monkeypatch.setattr(Output, "can_ask", True)
+    monkeypatch.setattr(typer, "confirm", confirm)
+    node = answering({("POST", "/ask"): lambda _: next(rest)})
+    said = poolhouse("ask", "How?", "--system", "Be brief.")
+    bodies = [body for _, path, body in node.asked if path == "/ask"]
+    assert questions == ["Continue the answer from here?"]
+    assert len(bodies) == 1 + continues
+    assert said.code == (0 if continues else 1)
+    assert said.err.startswith("attic-pc is gone.\n")
+    if continues:
+        assert said.out == "Open Pool and\n press Add.\n"
+        begun = {"role": "assistant", "content": "Open Pool and", "thought": "Hm."}
+        assert bodies[1]["messages"] == [*bodies[0]["messages"], begun]
+
+
+def test_an_answer_without_a_word_and_a_raw_prompt_are_not_continued(
+    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Output, "can_ask", True)
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: pytest.fail("nothing can be continued"))
+    lost = {"error": error("StageLost", "unknown_here", "attic-pc is gone.")}
+    answering({("POST", "/ask"): lambda _: Lines([lost])})
+    assert poolhouse("ask", "How?").err == "attic-pc is gone.\n"
+    answering({("POST", "/ask"): lambda _: Lines([{"delta": {"text": "Open", "token_ids": [1]}}, lost])})
+    assert poolhouse("ask", "How?", "--raw").code == 1
 
 
 @pytest.mark.parametrize("then", ["end", "drop"])

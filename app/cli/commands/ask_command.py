@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -16,12 +18,12 @@ from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption
 from app.cli.output import Output
 from app.cli.terminal_text import rate, seconds
-from app.core.errors import BadInput, Unreachable
-from app.core.reasons import os_cause
+from app.core.errors import BadInput, StageLost, Unreachable
+from app.core.reasons import os_cause, said
 
 if TYPE_CHECKING:
     from app.api.plans import Notice
-    from app.api.responses import Answer, AnswerLine
+    from app.api.responses import Answer, AnswerLine, Delta
     from app.client import NodeClient
 
 Json = dict[str, Any]
@@ -160,10 +162,35 @@ async def _answered(
     node: NodeClient, out: Output, body: Json, home: Path | None, tools: Sequence[str]
 ) -> tuple[Answer, str]:
     if not tools:
-        return await stream_answer(node, out, body)
+        return await _continued(node, out, body)
     from app.cli.tool_rounds import answer_with_tools
 
     return await answer_with_tools(home, tools, out, body, lambda request: stream_answer(node, out, request))
+
+
+async def _continued(node: NodeClient, out: Output, body: Json) -> tuple[Answer, str]:
+    """Return the answer to a request. If a loss breaks it off, the person may let it continue where it was."""
+    body, said_first = dict(body), ""
+    question = {"role": "user", "content": body.get("prompt")}
+    messages = list(body.get("messages") or [question])
+    text = thought = ""
+    while True:
+        written = _Written()
+        try:
+            answer, note = await stream_answer(node, out, body, written)
+            return answer, said_first or note
+        except (StageLost, Unreachable) as error:
+            said_first = said_first or written.said_first
+            text, thought = text + written.text, thought + written.thought
+            # a raw prompt has no messages, and without more text the same would happen again
+            if not written.text or body.get("raw") or not out.can_ask:
+                raise
+            out.note(said(error))
+            if not await asyncio.to_thread(typer.confirm, "Continue the answer from here?", default=True):
+                raise typer.Exit(1) from None
+            begun = {"role": "assistant", "content": text, **({"thought": thought} if thought else {})}
+            body = {key: value for key, value in body.items() if key not in ("prompt", "raw")}
+            body["messages"] = [*messages, begun]
 
 
 def _read_prompt(prompt: str) -> str:
@@ -189,7 +216,6 @@ def _prompt_fields(prompt: str, system: str | None, raw: bool, pictures: Sequenc
 
 def _picture(path: Path) -> str:
     """Return a small copy of a picture in base64, without the file's data about the place and the camera."""
-    import asyncio
     import base64
 
     from app.inference.worker.picture_reader import shrunk_picture
@@ -201,7 +227,24 @@ def _picture(path: Path) -> str:
     return base64.b64encode(asyncio.run(shrunk_picture(data)).data).decode()
 
 
-async def stream_answer(node: NodeClient, out: Output, body: Json) -> tuple[Answer, str]:
+@dataclass
+class _Written:
+    """The part of an answer that has arrived."""
+
+    text: str = ""
+    thought: str = ""
+    said_first: str = ""
+
+    def note(self, delta: Delta) -> None:
+        """Add the next part."""
+        if delta.was_thought:
+            self.text, self.thought = "", self.thought + self.text
+        self.text, self.thought = self.text + delta.text, self.thought + delta.thought
+
+
+async def stream_answer(
+    node: NodeClient, out: Output, body: Json, written: _Written | None = None
+) -> tuple[Answer, str]:
     """Return the answer, and a note about the model that gave it, or "" if there is no note.
 
     Without `--json`, the text is written as it arrives.
@@ -212,6 +255,8 @@ async def stream_answer(node: NodeClient, out: Output, body: Json) -> tuple[Answ
     try:
         async with aclosing(node.stream("POST", "/ask", body, each=AnswerLine)) as lines:
             line, said_first = await _first_answer_line(lines, out)
+            written = written or _Written()
+            written.said_first = said_first
             while line.done is None:
                 if line.recovery:
                     notices.show(line.recovery)
@@ -219,6 +264,8 @@ async def stream_answer(node: NodeClient, out: Output, body: Json) -> tuple[Answ
                     out.write_dim(line.delta.thought)
                     thinks = True
                 text = line.delta.text if line.delta else ""
+                if line.delta:
+                    written.note(line.delta)
                 if text and thinks:
                     out.write_dim("\n\n")
                     thinks = False

@@ -444,7 +444,7 @@
     </message>
     <message>
         <source>Starting the tool servers…</source>
-        <translation>Werkzeug-Server werden gestartet …</translation>
+        <translation>Werkzeug-Server werden gestartet…</translation>
     </message>
     <message>
         <source>Testing the graphics card</source>
@@ -452,7 +452,7 @@
     </message>
     <message>
         <source>Waiting for tools…</source>
-        <translation>Wartet auf Werkzeuge …</translation>
+        <translation>Wartet auf Werkzeuge…</translation>
     </message>
     <message>
         <source>Waiting for your decision</source>
@@ -1598,7 +1598,7 @@
     </message>
     <message>
         <source>Loading the model…</source>
-        <translation>Modell wird geladen …</translation>
+        <translation>Modell wird geladen…</translation>
     </message>
     <message>
         <source>Stop</source>
@@ -1618,7 +1618,7 @@
     </message>
     <message>
         <source>Writing…</source>
-        <translation>Schreibt …</translation>
+        <translation>Schreibt…</translation>
     </message>
     <message>
         <source>{model} is a base model. It doesn&apos;t chat: it continues the text that you begin.</source>
@@ -6565,7 +6565,7 @@
     </message>
     <message>
         <source>Opening the picture…</source>
-        <translation>Das Bild wird geöffnet …</translation>
+        <translation>Das Bild wird geöffnet…</translation>
     </message>
     <message>
         <source>Picture</source>
@@ -8284,7 +8284,7 @@
     </message>
     <message>
         <source>Calling…</source>
-        <translation>Wird aufgerufen …</translation>
+        <translation>Wird aufgerufen…</translation>
     </message>
     <message>
         <source>Your decision about the tool call on this card</source>
@@ -8367,7 +8367,7 @@
     </message>
     <message>
         <source>Set up tool servers…</source>
-        <translation>Werkzeug-Server einrichten …</translation>
+        <translation>Werkzeug-Server einrichten…</translation>
     </message>
     <message>
         <source>This model cannot call tools</source>
@@ -8430,7 +8430,7 @@
     </message>
     <message>
         <source>Choose a file…</source>
-        <translation>Datei auswählen …</translation>
+        <translation>Datei auswählen…</translation>
     </message>
     <message>
         <source>Command with its arguments</source>
@@ -8508,7 +8508,7 @@
     </message>
     <message>
         <source>Add a tool server…</source>
-        <translation>Werkzeug-Server hinzufügen …</translation>
+        <translation>Server hinzufügen…</translation>
     </message>
     <message>
         <source>Always allow</source>
@@ -8520,11 +8520,11 @@
     </message>
     <message>
         <source>Edit…</source>
-        <translation>Bearbeiten …</translation>
+        <translation>Bearbeiten…</translation>
     </message>
     <message>
         <source>Import…</source>
-        <translation>Importieren …</translation>
+        <translation>Importieren…</translation>
     </message>
     <message>
         <source>It has changed since you allowed it, so you will be asked again.</source>
@@ -8560,11 +8560,11 @@
     </message>
     <message>
         <source>Remove…</source>
-        <translation>Entfernen …</translation>
+        <translation>Entfernen…</translation>
     </message>
     <message>
         <source>Starting…</source>
-        <translation>Startet …</translation>
+        <translation>Startet…</translation>
     </message>
     <message>
         <source>Test</source>
