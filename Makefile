@@ -79,13 +79,13 @@ phone: dev ## tests of the phones' chat in two browsers (two minutes)
 	@$(BIN)/python -m pytest --durations=5 -m phone tests/web || \
 	if [ $$? -eq 1 ]; then $(call again,phone); else exit 1; fi
 
-# ARGS="deb --version 0.2.0"
+# ARGS="deb --version 0.2.0"; ARGS=windows builds that for Windows
 installers: dev $(AUDIT)/ready ## build the installers for Linux into dist/
 	@$(BIN)/python -m installers $(ARGS)
 
 # Needs root, and the packages that docs/installers.md lists.
 # ARGS="--built -k appimage" tries only that, and builds nothing again.
-installers-test: dev $(AUDIT)/ready ## try the built installers on clean systems (20 minutes)
+installers-test: dev $(AUDIT)/ready ## try the built installers on clean systems (40 minutes)
 	@$(BIN)/python -m tests.installers $(ARGS)
 
 check: dev ## all checks without the tests
@@ -222,6 +222,7 @@ lock: ## write requirements/ from pyproject.toml (needs uv)
 	$(LOCK) --no-deps --group real -o requirements/real.txt
 	$(LOCK) --no-deps --group cuda13 -o requirements/cuda13.txt
 	$(LOCK) --no-deps --group cuda12 -o requirements/cuda12.txt
+	$(LOCK) --no-deps --group wine -o requirements/wine.txt
 	$(LOCK) --group fuzz -o requirements/fuzz.txt
 	$(LOCK) --group audit -o requirements/audit.txt
 	$(LOCK) -c requirements/build.txt --no-emit-package packaging --group families -o requirements/families.txt

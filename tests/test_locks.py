@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent
-LOCKS = ("run", "engine", "build", "dev", "guide", "fuzz", "families", "real", "cuda13", "cuda12")
+LOCKS = ("run", "engine", "build", "dev", "guide", "fuzz", "families", "real", "cuda13", "cuda12", "wine")
 PIN = re.compile(r"^([a-z0-9-]+)==([^ ;\\]+)(.*?)\\?$", re.MULTILINE)
 
 

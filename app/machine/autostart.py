@@ -22,7 +22,7 @@ from xml.parsers.expat import ExpatError
 from app import launcher
 from app.core.errors import Refused
 from app.core.reasons import os_cause
-from app.machine.installation import installation
+from app.machine.installation import installation, window_starter
 from app.machine.paths import Home, write_atomically
 from app.machine.sensors.owner_activity import tool_output
 
@@ -104,14 +104,18 @@ def command(home: Home, *, headless: bool = False) -> list[str]:
 def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]) -> str:
     """Return the executable that a user would launch. Raises Refused if there is none.
 
-    This is the AppImage, the installed program, or the script next to the Python interpreter.
+    This is the AppImage, the installed program, or the script next to the Python interpreter. What Windows' setup
+    program installed depends on the user, so it is found beside the app.
     """
     image, unpacked = setting("APPIMAGE"), setting("APPDIR")
     base = setting(launcher.BASE) or sys.executable  # an update may have put the running version elsewhere
     if image and unpacked and Path(base).is_relative_to(unpacked):
         return image  # otherwise the variables belong to another AppImage, which started this program
-    if (installed := installation()) and installed.command:
-        return installed.command
+    if installed := installation():
+        if installed.command:
+            return installed.command
+        if exists(window_starter()):
+            return str(window_starter())
     name = "poolhouse.exe" if sys.platform == "win32" else "poolhouse"
     beside = Path(sys.executable).parent / name
     if not exists(beside):

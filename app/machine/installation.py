@@ -56,6 +56,11 @@ def unpacked_folder() -> Path | None:
     return above if above.name.startswith("poolhouse-appimage") else None
 
 
+def window_starter() -> Path:
+    """Return where Windows' setup program puts the program that opens the window without a console."""
+    return APP.parent / "Poolhouse.exe"
+
+
 def models_folder() -> Path:
     """Return the folder of the models that come with the app."""
     return APP.parent / "models" if installation() else APP / "resources"

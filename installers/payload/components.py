@@ -40,14 +40,23 @@ class Component(msgspec.Struct, frozen=True):
     sha256: str = ""  # of the file that it was made from
 
 
+MODEL = Component(
+    "SmolLM2-135M-Instruct", "Q4_1", "Apache-2.0", "pkg:huggingface/HuggingFaceTB/SmolLM2-135M-Instruct", "models",
+    "machine-learning-model", SMOLLM2.sha256,
+)  # fmt: skip
+
+
 def components(layers: dict[str, Path]) -> list[Component]:
     """Return the components of the layers, by name of layer, sorted by name."""
-    made = [*_python_packages(layers["libraries"]), *_engine(layers["engine"]), *_debian(), *_inside(layers)]
-    model = Component(
-        "SmolLM2-135M-Instruct", "Q4_1", "Apache-2.0", "pkg:huggingface/HuggingFaceTB/SmolLM2-135M-Instruct", "models",
-        "machine-learning-model", SMOLLM2.sha256,
-    )  # fmt: skip
-    return sorted([*made, model], key=lambda component: (component.name.casefold(), component.version))
+    libraries = layers["libraries"]
+    rust = next((libraries / "cryptography/hazmat/bindings").glob("_rust*.so"))
+    inside = inside_packages(libraries, libraries / "PySide6/Qt/lib/libQt6Core.so.6", rust)
+    return in_order([*python_packages(libraries), *engine(layers["engine"]), *_debian(), *inside, MODEL])
+
+
+def in_order(made: list[Component]) -> list[Component]:
+    """Return components sorted by name."""
+    return sorted(made, key=lambda component: (component.name.casefold(), component.version))
 
 
 def sbom(made: list[Component], version: str, seconds: int, identity: str) -> str:
@@ -76,7 +85,8 @@ def license_list(made: list[Component]) -> str:
     )
 
 
-def _python_packages(layer: Path) -> Iterator[Component]:
+def python_packages(layer: Path) -> Iterator[Component]:
+    """Yield the installed packages of a folder."""
     for distribution in metadata.distributions(path=[str(layer)]):
         name = distribution.metadata["Name"]
         key = re.sub(r"[-_.]+", "-", name).lower()
@@ -86,7 +96,8 @@ def _python_packages(layer: Path) -> Iterator[Component]:
         yield Component(name, distribution.version, license_of(distribution), purl, texts)
 
 
-def _engine(layer: Path) -> Iterator[Component]:
+def engine(layer: Path) -> Iterator[Component]:
+    """Yield the engine in a folder."""
     (distribution,) = metadata.distributions(path=[str(layer)])
     (sha256,) = _HASH.findall(ENGINE_LOCK.read_text("utf-8"))
     texts = next(path.name for path in layer.glob("*.dist-info"))
@@ -103,15 +114,16 @@ def _debian() -> Iterator[Component]:
         yield Component(name, file.version, file.license, purl, "python/licenses", sha256=file.sha256)
 
 
-def _inside(layers: dict[str, Path]) -> Iterator[Component]:
-    """Yield what Python packages contain without saying so in their metadata."""
-    core = (layers["libraries"] / "PySide6/Qt/lib/libQt6Core.so.6").read_bytes()
-    if match := _QT.search(core):
+def inside_packages(libraries: Path, core: Path, rust: Path) -> Iterator[Component]:
+    """Yield what Python packages contain without saying so in their metadata.
+
+    core: Qt's first library. rust: the library of the package cryptography.
+    """
+    if match := _QT.search(core.read_bytes()):
         version = match[1].decode()
         yield Component("Qt", version, "LGPL-3.0-only", f"pkg:generic/qt@{version}", "app/resources/licenses")
-    rust = next((layers["libraries"] / "cryptography/hazmat/bindings").glob("_rust*.so")).read_bytes()
-    if match := re.search(rb"OpenSSL (\d+\.\d+\.\d+) \d", rust):
+    if match := re.search(rb"OpenSSL (\d+\.\d+\.\d+) \d", rust.read_bytes()):
         version = match[1].decode()
-        folder = next(layers["libraries"].glob("cryptography-*.dist-info")).name
+        folder = next(libraries.glob("cryptography-*.dist-info")).name
         yield Component("OpenSSL (in cryptography)", version, "Apache-2.0", f"pkg:generic/openssl@{version}",
                         f"libraries/{folder}")  # fmt: skip

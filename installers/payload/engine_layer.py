@@ -62,7 +62,7 @@ def engine_wheel(folder: Path) -> Path:
         return done[0]
     check_compiler()
     check_disk(WORK.parent)
-    source = _source(folder / "work")
+    source = unpacked_source(folder / "work")
     flag = f"-ffile-prefix-map={source}={SOURCE_NAME}"
     environment = {
         **clean_environment(),
@@ -87,7 +87,7 @@ def engine_wheel(folder: Path) -> Path:
     return wheel
 
 
-def _source(work: Path) -> Path:
+def unpacked_source(work: Path) -> Path:
     """Return the unpacked source package, whose hash was checked."""
     kept = WORK / "source"
     kept.mkdir(parents=True, exist_ok=True)

@@ -29,14 +29,24 @@ _TESTS = re.compile(r"(^|/)tests?$")
 
 def build(folder: Path) -> None:
     """Make the layer in `folder`. Raises Trouble."""
+    install(folder, LOCK, [])
+    qt_parts.prune(folder / "PySide6")
+    trim(folder)
+
+
+def install(folder: Path, lock: Path, words: list[str]) -> None:
+    """Install the packages of a lock into `folder`. words: for pip, to choose another system. Raises Trouble."""
     command = [build_python(), *PIP, "install", "--no-deps", "--require-hashes", "--no-compile", "--only-binary"]
-    command += [":all:", "--target", str(folder), "-r", str(LOCK)]
+    command += [":all:", "--target", str(folder), *words, "-r", str(lock)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
     if done.returncode != 0:
         output = done.stdout + done.stderr
         last = output.strip().splitlines()[-1:] or ["no reason was given"]
         raise Trouble(explained(output) or f"The packages could not be installed: {last[0]}")
-    qt_parts.prune(folder / "PySide6")
+
+
+def trim(folder: Path) -> None:
+    """Remove what only developers of the packages need."""
     for name in UNWANTED_FOLDERS:
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in sorted(folder.rglob("*"), reverse=True):

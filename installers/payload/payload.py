@@ -20,6 +20,7 @@ from installers.payload import (
     qt_parts,
     trees,
 )
+from installers.payload.components import Component
 from installers.payload.fetched import LIST
 from installers.payload.places import LAYER_NAMES, LAYERS, MANIFEST, PROJECT, commit_time, git
 from scripts.real_models import SMOLLM2
@@ -72,7 +73,7 @@ def build(version: str, rebuild: bool = False, updates: Path | None = None) -> P
     rebuild: also those that are there, except the compiled engine. updates: a folder with the keys and the address of
     updates; without it, the build cannot be updated.
     """
-    python = _layer("python", _key(LIST, python_layer), _python, rebuild)
+    python = layer("python", key(LIST, python_layer), _python, rebuild)
     interpreter = python.folder / python_layer.PROGRAM
 
     def compiled(make: Callable[[Path], None]) -> Callable[[Path], None]:
@@ -82,28 +83,40 @@ def build(version: str, rebuild: bool = False, updates: Path | None = None) -> P
 
         return build_it
 
-    libraries_key = _key(libraries_layer.LOCK, libraries_layer, qt_parts)
-    libraries = _layer("libraries", libraries_key, compiled(libraries_layer.build), rebuild)
-    engine_key = f"{engine_layer.key()}-{_key(engine_layer)}"
-    engine = _layer("engine", engine_key, compiled(engine_layer.build), rebuild)
-    app = _layer("app", version, compiled(lambda folder: app_layer.build(folder, version, updates)), True)
+    libraries_key = key(libraries_layer.LOCK, libraries_layer, qt_parts)
+    libraries = layer("libraries", libraries_key, compiled(libraries_layer.build), rebuild)
+    engine_key = f"{engine_layer.key()}-{key(engine_layer)}"
+    engine = layer("engine", engine_key, compiled(engine_layer.build), rebuild)
+    app = layer("app", version, compiled(lambda folder: app_layer.build(folder, version, updates)), True)
+    return assemble(version, (python, libraries, engine, app, models(rebuild)), components.components)
+
+
+def models(rebuild: bool) -> Layer:
+    """Return the layer of models, which is the same on all systems."""
     models_key = f"{tree_hash.file_hash(models_layer.GUIDE)[:8]}-{SMOLLM2.sha256[:8]}"
-    models = _layer("models", models_key, models_layer.build, rebuild)
-    by_name = {layer.name: layer for layer in (python, libraries, engine, app, models)}
+    return layer("models", models_key, models_layer.build, rebuild)
+
+
+def assemble(
+    version: str, made_layers: tuple[Layer, ...], listed: Callable[[dict[str, Path]], list[Component]]
+) -> Payload:
+    """Return the payload of these layers. listed: returns the components of the folders of the layers."""
+    by_name = {made.name: made for made in made_layers}
     layers = tuple(by_name[name] for name in LAYER_NAMES)
-    made = components.components({layer.name: layer.folder for layer in layers})
+    made = listed({layer.name: layer.folder for layer in layers})
     identity = "".join(layer.hash for layer in layers)
     sbom = components.sbom(made, version, commit_time(), identity)
     commit = git("rev-parse", "HEAD").strip()
     return Payload(version, commit, commit_time(), layers, sbom, components.license_list(made))
 
 
-def _layer(name: str, key: str, make: Callable[[Path], None], rebuild: bool) -> Layer:
-    """Return a layer, built if its key is new."""
-    folder = LAYERS / f"{name}-{key}"
+def layer(name: str, inputs: str, make: Callable[[Path], None], rebuild: bool, system: str = "") -> Layer:
+    """Return a layer, built if its inputs, given as a hash, are new. system: other than Linux, or "" for any."""
+    stem = f"{system}-{name}" if system else name
+    folder = LAYERS / f"{stem}-{inputs}"
     if rebuild or not folder.exists():
         print(f"Building the layer {name}.", flush=True)
-        part = LAYERS / f"{name}.part"
+        part = LAYERS / f"{stem}.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         make(part)
@@ -122,7 +135,7 @@ def _python(folder: Path) -> None:
     trees.compile_all(folder / python_layer.PROGRAM, folder, f"{SHOWN}/python")
 
 
-def _key(*inputs: object) -> str:
+def key(*inputs: object) -> str:
     """Return a short hash of files, or of the source code of modules."""
     total = hashlib.sha256(Path(trees.__file__).read_bytes())
     for item in inputs:

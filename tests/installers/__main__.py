@@ -6,6 +6,7 @@ what cannot run here is listed with the reason.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from xml.etree import ElementTree as ET
 from app.core.reasons import size
 from app.machine.versions.tree_hash import file_hash
 from installers.payload.places import PROJECT, RESULTS
+from installers.windows import cross
 from scripts.progress import clock_face
 
 NEWER = "0.2.0"
@@ -25,6 +27,8 @@ BUILT = "--built"  # only try what is in dist/
 MOST_SECONDS = 1200  # for a test and its preparations, on a computer that is busy with other things
 STOPPED = 130
 BUILDS = ((), ("deb", "--version", NEWER))
+WINDOWS = ("windows", "--stand-in")
+WINDOWS_TOOLS = ("makensis", "wine", cross.C)
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,11 @@ def main(arguments: list[str]) -> int:
     """Build, test, and print the summary. Other arguments than `--built` go to pytest. Return the exit code."""
     started = time.monotonic()
     lines: list[str] = []
-    for words in () if BUILT in arguments else BUILDS:
+    lacking = [name for name in WINDOWS_TOOLS if not shutil.which(name)]
+    if lacking:
+        lines.append(f"             skipped  installers windows: needs {', '.join(lacking)}")
+    builds = BUILDS if lacking else (*BUILDS, WINDOWS)
+    for words in () if BUILT in arguments else builds:
         begun = time.monotonic()
         code = subprocess.run([sys.executable, "-m", "installers", *words], cwd=PROJECT, check=False).returncode
         if code:

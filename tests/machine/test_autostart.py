@@ -12,7 +12,7 @@ import pytest
 
 from app.core.errors import Refused
 from app.machine import autostart
-from app.machine.installation import Installation
+from app.machine.installation import Installation, window_starter
 from app.machine.paths import Home
 
 COMMAND = ["/opt/poolhouse/poolhouse", "--hidden"]
@@ -178,6 +178,10 @@ def test_the_program_is_the_one_a_person_starts(monkeypatch: pytest.MonkeyPatch)
     installed = Installation("1.0.0", "", "deb", "/usr/bin/poolhouse", {})
     monkeypatch.setattr(autostart, "installation", lambda: installed)
     assert autostart.program(nothing.get, lambda _: False) == "/usr/bin/poolhouse"
+    monkeypatch.setattr(autostart, "installation", lambda: Installation("1.0.0", "", "windows", "", {}))
+    starter = window_starter()
+    assert starter.name == "Poolhouse.exe"
+    assert autostart.program(nothing.get, lambda path: path == starter) == str(starter)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="desktop entries are of Linux")
