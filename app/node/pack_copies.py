@@ -178,6 +178,7 @@ class PackCopies:
 
     def _prepare(self, folder: Path, manifest: Manifest) -> None:
         """Make room for a copy: only what this pack already has here is kept. Raises DoesNotFit."""
+        self._folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
         for other in self._folder.glob(f"{COPYING}*"):
             if other != folder:
                 shutil.rmtree(other, ignore_errors=True)
