@@ -91,10 +91,11 @@ def choose(folder: Path, base_version: str) -> str:
 
 def is_newer(version: str, than: str) -> bool:
     """Return whether a release is newer than another. What is no number of a release counts as oldest."""
-    return _parts(version) > _parts(than)
+    return parts_of(version) > parts_of(than)
 
 
-def _parts(version: str) -> tuple[int, ...]:
+def parts_of(version: str) -> tuple[int, ...]:
+    """Return the numbers of a release, by which releases are sorted."""
     return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()
 
 

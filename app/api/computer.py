@@ -244,10 +244,26 @@ class Updates(msgspec.Struct, frozen=True, kw_only=True):
     previous: str | None = None  # the version that going back would start
     warning: str | None = None  # which machines the new version does not understand
     warning_facts: Reason | None = None
+    asked_by: str = ""  # the machine whose user asks this one to update
+    asked_version: str = ""
     notice: str | None = None  # a version that did not start
     notice_facts: Reason | None = None
     error: str | None = None  # why the last installation failed
     error_facts: Reason | None = None
+
+
+class AskedMachine(msgspec.Struct, frozen=True):
+    """A machine of the household, and whether its owner will be asked to update it."""
+
+    name: str = ""
+    asked: bool = False  # False if it is too old to be asked, or could not be reached
+
+
+class AskedMachines(msgspec.Struct, frozen=True):
+    """The response to `POST /updates/ask`."""
+
+    machines: list[AskedMachine] = []
+    version: str = ""
 
 
 class HistoryKey(msgspec.Struct, frozen=True):

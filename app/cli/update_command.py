@@ -23,7 +23,7 @@ from app.core.errors import BadInput, Unreachable
 from app.core.reasons import size
 
 if TYPE_CHECKING:
-    from app.api.computer import Updates
+    from app.api.computer import AskedMachines, Updates
     from app.machine.paths import Home
     from app.node.updates.sources import Source
     from app.node.updates.updater import Offer, Updater
@@ -47,6 +47,9 @@ def update(
     restart: Annotated[
         bool, typer.Option("--restart", help="Restart the running node with the installed version.")
     ] = False,
+    everywhere: Annotated[
+        bool, typer.Option("--all", help="Ask the owners of all connected machines to update, on their own screens.")
+    ] = False,
     yes: YesOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -61,6 +64,12 @@ def update(
         state = asyncio.run(_restart(node_home))
         out.result(state, lambda: f"Poolhouse {terminal_text.line(state.ready or '')} starts now.")
         return
+    if everywhere:
+        from app.api.computer import AskedMachines
+
+        answer = ask_node(home, lambda node: node.post("/updates/ask", answer=AskedMachines))
+        out.result(answer, lambda: _asked_words(answer))
+        return
     updater = Updater(Build.of_this_copy(), VersionStore.of_this_process(), node_home.root / "versions")
     if rollback:
         version = updater.roll_back()
@@ -68,6 +77,15 @@ def update(
         out.result({"version": version}, lambda: words)
         return
     _install(updater, node_home, source, out, check=check, yes=yes)
+
+
+def _asked_words(answer: AskedMachines) -> str:
+    """Return who is asked to update, and which machines must be updated by hand."""
+    lines = [
+        f"{terminal_text.name(machine.name)}: {'its owner is asked' if machine.asked else 'update it by hand'}"
+        for machine in answer.machines
+    ]
+    return "\n".join(lines) or "No other machine is connected."
 
 
 async def _restart(home: Home) -> Updates:

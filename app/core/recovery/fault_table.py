@@ -347,6 +347,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         log_model_broken log_model_broken_off log_model_downloaded log_model_failed log_model_goes_on
         log_model_goes_on_after log_model_lost log_model_mended log_model_mended_late log_model_ready
         log_model_stopped log_model_unloaded log_model_with log_model_without log_node_newer log_node_started
+        log_node_update_asked
         log_node_pack_copied log_node_upstream log_node_uncounted log_machine_doubts_lost log_node_interfaces_lost
         log_node_phones_lost
         log_node_journal_lost log_node_pins_lost machine_replaced pace_link pace_machine pace_memory

@@ -8,7 +8,7 @@ from PySide6.QtCore import QCoreApplication, QTimer
 from PySide6.QtWidgets import QFileDialog, QFrame, QWidget
 
 from app import __version__
-from app.api.computer import Computer, Settings
+from app.api.computer import AskedMachines, Computer, Settings
 from app.api.computer import Updates as UpdateState
 from app.core.errors import AppError, Reason
 from app.gui.api.node_client import Calls
@@ -142,6 +142,18 @@ class Updates(SettingsGroup):
         self.restart = button(self.tr("Restart now"), self._restart, "primary")
         self._ready = Setting(self.tr("An update is installed"), "", self.restart)
         self._notice = Setting(self.tr("An update didn't start"))
+        self.agree = button(self.tr("Update"), self._install, "primary")
+        self.decline = button(self.tr("Not now"), self._decline)
+        self._asked = Setting(
+            self.tr("Another computer asks for an update"), "", Flow(self.agree, self.decline), wide=True
+        )
+        self.ask_all = button(self.tr("Ask"), self._ask_all)
+        self._all = Setting(
+            self.tr("Update all computers"),
+            self.tr("Asks the owner of each connected computer, on its own screen, to install the newest version."),
+            self.ask_all,
+            words="household pool",
+        )
         choose = button(self.tr("Choose…"), self._choose_folder)
         self._from = Setting(
             self.tr("Install from a folder"),
@@ -154,12 +166,14 @@ class Updates(SettingsGroup):
         self._cannot = Setting(self.tr("To update"))
         self.add(
             self._notice,
+            self._asked,
             self._ready,
             self._busy,
             self._new,
             self._nowhere,
             self._place,
             self._daily,
+            self._all,
             self._from,
             self._back,
             self._cannot,
@@ -222,6 +236,28 @@ class Updates(SettingsGroup):
         self.services.launcher.restart_at_end()
         QCoreApplication.quit()
 
+    def _decline(self) -> None:
+        self.ask("DELETE", "/updates/asked", self._tell, answer=UpdateState)
+
+    def _ask_all(self) -> None:
+        self.ask_all.setEnabled(False)
+        self.ask("POST", "/updates/ask", self._tell_asked, {}, answer=AskedMachines)
+
+    def _tell_asked(self, answer: AskedMachines) -> None:
+        """Say whose owners are asked, and which computers must be updated by hand."""
+        self.ask_all.setEnabled(True)
+        asked = ", ".join(machine.name for machine in answer.machines if machine.asked)
+        others = ", ".join(machine.name for machine in answer.machines if not machine.asked)
+        parts = [
+            self.tr("Asked to install {version}: {machines}.").format(version=answer.version, machines=asked)
+            if asked
+            else "",
+            self.tr("Update these by hand, because they can't be asked: {machines}.").format(machines=others)
+            if others
+            else "",
+        ]
+        self.told.emit(" ".join(filter(None, parts)) or self.tr("No other computer is connected."), "info")
+
     def _show_news(self) -> None:
         TextDialog(self.services, self.tr("What's new"), self._updates.changes, self.window()).open()
 
@@ -236,6 +272,11 @@ class Updates(SettingsGroup):
         self._busy.is_removed = not is_busy
         self._ready.is_removed = updates.ready is None or is_busy
         self._notice.is_removed = updates.notice_facts is None
+        self._asked.is_removed = not updates.asked_by or is_busy
+        words = self.tr(
+            "{machine} asks you to install Poolhouse {version} here. Your household, chats and models are kept."
+        )
+        self._asked.set_about(words.format(machine=updates.asked_by, version=updates.asked_version))
         self._from.is_removed = not updates.can_install or is_busy
         self._back.is_removed = updates.previous is None or is_busy
         self._cannot.is_removed = updates.can_install or updates.cannot_facts is None
@@ -304,8 +345,11 @@ class Updates(SettingsGroup):
         self.engine.setText(", ".join(engines) or self.tr("Not found"))
 
     def _tell_others(self) -> None:
+        """Show the versions of the other machines, which can be asked to update if there are any."""
         machines = [machine for machine in machines_of(self.services.pool.now) if not machine.this]
         odd = [f"{machine.name} {machine.other_version}" for machine in machines if machine.other_version]
+        self._all.is_removed = not machines
+        self.search_again()
         words = self.tr("%n running this version", "", sum(machine.online for machine in machines))
         self.others.setText(", ".join(odd) or (words if machines else self.tr("None yet")))
 

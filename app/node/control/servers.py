@@ -39,6 +39,7 @@ from app.node.links.link_registry import LinkRegistry
 from app.node.models.detached_answers import DetachedAnswers
 from app.node.node import Node
 from app.node.pack_offers import PACKS_PATH
+from app.node.updates.household_updates import UPDATES_PATH, HouseholdUpdates
 from app.node.updates.update_service import UpdateService
 from app.node.updates.updater import Build, Updater
 
@@ -157,12 +158,14 @@ class Servers:
             node.journal,
             LanServer(node.home, lambda: interfaces, SlowClientGuard(), node.network.is_known_host),
         )
+        household_updates = HouseholdUpdates(node.network, node.journal.note)
         self.updates = UpdateService(
             node.home.root / "updates.json",
             Updater(Build.of_this_copy(), VersionStore.of_this_process(), node.home.root / "versions"),
             lambda: choices.now.look_for_updates,
             node.journal.note,
             machine=lambda: node.network.id,
+            household=household_updates,
             members=lambda: {link.hello.name: link.hello.protocol for link in node.network.links.values()},
         )
         kept = DetachedAnswers()
@@ -171,6 +174,7 @@ class Servers:
         )
         node.network.mount(ANSWERS_PATH, self.api.for_members())
         node.network.mount(MODELS_PATH, node.model_sources.server.application())
+        node.network.mount(UPDATES_PATH, household_updates.application())
         node.network.mount(PACKS_PATH, node.pack_server.application())
 
     async def start(self, group: asyncio.TaskGroup) -> None:

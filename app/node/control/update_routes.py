@@ -25,6 +25,8 @@ class UpdateRoutes:
             web.post("/updates/install", self.install),
             web.delete("/updates/install", self.cancel),
             web.post("/updates/rollback", self.roll_back),
+            web.post("/updates/ask", self.ask),
+            web.delete("/updates/asked", self.decline),
             web.post("/updates/restart", self.restart),
         ]
 
@@ -43,6 +45,12 @@ class UpdateRoutes:
 
     async def roll_back(self, _: web.Request) -> web.Response:
         return answer(await self._updates.roll_back())
+
+    async def ask(self, _: web.Request) -> web.Response:
+        return answer(await self._updates.ask_household())
+
+    async def decline(self, _: web.Request) -> web.Response:
+        return answer(self._updates.answer_wish())
 
     async def restart(self, _: web.Request) -> web.Response:
         """Start the version to use from now on in place of this one. A window restarts its node itself."""

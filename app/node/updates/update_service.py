@@ -1,7 +1,7 @@
 """The updates of this computer: checks on request or daily, installing in the background, restarting, going back.
 
-Only the address of the build is contacted, and never a machine of the household: what comes from there would be
-verified all the same, but the address alone says what is newest.
+Updates come from the address of the build or from a folder, and never from a machine of the household: its files would
+be verified all the same, but only the address says what is newest.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from app import launcher
+from app.api.computer import AskedMachines
 from app.api.computer import Updates as UpdatesState
 from app.catalog.transfers.file_transfer import run_to_completion
 from app.core.errors import AppError, BadInput, Busy, Reason, Refused
@@ -23,6 +24,7 @@ from app.core.reasons import sentence
 from app.machine.versions.layer_archive import Canceled
 from app.machine.versions.version_store import VersionStore, why_not_started
 from app.node.updates.check_record import CheckRecord, read_record, write_record
+from app.node.updates.household_updates import HouseholdUpdates
 from app.node.updates.release import not_understanding, warning
 from app.node.updates.sources import FolderSource, Source
 from app.node.updates.updater import Offer, Updater
@@ -46,10 +48,11 @@ class UpdateService:
         *,
         machine: Callable[[], str] = lambda: "",
         members: Callable[[], Mapping[str, int]] = dict,
+        household: HouseholdUpdates | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._file, self._updater, self._daily, self._note, self._now = file, updater, daily, note, now
-        self._machine, self._members = machine, members
+        self._machine, self._members, self._household = machine, members, household
         self._asking = asyncio.Lock()
         self._group: asyncio.TaskGroup
         self._task: asyncio.Task[None] | None = None
@@ -89,6 +92,7 @@ class UpdateService:
         previous = _previous(store) if store else None
         caution = warning(not_understanding(release, self._members()), release.version) if release else None
         notice = self._rolled_back(store)
+        asked = self._household.asked if self._household else None
         error = self._error.reason if self._error else None
         return UpdatesState(
             place=self._place(),
@@ -109,6 +113,8 @@ class UpdateService:
             total_bytes=self._total_bytes,
             ready=ready if ready and ready != self._updater.own else None,
             previous=previous,
+            asked_by=asked.machine if asked else "",
+            asked_version=asked.version if asked else "",
             warning=sentence(caution),
             warning_facts=caution,
             notice=sentence(notice),
@@ -137,6 +143,7 @@ class UpdateService:
         source = FolderSource(Path(folder)) if folder else self._updater.build.source()
         if source is None:
             raise BadInput("updates_no_place")
+        self.answer_wish()
         self._stop = threading.Event()
         self._error, self._phase, self._done_bytes, self._total_bytes = None, "looking", 0, 0
         self._task = self._group.create_task(self._install(source), name="install an update")
@@ -153,6 +160,21 @@ class UpdateService:
         """Use the earlier version from the next start on. Raises AppError."""
         await run_to_completion(self._updater.roll_back)
         return self.state()
+
+    def answer_wish(self) -> UpdatesState:
+        """Forget that another machine asked for an update: the owner answered."""
+        if self._household is not None:
+            self._household.answered()
+        return self.state()
+
+    async def ask_household(self) -> AskedMachines:
+        """Ask the owners of all connected machines to update to the newest version known here. Raises AppError."""
+        release, store = self._kept().release, self._updater.store
+        known = [self._updater.own, store.next_version() if store else "", release.version if release else ""]
+        newest = max(known, key=launcher.parts_of)
+        if self._household is None:
+            return AskedMachines()
+        return await self._household.ask(newest)
 
     def require_ready(self) -> None:
         """Raise Refused if a restart would start the same version again."""

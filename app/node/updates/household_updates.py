@@ -1,0 +1,102 @@
+"""Asking the other machines of the household to update. Each owner decides on their own screen.
+
+Only the wish travels, with a version number. Every machine gets its update from the address of its own build.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from app import __version__, launcher
+from app.api.computer import AskedMachine, AskedMachines
+from app.core.errors import AppError, Reason, Refused
+from app.core.household.membership import Member
+from app.core.household.operations import Role
+from app.decoding import decode
+from app.network.network import Network
+from app.network.peer.listener import MEMBER
+from app.network.peer.peer_client import HostClient
+from app.network.peer.peer_link import PeerLink
+from app.network.traffic_limits import whole_body
+from app.node.updates.release import Number
+
+log = logging.getLogger(__name__)
+
+UPDATES_PATH = "/updates"  # of the routes between machines
+MOST_BYTES = 4096
+SECONDS = 10.0
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """The request of an admin to update to this version."""
+
+    version: Number
+
+
+@dataclass(frozen=True, slots=True)
+class AskedUpdate:
+    """A wish that this machine received, until its owner answers."""
+
+    machine: str
+    version: str
+
+
+class HouseholdUpdates:
+    """Sends wishes to other machines, and keeps the one that was received."""
+
+    def __init__(self, network: Network, note: Callable[[Reason], None], own: str = __version__) -> None:
+        self._network, self._note, self._own = network, note, own
+        self._answered: set[str] = set()  # versions that the owner was asked about and does not want now
+        self.asked: AskedUpdate | None = None
+
+    def application(self) -> web.Application:
+        """Return the routes for other machines, which the listener opens to members only."""
+        made = web.Application()
+        made.add_routes([web.post("/asked", self._receive)])
+        return made
+
+    def answered(self) -> None:
+        """Forget the wish, whatever the owner's answer was. The same version is not asked for again."""
+        if self.asked is not None:
+            self._answered.add(self.asked.version)
+            self.asked = None
+
+    async def ask(self, version: str) -> AskedMachines:
+        """Ask all connected machines to update to a version. Machines that cannot be asked are told apart."""
+        members, links = self._network.members, dict(self._network.links)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._ask(members[machine], link, version), name="ask for an update")
+                for machine, link in links.items()
+                if machine in members
+            ]
+        return AskedMachines(sorted((task.result() for task in tasks), key=lambda asked: asked.name), version)
+
+    async def _ask(self, member: Member, link: PeerLink, version: str) -> AskedMachine:
+        body = msgspec.json.encode(Wish(version))
+        client = HostClient(member, link.address, link.host_session, link.finished, UPDATES_PATH)
+        try:
+            async with asyncio.timeout(SECONDS), client.request("POST", "/asked", body) as answer:
+                return AskedMachine(name=member.name, asked=answer.status == 200)
+        except (AppError, aiohttp.ClientError, OSError) as error:
+            log.info("%s could not be asked to update: %s", member.name, error)
+            return AskedMachine(name=member.name, asked=False)
+
+    async def _receive(self, request: web.Request) -> web.Response:
+        """Keep the wish of an admin for the owner of this machine."""
+        member = request[MEMBER]
+        if Role.ADMIN not in member.roles:
+            raise Refused("not_admin")
+        wish = decode(await whole_body(request.content, request.content_length, MOST_BYTES), Wish)
+        if launcher.is_newer(wish.version, self._own) and wish.version not in self._answered:
+            if self.asked is None or self.asked.version != wish.version:
+                self._note(Reason("log_node_update_asked", {"machine": member.name, "version": wish.version}))
+            self.asked = AskedUpdate(member.name, wish.version)
+        return web.Response()

@@ -1,0 +1,56 @@
+"""Two machines: an admin's user asks the other's owner to update, who decides."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.core.errors import AppError
+from tests.node.pool import TestNode, paired
+
+Json = dict[str, Any]
+RELEASE = {
+    "version": "99.1", "protocol": 7, "oldest_protocol": 7,
+    "layers": [{"name": "app", "hash": "a" * 64, "n_bytes": 1}],
+}  # fmt: skip
+
+
+def know_newer(home: Path) -> None:
+    """Let a machine have seen a newer version."""
+    (home / "updates.json").write_text(json.dumps({"asked": 1.0, "release": RELEASE}))
+
+
+def asked(node: TestNode) -> tuple[str, str]:
+    state = node.control("GET", "/updates")
+    return state["asked_by"], state["asked_version"]
+
+
+def test_an_owner_is_asked_and_decides(tmp_path: Path) -> None:
+    with paired(tmp_path, "den", "attic") as (den, attic):
+        assert den.control("POST", "/updates/ask")["machines"] == [{"name": "attic", "asked": True}]
+        assert asked(attic) == ("", "")  # it has the newest version that den knows
+        know_newer(tmp_path / "den")
+        answer = den.control("POST", "/updates/ask")
+        assert (answer["version"], answer["machines"]) == ("99.1", [{"name": "attic", "asked": True}])
+        assert asked(attic) == ("den", "99.1")
+        entries = json.dumps(attic.control("GET", "/journal"))
+        assert "log_node_update_asked" in entries
+        assert attic.control("DELETE", "/updates/asked")["asked_by"] == ""
+        den.control("POST", "/updates/ask")
+        assert asked(attic) == ("", "")  # once is enough
+        with pytest.raises(AppError):  # nothing was installed, and this copy cannot be
+            attic.control("POST", "/updates/restart")
+
+
+def test_only_an_admin_may_ask(tmp_path: Path) -> None:
+    with paired(tmp_path, "den", "attic") as (den, attic):
+        know_newer(tmp_path / "attic")
+        machines = attic.control("POST", "/updates/ask")["machines"]
+        is_admin = "admin" in next(
+            machine["roles"] for machine in den.control("GET", "/machines")["machines"] if machine["name"] == "attic"
+        )
+        assert machines == [{"name": "den", "asked": is_admin}]
+        assert asked(den) == (("attic", "99.1") if is_admin else ("", ""))
