@@ -273,9 +273,7 @@ class Updates(SettingsGroup):
         self._ready.is_removed = updates.ready is None or is_busy
         self._notice.is_removed = updates.notice_facts is None
         self._asked.is_removed = not updates.asked_by or is_busy
-        words = self.tr(
-            "{machine} asks you to install Poolhouse {version} here. Your household, chats and models are kept."
-        )
+        words = self.tr("{machine} asks you to install Poolhouse {version} here. Household, chats and models are kept.")
         self._asked.set_about(words.format(machine=updates.asked_by, version=updates.asked_version))
         self._from.is_removed = not updates.can_install or is_busy
         self._back.is_removed = updates.previous is None or is_busy

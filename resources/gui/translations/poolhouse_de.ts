@@ -8859,6 +8859,22 @@
         <translation>Ein Update ist installiert</translation>
     </message>
     <message>
+        <source>Another computer asks for an update</source>
+        <translation>Ein anderer Computer bittet um ein Update</translation>
+    </message>
+    <message>
+        <source>Ask</source>
+        <translation>Bitten</translation>
+    </message>
+    <message>
+        <source>Asked to install {version}: {machines}.</source>
+        <translation>Um die Installation von {version} gebeten: {machines}.</translation>
+    </message>
+    <message>
+        <source>Asks the owner of each connected computer, on its own screen, to install the newest version.</source>
+        <translation>Bittet auf jedem verbundenen Computer dessen Besitzer, die neueste Version zu installieren.</translation>
+    </message>
+    <message>
         <source>Cancel</source>
         <translation>Abbrechen</translation>
     </message>
@@ -8923,8 +8939,16 @@
         <translation>Neueste Version</translation>
     </message>
     <message>
+        <source>No other computer is connected.</source>
+        <translation>Kein anderer Computer ist verbunden.</translation>
+    </message>
+    <message>
         <source>No version has been published yet (checked {time})</source>
         <translation>Noch ist keine erschienen ({time})</translation>
+    </message>
+    <message>
+        <source>Not now</source>
+        <translation>Jetzt nicht</translation>
     </message>
     <message>
         <source>Poolhouse {version} starts the next time you open Poolhouse, or now.</source>
@@ -8939,12 +8963,28 @@
         <translation>Jetzt neu starten</translation>
     </message>
     <message>
+        <source>Update</source>
+        <translation>Aktualisieren</translation>
+    </message>
+    <message>
+        <source>Update all computers</source>
+        <translation>Alle Computer aktualisieren</translation>
+    </message>
+    <message>
+        <source>Update these by hand, because they can&apos;t be asked: {machines}.</source>
+        <translation>Diese lassen sich nicht bitten, aktualisieren Sie sie von Hand: {machines}.</translation>
+    </message>
+    <message>
         <source>Uses Poolhouse {version} again from the next start on. Nothing is deleted.</source>
         <translation>Verwendet ab dem nächsten Start wieder Poolhouse {version}. Nichts wird gelöscht.</translation>
     </message>
     <message>
         <source>You have the newest version (checked {time})</source>
         <translation>Keine neuer als diese ({time})</translation>
+    </message>
+    <message>
+        <source>{machine} asks you to install Poolhouse {version} here. Household, chats and models are kept.</source>
+        <translation>{machine} bittet Sie, hier Poolhouse {version} zu installieren. Haushalt, Chats und Modelle bleiben.</translation>
     </message>
     <message>
         <source>Not checked yet</source>
