@@ -43,7 +43,7 @@ class ModelLine(ToolButton):
     def sizeHint(self) -> QSize:  # noqa: N802  Qt's name
         metrics = self.fontMetrics()
         wide = metrics.horizontalAdvance(self._whole) + self._side() + sizes.XS + 2 * EDGE
-        return QSize(wide, metrics.height() + 2 * EDGE)
+        return QSize(wide, max(self._theme.px(sizes.XL), metrics.height() + 2 * EDGE))
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802  Qt's name
         return QSize(0, self.sizeHint().height())
