@@ -69,7 +69,7 @@ def test_without_a_terminal_the_code_is_said_and_waited_for(poolhouse: Any, answ
     said = poolhouse("pair", "--open")
     assert said.code == 0
     assert said.err == "Code 042137 at 192.168.1.20:4243, valid for 120 seconds.\n"
-    assert said.out.startswith("Paired with attic-pc. Machines of a household could")
+    assert said.out.startswith("Paired with attic-pc. In theory, paired machines could")
     assert node.asked[0] == ("POST", "/pairing", {"role": "use_and_lend"})
 
 
