@@ -12,6 +12,7 @@ from app import __version__
 from app.core.reasons import size
 from app.machine.versions.tree_hash import file_hash
 from installers.linux import appimage, deb
+from installers.macos import app_bundle as macos
 from installers.payload import payload
 from installers.payload.payload import Payload
 from installers.payload.places import RESULTS
@@ -21,13 +22,17 @@ from scripts.progress import clock_face
 from scripts.setup_errors import Trouble
 
 PACKERS = {"deb": deb.pack, "appimage": appimage.pack}
-WINDOWS = "windows"
+WINDOWS, MACOS = "windows", "macos"
 
 
 def main() -> int:
     """Build, or explain in one sentence why that failed. Return the exit code."""
+    if sys.argv[1:2] == [MACOS]:  # the only one that is also made on another system, in part
+        return macos.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m installers", description=__doc__)
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help="deb, appimage (default: both), windows")
+    parser.add_argument(
+        "kinds", nargs="*", metavar="KIND", help="deb, appimage (default: both), windows; or macos alone"
+    )
     parser.add_argument("--version", default=__version__, help="another version number, for tests of updates")
     parser.add_argument("--rebuild", action="store_true", help="build all layers again, without the engine")
     parser.add_argument(

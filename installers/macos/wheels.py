@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
-from packaging.markers import Marker
-
-from installers.payload.libraries_layer import LOCK
+from installers.payload import libraries_layer
+from installers.payload.libraries_layer import LOCK, lock_for, trim
 from installers.payload.qt_parts import LANGUAGES, MODULES, OWN_FILES
-from installers.payload.trees import build_python
-from scripts.setup import PIP, clean_environment
-from scripts.setup_errors import Trouble, explained
 
 PYTHON = "3.13"
 PLATFORM = "macosx_13_0_arm64"
-# What pip would find on a Mac. Told to choose for another system, it still asks the builder's for the markers.
+# What pip would find on a Mac
 SYSTEM = {
     "implementation_name": "cpython",
     "implementation_version": f"{PYTHON}.0",
@@ -41,34 +36,18 @@ PLUGINS = {
 
 def lock_for_macos(lock: str) -> str:
     """Return the part of a lock that holds for macOS, without its conditions."""
-    kept: list[str] = []
-    is_kept = False
-    for line in lock.splitlines():
-        if line[:1].strip() and not line.startswith("#"):
-            words, is_continued = line.removesuffix("\\").strip(), line.endswith("\\")
-            requirement, _, condition = words.partition(";")
-            is_kept = not condition or Marker(condition.strip()).evaluate(SYSTEM)
-            if is_kept:
-                kept.append(f"{requirement.strip()} \\" if is_continued else requirement.strip())
-        elif is_kept:
-            kept.append(line)
-    return "\n".join(kept) + "\n"
+    return lock_for(lock, SYSTEM)
 
 
 def install(folder: Path, scratch: Path) -> None:
     """Install the packages into `folder`, with the parts of Qt that the app uses. Raises Trouble."""
     lock = scratch / "macos.txt"
     lock.write_text(lock_for_macos(LOCK.read_text("utf-8")), "utf-8")
-    command = [build_python(), *PIP, "install", "--no-deps", "--require-hashes", "--no-compile", "--only-binary"]
-    command += [":all:", "--target", str(folder), "--platform", PLATFORM, "--python-version", PYTHON]
-    command += ["--implementation", "cp", "--abi", "cp313", "--abi", "abi3", "--abi", "none", "-r", str(lock)]
-    command += ["--ignore-requires-python"]  # it asks the builder's version
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
-    if done.returncode != 0:
-        output = done.stdout + done.stderr
-        last = output.strip().splitlines()[-1:] or ["no reason was given"]
-        raise Trouble(explained(output) or f"The packages for macOS could not be installed: {last[0]}")
+    words = ["--platform", PLATFORM, "--implementation", "cp", "--python-version", PYTHON]
+    words += ["--abi", "cp313", "--abi", "abi3", "--abi", "none", "--ignore-requires-python"]  # it asks the builder's
+    libraries_layer.install(folder, lock, words)
     prune_qt(folder / "PySide6")
+    trim(folder)
 
 
 def prune_qt(folder: Path) -> None:

@@ -7,7 +7,10 @@ import io
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+
+from packaging.markers import Marker
 
 from app.machine.versions.tree_hash import files_in
 from installers.payload import qt_parts
@@ -43,6 +46,26 @@ def install(folder: Path, lock: Path, words: list[str]) -> None:
         output = done.stdout + done.stderr
         last = output.strip().splitlines()[-1:] or ["no reason was given"]
         raise Trouble(explained(output) or f"The packages could not be installed: {last[0]}")
+
+
+def lock_for(lock: str, system: Mapping[str, str]) -> str:
+    """Return the part of a lock that holds for a system, without its conditions.
+
+    system: what pip would find there, by the names of its markers. Told to choose for another system, pip still asks
+    the builder's.
+    """
+    kept: list[str] = []
+    is_kept = False
+    for line in lock.splitlines():
+        if line[:1].strip() and not line.startswith("#"):
+            words, is_continued = line.removesuffix("\\").strip(), line.endswith("\\")
+            requirement, _, condition = words.partition(";")
+            is_kept = not condition or Marker(condition.strip()).evaluate(dict(system))
+            if is_kept:
+                kept.append(f"{requirement.strip()} \\" if is_continued else requirement.strip())
+        elif is_kept:
+            kept.append(line)
+    return "\n".join(kept) + "\n"
 
 
 def trim(folder: Path) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from packaging.markers import Marker
-
-from installers.payload.libraries_layer import LOCK, install, trim
+from installers.payload.libraries_layer import LOCK, install, lock_for, trim
 from installers.windows import qt_files
 from installers.windows.python import TAG, VERSION
 
-# What pip would find on Windows. Told to choose for another system, it still asks the builder's for the markers.
+# What pip would find on Windows
 SYSTEM = {
     "implementation_name": "cpython",
     "implementation_version": VERSION,
@@ -53,15 +51,4 @@ def build(folder: Path, scratch: Path) -> None:
 
 def for_windows(lock: str) -> str:
     """Return the part of a lock that holds for Windows, without its conditions."""
-    kept: list[str] = []
-    is_kept = False
-    for line in lock.splitlines():
-        if line[:1].strip() and not line.startswith("#"):
-            words, is_continued = line.removesuffix("\\").strip(), line.endswith("\\")
-            requirement, _, condition = words.partition(";")
-            is_kept = not condition or Marker(condition.strip()).evaluate(SYSTEM)
-            if is_kept:
-                kept.append(f"{requirement.strip()} \\" if is_continued else requirement.strip())
-        elif is_kept:
-            kept.append(line)
-    return "\n".join(kept) + "\n"
+    return lock_for(lock, SYSTEM)

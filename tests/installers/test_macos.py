@@ -17,12 +17,12 @@ from PIL import Image
 
 from app import __version__
 from app.network.discovery.announcement import SERVICE
-from installers.macos import bundle, icon, wheels
-from installers.macos.__main__ import SCRIPTS
+from installers.macos import description, icon, wheels
+from installers.macos.app_bundle import SCRIPTS
 from installers.payload.libraries_layer import LOCK
 from installers.payload.python_layer import IMPORTS
 
-FOLDER = Path(bundle.__file__).parent
+FOLDER = Path(description.__file__).parent
 EPOCH = 1_700_000_000
 linux = pytest.mark.skipif(sys.platform != "linux", reason="a stand-in for Python is compiled on Linux")
 
@@ -46,7 +46,7 @@ def pictures() -> dict[int, bytes]:
 
 def test_the_description_asks_for_the_local_network_in_both_languages(tmp_path: Path) -> None:
     made = tmp_path / "Poolhouse.app"
-    bundle.write(made, __version__, EPOCH, b"icon")
+    description.write(made, __version__, EPOCH, b"icon")
     with (made / "Contents/Info.plist").open("rb") as file:
         info = plistlib.load(file)
     assert info["CFBundleShortVersionString"] == __version__
@@ -56,15 +56,15 @@ def test_the_description_asks_for_the_local_network_in_both_languages(tmp_path: 
     for language in info["CFBundleLocalizations"]:
         text = (made / f"Contents/Resources/{language}.lproj/InfoPlist.strings").read_text("utf-8")
         assert re.fullmatch(r'"NSLocalNetworkUsageDescription" = "[^"\n]+";\n', text)
-    assert plistlib.loads(bundle.entitlements()) == {"com.apple.security.cs.disable-library-validation": True}
+    assert plistlib.loads(description.entitlements()) == {"com.apple.security.cs.disable-library-validation": True}
 
 
 def test_python_imports_only_from_the_layers(tmp_path: Path) -> None:
     made = tmp_path / "Poolhouse.app"
-    bundle.write(made, __version__, EPOCH, b"icon")
-    paths = (made / bundle.PYTHON_PATHS).read_text("utf-8").splitlines()
-    folders = [os.path.normpath(made / bundle.PYTHON_PATHS / ".." / path) for path in paths]
-    layers = {Path(folder).relative_to(made / bundle.LAYERS).parts[0] for folder in folders}
+    description.write(made, __version__, EPOCH, b"icon")
+    paths = (made / description.PYTHON_PATHS).read_text("utf-8").splitlines()
+    folders = [os.path.normpath(made / description.PYTHON_PATHS / ".." / path) for path in paths]
+    layers = {Path(folder).relative_to(made / description.LAYERS).parts[0] for folder in folders}
     assert layers == {"python", "libraries", "engine", "app"}
     assert len(paths) == len(IMPORTS)
 

@@ -1,4 +1,4 @@
-"""`python -m installers.macos` writes what can be made of Poolhouse.app on any system into dist/macos.
+"""`python -m installers macos` writes what can be made of Poolhouse.app on any system into dist/macos.
 
 A Mac adds Python, the engine and the program itself: `bash dist/macos/finish_on_mac.sh PYTHON SHA256`.
 """
@@ -11,12 +11,13 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from app import __version__
 from app.core.reasons import size
 from app.machine.versions import tree_hash
-from installers.macos import bundle, icon, wheels
+from installers.macos import description, icon, wheels
 from installers.payload import app_layer, models_layer, trees
 from installers.payload.places import MANIFEST, RESULTS, commit_time, git
 from scripts.setup_errors import Trouble
@@ -25,11 +26,11 @@ FOLDER = RESULTS / "macos"
 SCRIPTS = ("finish_on_mac.sh", "make_dmg.sh", "sign_and_notarize.sh", "launcher.c")
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Build, or explain in one sentence why that failed. Return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m installers.macos", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m installers macos", description=__doc__)
     parser.add_argument("--version", default=__version__, help="another version number, for tests of updates")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         made = build(FOLDER, chosen.version)
@@ -40,16 +41,16 @@ def main() -> int:
         print("\nStopped.", file=sys.stderr)
         return 130
     for layer in ("app", "libraries", "models"):
-        print(f"    {layer:10} {size(tree_hash.tree_bytes(made / bundle.LAYERS / layer)):>10}")
+        print(f"    {layer:10} {size(tree_hash.tree_bytes(made / description.LAYERS / layer)):>10}")
     print(f"{made} lacks Python, the engine and its program: run {FOLDER / SCRIPTS[0]} on a Mac.")
     return 0
 
 
 def build(folder: Path, version: str) -> Path:
-    """Write the bundle and the scripts that finish it into `folder`, and return the bundle. Raises Trouble."""
-    made = folder / f"{bundle.NAME}.app"
-    bundle.write(made, version, commit_time(), icon.icns(icon.drawn()))
-    layers = made / bundle.LAYERS
+    """Write the bundle and the scripts that finish it into `folder`, and return the description. Raises Trouble."""
+    made = folder / f"{description.NAME}.app"
+    description.write(made, version, commit_time(), icon.icns(icon.drawn()))
+    layers = made / description.LAYERS
     with tempfile.TemporaryDirectory() as scratch:
         wheels.install(layers / "libraries", Path(scratch))
     (layers / "app").mkdir()
@@ -61,10 +62,6 @@ def build(folder: Path, version: str) -> Path:
     (layers / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
     for name in SCRIPTS:
         shutil.copyfile(Path(__file__).with_name(name), folder / name)
-    (folder / "entitlements.plist").write_bytes(bundle.entitlements())
+    (folder / "entitlements.plist").write_bytes(description.entitlements())
     trees.normalize(made, commit_time())
     return made
-
-
-if __name__ == "__main__":
-    sys.exit(main())
