@@ -203,14 +203,21 @@ class VersionStore:
 
         Raises Refused if there is none.
         """
-        now = self.current()
-        base = self.manifest_of("")
-        if base is None or not now.current or self.next_version() == base.version:
+        previous = self.previous_version()
+        if previous is None:
             raise Refused("update_no_previous")
-        previous = now.previous if now.previous in self.versions() else ""
         with self._writing():
-            write_atomically(self.folder / launcher.CURRENT, msgspec.json.encode(Current(previous, "")))
+            chosen = previous if previous in self.versions() else ""
+            write_atomically(self.folder / launcher.CURRENT, msgspec.json.encode(Current(chosen, "")))
         return self.next_version()
+
+    def previous_version(self) -> str | None:
+        """Return the version that going back would start, or None. It is not always that before the last update:
+        if that one did not start, its predecessor is the one to leave."""
+        now, base, next_version = self.current(), self.manifest_of(""), self.next_version()
+        if base is None or next_version == base.version:
+            return None
+        return now.previous if next_version == now.current and now.previous in self.versions() else base.version
 
     def forget_failure(self, version: str) -> None:
         """Allow a version that did not start to be installed again."""

@@ -89,7 +89,7 @@ class UpdateService:
         release = kept.release
         obstacle = self._updater.obstacle()
         ready = store.next_version() if store else ""
-        previous = _previous(store) if store else None
+        previous = store.previous_version() if store else None
         caution = warning(not_understanding(release, self._members()), release.version) if release else None
         notice = self._rolled_back(store)
         asked = self._household.asked if self._household else None
@@ -245,11 +245,3 @@ class UpdateService:
             await run_to_completion(lambda: write_record(self._file, record))
         except OSError as error:
             log.warning("the result of the check for updates could not be saved: %s", error)
-
-
-def _previous(store: VersionStore) -> str | None:
-    """Return the version that going back would start, or None."""
-    base, now = store.manifest_of(""), store.current()
-    if base is None or store.next_version() == base.version:
-        return None
-    return now.previous if now.previous in store.versions() else base.version

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from app import launcher
 from app.core.errors import AppError, BadInput, DoesNotFit, Refused
 from app.machine.versions.layer_archive import Canceled
 from app.machine.versions.version_store import DOWNLOADS
@@ -311,6 +312,18 @@ def test_going_back_and_forth(publisher: Publisher, copy: Copy, stick: FolderSou
         updater.roll_back()
     assert error.value.reason.code == "update_no_previous"
     assert copy.update(publisher, FolderSource(publisher.place)) == "3.0"
+
+
+def test_going_back_after_a_version_that_did_not_start(publisher: Publisher, copy: Copy, stick: FolderSource) -> None:
+    assert copy.update(publisher, stick) == "2.0"
+    publisher.publish("3.0")
+    assert copy.update(publisher, FolderSource(publisher.place)) == "3.0"
+    marks = copy.store.folder / launcher.MARKS
+    marks.mkdir(exist_ok=True)
+    (marks / "3.0.failed").write_text("{}")
+    assert copy.store.next_version() == "2.0"
+    assert copy.store.previous_version() == "1.0"
+    assert copy.updater(publisher, "2.0").roll_back() == "1.0"
 
 
 def test_only_the_last_two_versions_stay(publisher: Publisher, copy: Copy) -> None:
