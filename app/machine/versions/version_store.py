@@ -212,8 +212,10 @@ class VersionStore:
         return self.next_version()
 
     def previous_version(self) -> str | None:
-        """Return the version that going back would start, or None. It is not always that before the last update:
-        if that one did not start, its predecessor is the one to leave."""
+        """Return the version that going back would start, or None.
+
+        If the newest one did not start, its predecessor runs already and is the one to leave.
+        """
         now, base, next_version = self.current(), self.manifest_of(""), self.next_version()
         if base is None or next_version == base.version:
             return None
