@@ -374,7 +374,7 @@ async def test_each_card_has_a_verdict_of_its_own(bench: Bench) -> None:
         assert 0 < bench.cards.card_memory.room_on((big,)) < bench.cards.card_memory.room_bytes
         bench.cards.judge(small, FALCON, LACKS)
         assert bench.cards.card_for(FALCON) is None
-        assert bench.cards.missing_bytes == ()
+        assert dict(bench.cards.missing_bytes) == {}
         assert families_without_card(bench.cards) == (FALCON,)
         assert [reason.code for reason in bench.noted] == ["log_node_card_family_other", "log_node_card_family"]
 
