@@ -4,8 +4,9 @@ This file runs by itself, with nothing but the standard library, before any vers
 version starts newer ones, so it must not depend on them: it knows only the folder of the versions and a few small files
 in it.
 
-A version that has never started well is watched. If it ends with an error, or gives no sign of life in time, it is
-tried once more; then the version before it is started instead, which tells the user why.
+A version that has never started well is watched. If it crashes, it is tried once more; then the version before it is
+started instead, which tells the user why. A version that runs is never ended, and one that refuses in good order, such
+as because a node runs already, is not to blame. Commands that only ask are run by a version that has started well.
 """
 
 from __future__ import annotations
@@ -22,16 +23,22 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+if sys.platform != "win32":
+    import fcntl
+
 KINDS = ("appimage", "folder")  # copies that update themselves; packages of the system are updated by the system
 FOLDER = "POOLHOUSE_VERSIONS"  # environment variable: the folder of the versions
 BASE = "POOLHOUSE_BASE"  # environment variable: the folder of the copy that was installed
 WAIT_FOR = "POOLHOUSE_WAIT_FOR"  # environment variable: the process that must end before this start
-MANIFEST, CURRENT, MARKS = "installed.json", "current.json", "marks"
-FAILED, WINDOW, NODE, TRIES = "failed", "window", "node", "tries"  # suffixes of marks
+WATCHED = "POOLHOUSE_WATCHED"  # environment variable: set for the process whose exit code is judged
+MANIFEST, CURRENT, MARKS, RUNTIME = "installed.json", "current.json", "marks", "runtime.json"
+FAILED, WINDOW, NODE, TRY = "failed", "window", "node", "try"  # suffixes of marks
 MOST_TRIES = 2
-START_SECONDS = 120.0  # a slow disk reads a new version for the first time
+REFUSED, WRONG_USAGE, STOPPED = 79, 80, 130  # exit codes of a watched process that ended in good order
+ORDERLY = {0: 0, REFUSED: 1, WRONG_USAGE: 2, STOPPED: STOPPED}  # these codes, and those to return for them
 POLL_SECONDS = 0.1
 STOP_SECONDS = 15.0
+_SYNCHRONIZE, _WAIT_TIMEOUT = 0x100000, 0x102  # of Windows
 _VERSION = re.compile(r"\d+(\.\d+){0,3}")
 
 
@@ -42,19 +49,28 @@ def main(words: Sequence[str]) -> int:
     manifest = _read(base / MANIFEST)
     if manifest.get("kind") not in KINDS:
         return _run_here(words)
-    folder = Path(os.environ.get(FOLDER) or default_folder(os.environ, sys.platform, Path.home()))
+    own_folder = default_folder(os.environ, sys.platform, Path.home())
+    folder = Path(os.environ.get(FOLDER) or own_folder)
     os.environ[FOLDER], os.environ[BASE] = str(folder), str(base)
-    what = started(words)
-    while True:
-        chosen = choose(folder, str(manifest.get("version", "")))
-        if not chosen:
-            return _run_here(words)
-        command = [str(python_of(folder / chosen)), "-P", "-m", "app", *words]
-        if what is None or (folder / MARKS / f"{chosen}.{what}").exists():
+    what, base_version = started(words), str(manifest.get("version", ""))
+    if what is None:
+        chosen = choose_for_command(folder, base_version, words, _home(words) or own_folder.parent)
+        return _replace(_command(folder / chosen, words, console=True), words) if chosen else _run_here(words)
+    for chosen in usable(folder, base_version):
+        command = _command(folder / chosen, words, console=what == NODE)
+        if (folder / MARKS / f"{chosen}.{what}").exists():
             return _replace(command, words)
-        code = _watched(folder, chosen, what, command)
+        try:
+            code = _watched(folder / MARKS, chosen, what, command)
+        except OSError:  # nothing can be noted, as on a full disk
+            return _replace(command, words)
         if code is not None:
             return code
+    return _run_here(words)
+
+
+def _command(version_folder: Path, words: Sequence[str], *, console: bool) -> list[str]:
+    return [str(python_of(version_folder, console=console)), "-P", "-m", "app", *words]
 
 
 def default_folder(environment: Mapping[str, str], system: str, home: Path) -> Path:
@@ -78,15 +94,60 @@ def started(words: Iterable[str]) -> str | None:
 
 
 def choose(folder: Path, base_version: str) -> str:
-    """Return the version to start, or "" for the installed copy, which the user may have replaced by a newer one."""
+    """Return the version to start, or "" for the installed copy."""
+    return next(iter(usable(folder, base_version)), "")
+
+
+def usable(folder: Path, base_version: str) -> list[str]:
+    """Return the versions to start, best first, as far as the user has not replaced the installed copy by a newer one.
+
+    A version that fails twice drops out while its successor in this list is still to be tried.
+    """
     current = _read(folder / CURRENT)
-    for name in (str(current.get("current", "")), str(current.get("previous", ""))):
-        if not name or is_newer(base_version, name) or name == base_version:
-            continue
-        whole = _read(folder / name / MANIFEST).get("version") == name and python_of(folder / name).is_file()
-        if whole and not (folder / MARKS / f"{name}.{FAILED}").exists():
-            return name
-    return ""
+    names = [str(current.get("current", "")), str(current.get("previous", ""))]
+    return [name for name in names if is_newer(name, base_version) and _can_start(folder, name)]
+
+
+def choose_for_command(folder: Path, base_version: str, words: Sequence[str], home: Path) -> str:
+    """Return the version for a command that only asks: the one whose node runs, or one that has started well.
+
+    Going back is left to a version that is not the one to leave, which may be broken.
+    """
+    proven = [name for name in usable(folder, base_version) if has_started(folder, name)]
+    if "update" in words and "--rollback" in words:
+        leaving = _read(folder / CURRENT).get("current")
+        return next((name for name in proven if name != leaving), "")
+    running = running_version(home)
+    if running == base_version:
+        return ""
+    return running if running and _can_start(folder, running) else next(iter(proven), "")
+
+
+def has_started(folder: Path, version: str) -> bool:
+    """Return whether a version has ever started well here."""
+    return any((folder / MARKS / f"{version}.{what}").exists() for what in (WINDOW, NODE))
+
+
+def running_version(home: Path) -> str:
+    """Return the version of the node that runs in a home, or "". A wrong answer does no harm."""
+    runtime = _read(home / RUNTIME)
+    pid = runtime.get("pid")
+    return str(runtime.get("version", "")) if isinstance(pid, int) and _is_alive(pid) else ""
+
+
+def _home(words: Sequence[str]) -> Path | None:
+    for position, word in enumerate(words):
+        if word.startswith("--home="):
+            return Path(word.partition("=")[2]).expanduser()
+        if word == "--home" and position + 1 < len(words):
+            return Path(words[position + 1]).expanduser()
+    return None
+
+
+def _can_start(folder: Path, name: str) -> bool:
+    if not _VERSION.fullmatch(name) or (folder / MARKS / f"{name}.{FAILED}").exists():
+        return False
+    return _read(folder / name / MANIFEST).get("version") == name and python_of(folder / name).is_file()
 
 
 def is_newer(version: str, than: str) -> bool:
@@ -99,52 +160,90 @@ def parts_of(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()
 
 
-def python_of(version_folder: Path) -> Path:
-    """Return the path of the interpreter of a version."""
+def python_of(version_folder: Path, *, console: bool = False) -> Path:
+    """Return the path of the interpreter of a version. console: on Windows, the one that can write to a console."""
     if sys.platform == "win32":
-        return version_folder / "python" / "pythonw.exe"
+        return version_folder / "python" / ("python.exe" if console else "pythonw.exe")
     return version_folder / "python" / "bin" / "python3.11"
 
 
-def _watched(folder: Path, version: str, what: str, command: list[str]) -> int | None:
-    """Start a version for the first time. Return its exit code, or None if another version must be tried."""
-    marks = folder / MARKS
+def _watched(marks: Path, version: str, what: str, command: list[str]) -> int | None:
+    """Start a version for the first time. Return its exit code, or None if another version must be tried.
+
+    Raises OSError if nothing can be noted about it.
+    """
     marks.mkdir(parents=True, exist_ok=True)
-    tries = marks / f"{version}.{TRIES}"
-    n_tries = _number(tries) + 1
-    if n_tries > MOST_TRIES:  # the computer was switched off, or the launcher was killed, during both
-        _give_up(marks, version, "unfinished", 0)
-        return None
-    tries.write_text(str(n_tries), "utf-8")
-    ended_by: list[int] = []
-    process = subprocess.Popen(command)
-    _forward_signals(process, ended_by)
-    healthy, begun = marks / f"{version}.{what}", time.monotonic()
-    while process.poll() is None and not healthy.exists():
-        if time.monotonic() - begun > START_SECONDS:
-            _stop(process)
-            _note_failure(marks, version, n_tries, "silent", 0)
+    while True:
+        if len(_cut_off(marks, version)) >= MOST_TRIES:  # the computer was switched off during both
+            give_up(marks, version, "unfinished", 0)
             return None
-        time.sleep(POLL_SECONDS)
-    code = process.wait()
-    if healthy.exists() or code == 0 or ended_by:  # it works, or the user ended it before that showed
-        tries.unlink(missing_ok=True)
-        return 128 - code if code < 0 else code
-    _note_failure(marks, version, n_tries, "ended", code)
-    return None
+        attempt = marks / f"{version}.{TRY}-{os.getpid()}-{time.time_ns()}"
+        file = _locked(attempt)
+        ended_by: list[int] = []
+        try:
+            process = _start(command, file)
+            _forward_signals(process, ended_by)
+            code = process.wait()
+        except OSError:  # it cannot be run now; the next start tries again
+            attempt.unlink(missing_ok=True)
+            return None
+        finally:
+            os.close(file)
+        is_well = (marks / f"{version}.{what}").exists() or code in ORDERLY or bool(ended_by)
+        if is_well:  # it works, it refused in good order, or the user ended it before anything showed
+            attempt.unlink(missing_ok=True)
+            return 128 - code if code < 0 else ORDERLY.get(code, code)
+        if len(_cut_off(marks, version)) >= MOST_TRIES:
+            give_up(marks, version, "ended", code)
+            return None
 
 
-def _note_failure(marks: Path, version: str, n_tries: int, how: str, code: int) -> None:
-    if n_tries >= MOST_TRIES:
-        _give_up(marks, version, how, code)
+def _start(command: list[str], file: int) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, WATCHED: "1"}
+    if sys.platform == "win32":
+        return subprocess.Popen(command, env=environment)
+    return subprocess.Popen(command, env=environment, pass_fds=(file,))
 
 
-def _give_up(marks: Path, version: str, how: str, code: int) -> None:
-    """Note that a version does not start, so that it is not chosen again."""
+def _locked(attempt: Path) -> int:
+    """Create the file of an attempt, locked for as long as a process has it open. Raises OSError."""
+    file = os.open(attempt, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):  # a file system without locks: it counts as cut off
+            fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+def _cut_off(marks: Path, version: str) -> list[Path]:
+    """Return the attempts whose processes have ended without a good start."""
+    return [path for path in marks.glob(f"{version}.{TRY}-*") if not _is_open(path)]
+
+
+def _is_open(attempt: Path) -> bool:
+    try:
+        if sys.platform == "win32":  # an open file cannot be renamed there
+            attempt.rename(attempt)
+            return False
+        file = os.open(attempt, os.O_RDWR)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(file)
+    except FileNotFoundError:
+        return True  # it ended well meanwhile
+    except OSError:
+        return True
+    return False
+
+
+def give_up(marks: Path, version: str, how: str, code: int) -> None:
+    """Note that a version does not start, so that it is not chosen again. Without space, nothing is noted."""
     part = marks / f"{version}.{FAILED}.part"
-    part.write_text(json.dumps({"how": how, "code": code, "at": time.time()}), "utf-8")
-    part.replace(marks / f"{version}.{FAILED}")
-    (marks / f"{version}.{TRIES}").unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        part.write_text(json.dumps({"how": how, "code": code, "at": time.time()}), "utf-8")
+        part.replace(marks / f"{version}.{FAILED}")
+        for attempt in marks.glob(f"{version}.{TRY}-*"):
+            attempt.unlink(missing_ok=True)
 
 
 def _forward_signals(process: subprocess.Popen[bytes], ended_by: list[int]) -> None:
@@ -161,24 +260,32 @@ def _forward_signals(process: subprocess.Popen[bytes], ended_by: list[int]) -> N
             signal.signal(number, pass_on)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 def _wait_for_earlier(pid: str) -> None:
     """Wait until the process that asked for this start has ended."""
     until = time.monotonic() + STOP_SECONDS
-    while pid.isdigit() and int(pid) != os.getpid() and time.monotonic() < until:
-        try:
-            os.kill(int(pid), 0)
-        except OSError:
-            return
+    while pid.isdigit() and int(pid) != os.getpid() and time.monotonic() < until and _is_alive(int(pid)):
         time.sleep(POLL_SECONDS)
+
+
+def _is_alive(pid: int) -> bool:
+    """Return whether a process runs."""
+    if sys.platform == "win32":  # os.kill would send it a Ctrl-C there
+        import ctypes
+
+        system = ctypes.windll.kernel32
+        handle = system.OpenProcess(_SYNCHRONIZE, False, pid)
+        try:
+            return bool(handle) and system.WaitForSingleObject(handle, 0) == _WAIT_TIMEOUT
+        finally:
+            if handle:
+                system.CloseHandle(handle)
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _run_here(words: Sequence[str]) -> int:
@@ -198,13 +305,6 @@ def _replace(command: list[str], words: Sequence[str]) -> int:
             return subprocess.call(command)
         os.execv(command[0], command)  # noqa: S606
     return _run_here(words)
-
-
-def _number(file: Path) -> int:
-    try:
-        return int(file.read_text("utf-8"))
-    except (OSError, ValueError):
-        return 0
 
 
 def _read(file: Path) -> dict[str, object]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from app import launcher
 from app.core.errors import AppError, Refused
 from app.core.reasons import said
 from app.gui.api.launch import Endpoint
@@ -31,6 +32,7 @@ class NodeLauncher:
         self.home = home.root
         self._process: subprocess.Popen[bytes] | None = None
         self._erases = self._restarts = self._restarts_node = False
+        self._n_crashes = 0
         self._earlier: list[subprocess.Popen[bytes]] = []  # processes that may still be ending
 
     def find(self) -> Endpoint | None:
@@ -40,6 +42,9 @@ class NodeLauncher:
         return Endpoint(runtime.pid, runtime.port, runtime.token, runtime.version)
 
     def start(self) -> None:
+        self._note_crash()
+        if restart.is_restarting(self.home):  # it appears by itself, and two would be in each other's way
+            return
         command = paths.python_command("-m", "app", "node", "--home", str(self._home.root), *self._options)
         processes = (*self._earlier, *([self._process] if self._process else ()))
         self._earlier = [process for process in processes if process.poll() is None]
@@ -51,11 +56,19 @@ class NodeLauncher:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env=paths.python_environment() | {running_node.BY_WINDOW: "1"},
+                    env=paths.python_environment() | {running_node.BY_WINDOW: "1", launcher.WATCHED: "1"},
                     **_in_own_group(),
                 )
         except OSError as error:
             raise AppError("system_error", detail=str(error)) from None
+
+    def _note_crash(self) -> None:
+        """Count the crashes of the node. If it never started well, the next start uses the version before."""
+        code = self._process.poll() if self._process is not None else None
+        if code is not None and code not in launcher.ORDERLY:
+            self._n_crashes += 1
+            if self._n_crashes >= launcher.MOST_TRIES:
+                restart.note_node_crash(code)
 
     def end(self) -> None:
         if self._process is not None and self.started and self.find() is None:
@@ -85,6 +98,8 @@ class NodeLauncher:
         if self._restarts:
             if self._restarts_node:
                 self._wait_for_end()
+            while restart.is_restarting(self.home):  # a node of its own, which is ready for the new window then
+                time.sleep(POLL_S)
             restart.restart_at_end()
         if not self._erases:
             return []

@@ -26,7 +26,7 @@ from app.machine.settings import load
 VERSIONS = "versions"  # of Poolhouse, installed by updates
 NAMES = (  # everything that Poolhouse creates in a home; all else is left alone
     "identity", "household", "models", "stages", "engines", "window", "logs", "measuring", "checking", "runtime.json",
-    "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged",
+    "restarting", "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged",
     "tools.json", "tools.damaged", VERSIONS, CHAT_KEY_FILE,
 )  # fmt: skip
 _MODEL = re.compile(  # a complete model, a partial one, or one that is being moved

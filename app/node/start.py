@@ -35,6 +35,7 @@ from app.machine.paths import Home
 from app.machine.power_events.power_events import listen
 from app.machine.running_node import HomeLock
 from app.machine.settings import NodeOptions, SettingsStore
+from app.machine.versions.restart import note_restarted, restart_if_wanted
 from app.network import identity
 from app.node.control.servers import Servers
 from app.node.lending.lending_policy import MemoryRules
@@ -169,6 +170,7 @@ async def _serve(
         await servers.start(group)
         control, place = servers.control, node.home.runtime_file
         await asyncio.to_thread(running_node.claim, place, control.port, control.token, __version__)
+        await asyncio.to_thread(note_restarted, node.home.root)
         try:
             node.changed()
             identity_facts = {"id": node.network.id, "name": node.settings.name}
@@ -203,6 +205,7 @@ def _kill_node() -> None:
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             child.kill()
+    restart_if_wanted(sys.argv[1:])
     os._exit(1)
 
 

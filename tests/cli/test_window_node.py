@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from app import __version__
+from app import launcher as program_launcher
 from app.cli import window_node
 from app.cli.window_node import NodeLauncher
 from app.machine import running_node
 from app.machine.paths import Home
+from app.machine.versions import restart
 
 WITHIN_S = 20
 
@@ -89,3 +92,41 @@ def test_what_was_asked_to_be_erased_goes_once_all_has_ended(tmp_path: Path, mon
     home.runtime_file.unlink()
     assert launcher.finish() == []
     assert not home.root.exists()
+
+
+def test_a_node_that_restarts_by_itself_is_awaited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the window's node would take the home from the new version, whose start would fail."""
+    monkeypatch.setattr(restart, "_wanted", [])
+    monkeypatch.setattr("app.machine.paths.python_command", lambda *_: [sys.executable, "-c", "input()"])
+    home = Home.at(tmp_path / "den").create()
+    launcher = NodeLauncher(home)
+    restart.restart_at_end(home.root)
+    launcher.start()
+    assert launcher.fate() is None
+    assert not launcher.started
+    restart.note_restarted(home.root)
+    launcher.start()
+    assert launcher._process is not None
+    launcher._process.wait(WITHIN_S)
+
+
+def test_a_node_that_crashes_twice_gives_its_version_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The window runs on, and the next start uses the version before."""
+    versions = tmp_path / "versions"
+    (versions / __version__).mkdir(parents=True)
+    (versions / program_launcher.MARKS).mkdir()
+    (versions / __version__ / program_launcher.MANIFEST).write_text(
+        f'{{"version": "{__version__}", "commit": "c", "kind": "appimage", "command": "", "layers": {{}}}}'
+    )
+    monkeypatch.setenv(program_launcher.FOLDER, str(versions))
+    monkeypatch.setenv(program_launcher.BASE, str(tmp_path))
+    failed = versions / program_launcher.MARKS / f"{__version__}.failed"
+    for does, gives_up in ((f"exit({program_launcher.REFUSED})", False), ("exit(3)", True)):
+        code = does
+        monkeypatch.setattr("app.machine.paths.python_command", lambda *_, code=code: [sys.executable, "-c", code])
+        launcher = NodeLauncher(Home.at(tmp_path / "den"))
+        for _ in range(3):
+            launcher.start()
+            assert launcher._process is not None
+            launcher._process.wait(WITHIN_S)
+        assert failed.exists() is gives_up

@@ -251,7 +251,7 @@ class Application:
         self._single = SingleInstance(launcher.home, self._app)
         self._single.show.connect(self._bring_to_front)
         pool.start()
-        QTimer.singleShot(STARTED_MS, self._app, self._note_started)
+        QTimer.singleShot(STARTED_MS, self._app, launcher.note_started)  # whatever its node does
         self._first_page(preferences)
         self._crashes.report(self.window)
         self._warming = PagePreloader(self._app)
@@ -294,13 +294,6 @@ class Application:
             launcher.end()
             QTimer.singleShot(0, done)
         self.services.pool.stop()
-
-    def _note_started(self) -> None:
-        """Note that this version works once the window has shown the state of its node for a moment."""
-        if self.services.pool.is_there:
-            self.services.launcher.note_started()
-        else:
-            QTimer.singleShot(STARTED_MS, self._app, self._note_started)
 
     def _make_window(self) -> None:
         self.window = self._window = Window(self.services, self._closing, self.ask_to_quit)

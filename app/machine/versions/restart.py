@@ -1,4 +1,7 @@
-"""Starting the version that an update installed, in place of the running one."""
+"""Starting the version that an update installed, in place of the running one.
+
+While a node restarts, a note in its home keeps windows from starting another one in its place.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,15 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from app import __version__, launcher
 from app.machine.versions.version_store import VersionStore
+
+RESTART_SECONDS = 30.0  # ending takes up to ten; then windows start a node again
+RESTARTING = "restarting"  # the note, in the home
 
 _wanted: list[bool] = []
 
@@ -20,9 +28,32 @@ def note_window_started() -> None:
         store.mark_started(__version__, launcher.WINDOW)
 
 
-def restart_at_end() -> None:
-    """Start the version to use from now on once this program has ended in good order."""
+def note_node_crash(code: int) -> None:
+    """Note that the node of this version crashes each time, so that the next start uses the version before."""
+    if store := VersionStore.of_this_process():
+        store.note_crash(__version__, code)
+
+
+def restart_at_end(home: Path | None = None) -> None:
+    """Start the version to use from now on once this program has ended in good order. home: that of a node."""
     _wanted.append(True)
+    if home is not None:
+        with contextlib.suppress(OSError):
+            (home / RESTARTING).write_text("", "utf-8")
+
+
+def is_restarting(home: Path) -> bool:
+    """Return whether the node of a home is about to start again by itself."""
+    try:
+        return 0 <= time.time() - (home / RESTARTING).stat().st_mtime < RESTART_SECONDS
+    except OSError:
+        return False
+
+
+def note_restarted(home: Path) -> None:
+    """Note that the node of a home runs again."""
+    with contextlib.suppress(OSError):
+        (home / RESTARTING).unlink(missing_ok=True)
 
 
 def restart_if_wanted(words: Sequence[str]) -> None:
@@ -30,10 +61,23 @@ def restart_if_wanted(words: Sequence[str]) -> None:
     store = VersionStore.of_this_process()
     if not _wanted or store is None:
         return
+    shown = [word for word in words if word != "--hidden"]  # whoever restarts wants to see the window again
+    for command in commands(store, os.environ):
+        with contextlib.suppress(OSError):
+            if sys.platform == "win32":  # it cannot replace a process
+                subprocess.Popen([*command, *shown], env={**os.environ, launcher.WAIT_FOR: str(os.getpid())})
+                return
+            os.execv(command[0], [*command, *shown])  # noqa: S606
+
+
+def commands(store: VersionStore, environment: Mapping[str, str]) -> list[list[str]]:
+    """Return the programs that start Poolhouse, best first. The installed copy may have been deleted meanwhile."""
+    programs = []
     start = store.base / "app" / "app" / "launcher.py"
-    command = [str(launcher.python_of(store.base)), "-P", str(start), *words]
-    if sys.platform == "win32":  # it cannot replace a process
-        subprocess.Popen(command, env={**os.environ, launcher.WAIT_FOR: str(os.getpid())})
-        return
-    with contextlib.suppress(OSError):
-        os.execv(command[0], command)  # noqa: S606
+    if start.is_file():
+        programs.append([str(launcher.python_of(store.base)), "-P", str(start)])
+    if image := environment.get("APPIMAGE", ""):
+        programs.append([image])
+    if name := launcher.choose(store.folder, ""):
+        programs.append([str(launcher.python_of(store.folder / name)), "-P", "-m", "app"])
+    return programs

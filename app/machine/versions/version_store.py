@@ -29,6 +29,7 @@ from app.machine.paths import PRIVATE_DIR, sync_folder, write_atomically
 from app.machine.running_node import HomeLock
 from app.machine.versions.layer_archive import unpack_archive
 from app.machine.versions.tree_hash import tree_bytes, tree_hash
+from app.machine.versions.version_lock import is_held
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ class Current(msgspec.Struct, frozen=True):
 class FailedStart(msgspec.Struct, frozen=True):
     """The note of the launcher about a version that did not start."""
 
-    how: str = ""  # ended, silent or unfinished
+    how: str = ""  # ended or unfinished
     code: int = 0
     at: float = 0.0
 
@@ -120,14 +121,19 @@ class VersionStore:
         """Return all versions that did not start."""
         marks = (self.folder / launcher.MARKS).glob(f"*.{launcher.FAILED}")
         names = [path.name.removesuffix(f".{launcher.FAILED}") for path in marks]
-        return {name: failure for name in sorted(names) if (failure := self.failed(name))}
+        return {name: failure for name in sorted(names, key=launcher.parts_of) if (failure := self.failed(name))}
 
     def mark_started(self, version: str, what: str) -> None:
         """Note that this version started well. `what` is what started: the window or the node."""
-        with contextlib.suppress(OSError):  # the launcher only tries once more
+        with contextlib.suppress(OSError):  # then it is watched once more at its next start
             self._mark(version, what).parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
             self._mark(version, what).touch()
-            self._mark(version, launcher.TRIES).unlink(missing_ok=True)
+            self._forget_tries(version)
+
+    def note_crash(self, version: str, code: int) -> None:
+        """Note that the node of this version crashes, unless it has ever started well."""
+        if self.manifest_of(version) is not None and not self._mark(version, launcher.NODE).exists():
+            launcher.give_up(self.folder / launcher.MARKS, version, "ended", code)
 
     def find_layer(self, name: str, digest: str) -> Path | None:
         """Return the folder of an unchanged layer in one of the versions, or None. Reads all its files."""
@@ -152,7 +158,8 @@ class VersionStore:
         """Return the versions in the store, without the installed copy."""
         if not self.folder.is_dir():
             return []
-        return sorted(path.name for path in self.folder.iterdir() if (path / MANIFEST).is_file())
+        names = [path.name for path in self.folder.iterdir() if (path / MANIFEST).is_file()]
+        return sorted((name for name in names if not name.startswith(NEW)), key=launcher.parts_of)
 
     def require_space(self, n_bytes: int) -> None:
         """Raise DoesNotFit if the disk has no space for so many more bytes."""
@@ -174,6 +181,9 @@ class VersionStore:
         base = self.manifest_of("")
         if base is None:
             raise Refused("update_from_source")
+        if is_held(self.folder / version):  # its files are in use, so they cannot be replaced
+            self._choose_again(version, layers)
+            return
         self.remove_unfinished()
         self.require_space(sum(layer.n_bytes for layer in layers if layer.archive))
         with self._writing():
@@ -191,7 +201,7 @@ class VersionStore:
                 if hasattr(os, "sync"):
                     os.sync()  # before the rename, so that a power failure leaves no half of a version
                 self._forget_marks(version)
-                shutil.rmtree(self.folder / version, ignore_errors=True)
+                self._remove(self.folder / version)
                 part.rename(self.folder / version)
                 sync_folder(self.folder)
             finally:
@@ -229,7 +239,8 @@ class VersionStore:
         """Delete the versions that are neither running nor among the last two. The lock must be held."""
         now = self.current()
         for version in self.versions():
-            if version not in (running, now.current, now.previous):
+            kept = version in (running, now.current, now.previous)
+            if not kept and not is_held(self.folder / version):
                 self._remove(self.folder / version)
 
     def remove_unfinished(self) -> None:
@@ -256,16 +267,31 @@ class VersionStore:
         fresh.rmdir()
 
     def _choose(self, version: str) -> None:
+        """Let the next start use a version, and remember the last one that started well as the one before."""
         before = self.current()
         running = self.next_version()
         previous = running if running in self.versions() and running != version else ""
-        if before.current == version:
+        if before.current == version or (previous and not launcher.has_started(self.folder, previous)):
             previous = before.previous
         write_atomically(self.folder / launcher.CURRENT, msgspec.json.encode(Current(version, previous)))
 
+    def _choose_again(self, version: str, layers: Sequence[NewLayer]) -> None:
+        """Choose a version that is here and in use. Raises Busy if it is another of the same number."""
+        manifest = self.manifest_of(version)
+        if manifest is None or manifest.layers != {layer.name: layer.hash for layer in layers}:
+            raise Busy("update_busy")
+        with self._writing():
+            self._mark(version, launcher.FAILED).unlink(missing_ok=True)
+            self._choose(version)
+
     def _forget_marks(self, version: str) -> None:
-        for suffix in (launcher.FAILED, launcher.WINDOW, launcher.NODE, launcher.TRIES):
+        for suffix in (launcher.FAILED, launcher.WINDOW, launcher.NODE):
             self._mark(version, suffix).unlink(missing_ok=True)
+        self._forget_tries(version)
+
+    def _forget_tries(self, version: str) -> None:
+        for attempt in (self.folder / launcher.MARKS).glob(f"{version}.{launcher.TRY}-*"):
+            attempt.unlink(missing_ok=True)
 
     def _remove(self, folder: Path) -> None:
         """Delete a version: at once for the launcher, then file by file."""
@@ -293,7 +319,7 @@ def why_not_started(failure: FailedStart) -> Reason:
     """Return the cause of a failed start as a reason."""
     if failure.how == "ended":
         return Reason("update_start_ended", {"code": failure.code})
-    return Reason("update_start_silent" if failure.how == "silent" else "update_start_unfinished")
+    return Reason("update_start_unfinished")
 
 
 def _disk_error(folder: Path, error: OSError) -> AppError:

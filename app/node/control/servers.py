@@ -170,7 +170,7 @@ class Servers:
         )
         kept = DetachedAnswers()
         self.control = ControlServer(
-            kept, [*_routes(node, self.api, kept, stop), *UpdateRoutes(self.updates, stop).routes()]
+            kept, [*_routes(node, self.api, kept, stop), *UpdateRoutes(self.updates, stop, node.home.root).routes()]
         )
         node.network.mount(ANSWERS_PATH, self.api.for_members())
         node.network.mount(MODELS_PATH, node.model_sources.server.application())

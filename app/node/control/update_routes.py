@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from aiohttp import web
 
@@ -15,8 +16,8 @@ from app.node.updates.update_service import UpdateService
 class UpdateRoutes:
     """Routes that check for, install and start updates. `stop` ends the node."""
 
-    def __init__(self, updates: UpdateService, stop: Callable[[], None]) -> None:
-        self._updates, self._stop = updates, stop
+    def __init__(self, updates: UpdateService, stop: Callable[[], None], home: Path) -> None:
+        self._updates, self._stop, self._home = updates, stop, home
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -55,6 +56,6 @@ class UpdateRoutes:
     async def restart(self, _: web.Request) -> web.Response:
         """Start the version to use from now on in place of this one. A window restarts its node itself."""
         self._updates.require_ready()
-        restart_at_end()
+        restart_at_end(self._home)
         self._stop()
         return answer(self._updates.state())

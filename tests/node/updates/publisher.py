@@ -121,8 +121,10 @@ class Copy:
         return Updater(publisher.build, self.store, self.folder, own or self.version)
 
     def update(self, publisher: Publisher, source: Source) -> str:
-        """Update this copy, and return the version that the next start uses."""
-        updater = self.updater(publisher, self.store.next_version())
+        """Update this copy, which started well, and return the version that the next start uses."""
+        running = self.store.next_version()
+        self.store.mark_started(running, launcher.NODE)
+        updater = self.updater(publisher, running)
         offer = updater.find(source)
         assert offer is not None
         updater.install(offer)
