@@ -51,6 +51,7 @@ class EngineOffer(msgspec.Struct, frozen=True):
     sha256: str = ""
     here_bytes: int = 0
     installed: bool = False
+    copied_from: str = ""  # the machine from which that machine says it copied the pack
     problem: str | None = None
     problem_facts: Reason | None = None
 

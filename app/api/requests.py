@@ -105,10 +105,13 @@ class AddEnginePack(Request, frozen=True):
 
 
 class CopyEnginePack(Request, frozen=True):
-    """The pack to copy, by the hash of its pack.json that a person has confirmed, and the machine that has it."""
+    """The pack to copy, with everything that a person has read about it and confirmed. `sha256` is of its pack.json."""
 
     machine: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
     sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+    pack: Annotated[str, Meta(min_length=1, max_length=200)]
+    built: Annotated[str, Meta(max_length=10)]
+    size_bytes: Annotated[int, Meta(ge=1)]
 
 
 class ExportEnginePack(Request, frozen=True):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from app.api import engine_packs as api
 from app.api.computer import Device
+from app.catalog.transfers.file_transfer import run_to_completion
 from app.core.errors import Refused
 from app.core.reasons import sentence
 from app.decoding import convert
@@ -27,6 +29,7 @@ class EnginePackService:
         self.n_tests = 0  # how often the packs were tested at the user's request
         self._lock = asyncio.Lock()
         self.libraries: dict[str, Path] = {}  # of the packs in use, by back end
+        self.whole: Sequence[InstalledPack] = ()  # what other machines may have, also if no card here uses it
 
     async def run(self) -> None:
         """Read the store when the node starts."""
@@ -47,14 +50,34 @@ class EnginePackService:
                 await asyncio.to_thread(self._store.use, pack.name)
             return await self._answer([pack.name])
 
-    async def add_copied(self, folder: Path, origin: Origin) -> api.EnginePack:
-        """Install a pack that was copied from another machine, test it, and use it if it passes. Raises AppError."""
+    async def add_copied(
+        self, folder: Path, origin: Origin, tested: Callable[[], None], is_wanted: Callable[[], bool]
+    ) -> api.EnginePack:
+        """Install a pack that was copied from another machine, test it, and use it if it passes. Raises AppError.
+
+        tested: called once the pack has been tested; from then on, it is too late to cancel.
+        is_wanted: if this is canceled before, the new pack stays installed only if this returns True.
+        """
         async with self._lock:
-            pack = await self._test(await asyncio.to_thread(self._store.adopt, folder, origin))
+            before = {pack.name for pack in await asyncio.to_thread(self._store.packs)}
+            adopted: list[InstalledPack] = []
+            try:
+                await run_to_completion(lambda: adopted.append(self._store.adopt(folder, origin)))
+                pack = await self._test(adopted[0])
+            except asyncio.CancelledError:
+                for new in adopted:
+                    if new.name not in before and not is_wanted():
+                        await run_to_completion(partial(self._store.remove, new.name))
+                raise
+            tested()
             if pack.problem is None:
                 await asyncio.to_thread(self._store.use, pack.name)
             answer = await self._answer([pack.name])
         return next(described for described in answer.packs if described.name == pack.name)
+
+    def path_of(self, pack: InstalledPack, file: str) -> Path:
+        """Return the path of a file of an installed pack."""
+        return self._store.path_of(pack, file)
 
     async def export(self, name: str, place: Path) -> api.EnginePacks:
         """Write an installed pack into an archive, for another computer. Raises AppError."""
@@ -110,6 +133,8 @@ class EnginePackService:
 
     async def _reload(self) -> None:
         self.libraries = await asyncio.to_thread(self._store.libraries)
+        packs = await asyncio.to_thread(self._store.packs)
+        self.whole = tuple(pack for pack in packs if pack.is_whole and pack.manifest and pack.sha256)
 
 
 def described(packs: Sequence[InstalledPack]) -> api.EnginePacks:

@@ -104,9 +104,9 @@ class Node:
         threads = Threads(options.threads) if options.threads else cores.worker_threads()
         pack_store = PackStore(home.engines)
         packs = EnginePackService(pack_store, self.changed)
-        self.pack_server = PackServer(pack_store, choices, self.network.pace)
+        self.pack_server = PackServer(packs, choices, self.network.pace, lambda: self.network.members)
         self.pack_copies = PackCopies(
-            self.network, pack_store, packs, home.engines, group, self.events.changed, self.journal.note
+            self.network, pack_store, packs, home.engines, self.events.changed, self.journal.note
         )
         self.graphics = GraphicsCards(
             home, packs, lambda: self.settings.graphics, self._card_changed, note=self.journal.note
@@ -199,6 +199,7 @@ class Node:
                 (self._quiet_measurements.run(), "repeat disturbed measurements"),
                 (self.discovery.run(), "discovery"),
                 (self.model_sources.run(), "model sources"),
+                (self.pack_copies.run(), "copies of engine packs"),
                 (self.journal.run(lambda: self.lending_service.passed), "journal"),
             ):
                 group.create_task(work, name=name)

@@ -22,7 +22,8 @@ import aiohttp
 import msgspec
 
 from app.api import engine_packs as api
-from app.catalog.files import disk_error, part_bytes
+from app.api.requests import CopyEnginePack
+from app.catalog.files import NO_SPACE, disk_error, part_bytes
 from app.catalog.hub.hub_files import Body, FileFacts, FileRequest
 from app.catalog.transfers.file_transfer import (
     LEFT_FREE_BYTES,
@@ -32,7 +33,7 @@ from app.catalog.transfers.file_transfer import (
     TransferHooks,
     run_to_completion,
 )
-from app.core.errors import AppError, Busy, Damaged, Reason, Refused, Unreachable, bug
+from app.core.errors import AppError, Busy, Damaged, DoesNotFit, Reason, Refused, Unreachable, bug
 from app.core.household.membership import Member
 from app.core.household.operations import Role
 from app.core.ids import machine_id
@@ -41,7 +42,7 @@ from app.decoding import decode
 from app.machine.engine_packs.manifest import MANIFEST, MAX_MANIFEST_BYTES, Manifest, PackFile, label, parse, unfit
 from app.machine.engine_packs.pack_reader import SPARE_BYTES, require_room
 from app.machine.engine_packs.store import Origin, PackStore, this_engine, this_system
-from app.machine.paths import PRIVATE_DIR
+from app.machine.paths import PRIVATE_DIR, write_atomically
 from app.network.network import Network
 from app.network.peer.peer_client import HostClient, reported_error
 from app.network.peer.peer_link import PeerLink
@@ -54,6 +55,7 @@ log = logging.getLogger(__name__)
 COPYING = ".copy-"  # a pack that is being copied from another machine; kept if the copy is interrupted
 OFFER_SECONDS = 8.0  # a machine that takes longer to answer counts as offering nothing
 MANIFEST_SECONDS = 60.0
+KEPT_SECONDS = 7 * 24 * 3600.0  # how long an interrupted copy is kept for another try
 OTHER_BYTES = ("download_damaged", "download_other_file", "download_other_size")  # told as a wrong hash
 
 
@@ -66,15 +68,24 @@ class PackCopies:
         store: PackStore,
         packs: EnginePackService,
         folder: Path,
-        group: asyncio.TaskGroup,
         changed: Callable[[], None],
         note: Callable[[Reason], None],
     ) -> None:
         """Copy into `folder`, the one of the store."""
         self._network, self._store, self._packs, self._folder = network, store, packs, folder
-        self._group, self._changed, self._note = group, changed, note
+        self._changed, self._note = changed, note
+        self._group = asyncio.TaskGroup()  # entered by `run`
         self._task: asyncio.Task[None] | None = None
+        self._order = asyncio.Lock()  # held while a copy is begun or ended
+        self._is_wanted = True  # False while the running copy is being canceled
+        self._is_tested = False  # whether it is too late to cancel it
         self.now: api.EngineCopy | None = None
+
+    async def run(self) -> None:
+        """Delete what was begun long ago. When canceled, end the copy: what has arrived stays for the next try."""
+        async with self._group:
+            await asyncio.to_thread(self._delete_old)
+            await asyncio.get_running_loop().create_future()
 
     async def offers(self) -> api.EngineOffers:
         """Return what the connected machines offer for this system, sorted by machine. Never raises."""
@@ -83,7 +94,7 @@ class PackCopies:
                 (link, group.create_task(_offered(client), name="ask for engine packs"))
                 for link, client in self._machines()
             ]
-        here = {pack.sha256 for pack in await asyncio.to_thread(self._store.packs)}
+        here = {pack.sha256 for pack in await asyncio.to_thread(self._store.packs) if pack.is_whole}
         own = this_system()
         offers = [
             self._described(link, offer, here)
@@ -93,51 +104,70 @@ class PackCopies:
         ]
         return api.EngineOffers(offers)
 
-    async def start(self, machine: str, sha256: str) -> None:
-        """Begin to copy a pack, or go on with it. Raises Busy or Unreachable."""
-        if self._task is not None and not self._task.done():
-            raise Busy("pack_copy_running")
-        link, client = self.client(machine)
-        origin = Origin(machine, link.name, time.time())
-        self.now = api.EngineCopy(link.name, sha256=sha256, state="copying")
-        self._task = self._group.create_task(self._run(client, origin, sha256), name="copy an engine pack")
-        self._changed()
+    async def start(self, order: CopyEnginePack) -> None:
+        """Begin to copy the pack that a person has confirmed, or go on with it. Raises Busy or Unreachable."""
+        async with self._order:
+            if self._task is not None and not self._task.done():
+                raise Busy("pack_copy_running")
+            link, client = self.client(order.machine)
+            origin = Origin(order.machine, link.name, time.time())
+            self._is_wanted, self._is_tested = True, False
+            self.now = api.EngineCopy(link.name, pack=order.pack, sha256=order.sha256, state="copying")
+            self._task = self._group.create_task(self._run(client, origin, order), name="copy an engine pack")
+            self._changed()
 
     async def cancel(self) -> None:
-        """End the copy, and delete what has arrived of it. Once a pack is being tested, this has no effect."""
-        if self._task is None or self._task.done() or self.now is None or self.now.state != "copying":
-            return
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        await asyncio.to_thread(shutil.rmtree, self._place(self.now.sha256), ignore_errors=True)
-        self._tell(state="canceled", held_up=None, held_up_facts=None)
+        """End the copy, and delete what has arrived of it. A pack that has passed its test is used all the same.
 
-    async def _run(self, client: HostClient, origin: Origin, sha256: str) -> None:
+        Returns once it is over; `now` says how it ended.
+        """
+        async with self._order:
+            if self._task is None or self._task.done():
+                return
+            if not self._is_tested:
+                self._is_wanted = False
+                self._task.cancel()
+            await asyncio.wait({self._task})
+            if self.now is not None and not self.now.is_over:  # it was canceled, and not too late
+                await asyncio.to_thread(shutil.rmtree, self._place(self.now.sha256), ignore_errors=True)
+                self._tell(state="canceled", held_up=None, held_up_facts=None)
+
+    async def _run(self, client: HostClient, origin: Origin, order: CopyEnginePack) -> None:
+        folder = self._place(order.sha256)
         try:
-            folder = await self._copied(client, origin, sha256)
+            manifest = await self._copied(client, origin, order)
             self._tell(state="testing", held_up=None, held_up_facts=None)
-            pack = await self._packs.add_copied(folder, origin)
+            try:
+                pack = await self._packs.add_copied(folder, origin, self._note_test, lambda: self._is_wanted)
+            except Damaged as error:  # only the damaged file is fetched again by another try
+                _delete_file(folder, manifest, error)
+                raise
             self._note(Reason("log_node_pack_copied", {"pack": pack.name, "machine": origin.name}))
             failure = pack.problem_facts
             self._tell(state="failed" if failure else "done", problem=sentence(failure), problem_facts=failure)
-        except Damaged as error:  # what is here could be wrong, so another try must not use it
-            await asyncio.to_thread(shutil.rmtree, self._place(sha256), ignore_errors=True)
-            self._fail(error.reason)
         except AppError as error:
             self._fail(error.reason)
         except OSError as error:
-            self._fail(disk_error(self._folder, error, 0).reason)
+            self._fail(_of_disk(self._folder, order.pack, error).reason)
         except Exception as error:  # top of a task: a copy must not end the node
             log.exception("copying an engine pack")
             self._fail(bug(error).reason)
 
-    async def _copied(self, client: HostClient, origin: Origin, sha256: str) -> Path:
-        """Copy all files of a pack, and return its folder. What an earlier try left there is used. Raises AppError."""
+    def _note_test(self) -> None:
+        self._is_tested = True
+
+    async def _copied(self, client: HostClient, origin: Origin, order: CopyEnginePack) -> Manifest:
+        """Copy all files of a pack into its folder, and return its manifest. What an earlier try left is used.
+
+        Raises AppError.
+        """
+        sha256 = order.sha256
         data = await _manifest(client, sha256)
         manifest = parse(data, origin.name)
         if reason := unfit(manifest, this_system(), this_engine()):
             raise Refused(reason.code, **reason.facts)
+        if (manifest.name, manifest.built, manifest.size_bytes) != (order.pack, order.built, order.size_bytes):
+            raise Refused("pack_other_than_offered", name=origin.name, pack=order.pack)
         folder = self._place(sha256)
         await asyncio.to_thread(self._prepare, folder, manifest)
         self._tell(pack=manifest.name, label=label(manifest.backend), total_bytes=manifest.size_bytes)
@@ -148,8 +178,8 @@ class PackCopies:
                 await self._fetch(source, folder, file, done, manifest)
             done += file.size_bytes
             self._tell(done_bytes=done, held_up=None, held_up_facts=None)
-        await run_to_completion(lambda: (folder / MANIFEST).write_bytes(data))
-        return folder
+        await run_to_completion(lambda: write_atomically(folder / MANIFEST, data))
+        return manifest
 
     async def _fetch(self, source: _PackFiles, folder: Path, file: PackFile, done: int, manifest: Manifest) -> None:
         final = folder / file.path
@@ -174,16 +204,34 @@ class PackCopies:
         except Damaged as error:
             if error.reason.code not in OTHER_BYTES:
                 raise
+            part.path.unlink(missing_ok=True)
             raise Damaged("pack_wrong_hash", pack=manifest.name, file=file.path) from error
+        except DoesNotFit as error:  # its numbers are those of a model
+            await asyncio.to_thread(require_room, folder, manifest, _folder_bytes(folder))
+            raise DoesNotFit("pack_disk_full", pack=manifest.name) from error
 
     def _prepare(self, folder: Path, manifest: Manifest) -> None:
-        """Make room for a copy: only what this pack already has here is kept. Raises DoesNotFit."""
+        """Make room for a copy. Other copies that were begun are deleted only if it needs their room.
+
+        Raises DoesNotFit.
+        """
         self._folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
-        for other in self._folder.glob(f"{COPYING}*"):
-            if other != folder:
-                shutil.rmtree(other, ignore_errors=True)
         folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
-        require_room(folder, manifest, here_bytes=_folder_bytes(folder))
+        try:
+            require_room(folder, manifest, here_bytes=_folder_bytes(folder))
+        except DoesNotFit:
+            for other in self._folder.glob(f"{COPYING}*"):
+                if other != folder:
+                    shutil.rmtree(other, ignore_errors=True)
+            require_room(folder, manifest, here_bytes=_folder_bytes(folder))
+
+    def _delete_old(self) -> None:
+        """Delete copies to which nothing was added for so long that nobody will go on with them."""
+        for begun in self._folder.glob(f"{COPYING}*"):
+            with suppress(OSError):
+                newest = max(path.stat().st_mtime for path in (begun, *begun.rglob("*")))
+                if newest < time.time() - KEPT_SECONDS:
+                    shutil.rmtree(begun, ignore_errors=True)
 
     def _place(self, sha256: str) -> Path:
         return self._folder / f"{COPYING}{sha256[:16]}"
@@ -214,6 +262,7 @@ class PackCopies:
             offer.sha256,
             _folder_bytes(self._place(offer.sha256)),
             installed=offer.sha256 in here,
+            copied_from=offer.origin,
             problem=sentence(problem),
             problem_facts=problem,
         )
@@ -291,6 +340,19 @@ async def _manifest(machine: HostClient, sha256: str) -> bytes:
     if hashlib.sha256(data).hexdigest() != sha256:
         raise Damaged("pack_wrong_hash", pack=name, file=MANIFEST)
     return data
+
+
+def _delete_file(folder: Path, manifest: Manifest, error: Damaged) -> None:
+    """Delete the file of a copy that an error names."""
+    for file in manifest.files:
+        if file.path == error.reason.facts.get("file"):
+            (folder / file.path).unlink(missing_ok=True)
+
+
+def _of_disk(folder: Path, pack: str, error: OSError) -> AppError:
+    if error.errno in NO_SPACE:
+        return DoesNotFit("pack_disk_full", pack=pack)
+    return disk_error(folder, error, 0)
 
 
 def _folder_bytes(folder: Path) -> int:

@@ -17,7 +17,7 @@ MOST_OFFERED = 64
 class Offered(msgspec.Struct, frozen=True):
     """A pack on offer. `sha256` is the hash of its manifest, so it stands for every byte of the pack.
 
-    The other fields only help a person choose. After the choice, the manifest itself decides.
+    The other fields are what a person reads and agrees to, so the manifest must say the same.
     """
 
     sha256: Hash
@@ -26,13 +26,15 @@ class Offered(msgspec.Struct, frozen=True):
     system: Word
     built: Annotated[str, Meta(max_length=10, pattern=r"^\d{4}-\d\d-\d\d$")]
     size_bytes: Annotated[int, Meta(ge=1, le=MAX_PACK_BYTES)]
+    origin: Annotated[str, Meta(max_length=64)] = ""  # the machine that it was copied from
 
     @classmethod
     def of(cls, pack: InstalledPack) -> Offered:
         """Return the offer of an installed pack, which has a manifest."""
         own = pack.manifest
         assert own is not None
-        return cls(pack.sha256, own.backend, own.engine_version, own.system, own.built, own.size_bytes)
+        origin = pack.origin.name if pack.origin else ""
+        return cls(pack.sha256, own.backend, own.engine_version, own.system, own.built, own.size_bytes, origin)
 
     @property
     def name(self) -> str:

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TextIO
 
 from app.core.reasons import size
+from app.machine.engine_packs.pack_reader import manifest_hash
 from app.machine.engine_packs.pack_writer import write_archive
 from app.machine.engine_packs.store import this_system
 from scripts.engine_pack import cuda_tools, vulkan_tools
@@ -106,6 +107,7 @@ def build(recipe: Recipe, jobs: int, architectures: str) -> Path:
     n_bytes = sum(file.stat().st_size for file in pack.rglob("*") if file.is_file())
     took = clock_face(time.monotonic() - started)
     say(f"Built in {took}: {pack.name}, {size(n_bytes)} ({size(packed.stat().st_size)} compressed).")
+    say(f"Its checksum, by which other computers can recognize it: {manifest_hash(pack)}")
     say(f"Install it with `poolhouse engine add {packed.relative_to(PROJECT)}`.")
     return pack
 

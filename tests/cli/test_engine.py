@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.cli.fake_node import FakeNode
 from tests.machine.engine_packs.fake_pack import LIBRARY, folder_pack, name_of
 
 CARD = {"name": "Vulkan0", "description": "Big card", "kind": "gpu", "api": "Vulkan", "total_bytes": 8 << 30}
@@ -14,14 +21,16 @@ PACK = {
 }  # fmt: skip
 OTHER = {**PACK, "name": "vulkan-old", "current": False, "devices": [], "lacks": []}
 REASON = {"code": "pack_no_device", "facts": {"backend": "Vulkan"}}
+COPIED = {"copied_from": "study", "sha256": "e" * 64}
 FAILED = {**OTHER, "name": "vulkan-bad", "problem": "No card.", "problem_facts": REASON}
 
 
 def test_the_list(poolhouse: Any, answering: Any) -> None:
-    answering({("GET", "/engines"): {"packs": [PACK, {**OTHER, "previous": True}, FAILED]}})
+    answering({("GET", "/engines"): {"packs": [PACK, {**OTHER, "previous": True}, FAILED | COPIED]}})
     said = poolhouse("engine", "list")
     assert said.code == 0, said.err
     lines = " ".join(said.out.split())
+    assert f"Copied from study. Checksum {'e' * 64}" in lines
     assert "vulkan-0.3.36-linux-x86_64-12345678, 43.0 MiB, built on 2026-11-30: in use." in lines
     assert "It was built without bf16 arithmetic. Big card: 8.0 GiB, memory of its own." in lines
     assert "vulkan-old, 43.0 MiB, built on 2026-11-30: used before." in lines
@@ -91,7 +100,7 @@ def test_without_a_node_the_packs_of_the_home_are_changed(poolhouse: Any, home: 
     said = poolhouse("engine", "add", str(source))
     assert said.code == 1  # its library is none
     assert f"{name_of()}, " in said.out
-    assert "not used" in said.out
+    assert "not used" in " ".join(said.out.split())
     assert poolhouse("engine", "list", "--json").json["packs"][0]["name"] == name_of()
     assert "library could not be loaded" in poolhouse("engine", "use", "vulkan").err
     (source / LIBRARY).unlink()
@@ -132,10 +141,16 @@ def test_a_copy_asks_for_the_confirmed_hash_and_waits(poolhouse: Any, answering:
     })  # fmt: skip
     assert poolhouse("engine", "copy", "vulkan").code != 0  # nobody is there to be asked
     assert all(method == "GET" for method, _, _ in node.asked)
-    said = poolhouse("engine", "copy", "vulkan", "--from", "study", "--yes")
+    named = ("engine", "copy", "vulkan", "--from", "study", "--checksum")
+    for missing in (("engine", "copy", "vulkan", "--yes"), (*named, "c" * 15, "--yes")):
+        assert "With --yes, a copy needs --from" in poolhouse(*missing).err
+    assert "No machine offers" in poolhouse(*named, "d" * 16, "--yes").err
+    assert all(method == "GET" for method, _, _ in node.asked)
+    said = poolhouse(*named, "C" * 16, "--yes")
     assert said.code == 0, said.err
     assert "vulkan-0.3.36-linux-x86_64 is in use." in said.out
-    assert ("POST", "/engines/copy", {"machine": "a" * 64, "sha256": "c" * 64}) in node.asked
+    order = {"machine": "a" * 64, "sha256": "c" * 64, "pack": OFFER["pack"], "built": "2026-11-30"}
+    assert ("POST", "/engines/copy", {**order, "size_bytes": 43 << 20}) in node.asked
 
 
 def test_a_copy_that_cannot_be_is_said(poolhouse: Any, answering: Any) -> None:
@@ -145,10 +160,40 @@ def test_a_copy_that_cannot_be_is_said(poolhouse: Any, answering: Any) -> None:
         ("GET", "/engines/offers"): {"offers": [OFFER, other, {**OFFER, "pack": "hip-x", "problem_facts": OLD_ENGINE}]},
         ("POST", "/engines/copy"): failed,
     })  # fmt: skip
-    assert "No machine offers an engine pack called metal" in poolhouse("engine", "copy", "metal", "--yes").err
-    assert "Several engine packs called vulkan are offered" in poolhouse("engine", "copy", "vulkan", "--yes").err
-    assert "is for llama.cpp 0.3.35" in poolhouse("engine", "copy", "hip", "--yes").err
-    assert "No graphics card was found" in poolhouse("engine", "copy", "ccc", "--yes").err
+    assert "No machine offers an engine pack called metal" in poolhouse("engine", "copy", "metal").err
+    assert "Several engine packs called vulkan are offered" in poolhouse("engine", "copy", "vulkan").err
+    assert "is for llama.cpp 0.3.35" in poolhouse("engine", "copy", "hip").err
+    agreed = ("--from", "study", "--checksum", "c" * 64, "--yes")
+    assert "No graphics card was found" in poolhouse("engine", "copy", "ccc", *agreed).err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="interrupts by SIGINT")
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("canceled", "was canceled, and nothing of it was kept"),
+        ("done", "had already passed its test, so it is in use"),
+    ],
+)
+def test_an_interrupted_copy_says_what_became_of_it(home: Path, state: str, words: str) -> None:
+    named = ("vulkan", "--from", "study", "--checksum", "c" * 64, "--yes", "--home", str(home))
+    answers: Any = {
+        ("GET", "/engines/offers"): {"offers": [OFFER]},
+        ("POST", "/engines/copy"): copying("testing"),
+        ("GET", "/engines"): copying("testing"),
+        ("POST", "/engines/copy/cancel"): copying(state),
+    }
+    with FakeNode(home, answers) as node:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app", "engine", "copy", *named], stderr=subprocess.PIPE, text=True
+        )
+        while not any(path == "/engines" for _, path, _ in node.asked):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert words in " ".join(err.split())
+    assert process.returncode != 0
 
 
 def test_an_export_without_a_node(poolhouse: Any, home: Path, tmp_path: Path) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.core.errors import AppError, BadInput, Damaged, Reason, Refused
 from app.machine.engine_packs.store import PackStore, Tested
 from app.machine.hardware.engines import Device
-from app.node import engine_packs
+from app.node import engine_packs, start
 from app.node.engine_packs import EnginePackService
+from app.node.pack_copies import COPYING
 from tests.machine.engine_packs.fake_pack import ENGINE, FILES, LIBRARY, folder_pack, name_of
 from tests.node.pool import BUSY, END_SECONDS, node, paired
 
@@ -163,6 +167,31 @@ async def test_a_pack_is_exported_and_installed_from_the_file(
     assert not (tmp_path / "damaged.tar.gz").exists()
 
 
+def ordered(offer: dict[str, Any]) -> dict[str, Any]:
+    """Return what is ordered once a person has agreed to an offer."""
+    return {name: offer[name] for name in ("machine", "sha256", "pack", "built", "size_bytes")}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="ends a node by SIGTERM")
+def test_a_node_that_ends_in_mid_copy_ends_at_once_and_keeps_what_is_here(tmp_path: Path) -> None:
+    with paired(tmp_path, "den", "attic") as (den, attic):
+        den.control("POST", "/engines", {"path": str(folder_pack(tmp_path, {LIBRARY: bytes(16 << 20)}))})
+        den.control("POST", "/settings", {"share_models": True})
+        den.control("POST", "/lending", {"link_mbit": 8})
+        (offer,) = attic.control("GET", "/engines/offers")["offers"]
+        attic.control("POST", "/engines/copy", ordered(offer))
+        late = time.monotonic() + END_SECONDS * BUSY
+        while attic.control("GET", "/engines")["copy"]["done_bytes"] == 0:
+            assert time.monotonic() < late
+            time.sleep(0.05)
+        began = time.monotonic()
+        attic.process.send_signal(signal.SIGTERM)
+        assert attic.process.wait(END_SECONDS * BUSY) == 0  # in order, not by the last resort
+        assert time.monotonic() - began < start.END_SECONDS
+        (part,) = (attic.root / "engines").glob(f"{COPYING}*/*.part")
+        assert part.stat().st_size > 0
+
+
 def test_a_pack_goes_from_one_node_to_the_other_by_file_and_by_copy(tmp_path: Path) -> None:
     """Its library is none, so the test of the pack fails on both; everything else is real."""
     with paired(tmp_path, "den", "attic") as (den, attic):
@@ -171,7 +200,7 @@ def test_a_pack_goes_from_one_node_to_the_other_by_file_and_by_copy(tmp_path: Pa
         den.control("POST", "/settings", {"share_models": True})
         (offer,) = attic.control("GET", "/engines/offers")["offers"]
         assert (offer["name"], offer["installed"]) == ("den", False)
-        order = {"machine": offer["machine"], "sha256": offer["sha256"]}
+        order = ordered(offer)
         now = attic.control("POST", "/engines/copy", order)["copy"]
         late = time.monotonic() + END_SECONDS * BUSY
         while now["state"] in ("copying", "testing"):

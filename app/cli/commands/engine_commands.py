@@ -161,6 +161,10 @@ def _lines(pack: EnginePack) -> list[str]:
     for device in pack.devices:
         name = terminal_text.name(device.description or device.name)
         lines.append(f"  {name}: {size(device.total_bytes)}, {KINDS.get(device.kind, device.kind)}.")
+    if pack.copied_from:
+        lines.append(f"  Copied from {terminal_text.name(pack.copied_from)}.")
+    if pack.sha256:
+        lines.append(f"  Checksum {pack.sha256}")
     return lines
 
 

@@ -34,7 +34,14 @@ FromOption = Annotated[
     Optional[str],  # noqa: UP045  typer reads it at run time
     typer.Option("--from", metavar="MACHINE", help="The machine to copy from.", parser=read_name, show_default=False),
 ]
+ChecksumOption = Annotated[
+    Optional[str],  # noqa: UP045  typer reads it at run time
+    typer.Option(
+        metavar="HEX", help="Copy only the pack whose checksum begins with this.", parser=read_name, show_default=False
+    ),
+]
 POLL_SECONDS = 0.3
+FEWEST_DIGITS = 16  # of a checksum, so that nobody can make another pack that begins with them
 NO_OFFERS = (
     "No connected machine offers an engine pack for this system. A machine offers its packs if `poolhouse share on` "
     "was run there."
@@ -53,18 +60,25 @@ def offers(home: HomeOption = None, as_json: JsonOption = False) -> None:
 def copy(
     pack: OfferArgument,
     source: FromOption = None,
+    checksum: ChecksumOption = None,
     yes: YesOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy an engine pack from another machine in the household, test it, and use it if it passes."""
+    """Copy an engine pack from another machine in the household, test it, and use it if it passes.
+
+    With --yes, name the machine and the checksum, so that no other pack than the one that you know can be copied.
+    """
     out = Output(as_json)
-    offer = ask_node(home, lambda node: _chosen(node, pack, source))
+    if yes and (source is None or len(checksum or "") < FEWEST_DIGITS):
+        raise BadInput("pack_copy_unnamed", digits=FEWEST_DIGITS)
+    offer = ask_node(home, lambda node: _chosen(node, pack, source, (checksum or "").casefold()))
     machine = terminal_text.name(offer.name)
+    came = f" {machine} copied it from {terminal_text.name(offer.copied_from)}." if offer.copied_from else ""
     out.confirm(
         f"{terminal_text.line(offer.pack)} ({size(offer.size_bytes)}) is a program. It would run on this computer "
-        f"with your rights, and {machine} alone vouches for it. Its checksum is {offer.sha256}. "
-        f"Copy it from {machine} and use it?",
+        f"with your rights, and {machine} alone vouches for it: Poolhouse cannot tell what it does.{came} "
+        f"Its checksum is {offer.sha256}. Copy it from {machine} and use it?",
         yes,
     )
     with show_progress(out) as show:
@@ -93,7 +107,7 @@ def export(
     out.result(packs, lambda: terminal_text.with_home(f"{written} ({size(place.stat().st_size)})."))
 
 
-async def _chosen(node: NodeClient, typed: str, source: str | None) -> EngineOffer:
+async def _chosen(node: NodeClient, typed: str, source: str | None, checksum: str) -> EngineOffer:
     """Return the offer that the arguments identify. Raises BadInput or Refused."""
     from app.api.engine_packs import EngineOffers
 
@@ -102,6 +116,7 @@ async def _chosen(node: NodeClient, typed: str, source: str | None) -> EngineOff
         offer
         for offer in every
         if (offer.pack.startswith(typed) or offer.sha256.startswith(typed))
+        and offer.sha256.startswith(checksum)
         and (source is None or source.casefold() in (offer.name.casefold(), offer.machine))
     ]
     usable = [offer for offer in meant if offer.problem_facts is None]
@@ -120,10 +135,11 @@ async def _copied(node: NodeClient, offer: EngineOffer, show: ShowProgress, out:
     from app.api.engine_packs import EnginePacks
     from app.api.plans import Progress
 
-    order = {"machine": offer.machine, "sha256": offer.sha256}
-    packs = await node.post("/engines/copy", order, answer=EnginePacks)
+    seen = ("machine", "sha256", "pack", "built", "size_bytes")  # all that the question has shown
+    order = {name: getattr(offer, name) for name in seen}
     last_note = ""
     try:
+        packs = await node.post("/engines/copy", order, answer=EnginePacks)
         while packs.copy is not None and not packs.copy.is_over:
             now = packs.copy
             if now.held_up and now.held_up != last_note:
@@ -136,11 +152,14 @@ async def _copied(node: NodeClient, offer: EngineOffer, show: ShowProgress, out:
             await asyncio.sleep(POLL_SECONDS)
             packs = await node.get("/engines", EnginePacks)
     except asyncio.CancelledError:
-        await node.post("/engines/copy/cancel")
-        raise Stopped("pack_copy_canceled", pack=offer.pack) from None
-    if packs.copy is not None and packs.copy.problem_facts is not None:
+        packs = await node.post("/engines/copy/cancel", answer=EnginePacks)
+        if packs.copy is not None and packs.copy.state == "done":
+            raise Stopped("pack_copy_used", pack=offer.pack) from None
+    if packs.copy is None:  # the node was started again
+        raise Stopped("pack_copy_interrupted", pack=offer.pack)
+    if packs.copy.problem_facts is not None:
         raise AppError(packs.copy.problem_facts.code, **packs.copy.problem_facts.facts)
-    if packs.copy is not None and packs.copy.state == "canceled":
+    if packs.copy.state == "canceled":
         raise Stopped("pack_copy_canceled", pack=offer.pack)
     return packs
 
@@ -155,5 +174,7 @@ def _lines(offer: EngineOffer) -> list[str]:
         lines.append("  It is installed here already.")
     elif offer.here_bytes:
         lines.append(f"  {size(offer.here_bytes)} of it are here already, from a copy that was interrupted.")
+    if offer.copied_from:
+        lines.append(f"  Copied from {terminal_text.name(offer.copied_from)}.")
     lines.append(f"  Checksum {offer.sha256}")
     return lines

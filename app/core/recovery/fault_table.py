@@ -127,9 +127,9 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.REQUEST),
         """
-        pack_ambiguous pack_copy_running pack_file_exists pack_no_manifest pack_no_previous pack_none_for
-        pack_not_exported pack_not_installed pack_not_offered pack_offers_many pack_order pack_unknown_backend
-        pack_unreadable
+        pack_ambiguous pack_copy_running pack_copy_unnamed pack_file_exists pack_no_manifest pack_no_previous
+        pack_none_for pack_not_exported pack_not_installed pack_not_offered pack_offers_many pack_order
+        pack_unknown_backend pack_unreadable
         """,
     ),
     (
@@ -139,7 +139,10 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         pack_test_failed
         """,
     ),
-    (FaultClass(Fault.SOURCE), "pack_damaged pack_incomplete pack_too_large pack_unsafe pack_wrong_hash"),
+    (
+        FaultClass(Fault.SOURCE),
+        "pack_damaged pack_incomplete pack_other_than_offered pack_too_large pack_unsafe pack_wrong_hash",
+    ),
     (FaultClass(Fault.MEMORY), "pack_disk_full pack_no_room"),
     (FaultClass(Fault.APP), "pack_not_removed packs_not_written"),
     # updates of Poolhouse
@@ -250,7 +253,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         cure_not_called_back cure_not_reached cure_one_way_here cure_one_way_there cure_other_network
         cure_virtual cure_vpn discovery_failed discovery_no_multicast discovery_no_network interface_awaited
         interface_away interface_down interface_no_way interface_through_virtual interface_through_vpn
-        interface_wifi_beside_cable link_doubled machine_heard_late measure_no_links pack_copy_away pack_unreached
+        interface_wifi_beside_cable link_doubled machine_heard_late measure_no_links pack_copy_away
+        pack_copy_interrupted pack_unreached
         pairing_broken pairing_unreachable port_taken
         """,
     ),
@@ -302,7 +306,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.OWNER),
         """
-        pull_paused pack_copy_canceled
+        pull_paused pack_copy_canceled pack_copy_used
         """,
     ),
     (

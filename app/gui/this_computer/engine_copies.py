@@ -90,8 +90,11 @@ class ConfirmCopyDialog(Sheet):
         )
         super().__init__(services, title, sentence.format(machine=offer.name), parent)
         self._offer, self._agree = offer, agree
-        checksum = _tr("Checksum: {hash}").format(hash=grouped(offer.sha256))
-        self.add(paragraph(offer_details(offer), "muted"), paragraph(checksum, "caption"))
+        self.add(paragraph(offer_details(offer), "muted"))
+        if offer.copied_from:
+            came = _tr("{machine} copied it from {other}.").format(machine=offer.name, other=offer.copied_from)
+            self.add(paragraph(came, "muted"))
+        self.add(paragraph(checksum_line(offer.sha256), "caption"))
         self.act = button(_tr("Copy and use"), self._agreed, "primary")
         self.offer(_tr("Cancel"), self.act)
 
@@ -120,7 +123,6 @@ class CopyRow(QWidget):
         self.words.setText(copy_progress(copy))
         is_known = copy.state == "copying" and copy.total_bytes > 0
         self.bar.tell(copy.done_bytes / copy.total_bytes if is_known else None)
-        self.cancel.setEnabled(copy.state == "copying")
         self.show()
 
 
@@ -157,6 +159,11 @@ def offer_details(offer: EngineOffer) -> str:
         begun = _tr("{size} of it are here already.").format(size=formats.size(offer.here_bytes))
         return f"{words}. {begun}"
     return words
+
+
+def checksum_line(sha256: str) -> str:
+    """Return the line with the checksum of a pack, which people compare with that on another computer."""
+    return _tr("Checksum: {hash}").format(hash=grouped(sha256))
 
 
 def grouped(sha256: str) -> str:

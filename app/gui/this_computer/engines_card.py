@@ -20,14 +20,7 @@ from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
-from app.gui.this_computer.engine_copies import (
-    GROUP_CHARACTERS,
-    ConfirmCopyDialog,
-    CopyRow,
-    OffersDialog,
-    copy_outcome,
-    grouped,
-)
+from app.gui.this_computer.engine_copies import ConfirmCopyDialog, CopyRow, OffersDialog, checksum_line, copy_outcome
 from app.gui.widgets.buttons import button
 from app.gui.widgets.files import LastFolder, save_file
 from app.gui.widgets.flow import Flow
@@ -46,8 +39,9 @@ class EnginesCard(QFrame):
         super().__init__(parent)
         set_role(self, "card")
         self._services, self._client, self._pool = services, services.client, services.pool
-        self._call: Call | None = None
-        self._is_change = False  # whether the call is more than a look
+        self._call: Call | None = None  # a change or a test
+        self._look: Call | None = None
+        self._end: Call | None = None  # of a copy
         self._shown: EnginePacks | None = None
         self.buttons: dict[tuple[str, str], QPushButton] = {}  # by the name of the pack and the action
         self._rows: QVBoxLayout = column(gap=sizes.M)
@@ -72,13 +66,12 @@ class EnginesCard(QFrame):
     @property
     def is_changing(self) -> bool:
         """Return whether the user is waiting for a change, a test or a copy."""
-        return (self._call is not None and self._is_change) or self._copying is not None
+        return self._call is not None or self._copying is not None
 
     def refresh(self) -> None:
         """Request the installed packs."""
-        if self._call is None and self._pool.is_there:
-            self._is_change = False
-            self._call = self._client.get("/engines", self._show, self._fail, answer=EnginePacks)
+        if self._look is None and self._pool.is_there:
+            self._look = self._client.get("/engines", self._show, self._not_seen, answer=EnginePacks)
 
     def add(self, path: str) -> None:
         """Install a pack from a file, and test it."""
@@ -86,8 +79,17 @@ class EnginesCard(QFrame):
 
     def copy_pack(self, offer: EngineOffer) -> None:
         """Copy a pack from another machine, after the user's consent, and test it."""
-        order = {"machine": offer.machine, "sha256": offer.sha256}
-        self._ask(_tr("Asking {machine} for the pack…").format(machine=offer.name), "/engines/copy", order)
+        seen = ("machine", "sha256", "pack", "built", "size_bytes")  # all that the consent has shown
+        order = {name: getattr(offer, name) for name in seen}
+        self._ask(_tr("Asking {machine} for the pack…").format(machine=offer.name), "/engines/copy", order, self._begun)
+
+    def _begun(self, packs: EnginePacks) -> None:
+        """Show a copy that has begun, and tell how it ended if it was over at once."""
+        self._call = None
+        self.remark.hide()
+        self._show(packs)
+        if packs.copy is not None and packs.copy.is_over:
+            self._tell(*copy_outcome(packs.copy))
 
     def _look_around(self) -> None:
         dialog = OffersDialog(self._services, self)
@@ -95,7 +97,14 @@ class EnginesCard(QFrame):
         dialog.open()
 
     def _cancel(self) -> None:
-        self._ask(_tr("Canceling the copy…"), "/engines/copy/cancel", {})
+        if self._end is None:
+            path = "/engines/copy/cancel"
+            self._end = self._client.post(path, {}, self._ended, self._not_seen, answer=EnginePacks)
+            self._set_enabled()
+
+    def _ended(self, packs: EnginePacks) -> None:
+        self._end = None
+        self._show(packs)
 
     def _save(self, pack: EnginePack) -> None:
         kinds = {_tr("Engine packs (*.tar.gz)"): SUFFIX}
@@ -111,6 +120,7 @@ class EnginesCard(QFrame):
         self._ask(_tr("Saving the pack…"), path, order, lambda packs: self._saved(packs, words))
 
     def _saved(self, packs: EnginePacks, words: str) -> None:
+        self._call = None
         self._show(packs)
         self._tell(words)
 
@@ -134,30 +144,33 @@ class EnginesCard(QFrame):
         self._ask(_tr("Changing the pack…"), "/engines/rollback", {"backend": pack.backend})
 
     def _remove(self, pack: EnginePack) -> None:
-        RemovePackDialog(self._services, pack, self._answered, self).open()
+        RemovePackDialog(self._services, pack, self._removed, self).open()
+
+    def _removed(self, packs: EnginePacks) -> None:
+        self._show(packs)
+        self._tell(_tr("The pack was removed."))
 
     def _ask(
         self, progress: str, path: str, body: dict[str, Any], done: Callable[[EnginePacks], None] | None = None
     ) -> None:
-        if self._call is not None:
-            self._call.cancel()
-        self._is_change = True
         self._tell(progress)
         self._call = self._client.post(path, body, done or self._answered, self._fail, answer=EnginePacks)
         self._set_enabled()
 
     def _answered(self, packs: EnginePacks) -> None:
         """Show the packs after a change, and tell what came of it."""
+        self._call = None
         self._show(packs)
-        if self._copying is not None or (packs.copy is not None and not packs.changed):
-            return  # about a copy, which has a text of its own
-        changed = next((pack for pack in packs.packs if pack.name in packs.changed), None)
-        words = outcome(changed) if changed else _tr("The pack was removed.")
-        self._tell(words, "error" if changed and changed.problem_facts else "muted")
+        for pack in packs.packs:
+            if pack.name in packs.changed:
+                self._tell(outcome(pack), "error" if pack.problem_facts else "muted")
+                return
 
     def _show(self, packs: EnginePacks) -> None:
-        self._call = None
-        self.remark.hide()
+        """Show the packs as they are now. What was told of a change stays until the next one begins."""
+        if self._look is not None:
+            self._look.cancel()  # an older answer must not replace this one
+            self._look = None
         self._follow(packs.copy)
         if packs.packs != (self._shown.packs if self._shown else None):
             focused = next((key for key, shown in self.buttons.items() if shown.hasFocus()), None)
@@ -175,7 +188,11 @@ class EnginesCard(QFrame):
             self._tick.start()
             return
         self._tick.stop()
-        if before is not None and copy is not None:
+        if before is None:
+            return
+        if copy is None:  # the node was started again
+            self._tell(_tr("The copy was interrupted. Copy the pack again: what has arrived is kept."), "error")
+        else:
             self._tell(*copy_outcome(copy))
 
     def _lay_out(self, packs: list[EnginePack]) -> None:
@@ -219,6 +236,11 @@ class EnginesCard(QFrame):
         self.remark.show()
         announce(self, words)
 
+    def _not_seen(self, error: AppError) -> None:
+        self._look = self._end = None
+        self.remark.show()
+        self.remark.fail(error)
+
     def _fail(self, error: AppError) -> None:
         self._call = None
         self.remark.show()
@@ -236,6 +258,7 @@ class EnginesCard(QFrame):
         for shown in (self.install, *self.buttons.values()):
             shown.setEnabled(enabled)
         self.copy.setEnabled(enabled and self._copying is None)
+        self.progress.cancel.setEnabled(self._end is None)
 
 
 class RemovePackDialog(Sheet):
@@ -307,9 +330,9 @@ def pack_details(pack: EnginePack) -> list[tuple[str, str]]:
         built = QLocale().toString(day, QLocale.FormatType.ShortFormat)
         lines.append((_tr("Built on {date}: {name}").format(date=built, name=pack.name), "caption"))
     if pack.copied_from:
-        begins = grouped(pack.sha256)[: 2 * GROUP_CHARACTERS + 1]
-        words = _tr("Copied from {machine}. Its checksum begins with {hash}.")
-        lines.append((words.format(machine=pack.copied_from, hash=begins), "caption"))
+        lines.append((_tr("Copied from {machine}.").format(machine=pack.copied_from), "caption"))
+    if pack.sha256:
+        lines.append((checksum_line(pack.sha256), "caption"))
     return lines
 
 

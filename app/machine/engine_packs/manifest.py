@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from typing import Annotated, Protocol
@@ -19,7 +18,7 @@ MAX_MANIFEST_BYTES = 1 << 20
 MAX_FILES = 200
 MAX_FILE_BYTES = 4 << 30  # the largest library of CUDA has 0.7 GiB
 MAX_PACK_BYTES = 8 << 30
-BUILD_CHARACTERS = 8  # of a build's hash in the name of an installed pack
+BUILD_CHARACTERS = 16  # of the manifest's hash in the name of an installed pack
 
 # The back ends of packs, with what people call them
 BACKENDS = {"vulkan": "Vulkan", "cuda13": "CUDA 13", "cuda12": "CUDA 12", "hip": "ROCm", "metal": "Metal"}
@@ -113,7 +112,9 @@ def inconsistency(manifest: Manifest) -> AppError | None:
     for path in paths:
         if not is_safe(path):
             return Refused("pack_unsafe", pack=manifest.name, file=shown_path(path))
-    if len({path.casefold() for path in paths}) < len(paths):
+    folded = {path.casefold() for path in paths}
+    folders = {parent for path in folded for parent in _folders(path)}
+    if len(folded) < len(paths) or folders & {*folded, MANIFEST}:  # the same path twice, or a file that is a folder too
         return BadInput("pack_no_manifest", pack=manifest.name)
     if manifest.size_bytes > MAX_PACK_BYTES:
         return Refused("pack_too_large", pack=manifest.name, size_bytes=manifest.size_bytes, most_bytes=MAX_PACK_BYTES)
@@ -122,6 +123,12 @@ def inconsistency(manifest: Manifest) -> AppError | None:
     if len(manifest.libraries) > 1 and len(manifest.backend_names()) < len(manifest.libraries):
         return BadInput("pack_no_manifest", pack=manifest.name)
     return None
+
+
+def _folders(path: str) -> list[str]:
+    """Return the folders in which a file lies, such as `a` and `a/b` for `a/b/c`."""
+    parts = path.split("/")
+    return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
 
 def is_safe(path: str) -> bool:
@@ -177,13 +184,12 @@ def public_version(version: str) -> str:
     return version.partition("+")[0]
 
 
-def installed_name(manifest: Manifest) -> str:
-    """Return the name under which a pack is installed. It ends in the hash of its files.
+def installed_name(manifest: Manifest, sha256: str) -> str:
+    """Return the name under which a pack is installed. It ends in the hash of its manifest, `sha256`.
 
     Two builds for the same engine are therefore two packs, and the older one remains for a rollback.
     """
-    listed = sorted(f"{file.sha256} {file.path}" for file in manifest.files)
-    return f"{manifest.name}-{hashlib.sha256(chr(10).join(listed).encode()).hexdigest()[:BUILD_CHARACTERS]}"
+    return f"{manifest.name}-{sha256[:BUILD_CHARACTERS]}"
 
 
 def label(backend: str) -> str:

@@ -19,6 +19,7 @@ from typing import IO, BinaryIO
 from app.core.errors import AppError, BadInput, Damaged, DoesNotFit, Refused
 from app.core.reasons import os_cause
 from app.machine.engine_packs.manifest import MANIFEST, MAX_MANIFEST_BYTES, Manifest, PackFile, parse, shown_path
+from app.machine.paths import write_atomically
 
 CHUNK_BYTES = 1 << 20
 SPARE_BYTES = 64 << 20  # that stay free on the disk
@@ -62,10 +63,13 @@ def verify_files(folder: Path, manifest: Manifest, *, hashes: bool = True) -> Ap
 
 def read_manifest(folder: Path, where: str) -> Manifest:
     """Read the manifest of a pack in a folder. Raises BadInput, Refused or Damaged."""
-    path = folder / MANIFEST
+    return parse(_manifest_bytes(folder, where), where)
+
+
+def _manifest_bytes(folder: Path, where: str) -> bytes:
     try:
-        with _open_file(path) as file:
-            return parse(file.read(MAX_MANIFEST_BYTES + 1), where)
+        with _open_file(folder / MANIFEST) as file:
+            return file.read(MAX_MANIFEST_BYTES + 1)
     except FileNotFoundError:
         raise BadInput("pack_no_manifest", pack=where) from None
     except OSError as error:
@@ -84,7 +88,8 @@ def manifest_hash(folder: Path) -> str:
 
 
 def _from_folder(source: Path, target: Path, check: Check) -> Manifest:
-    manifest = read_manifest(source, shown_path(source.name))
+    data = _manifest_bytes(source, shown_path(source.name))
+    manifest = parse(data, shown_path(source.name))
     check(manifest)
     require_room(target, manifest)
     for file in manifest.files:
@@ -96,7 +101,7 @@ def _from_folder(source: Path, target: Path, check: Check) -> Manifest:
                 _copy(content, target, file, manifest)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise Damaged("pack_incomplete", pack=manifest.name, file=file.path) from None
-    shutil.copyfile(source / MANIFEST, target / MANIFEST)
+    write_atomically(target / MANIFEST, data)
     return manifest
 
 
@@ -137,7 +142,7 @@ def _from_members(tar: tarfile.TarFile, source: Path, target: Path, check: Check
         tar.members.clear()  # type: ignore[attr-defined]  # it would remember every member
     if expected:
         raise Damaged("pack_incomplete", pack=manifest.name, file=min(expected))
-    (target / MANIFEST).write_bytes(data)
+    write_atomically(target / MANIFEST, data)
     return manifest
 
 

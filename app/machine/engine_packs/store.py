@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from app.core.errors import AppError, BadInput, Reason, Refused
 from app.core.reasons import os_cause
-from app.machine.engine_packs.manifest import MANIFEST, Manifest, installed_name, matching, unfit
+from app.machine.engine_packs.manifest import Manifest, installed_name, matching, unfit
 from app.machine.engine_packs.pack_reader import copy_pack, manifest_hash, read_manifest, verify_files
 from app.machine.engine_packs.pack_writer import write_archive
 from app.machine.hardware.engines import Device
@@ -131,17 +131,9 @@ class PackStore:
             part = self._new_part()
             try:
                 manifest = copy_pack(source, part, self._require_fit)
-                name = installed_name(manifest)
-                if name in self._names() and self._check(name, manifest) is None:
-                    return self._describe(name, self._state())
-                with _writing(self._folder):
-                    shutil.rmtree(self._folder / name, ignore_errors=True)  # damaged
-                    part.rename(self._folder / name)
-                    sync_folder(self._folder)
+                name, _ = self._place(part, manifest)
             finally:
                 shutil.rmtree(part, ignore_errors=True)
-            self._verified[name] = _signature(self._folder / name, manifest)
-            self._forget_test(name)
             return self._describe(name, self._state())
 
     def adopt(self, copied: Path, origin: Origin) -> InstalledPack:
@@ -154,14 +146,8 @@ class PackStore:
             self._require_fit(manifest)
             if error := verify_files(copied, manifest):
                 raise error
-            name = installed_name(manifest)
-            if name not in self._names() or self._check(name, manifest) is not None:
-                with _writing(self._folder):
-                    shutil.rmtree(self._folder / name, ignore_errors=True)  # damaged
-                    copied.rename(self._folder / name)
-                    sync_folder(self._folder)
-                self._verified[name] = _signature(self._folder / name, manifest)
-                self._forget_test(name)
+            name, is_new = self._place(copied, manifest)
+            if is_new:
                 state = self._state()
                 self._write(msgspec.structs.replace(state, origins={**state.origins, name: origin}))
             shutil.rmtree(copied, ignore_errors=True)
@@ -183,16 +169,9 @@ class PackStore:
             raise Refused("pack_not_exported", file=str(place), why=os_cause(error)) from error
         return pack
 
-    def file_of(self, sha256: str, number: int) -> Path | None:
-        """Return the path of a file of the whole pack whose manifest has this hash; the manifest itself is number -1.
-
-        None if there is no such pack or no such file.
-        """
-        pack = next((pack for pack in self.packs() if pack.sha256 == sha256 and pack.is_whole), None)
-        if pack is None or pack.manifest is None or number >= len(pack.manifest.files):
-            return None
-        path = MANIFEST if number < 0 else pack.manifest.files[number].path
-        return self._folder / pack.name / path
+    def path_of(self, pack: InstalledPack, file: str) -> Path:
+        """Return the path of a file of an installed pack."""
+        return self._folder / pack.name / file
 
     def note_test(self, name: str, tested: Tested) -> InstalledPack:
         """Record the result of a self-test. A current pack that failed is no longer used."""
@@ -285,6 +264,24 @@ class PackStore:
             problem = tested.failure
         current, previous, origin = choice.current == name, choice.previous == name, state.origins.get(name)
         return InstalledPack(name, manifest, current, previous, tested, problem, sha256, origin)
+
+    def _place(self, part: Path, manifest: Manifest) -> tuple[str, bool]:
+        """Move a checked pack to where it is used, unless the same one is there and whole. Return its name, and
+        whether it was moved. Raises Refused."""
+        sha256 = manifest_hash(part)
+        name = installed_name(manifest, sha256)
+        for there in self._names():
+            if manifest_hash(self._folder / there) == sha256:
+                name = there  # perhaps under the name that an earlier version gave it
+                if self._check(there, manifest) is None:
+                    return there, False
+        with _writing(self._folder):
+            shutil.rmtree(self._folder / name, ignore_errors=True)  # damaged
+            part.rename(self._folder / name)
+            sync_folder(self._folder)
+        self._verified[name] = _signature(self._folder / name, manifest)
+        self._forget_test(name)
+        return name, True
 
     def _check(self, name: str, manifest: Manifest) -> AppError | None:
         signature = _signature(self._folder / name, manifest)

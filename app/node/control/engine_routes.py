@@ -48,8 +48,7 @@ class EngineRoutes:
         return answer(await self._copies.offers())
 
     async def copy(self, request: web.Request) -> web.Response:
-        order = await body(request, requests.CopyEnginePack)
-        await self._copies.start(order.machine, order.sha256)
+        await self._copies.start(await body(request, requests.CopyEnginePack))
         return answer(self._with_idle(await self._packs.packs()))
 
     async def cancel(self, request: web.Request) -> web.Response:

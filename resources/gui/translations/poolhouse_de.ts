@@ -2301,10 +2301,6 @@
         <translation>Das Kopieren des Engine-Pakets abbrechen</translation>
     </message>
     <message>
-        <source>Canceling the copy…</source>
-        <translation>Das Kopieren wird abgebrochen…</translation>
-    </message>
-    <message>
         <source>Changing the pack…</source>
         <translation>Das Paket wird gewechselt…</translation>
     </message>
@@ -2313,8 +2309,8 @@
         <translation>Prüfsumme: {hash}</translation>
     </message>
     <message>
-        <source>Copied from {machine}. Its checksum begins with {hash}.</source>
-        <translation>Von {machine} kopiert. Die Prüfsumme beginnt mit {hash}.</translation>
+        <source>Copied from {machine}.</source>
+        <translation>Kopiert von {machine}.</translation>
     </message>
     <message>
         <source>Copy an engine pack</source>
@@ -2433,6 +2429,10 @@
         <translation>Das Kopieren wurde abgebrochen.</translation>
     </message>
     <message>
+        <source>The copy was interrupted. Copy the pack again: what has arrived is kept.</source>
+        <translation>Das Kopieren wurde unterbrochen. Kopieren Sie das Paket noch einmal: Was angekommen ist, bleibt erhalten.</translation>
+    </message>
+    <message>
         <source>The pack was removed.</source>
         <translation>Das Paket wurde entfernt.</translation>
     </message>
@@ -2479,6 +2479,10 @@
     <message>
         <source>used before</source>
         <translation>vorher verwendet</translation>
+    </message>
+    <message>
+        <source>{machine} copied it from {other}.</source>
+        <translation>{machine} hat es von {other} kopiert.</translation>
     </message>
     <message>
         <source>{name} for llama.cpp {version}, {size}, {state}</source>

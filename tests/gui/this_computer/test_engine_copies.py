@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.api.engine_packs import EngineCopy, EngineOffer, EnginePacks
-from app.core.errors import Reason
+from app.core.errors import AppError, Reason
 from app.gui.this_computer.engine_copies import (
     ConfirmCopyDialog,
     OffersDialog,
@@ -22,7 +22,7 @@ from app.gui.this_computer.engine_copies import (
 )
 from app.gui.this_computer.engines_card import EnginesCard, RemovePackDialog
 from tests.gui.desk import Desk, desk, follow
-from tests.gui.this_computer.test_engines_card import PACK, WITHIN_MS, card, texts
+from tests.gui.this_computer.test_engines_card import BAD, PACK, WITHIN_MS, card, texts
 from tests.machine.engine_packs.fake_pack import archive_pack, folder_pack, members, name_of
 from tests.node.pool import paired
 
@@ -66,6 +66,8 @@ def test_the_consent_says_whose_program_will_run(qtbot: QtBot, card: EnginesCard
     assert grouped(SHA256) in words
     dialog.reject()
     assert agreed == []
+    came = ConfirmCopyDialog(at_lone.services, msgspec.structs.replace(OFFER, copied_from="den"), agreed.append, card)
+    assert "study copied it from den." in [shown.text() for shown in came.findChildren(QLabel)]
     again = ConfirmCopyDialog(at_lone.services, OFFER, agreed.append, card)
     again.open()
     QTest.keyClick(again.act, Qt.Key.Key_Space)
@@ -97,17 +99,59 @@ def test_a_running_copy_is_shown_and_its_end_is_told_once(qtbot: QtBot, card: En
     assert (card.progress.bar.is_known, card.is_changing, card.copy.isEnabled()) == (True, True, False)
     assert card.progress.cancel.isEnabled()
     card._show(EnginePacks(packs=[PACK], copy=msgspec.structs.replace(COPY, state="testing")))
-    assert (card.progress.bar.is_known, card.progress.cancel.isEnabled()) == (False, False)
+    assert (card.progress.bar.is_known, card.progress.cancel.isEnabled()) == (False, True)
     done = EnginePacks(packs=[PACK], copy=msgspec.structs.replace(COPY, state="done"))
     card._show(done)
     assert not card.progress.isVisible()
     assert card.remark.text() == "Vulkan from study is in use."
+    card.remark.say("Another text.")
     card._show(done)
-    assert not card.remark.isVisible()
+    assert card.remark.text() == "Another text."
     copied = msgspec.structs.replace(PACK, copied_from="study", sha256=SHA256)
     card._show(EnginePacks(packs=[copied]))
-    words = "Copied from study. Its checksum begins with 01234567 89abcdef."
+    words = f"Copied from study.\nChecksum: {grouped(SHA256)}"
     qtbot.waitUntil(lambda: words in texts(card), timeout=WITHIN_MS)
+
+
+def test_a_copy_that_ended_at_once_is_told(qtbot: QtBot, card: EnginesCard) -> None:
+    why = Reason("pack_not_shared", {"name": "study"})
+    card._begun(EnginePacks(copy=msgspec.structs.replace(COPY, state="failed", problem_facts=why)))
+    assert card.remark.isVisible()
+    assert "study does not give engine packs to other machines" in card.remark.text()
+
+
+def test_a_copy_that_ended_with_the_node_is_told(qtbot: QtBot, card: EnginesCard) -> None:
+    card._show(EnginePacks(copy=COPY))
+    card._show(EnginePacks())
+    assert "The copy was interrupted" in card.remark.text()
+    assert not card.is_changing
+
+
+def test_during_a_copy_other_outcomes_stay_and_its_cancel_leaves_other_calls_alone(
+    qtbot: QtBot, card: EnginesCard, tmp_path: Path
+) -> None:
+    card._show(EnginePacks(copy=COPY))
+    card._tick.stop()
+    broken = tmp_path / "broken.tar.gz"
+    broken.write_bytes(b"no archive")
+    failures: list[AppError] = []
+    card.remark.fail = failures.append  # type: ignore[method-assign]
+    card.add(str(broken))
+    call = card._call
+    card.progress.cancel.click()
+    assert card._call is call is not None
+    qtbot.waitUntil(lambda: card._call is None and card._end is None, timeout=WITHIN_MS)
+    assert [error.reason.code for error in failures] == ["pack_no_manifest"]
+
+
+def test_an_outcome_stays_while_a_copy_is_watched(qtbot: QtBot, card: EnginesCard) -> None:
+    card._show(EnginePacks(packs=[PACK], copy=COPY))
+    card._tick.stop()
+    card._answered(EnginePacks(packs=[BAD], changed=[BAD.name], copy=COPY))
+    assert "No graphics card was found through Metal" in card.remark.text()
+    card._show(EnginePacks(packs=[BAD], copy=COPY))
+    assert card.remark.isVisible()
+    assert "No graphics card was found through Metal" in card.remark.text()
 
 
 def test_a_pack_is_copied_with_three_clicks(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
@@ -120,7 +164,7 @@ def test_a_pack_is_copied_with_three_clicks(qtbot: QtBot, qapp: QApplication, tm
         qtbot.addWidget(card)
         card.show()
         card.refresh()
-        qtbot.waitUntil(lambda: card._call is None, timeout=WITHIN_MS)
+        qtbot.waitUntil(lambda: card._look is None, timeout=WITHIN_MS)
         card.copy.click()
         (dialog,) = card.findChildren(OffersDialog)
         qtbot.waitUntil(lambda: len(dialog.copies) == 1, timeout=WITHIN_MS)

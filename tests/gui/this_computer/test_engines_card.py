@@ -42,6 +42,8 @@ def texts(card: EnginesCard) -> str:
 def test_a_pack_is_described_with_its_state_and_devices() -> None:
     assert pack_title(PACK) == "Vulkan for llama.cpp 0.3.36, 43 MiB, in use"
     assert pack_details(PACK)[0][0] == "A card, 8.0 GiB"
+    hashed = msgspec.structs.replace(PACK, sha256="0123456789abcdef" * 4)
+    assert pack_details(hashed)[-1] == (f"Checksum: {' '.join(['01234567', '89abcdef'] * 4)}", "caption")
     assert pack_title(OLD).endswith("used before")
     assert pack_title(BAD).endswith("not used")
     assert pack_title(EnginePack("broken-folder")) == "broken-folder"
@@ -70,7 +72,7 @@ def card(qtbot: QtBot, at_lone: Desk) -> EnginesCard:
     made.resize(700, 500)
     made.show()
     made.refresh()
-    qtbot.waitUntil(lambda: made._call is None, timeout=WITHIN_MS)
+    qtbot.waitUntil(lambda: made._look is None, timeout=WITHIN_MS)
     return made
 
 

@@ -70,7 +70,8 @@ def members(data: dict[str, bytes] | None = None, /, **changes: Any) -> list[tup
 
 def name_of(**changes: Any) -> str:
     """Return the name under which a pack with these changes is installed."""
-    return installed_name(parse(json.dumps(manifest(**changes)).encode(), "pack"))
+    data = json.dumps(manifest(**changes)).encode()
+    return installed_name(parse(data, "pack"), hashlib.sha256(data).hexdigest())
 
 
 def bomb(place: Path, n_bytes: int) -> Path:

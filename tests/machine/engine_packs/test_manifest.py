@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.core.errors import AppError
+from app.core.errors import AppError, BadInput
 from app.core.reasons import said
 from app.machine.engine_packs import manifest as rules
 from tests.machine.engine_packs.fake_pack import ENGINE, FILES, LIBRARY, manifest
@@ -94,11 +94,14 @@ def test_a_pack_that_does_not_fit_is_refused_by_name(changes: dict[str, Any], co
     assert words in said(reason)
 
 
-def test_the_name_of_a_build_depends_on_its_files_only() -> None:
-    names = {rules.installed_name(parsed()), rules.installed_name(parsed(built="2026-12-01"))}
-    other = rules.installed_name(parsed(files=[file(LIBRARY)]))
-    assert len(names) == 1
-    assert other not in names
+def test_the_name_of_a_build_ends_in_the_hash_of_its_manifest() -> None:
+    assert rules.installed_name(parsed(), "0123456789abcdef" * 4).endswith("-0123456789abcdef")
+
+
+@pytest.mark.parametrize("paths", [("a", "a/b"), ("A/b/c", "a"), ("a/b/c", "a/B"), ("Pack.json/x",)])
+def test_a_file_that_is_a_folder_too_is_refused(paths: tuple[str, ...]) -> None:
+    with pytest.raises(BadInput, match="pack_no_manifest"):
+        parsed(files=[file(LIBRARY), *map(file, paths)])
 
 
 def test_each_variant_of_a_processor_pack_has_its_name() -> None:
