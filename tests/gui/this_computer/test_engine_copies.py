@@ -135,7 +135,7 @@ def test_during_a_copy_other_outcomes_stay_and_its_cancel_leaves_other_calls_alo
     broken = tmp_path / "broken.tar.gz"
     broken.write_bytes(b"no archive")
     failures: list[AppError] = []
-    card.remark.fail = failures.append  # type: ignore[method-assign]
+    card.remark.fail = failures.append  # type: ignore[assignment, method-assign]
     card.add(str(broken))
     call = card._call
     card.progress.cancel.click()
