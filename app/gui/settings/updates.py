@@ -246,14 +246,14 @@ class Updates(SettingsGroup):
     def _tell_asked(self, answer: AskedMachines) -> None:
         """Say whose owners are asked, and which computers must be updated by hand."""
         self.ask_all.setEnabled(True)
-        asked = ", ".join(machine.name for machine in answer.machines if machine.asked)
-        others = ", ".join(machine.name for machine in answer.machines if not machine.asked)
+        reached = ", ".join(machine.name for machine in answer.machines if machine.asked)
+        by_hand = ", ".join(machine.name for machine in answer.machines if not machine.asked)
         parts = [
-            self.tr("Asked to install {version}: {machines}.").format(version=answer.version, machines=asked)
-            if asked
+            self.tr("Asked to install {version}: {machines}.").format(version=answer.version, machines=reached)
+            if reached
             else "",
-            self.tr("Update these by hand, because they can't be asked: {machines}.").format(machines=others)
-            if others
+            self.tr("Update these by hand, because they can't be asked: {machines}.").format(machines=by_hand)
+            if by_hand
             else "",
         ]
         self.told.emit(" ".join(filter(None, parts)) or self.tr("No other computer is connected."), "info")

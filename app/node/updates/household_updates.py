@@ -77,7 +77,7 @@ class HouseholdUpdates:
                 for machine, link in links.items()
                 if machine in members
             ]
-        return AskedMachines(sorted((task.result() for task in tasks), key=lambda asked: asked.name), version)
+        return AskedMachines(sorted((task.result() for task in tasks), key=lambda machine: machine.name), version)
 
     async def _ask(self, member: Member, link: PeerLink, version: str) -> AskedMachine:
         body = msgspec.json.encode(Wish(version))

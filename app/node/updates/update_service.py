@@ -92,7 +92,7 @@ class UpdateService:
         previous = store.previous_version() if store else None
         caution = warning(not_understanding(release, self._members()), release.version) if release else None
         notice = self._rolled_back(store)
-        asked = self._household.asked if self._household else None
+        wish = self._household.asked if self._household else None
         error = self._error.reason if self._error else None
         return UpdatesState(
             place=self._place(),
@@ -113,8 +113,8 @@ class UpdateService:
             total_bytes=self._total_bytes,
             ready=ready if ready and ready != self._updater.own else None,
             previous=previous,
-            asked_by=asked.machine if asked else "",
-            asked_version=asked.version if asked else "",
+            asked_by=wish.machine if wish else "",
+            asked_version=wish.version if wish else "",
             warning=sentence(caution),
             warning_facts=caution,
             notice=sentence(notice),
