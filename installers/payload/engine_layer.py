@@ -21,14 +21,22 @@ from scripts.setup_errors import Trouble, check_compiler, check_disk, explained
 SOURCE_NAME = "/engine"  # what the engine's own messages call the folder of its source
 LIBGOMP = "../../../python/lib"  # seen from the libraries: the layer of Python has it
 KEPT_LIBRARIES = ("libggml", "libllama", "libmtmd")
+# Otherwise each library would name the folder it is linked in until it is installed, and its build ID would follow from
+# that, so that no two builds were the same.
+RELATIVE = "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON"
 BINDING = ("__init__.py", "_ctypes_extensions.py", "_ggml.py", "llama_cpp.py", "llama_cpp_ext.py", "mtmd_cpp.py")
 
 
 def key() -> str:
     """Return a short hash of everything that decides the bytes of the engine."""
     compiler = tool("c++", "--version", label="Compiling the engine").splitlines()[0]
-    parts = (LOCK.read_text("utf-8"), Build(rpc=False).cmake_args, compiler, sys.platform)
+    parts = (LOCK.read_text("utf-8"), cmake_args(), compiler, sys.platform)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def cmake_args() -> str:
+    """Return the options with which the engine that ships is compiled."""
+    return f"{Build(rpc=False).cmake_args} {RELATIVE}"
 
 
 def build(folder: Path) -> None:
@@ -66,7 +74,7 @@ def engine_wheel(folder: Path) -> Path:
     flag = f"-ffile-prefix-map={source}={SOURCE_NAME}"
     environment = {
         **clean_environment(),
-        "CMAKE_ARGS": Build(rpc=False).cmake_args,
+        "CMAKE_ARGS": cmake_args(),
         "CFLAGS": flag,
         "CXXFLAGS": flag,
         "GIT_CEILING_DIRECTORIES": str(source.parent),  # or llama.cpp would take our commit for its own

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from installers.payload.engine_layer import SOURCE_NAME
+from installers.payload.engine_layer import SOURCE_NAME, cmake_args
 from installers.payload.places import WORK
-from scripts.setup import Build
 
 pytestmark = [
     pytest.mark.installers,
@@ -36,7 +35,7 @@ def compiled(place: Path, archive: Path) -> dict[str, str]:
     }  # fmt: skip
     work = place / "work"
     configure = ["cmake", "-G", "Ninja", "-S", str(source), "-B", str(work), "-DCMAKE_BUILD_TYPE=Release"]
-    for command in ([*configure, *Build(rpc=False).cmake_args.split()], ["ninja", "-C", str(work), *TARGETS]):
+    for command in ([*configure, *cmake_args().split()], ["ninja", "-C", str(work), *TARGETS]):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     libraries = sorted(path for path in (work / "bin").glob("*.so") if path.name.startswith("libggml-"))
