@@ -33,7 +33,10 @@ WINDOWS_TOOLS = ("makensis", "wine", cross.C)
 
 @dataclass(frozen=True)
 class Tried:
-    """A test, how long it took with its preparations, and how it ended: passed, failed, or skipped for a reason."""
+    """A test, how long it took with its preparations, and how it ended: passed, failed, or skipped for a reason.
+
+    reason: for one that passed, what it measured.
+    """
 
     name: str
     seconds: float
@@ -64,6 +67,7 @@ def main(arguments: list[str]) -> int:
         report = Path(folder) / "report.xml"
         # Each of the other targets leaves out these marks, so here they are named.
         command = [sys.executable, "-m", "pytest", "-m", "installers or not installers", f"--junitxml={report}"]
+        command += ["-o", "junit_family=xunit1"]  # the later form has no place for what a test measures
         command += [f"--timeout={MOST_SECONDS}", str(FOLDER), *(word for word in arguments if word != BUILT)]
         code = run_to_its_end(command)
         tests = read_report(report) if report.exists() else []
@@ -93,7 +97,8 @@ def _tried(case: ET.Element) -> Tried:
     for tag, end in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
         if (ending := case.find(tag)) is not None:
             return Tried(name, seconds, end, ending.get("message", "").partition("\n")[0][:120])
-    return Tried(name, seconds, "passed")
+    measured = ", ".join(f"{part.get('name')} {part.get('value')}" for part in case.iter("property"))
+    return Tried(name, seconds, "passed", measured)
 
 
 def artifacts(folder: Path) -> list[str]:

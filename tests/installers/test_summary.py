@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.installers.__main__ import artifacts, read_report, summary
 
 CASES = (
-    ("test_a", "12.34", ""),
+    ("test_a", "12.34", '<properties><property name="seconds" value="21.5"/></properties>'),
     ("test_b[bookworm]", "0.1", '<skipped message="needs root"/>'),
     ("test_c", "3", '<failure message="assert 1 == 2&#10;more">x</failure>'),
     ("test_d", "3", '<error message="no place">x</error>'),
@@ -26,7 +26,7 @@ def test_every_test_is_named_with_its_end(tmp_path: Path) -> None:
     lines = summary(["  1.0 s built"], read_report(report), artifacts(tmp_path / "dist"))
     text = "\n".join(lines)
     assert "== what was tried: 1 passed, 2 failed, 1 skipped" in lines
-    assert "     12.3 s  passed   test_deb::test_a" in lines
+    assert "     12.3 s  passed   test_deb::test_a: seconds 21.5" in lines
     assert "skipped  test_deb::test_b[bookworm]: needs root" in text
     assert "failed   test_deb::test_c: assert 1 == 2" in text
     assert "more" not in text
