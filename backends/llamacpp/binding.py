@@ -103,7 +103,29 @@ def load_backend(path: Path) -> None:
 
 def _load_library(llama: Any, path: Path) -> bool:
     """Load a back end and register its devices. Return whether it suits this machine."""
+    if sys.platform == "win32":
+        return register_library(llama, path)
     return bool(_function(llama, "ggml_backend_load", ctypes.c_void_p, ctypes.c_char_p)(str(path).encode()))
+
+
+def register_library(llama: Any, path: Path) -> bool:
+    """Load a back end as llama.cpp does, from a path that may contain any characters.
+
+    On Windows, llama.cpp reads the path in the system's code page, so it finds nothing below a user named Jürgen.
+    """
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        said.append(f"{path}: {error}".encode())
+        return False
+    score = getattr(library, "ggml_backend_score", None)
+    if score is not None and not score():
+        return False
+    library.ggml_backend_init.restype = ctypes.c_void_p
+    if not (registered := library.ggml_backend_init()):
+        return False
+    _function(llama, "ggml_backend_register", None, ctypes.c_void_p)(registered)
+    return True
 
 
 def _leave_out_the_rest() -> None:

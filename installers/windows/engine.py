@@ -20,7 +20,7 @@ VARIANTS = (
     "alderlake", "cannonlake", "cascadelake", "cooperlake", "haswell", "icelake", "ivybridge", "piledriver",
     "sandybridge", "sapphirerapids", "skylakex", "sse42", "x64", "zen4",
 )  # fmt: skip
-LIBRARIES = ("ggml-base.dll", "ggml.dll", "llama.dll", "mtmd.dll", *(f"ggml-cpu-{name}.dll" for name in VARIANTS))
+LIBRARIES = ("ggml-base.dll", "ggml.dll", "libllama.dll", "libmtmd.dll", *(f"ggml-cpu-{name}.dll" for name in VARIANTS))
 # Without OpenMP: GCC's needs locks of winpthreads at each barrier, of which a token has hundreds. llama.cpp's own
 # threads use those of Windows.
 OPTIONS = (

@@ -69,6 +69,34 @@ def test_there_is_one_libggml_in_a_process() -> None:
     assert [name for name in names if name in ("libggml", "libggml-base")] == ["libggml", "libggml-base"]
 
 
+REGISTER = """
+import ctypes, shutil, sys
+from pathlib import Path
+from backends.llamacpp import backend_libraries, binding
+llama = binding.load()
+variants = backend_libraries.cpu_variants(binding.libraries_folder(llama))
+name = next(backend_libraries.in_order(variants))
+copy = Path(sys.argv[1]) / variants[name].name
+shutil.copyfile(variants[name], copy)
+count = binding.ggml("ggml_backend_dev_count", ctypes.c_size_t)
+before = count()
+print(binding.register_library(llama, copy), count() - before)
+print(binding.register_library(llama, copy.with_name("missing.so")), binding.take_log())
+"""
+
+
+def test_a_back_end_below_a_folder_of_any_name_is_registered(tmp_path: Path) -> None:
+    """On Windows, llama.cpp's own function would not find it."""
+    folder = tmp_path / "Jürgen Ελένη 花子"
+    folder.mkdir()
+    words = [sys.executable, "-c", REGISTER, str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, encoding="utf-8", check=True)
+    registered, missing = done.stdout.splitlines()
+    assert registered == "True 1"
+    assert missing.startswith("False ")
+    assert "missing.so: " in missing
+
+
 def test_a_function_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_function"):
         binding.ggml("no_such_function", ctypes.c_int)

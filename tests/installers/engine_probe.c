@@ -1,5 +1,6 @@
-/* Loads the engine as the app does, and prints the tokens that a model answers with: engine_probe FOLDER VARIANT MODEL
- * PROMPT COUNT. The same source is compiled for Linux and Windows, so that their tokens can be compared. */
+/* Loads the engine as the app does on Windows (backends/llamacpp/binding.py), and prints the tokens that a model answers
+ * with: engine_probe FOLDER VARIANT MODEL PROMPT COUNT. The same source is compiled for Linux and Windows, so that their
+ * tokens can be compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,12 @@
 #include <windows.h>
 #define ENDING ".dll"
 #define START ""
+#define LLAMA "libllama" /* llama.cpp leaves out the first letters of only some names */
 #else
 #include <dlfcn.h>
 #define ENDING ".so"
 #define START "lib"
+#define LLAMA "llama"
 #endif
 
 enum { PATH_BYTES = 4096, MOST_TOKENS = 512 };
@@ -60,8 +63,8 @@ static void quiet(enum ggml_log_level level, const char *text, void *data) {
 static int probe(const char *folder, const char *variant, const char *file, const char *prompt, int count) {
     library(folder, "ggml-base");
     void *ggml = library(folder, "ggml");
-    void *llama = library(folder, "llama");
-    void *(*load)(const char *) = (void *(*)(const char *))function(ggml, "ggml_backend_load");
+    void *llama = library(folder, LLAMA);
+    void (*add)(void *) = (void (*)(void *))function(ggml, "ggml_backend_register");
     GET(llama, llama_log_set);
     GET(llama, llama_backend_init);
     GET(llama, llama_model_default_params);
@@ -76,11 +79,15 @@ static int probe(const char *folder, const char *variant, const char *file, cons
     GET(llama, llama_vocab_n_tokens);
     f_llama_log_set(quiet, NULL);
     char backend[PATH_BYTES];
-    snprintf(backend, sizeof backend, "%s/" START "ggml-cpu-%s" ENDING, folder, variant);
-    if (!load(backend)) {
+    snprintf(backend, sizeof backend, "ggml-cpu-%s", variant);
+    void *processor = library(folder, backend);
+    int (*score)(void) = (int (*)(void))function(processor, "ggml_backend_score");
+    if (!score()) {
         printf("does not run here\n");
         return 0;
     }
+    void *(*init)(void) = (void *(*)(void))function(processor, "ggml_backend_init");
+    add(init());
     f_llama_backend_init();
     struct llama_model *model = f_llama_model_load_from_file(file, f_llama_model_default_params());
     if (!model) return 4;
