@@ -104,7 +104,8 @@ def _install(updater: Updater, home: Home, folder: Path | None, out: Output, *, 
     if place is None:
         raise BadInput("updates_no_place")
     offer = _find(updater, home, place, is_contact=folder is None)
-    if offer is None or not launcher.is_newer(offer.release.version, __version__):
+    ready = updater.store.next_version() if updater.store else ""
+    if offer is None or not launcher.is_newer(offer.release.version, max(__version__, ready, key=launcher.parts_of)):
         newest = offer.release.version if offer else None
         out.result({"version": newest, "newer": False}, lambda: f"You have the newest version, {__version__}.")
         return
@@ -138,14 +139,15 @@ def _find(updater: Updater, home: Home, source: Source, *, is_contact: bool) -> 
     """Return what a source offers, and save it for the window, which lists the last contact."""
     import msgspec
 
+    from app.network.identity import own_id
     from app.node.updates.check_record import FILE, read_record, write_record
 
     file = home.root / FILE
     record = read_record(file)
     if is_contact:
         record = msgspec.structs.replace(record, asked=time.time())
-    offer = updater.find(source)
-    if home.root.is_dir():
+    offer = updater.find(source, own_id(home) if is_contact else "")
+    if is_contact and home.root.is_dir():  # what is on a stick is no news for the window
         with contextlib.suppress(OSError):
             write_record(file, record.with_offer(offer))
     return offer

@@ -138,6 +138,15 @@ class Identity:
         return self.key.sign(payload)
 
 
+def own_id(home: NodeHome) -> str:
+    """Return the ID of the machine with this home, or "" if it has none yet. Needs no passphrase."""
+    try:
+        certificate = x509.load_pem_x509_certificate((home.identity / PEM_NAME).read_bytes())
+    except (OSError, ValueError):
+        return ""
+    return fingerprint(certificate.public_bytes(serialization.Encoding.DER))
+
+
 async def load_or_create(home: NodeHome, keystore: Keystore) -> Identity:
     """Return the identity in `home`, or create one if there never was one. Raises the errors of `load`."""
     there = await load(home, keystore)

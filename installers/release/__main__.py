@@ -11,7 +11,11 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tuf.api.exceptions import RepositoryError
+from tuf.api.metadata import Metadata, Root
+
 from app import __version__
+from app.core.errors import BadInput
 from app.core.reasons import size
 from app.machine.engine_packs.store import this_system
 from app.machine.versions.layer_archive import write_archive
@@ -19,7 +23,8 @@ from app.machine.versions.tree_hash import tree_bytes, tree_hash
 from app.machine.versions.version_store import ABOUT
 from app.network.messages import OLDEST_PROTOCOL, PROTOCOL
 from app.node.updates.release import HUNDRED, Release, ReleasedLayer
-from app.node.updates.updater import ROOT
+from app.node.updates.sources import WebSource
+from app.node.updates.updater import ADDRESS, ROOT
 from installers.payload import payload
 from installers.payload.payload import LICENSES, SBOM, Payload
 from installers.payload.places import PROJECT, WORK
@@ -54,7 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     publish = _with_repository(commands.add_parser("publish", help="build all layers and publish them"))
     publish.add_argument("--version", default=__version__)
     publish.add_argument("--rollout", type=int, default=HUNDRED, metavar="PERCENT")
-    publish.add_argument("--updates", type=Path, metavar="DIR", help="the folder that the build got by --updates")
+    publish.add_argument(
+        "--updates", type=Path, required=True, metavar="DIR", help="the folder that the build got by --updates"
+    )
     publish.set_defaults(do=_publish)
     rollout = _with_repository(commands.add_parser("rollout", help="offer a release to more computers"))
     rollout.add_argument("version")
@@ -92,9 +99,8 @@ def _make_keys(chosen: argparse.Namespace) -> None:
 def _publish(chosen: argparse.Namespace) -> None:
     repository = _repository(chosen)
     if not (chosen.repository / "metadata").exists():
-        from tuf.api.metadata import Metadata, Root
-
         repository.create(Metadata[Root].from_bytes((chosen.keys / ROOT).read_bytes()))
+    check_updates(chosen.updates, chosen.repository)
     built = payload.build(chosen.version, updates=chosen.updates)
     if note := payload.check_clean():
         print(note)
@@ -103,6 +109,23 @@ def _publish(chosen: argparse.Namespace) -> None:
     for layer in release.layers:
         print(f"    {layer.name:10} {size(archives[layer.target].stat().st_size):>10}  {layer.hash[:16]}")
     print(f"{built.version} is published for {chosen.rollout} % of the computers in {chosen.repository}.")
+
+
+def check_updates(updates: Path, repository: Path) -> None:
+    """Raise Trouble if copies with these keys and this address could not get later updates from the repository."""
+    try:
+        data = (updates / ROOT).read_bytes()
+        version = Metadata[Root].from_bytes(data).signed.version
+        address = (updates / ADDRESS).read_text("utf-8").strip()
+    except (OSError, UnicodeError, RepositoryError) as error:
+        raise Trouble(f"{updates} needs a {ROOT} and an {ADDRESS}: {error}") from error
+    file = repository / "metadata" / f"{version}.root.json"
+    if not file.is_file() or file.read_bytes() != data:
+        raise Trouble(f"{updates / ROOT} has other keys than {repository}, so no copy could update any more.")
+    try:
+        WebSource(address)
+    except BadInput as error:
+        raise Trouble(f"{updates / ADDRESS} is not an https address.") from error
 
 
 def packed(built: Payload, rollout: int) -> tuple[Release, dict[str, Path]]:
@@ -166,8 +189,7 @@ def _rotate(chosen: argparse.Namespace) -> None:
     keys = new_keys(chosen.new, chosen.roots, chosen.passphrase)
     root = new_root(keys, chosen.threshold, today(), before, old.roots)
     (chosen.new / ROOT).write_bytes(root.to_bytes())
-    repository.add_root(root)
-    Repository(chosen.repository, keys).renew()
+    Repository(chosen.repository, keys).renew(root)
     print(f"The repository is signed by the keys in {chosen.new} from now on.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import tempfile
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,12 +13,18 @@ from typing import TypeVar
 import msgspec
 from tuf.api.metadata import Metadata, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp
 
-from app.node.updates.release import Channel, Release, ReleasedLayer, channel_target
+from app.core.errors import AppError, Refused
+from app.core.reasons import said
+from app.machine.versions.layer_archive import unpack_archive
+from app.machine.versions.tree_hash import tree_hash
+from app.node.updates.release import Channel, Release, ReleasedLayer, channel_target, parse_channel
 from installers.release.keys import DATE_DAYS, TARGETS_DAYS, Keys, today
 from scripts.setup_errors import Trouble
 
 T = TypeVar("T", Root, Timestamp, Snapshot, Targets)
 KEPT_RELEASES = 5
+UNNAMED = "unnamed.json"  # since when no metadata names a file; it need not be copied to a server
+DAY_SECONDS = 86_400
 
 
 class Repository:
@@ -52,6 +59,8 @@ class Repository:
 
     def publish(self, system: str, release: Release, archives: Mapping[str, Path]) -> None:
         """Add a release. archives: the files of its layers by target. Raises Trouble."""
+        for layer in release.layers:
+            _check_archive(layer, archives[layer.target])
         channel = self.channel(system)
         if any(kept.version == release.version for kept in channel.releases):
             raise Trouble(f"{release.version} is published already. A release never changes: publish a new version.")
@@ -77,13 +86,22 @@ class Repository:
         left = [release for release in self.channel(system).releases if release.version != version]
         self._write_channel(self._read_targets(), system, left)
 
-    def renew(self) -> None:
-        """Give all metadata new dates, so that computers trust it for another month."""
-        self._write(self._read_targets(), self._snapshot(), self._timestamp())
+    def renew(self, root: Metadata[Root] | None = None) -> None:
+        """Give all metadata new dates, so that computers trust it for another month.
+
+        root: new keys, which appear after everything that they sign except the timestamp.
+        """
+        self._write(self._read_targets(), self._snapshot(), self._timestamp(), root)
 
     def _write_channel(self, targets: Targets, system: str, releases: list[Release]) -> None:
         path = channel_target(system)
         content = msgspec.json.format(msgspec.json.encode(Channel(releases=releases)), indent=1)
+        try:
+            parse_channel(content, system)
+        except Refused as error:
+            raise Trouble(
+                "No computer could read this list of releases. Check the version and the percentage."
+            ) from error
         part = self.folder / "channel.part"
         part.write_bytes(content)
         targets.targets[path] = self._add(path, part)
@@ -101,7 +119,9 @@ class Repository:
         content = self._file_of(targets.targets[channel_target(system)]).read_bytes()
         return [layer for release in msgspec.json.decode(content, type=Channel).releases for layer in release.layers]
 
-    def _write(self, targets: Targets, snapshot: Snapshot, timestamp: Timestamp) -> None:
+    def _write(
+        self, targets: Targets, snapshot: Snapshot, timestamp: Timestamp, root: Metadata[Root] | None = None
+    ) -> None:
         """Sign and write all three, the timestamp last: until then, computers see the old ones."""
         is_first = not (self._metadata / "timestamp.json").exists()
         for signed, days in ((targets, TARGETS_DAYS), (snapshot, DATE_DAYS), (timestamp, DATE_DAYS)):
@@ -109,6 +129,8 @@ class Repository:
             signed.version += 0 if is_first else 1
         snapshot.meta["targets.json"] = self._signed(targets, f"{targets.version}.targets.json")
         timestamp.snapshot_meta = self._signed(snapshot, f"{snapshot.version}.snapshot.json")
+        if root is not None:
+            self.add_root(root)
         self._signed(timestamp, "timestamp.json")
 
     def _signed(self, content: T, name: str) -> MetaFile:
@@ -133,11 +155,20 @@ class Repository:
         return self._targets / f"{folder}{slash}{target.hashes['sha256']}.{name}"
 
     def _remove_unnamed(self, targets: Targets) -> None:
-        """Delete files that no metadata names any more."""
+        """Delete files that no metadata has named for as long as computers may believe older ones."""
         named = {self._file_of(target) for target in targets.targets.values()}
+        file, now = self.folder / UNNAMED, self._now.timestamp()
+        since: dict[str, float] = msgspec.json.decode(file.read_bytes()) if file.exists() else {}
+        left = {}
         for path in sorted(self._targets.rglob("*")):
-            if path.is_file() and path not in named:
+            name = path.relative_to(self._targets).as_posix()
+            if not path.is_file() or path in named:
+                continue
+            if now - since.get(name, now) > DATE_DAYS * DAY_SECONDS:
                 path.unlink()
+            else:
+                left[name] = since.get(name, now)
+        self._put(file, msgspec.json.encode(left))
 
     def _read_targets(self) -> Targets:
         return self._read(Targets, f"{self._snapshot().meta['targets.json'].version}.targets.json").signed
@@ -159,3 +190,14 @@ class Repository:
         part = path.with_name(f"{path.name}.part")
         part.write_bytes(data)
         part.replace(path)
+
+
+def _check_archive(layer: ReleasedLayer, archive: Path) -> None:
+    """Unpack an archive as computers do. Raises Trouble if they would refuse it."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            unpack_archive(archive, Path(folder), layer.name, layer.n_bytes)
+        except AppError as error:
+            raise Trouble(f"Computers would refuse the layer {layer.name}: {said(error.reason)}") from error
+        if tree_hash(Path(folder)) != layer.hash:
+            raise Trouble(f"Computers would refuse the layer {layer.name}: it unpacks to other files.")

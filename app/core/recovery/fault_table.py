@@ -149,8 +149,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.REQUEST),
         """
-        update_address update_by_system update_downgrade update_from_source update_no_folder update_no_previous
-        update_none_ready update_same update_stopped
+        update_address update_by_system update_changed update_downgrade update_from_source update_no_folder
+        update_no_previous update_none_ready update_same update_stopped
         """,
     ),
     (

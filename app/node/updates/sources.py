@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import threading
+import time
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -131,10 +133,19 @@ def _file_chunks(handle: int, start: int) -> Generator[bytes, None, None]:
 class SourceFetcher(FetcherInterface):
     """Gives the TUF client the files of a source."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, source: Source, seconds: float, stop: threading.Event | None = None) -> None:
+        """Read from a source for so many seconds, or until `stop` is set."""
+        self._source, self._stop = source, stop or threading.Event()
+        self._until = time.monotonic() + seconds
 
     def _fetch(self, url: str) -> Iterator[bytes]:
+        self._require_time()
         _, chunks = self._source.read(url)
         with contextlib.closing(chunks):
-            yield from chunks
+            for chunk in chunks:
+                self._require_time()
+                yield chunk
+
+    def _require_time(self) -> None:
+        if self._stop.is_set() or time.monotonic() > self._until:
+            raise DownloadError("timed out")

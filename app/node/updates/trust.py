@@ -37,20 +37,24 @@ from app.node.updates.sources import METADATA, NOT_FOUND, TARGETS, Source, Sourc
 log = logging.getLogger(__name__)
 
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)  # between attempts to go on with a download
+READ_SECONDS = 60.0  # for all metadata together, however slowly they come
 SHA256 = "sha256"
 
 
 class TrustedRepository:
     """A repository of updates, as far as the keys that this copy knows vouch for it. Its methods block."""
 
-    def __init__(self, source: Source, root: bytes, folder: Path) -> None:
-        """Use a source. root: the keys that came with this copy. folder: for what was verified so far."""
+    def __init__(self, source: Source, root: bytes, folder: Path, stop: threading.Event | None = None) -> None:
+        """Use a source. root: the keys that came with this copy. folder: for what was verified so far.
+
+        stop: ends the reading of metadata once it is set.
+        """
         self.source = source
         with told(source.name):
             folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
             self._client = Updater(
-                str(folder), METADATA, fetcher=SourceFetcher(source), config=UpdaterConfig(max_root_rotations=64),
-                bootstrap=root,
+                str(folder), METADATA, fetcher=SourceFetcher(source, READ_SECONDS, stop),
+                config=UpdaterConfig(max_root_rotations=64), bootstrap=root,
             )  # fmt: skip
 
     def channel(self, system: str) -> Channel:

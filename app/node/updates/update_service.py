@@ -10,8 +10,9 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -73,6 +74,8 @@ class UpdateService:
                             await self.check()
                         except AppError as error:
                             log.info("the check for updates failed: %s", error.reason)
+                        except Exception:  # answers and lending must not end with it
+                            log.exception("the check for updates failed")
                     await asyncio.sleep(LOOK_SECONDS)
         finally:
             healthy.cancel()
@@ -130,7 +133,8 @@ class UpdateService:
             raise BadInput("updates_no_place")
         async with self._asking:
             await self._keep(msgspec.structs.replace(self._kept(), asked=self._now()))
-            offer = await run_to_completion(lambda: self._updater.find(source, self._machine()))
+            stop = threading.Event()
+            offer = await run_to_completion(lambda: self._updater.find(source, self._machine(), stop=stop), stop.set)
             await self._remember(offer)
         return self.state()
 
@@ -146,7 +150,8 @@ class UpdateService:
         self.answer_wish()
         self._stop = threading.Event()
         self._error, self._phase, self._done_bytes, self._total_bytes = None, "looking", 0, 0
-        self._task = self._group.create_task(self._install(source), name="install an update")
+        work = self._install_folder(source) if folder else self._install_shown(source)
+        self._task = self._group.create_task(self._install(work), name="install an update")
         return self.state()
 
     async def cancel(self) -> UpdatesState:
@@ -181,20 +186,44 @@ class UpdateService:
         if self.state().ready is None:
             raise Refused("update_none_ready")
 
-    async def _install(self, source: Source) -> None:
+    async def _install(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run an installation, and keep its error for the window."""
         try:
-            offer = await run_to_completion(lambda: self._updater.find(source))
-            if offer is None:
-                raise Refused("update_same", version=self._updater.own)
-            self._phase, self._total_bytes = "downloading", offer.download_bytes
-            await run_to_completion(lambda: self._updater.install(offer, self._tell, self._stop), self._stop.set)
+            await work
         except Canceled:
             log.info("the update was canceled")
         except AppError as error:
             log.warning("the update failed: %s", error.reason)
-            self._error = error
+            self._error = None if self._stop.is_set() else error
+        except Exception as error:  # answers and lending must not end with it
+            log.exception("the update failed")
+            self._error = AppError("system_error", detail=str(error) or type(error).__name__)
         finally:
             self._phase = ""
+
+    async def _install_folder(self, source: Source) -> None:
+        await self._fetch(await self._find(source, ""))
+
+    async def _install_shown(self, source: Source) -> None:
+        """Install the version that the user has seen with its size, changes and warning. Raises Refused if there is
+        another by now."""
+        shown = self._kept().release
+        offer = await self._find(source, self._machine())
+        if shown is not None and shown.version != offer.release.version:
+            await self._remember(offer)
+            raise Refused("update_changed", version=offer.release.version)
+        await self._fetch(offer)
+
+    async def _find(self, source: Source, machine: str) -> Offer:
+        stop = self._stop
+        offer = await run_to_completion(lambda: self._updater.find(source, machine, stop=stop), stop.set)
+        if offer is None:
+            raise Refused("update_same", version=self._updater.own)
+        return offer
+
+    async def _fetch(self, offer: Offer) -> None:
+        self._phase, self._total_bytes = "downloading", offer.download_bytes
+        await run_to_completion(lambda: self._updater.install(offer, self._tell, self._stop), self._stop.set)
 
     def _tell(self, done: int, total: int) -> None:
         self._done_bytes, self._total_bytes = done, total

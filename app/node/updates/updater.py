@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from app import __version__
-from app.core.errors import AppError, Refused
+from app.core.errors import AppError, Busy, Refused
+from app.core.reasons import os_cause
 from app.machine.engine_packs.store import this_system
 from app.machine.installation import APP, installation
+from app.machine.paths import PRIVATE_DIR
+from app.machine.running_node import HomeLock
 from app.machine.versions.version_store import DOWNLOADS, METADATA, NewLayer, VersionStore
 from app.node.updates.release import Release, newest, require_newer
 from app.node.updates.sources import Source, WebSource
-from app.node.updates.trust import TrustedRepository
+from app.node.updates.trust import READ_SECONDS, TrustedRepository
 
 KEYS = APP / "resources" / "updates"
 ROOT, ADDRESS = "root.json", "address.txt"
 MAX_ROOT_BYTES = 512_000
+LOOK_SECONDS = 0.1
 
 Tell = Callable[[int, int], None]  # bytes done, of so many
 
@@ -75,15 +81,19 @@ class Updater:
             return Refused("update_by_system" if installation() else "update_from_source")
         return None if self.build.root else Refused("update_no_keys")
 
-    def find(self, source: Source, machine: str = "", system: str = "") -> Offer | None:
+    def find(
+        self, source: Source, machine: str = "", system: str = "", stop: threading.Event | None = None
+    ) -> Offer | None:
         """Return the newest release of a source, or None if it has none. Raises AppError.
 
-        machine: the ID by which staged releases reach some machines first; "" gets them at once.
+        machine: the ID by which staged releases reach some machines first; "" gets them at once. stop: ends the search
+        with an error once it is set.
         """
         if self.build.root is None:
             raise Refused("update_no_keys")
-        repository = TrustedRepository(source, self.build.root, self._metadata)
-        channel = repository.channel(system or this_system())
+        with self._reading():
+            repository = TrustedRepository(source, self.build.root, self._metadata, stop)
+            channel = repository.channel(system or this_system())
         latest, meant = newest(channel), newest(channel, machine)
         is_staged = meant is None or not _is_above(meant, self.own)
         release = latest if is_staged else meant
@@ -130,6 +140,24 @@ class Updater:
             raise self.obstacle() or Refused("update_no_previous")
         with self.store.locked():
             return self.store.roll_back()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Let only one process at a time read metadata, as their folder demands. Raises Busy, or Refused."""
+        lock = HomeLock(self._metadata.with_name("metadata.lock"))
+        until = time.monotonic() + READ_SECONDS
+        try:
+            self._metadata.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
+            while not lock.acquire():
+                if time.monotonic() > until:
+                    raise Busy("update_busy")
+                time.sleep(LOOK_SECONDS)
+        except OSError as error:
+            raise Refused("update_disk", folder=str(self._metadata.parent), why=os_cause(error)) from error
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _has(self, name: str, digest: str) -> bool:
         return self.store is not None and self.store.has_layer(name, digest)

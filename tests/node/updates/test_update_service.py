@@ -258,3 +258,41 @@ def test_a_node_of_this_build_says_that_it_cannot_update(tmp_path: Path) -> None
             with pytest.raises(AppError) as refused:
                 den.control("POST", path)
             assert refused.value.reason.code == code
+
+
+async def test_only_what_was_shown_is_installed(publisher: Publisher, server: FilesServer, home: Home) -> None:
+    home.machine = "0" * 64
+    publisher.publish("2.0")
+    async with running(home.updates(built(publisher, server))) as updates:
+        assert (await updates.check()).version == "2.0"
+        share = share_of(home.machine, "3.0")
+        publisher.publish("3.0", rollout=share)  # meant for others so far
+        await updates.install()
+        assert (await ended(updates)).ready == "2.0"
+        publisher.publish("4.0")
+        await updates.install()
+        state = await ended(updates)
+        assert state.error_facts is not None
+        assert (state.error_facts.code, state.version, state.ready) == ("update_changed", "4.0", "2.0")
+        await updates.install()
+        assert (await ended(updates)).ready == "4.0"
+
+
+async def test_an_unforeseen_error_ends_nothing_else(
+    publisher: Publisher, server: FilesServer, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("odd")
+
+    home.daily = True
+    monkeypatch.setattr(Updater, "find", fail)
+    async with running(home.updates(built(publisher, server))) as updates:
+        await until(lambda: updates.state().last_contact == home.now)
+        await updates.install()
+        state = await ended(updates)
+        assert state.error_facts is not None
+        assert state.error_facts.code == "system_error"
+        monkeypatch.undo()
+        publisher.publish("2.0")
+        await updates.install()
+        assert (await ended(updates)).ready == "2.0"

@@ -8,20 +8,25 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from app import launcher
-from app.core.errors import AppError, BadInput, DoesNotFit, Refused
+from app.core.errors import AppError, BadInput, DoesNotFit, Refused, Unreachable
+from app.machine.running_node import HomeLock
 from app.machine.versions.layer_archive import Canceled
 from app.machine.versions.version_store import DOWNLOADS
+from app.node.updates import trust
 from app.node.updates.sources import FolderSource, WebSource
 from app.node.updates.updater import Build, Updater
+from installers.release.__main__ import check_updates
 from installers.release.keys import new_keys, new_root, today
 from installers.release.repository import Repository
+from scripts.setup_errors import Trouble
 from tests.node.updates.files_server import FilesServer, serving
 from tests.node.updates.publisher import LIBRARIES, SYSTEM, Copy, Publisher, copied, layers_of
 
@@ -218,9 +223,9 @@ def test_a_damaged_layer_of_the_copy_is_fetched(publisher: Publisher, copy: Copy
 def test_new_keys_are_learned_from_the_old_ones(publisher: Publisher, copy: Copy, tmp_path: Path) -> None:
     publisher.publish("2.0")
     keys = new_keys(tmp_path / "new keys", 3)
-    publisher.repository.add_root(new_root(keys, 2, today(), publisher.root, publisher.keys.roots))
+    root = new_root(keys, 2, today(), publisher.root, publisher.keys.roots)
     publisher.keys = keys
-    publisher.repository.renew()
+    publisher.repository.renew(root)
     publisher.publish("3.0")
     assert copy.update(publisher, FolderSource(publisher.place)) == "3.0"
 
@@ -339,6 +344,84 @@ def test_the_repository_keeps_no_file_that_nothing_names(publisher: Publisher) -
     publisher.repository.withdraw(SYSTEM, "8.0")
     releases = publisher.repository.channel(SYSTEM).releases
     assert [release.version for release in releases] == ["7.0", "6.0", "5.0", "4.0"]
-    assert len(list((publisher.place / "targets/layers").iterdir())) == 2 + 4
+    layers = publisher.place / "targets/layers"
+    assert len(list(layers.iterdir())) == 2 + 7  # computers may be reading them
+    publisher.now += timedelta(days=31)
+    publisher.repository.withdraw(SYSTEM, "7.0")
+    assert len(list(layers.iterdir())) == 2 + 4
     newest = json.loads((publisher.place / "metadata/timestamp.json").read_bytes())
-    assert newest["signed"]["version"] == 9
+    assert newest["signed"]["version"] == 10
+
+
+@pytest.mark.parametrize(("version", "percent"), [("2.0", 150), ("2.0", -1), ("1.2rc1", 100)])
+def test_a_list_that_no_computer_reads_is_not_signed(publisher: Publisher, version: str, percent: int) -> None:
+    with pytest.raises(Trouble):
+        publisher.publish(version, rollout=percent)
+    assert not publisher.repository.channel(SYSTEM).releases
+
+
+def test_an_archive_that_computers_refuse_is_not_signed(publisher: Publisher) -> None:
+    with pytest.raises(Trouble, match="would refuse"):
+        publisher.publish("2.0", layers=layers_of("2.0") | {"app": {"ä.txt": b"x"}})
+    assert not publisher.repository.channel(SYSTEM).releases
+
+
+def test_a_build_without_the_keys_of_the_repository_is_not_published(publisher: Publisher, tmp_path: Path) -> None:
+    updates = tmp_path / "updates"
+    updates.mkdir()
+    root, address = updates / "root.json", updates / "address.txt"
+    with pytest.raises(Trouble, match="needs"):
+        check_updates(updates, publisher.place)
+    root.write_bytes(publisher.root.to_bytes())
+    address.write_text("http://updates.example.org")
+    with pytest.raises(Trouble, match="https"):
+        check_updates(updates, publisher.place)
+    address.write_text("https://updates.example.org\n")
+    check_updates(updates, publisher.place)
+    root.write_bytes(new_root(new_keys(tmp_path / "other keys", 3), 2, today()).to_bytes())
+    with pytest.raises(Trouble, match="other keys"):
+        check_updates(updates, publisher.place)
+
+
+def test_metadata_that_drip_end_in_time(
+    publisher: Publisher, copy: Copy, stick: FolderSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = stick.read
+
+    def drip(path: str, start: int = 0) -> tuple[int, Generator[bytes, None, None]]:
+        begins, chunks = read(path, start)
+        data = b"".join(chunks)
+
+        def bytes_slowly() -> Generator[bytes, None, None]:
+            for number in range(len(data)):
+                time.sleep(0.02)
+                yield data[number : number + 1]
+
+        return begins, bytes_slowly()
+
+    monkeypatch.setattr(stick, "read", drip)
+    monkeypatch.setattr(trust, "READ_SECONDS", 0.5)
+    begun = time.monotonic()
+    with pytest.raises(Unreachable):
+        copy.updater(publisher).find(stick)
+    monkeypatch.setattr(trust, "READ_SECONDS", 60.0)
+    stop = threading.Event()
+    threading.Timer(0.5, stop.set).start()
+    with pytest.raises(Unreachable):
+        copy.updater(publisher).find(stick, stop=stop)
+    assert time.monotonic() - begun < 10
+
+
+def test_two_processes_read_metadata_one_after_the_other(publisher: Publisher, copy: Copy, stick: FolderSource) -> None:
+    lock = HomeLock(copy.store.folder / "metadata.lock")
+    copy.store.folder.mkdir(exist_ok=True)
+    assert lock.acquire()
+    held = threading.Event()
+
+    def release() -> None:
+        held.set()
+        lock.release()
+
+    threading.Timer(0.4, release).start()
+    assert copy.updater(publisher).find(stick) is not None
+    assert held.is_set()
