@@ -12,7 +12,7 @@ from app.core.errors import AppError, Damaged, Refused
 from app.machine.keyring_store import FileStore
 from app.machine.paths import Home
 from app.network import identity
-from app.network.identity import BadCertificate, check_profile, load_or_create, make_certificate, verify
+from app.network.identity import BadCertificate, check_profile, load_or_create, make_certificate, own_id, verify
 from app.network.tls import fingerprint
 from tests.network.certificates import SERVER_ONLY, Recipe, elliptic, good
 
@@ -87,8 +87,10 @@ def test_signatures() -> None:
 
 
 async def test_made_once_then_read(home: Home) -> None:
+    assert own_id(home) == ""
     made = await load_or_create(home, store(home))
     again = await load_or_create(home, store(home))
+    assert own_id(home) == made.id  # which needs no passphrase
     assert made.id == again.id == fingerprint(made.der)
     assert len(made.passphrase) == 43
     assert verify(made.der, b"x", again.sign(b"x"))
