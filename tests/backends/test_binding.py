@@ -86,7 +86,7 @@ print(binding.register_library(llama, copy.with_name("missing.so")), binding.tak
 
 
 def test_a_back_end_below_a_folder_of_any_name_is_registered(tmp_path: Path) -> None:
-    """On Windows, llama.cpp's own function would not find it."""
+    """Load what llama.cpp's own function would not find on Windows."""
     folder = tmp_path / "Jürgen Ελένη 花子"
     folder.mkdir()
     words = [sys.executable, "-c", REGISTER, str(folder)]
