@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ from app.machine.paths import Home
 from app.machine.running_node import HomeLock
 from app.machine.secret_stores import CHAT_KEY, CHAT_KEY_FILE
 from app.machine.settings import load
+from app.machine.versions.version_lock import is_held
 
 VERSIONS = "versions"  # of Poolhouse, installed by updates
 NAMES = (  # everything that Poolhouse creates in a home; all else is left alone
@@ -143,7 +145,10 @@ def _delete_models(home: Home, erased: ErasureResult) -> None:
 def _delete(root: Path, lock: HomeLock, erased: ErasureResult) -> None:
     """Delete the home. The lock file is deleted last, so that no node can start in the meantime."""
     for path in sorted(_own_paths(root)):
-        if not APP.is_relative_to(path):  # otherwise it is deleted at the end of this program
+        if path.name == VERSIONS and not APP.is_relative_to(path) and any(map(is_held, path.glob("*"))):
+            busy = OSError(errno.EBUSY, os.strerror(errno.EBUSY))  # such as a node of another home
+            erased.left.append(_left_behind(path, busy))
+        elif not APP.is_relative_to(path):  # otherwise it is deleted at the end of this program
             _delete_one(path, erased)
     with contextlib.suppress(OSError):
         (root / WINDOW_LOCK).unlink(missing_ok=True)

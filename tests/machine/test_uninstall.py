@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ import pytest
 
 from app.core.errors import Refused
 from app.machine import paths, settings, uninstall
+from app.machine.installation import MANIFEST
 from app.machine.keyring_store import KeyringStore
 from app.machine.models_folders import ModelsFolders
 from app.machine.paths import Home
 from app.machine.running_node import HomeLock
 from app.machine.settings import ModelsChoice
 from app.machine.uninstall import SECRETS, erase
+from app.machine.versions.version_lock import hold
 from app.node import start
 
 
@@ -72,6 +75,22 @@ async def test_what_others_put_there_stays(home: Home, tmp_path: Path) -> None:
     await erase(home)
     assert [path.name for path in home.root.iterdir()] == ["notes.txt"]
     assert (elsewhere / "model.gguf").exists()
+
+
+async def test_a_version_that_runs_stays(home: Home) -> None:
+    """A node of another home may run from it."""
+    place = home.root / "versions" / "2.0"
+    place.mkdir(parents=True)
+    (place / MANIFEST).write_text("{}")
+    held = hold(str(home.root / "versions"), "2.0")
+    assert held is not None
+    erased = await erase(home)
+    assert [reason.code for reason in erased.left] == ["erase_left"]
+    assert (place / MANIFEST).is_file()
+    os.close(held)
+    (home.create().identity / "identity.pem").write_bytes(b"12345")
+    assert not (await erase(home)).left
+    assert not place.exists()
 
 
 async def test_after_a_reset_all_of_it_goes_too(home: Home) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 def files_in(folder: Path) -> Iterator[Path]:
     """Yield all files and symbolic links below a folder, sorted by path."""
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(folder.rglob("*"), key=lambda path: path.parts):  # Windows would ignore the case
         if path.is_symlink() or not path.is_dir():
             yield path
 

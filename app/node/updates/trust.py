@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from tuf.api.exceptions import (
@@ -150,6 +150,14 @@ class TrustedRepository:
                 tell(have)
         if have < target.length:
             raise DownloadError("the connection ended early")
+
+
+def arrived_bytes(target: TargetFile, folder: Path) -> int:
+    """Return how much of a file an earlier download left in a folder."""
+    for name in (target.hashes[SHA256], f"{target.hashes[SHA256]}.part"):
+        with suppress(OSError):
+            return min((folder / name).stat().st_size, target.length)
+    return 0
 
 
 def _address(target: TargetFile) -> str:

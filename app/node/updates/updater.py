@@ -21,7 +21,7 @@ from app.machine.running_node import HomeLock
 from app.machine.versions.version_store import DOWNLOADS, METADATA, NewLayer, VersionStore
 from app.node.updates.release import Release, newest, require_newer
 from app.node.updates.sources import Source, WebSource
-from app.node.updates.trust import READ_SECONDS, TrustedRepository
+from app.node.updates.trust import READ_SECONDS, TrustedRepository, arrived_bytes
 
 KEYS = APP / "resources" / "updates"
 ROOT, ADDRESS = "root.json", "address.txt"
@@ -119,7 +119,8 @@ class Updater:
             }
             total = sum(target.length for target in missing.values())
             unpacked = sum(layer.n_bytes for layer in release.layers if layer.name in missing)
-            store.require_space(total + unpacked)
+            arrived = sum(arrived_bytes(target, store.folder / DOWNLOADS) for target in missing.values())
+            store.require_space(total - arrived + unpacked)
             archives: dict[str, Path] = {}
             done = 0
             for name, target in missing.items():

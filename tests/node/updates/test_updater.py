@@ -19,7 +19,8 @@ from app import launcher
 from app.core.errors import AppError, BadInput, DoesNotFit, Refused, Unreachable
 from app.machine.running_node import HomeLock
 from app.machine.versions.layer_archive import Canceled
-from app.machine.versions.version_store import DOWNLOADS
+from app.machine.versions.tree_hash import tree_bytes
+from app.machine.versions.version_store import DOWNLOADS, VersionStore
 from app.node.updates import trust
 from app.node.updates.sources import FolderSource, WebSource
 from app.node.updates.updater import Build, Updater
@@ -252,6 +253,22 @@ def test_a_full_disk_is_told_before_anything_is_fetched(
     assert isinstance(error, DoesNotFit)
     assert error.reason.code == "update_no_space"
     assert not [path for path, _ in server.asked if "layers/" in path]
+
+
+def test_what_has_arrived_needs_no_space_again(
+    publisher: Publisher, copy: Copy, stick: FolderSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    require = VersionStore.require_space
+    monkeypatch.setattr(VersionStore, "require_space", lambda store, n: (asked.append(n), require(store, n))[1])
+    archive = publisher.archive_of("app")
+    downloads = copy.store.folder / DOWNLOADS
+    downloads.mkdir(parents=True)
+    unpacked = tree_bytes(publisher.folder / "made/2.0/app")
+    part = downloads / f"{archive.name.partition('.')[0]}.part"
+    part.write_bytes(archive.read_bytes()[:100])
+    copy.update(publisher, stick)
+    assert asked[0] == unpacked + archive.stat().st_size - 100
 
 
 def test_two_updates_at_once_are_refused(publisher: Publisher, copy: Copy, stick: FolderSource) -> None:
