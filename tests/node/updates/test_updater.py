@@ -260,7 +260,12 @@ def test_what_has_arrived_needs_no_space_again(
 ) -> None:
     asked: list[int] = []
     require = VersionStore.require_space
-    monkeypatch.setattr(VersionStore, "require_space", lambda store, n: (asked.append(n), require(store, n))[1])
+
+    def note(store: VersionStore, n_bytes: int) -> None:
+        asked.append(n_bytes)
+        require(store, n_bytes)
+
+    monkeypatch.setattr(VersionStore, "require_space", note)
     archive = publisher.archive_of("app")
     downloads = copy.store.folder / DOWNLOADS
     downloads.mkdir(parents=True)
