@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ class EnginePackService:
         self._store, self._changed = store, changed
         self.n_tests = 0  # how often the packs were tested at the user's request
         self._lock = asyncio.Lock()
+        self._exports = asyncio.Lock()
         self.libraries: dict[str, Path] = {}  # of the packs in use, by back end
         self.whole: Sequence[InstalledPack] = ()  # what other machines may have, also if no card here uses it
 
@@ -80,8 +82,10 @@ class EnginePackService:
         return self._store.path_of(pack, file)
 
     async def export(self, name: str, place: Path) -> api.EnginePacks:
-        """Write an installed pack into an archive, for another computer. Raises AppError."""
-        pack = await asyncio.to_thread(self._store.export, name, place)
+        """Write an installed pack into an archive, for another computer, one at a time. Raises AppError."""
+        stop = threading.Event()
+        async with self._exports:
+            pack = await run_to_completion(lambda: self._store.export(name, place, stop.is_set), stop.set)
         return msgspec.structs.replace(await self.packs(), changed=[pack.name])
 
     async def use(self, name: str) -> api.EnginePacks:

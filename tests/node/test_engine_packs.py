@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
 import sys
 import time
@@ -165,6 +167,37 @@ async def test_a_pack_is_exported_and_installed_from_the_file(
     with pytest.raises(Damaged, match="pack_wrong_hash"):
         await service.export("vulkan", tmp_path / "damaged.tar.gz")
     assert not (tmp_path / "damaged.tar.gz").exists()
+
+
+async def test_exports_are_written_one_after_the_other_and_hold_nothing_else(
+    service: EnginePackService, outcome: FakeTest, tmp_path: Path
+) -> None:
+    await service.add(str(folder_pack(tmp_path)))
+    (tmp_path / "engines" / name_of() / "Thumbs.db").write_bytes(b"of the system")
+    place = tmp_path / "stick.tar.gz"
+    unfinished = tmp_path / "stick.tar.gz.part"
+    unfinished.write_bytes(b"of a browser")
+    await asyncio.gather(*(service.export("vulkan", place) for _ in range(4)))
+    assert unfinished.read_bytes() == b"of a browser"
+    left = sorted(path.name for path in tmp_path.glob("stick*"))  # noqa: ASYNC240
+    assert left == ["stick.tar.gz", "stick.tar.gz.part"]
+    other = EnginePackService(PackStore(tmp_path / "other", engine_version=ENGINE))
+    assert (await other.add(str(place))).packs[0].current
+
+
+async def test_an_export_ends_with_its_caller_and_leaves_nothing(
+    service: EnginePackService, outcome: FakeTest, tmp_path: Path
+) -> None:
+    await service.add(str(folder_pack(tmp_path, {LIBRARY: os.urandom(64 << 20)})))
+    place = tmp_path / "stick" / "vulkan.tar.gz"
+    place.parent.mkdir()
+    async with asyncio.TaskGroup() as group:
+        export = group.create_task(service.export("vulkan", place), name="export")
+        async with asyncio.timeout(END_SECONDS * BUSY):
+            while not any(path.stat().st_size > 0 for path in place.parent.iterdir()):  # noqa: ASYNC110  a thread's work
+                await asyncio.sleep(0.01)
+        export.cancel()
+    assert list(place.parent.iterdir()) == []
 
 
 def ordered(offer: dict[str, Any]) -> dict[str, Any]:

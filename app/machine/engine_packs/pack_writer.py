@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import io
 import os
+import secrets
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from app.machine.engine_packs.manifest import MANIFEST
+from app.machine.engine_packs.pack_reader import read_manifest
 from app.machine.paths import sync_folder
 
 SUFFIX = ".tar.gz"
 PART = ".part"
+LEVEL = 6  # libraries of a gigabyte take minutes at level 9, and are hardly smaller
 
 
-def write_archive(pack: Path, place: Path, name: str) -> Path:
-    """Write all files of a pack's folder into the archive `place`, below a folder `name`, and return `place`.
+def write_archive(pack: Path, place: Path, name: str, is_stopped: Callable[[], bool] = lambda: False) -> Path:
+    """Write the files of a pack into the archive `place`, below a folder `name`, and return `place`.
 
-    The archive is complete or not there at all: until its bytes are on the disk, it has another name. Raises OSError.
+    The archive is complete or not there at all: until its bytes are on the disk, it has another name. What else lies in
+    the pack's folder is left out. is_stopped: asked often; the writing ends once it returns True.
+    Raises OSError, and AppError if the manifest cannot be read.
     """
-    files = sorted(path for path in pack.rglob("*") if path.is_file())
-    files.sort(key=lambda path: path != pack / MANIFEST)  # the manifest first, so that a reader knows what follows
-    part = place.with_name(f"{place.name}{PART}")
+    # the manifest first, so that a reader knows what follows
+    paths = [MANIFEST, *sorted(file.path for file in read_manifest(pack, pack.name).files)]
+    part = place.with_name(f"{place.name}.{secrets.token_hex(4)}{PART}")
+    part.touch(exist_ok=False)  # nobody else's file
     try:
         with part.open("wb") as raw:
             with (
-                gzip.GzipFile("", "wb", compresslevel=9, fileobj=raw, mtime=0) as packed,
+                gzip.GzipFile("", "wb", compresslevel=LEVEL, fileobj=raw, mtime=0) as packed,
                 tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar,
             ):
-                for file in files:
-                    _add(tar, file, f"{name}/{file.relative_to(pack).as_posix()}")
+                for path in paths:
+                    _add(tar, pack / path, f"{name}/{path}", is_stopped)
             raw.flush()
             os.fsync(raw.fileno())
         part.replace(place)
@@ -40,9 +50,21 @@ def write_archive(pack: Path, place: Path, name: str) -> Path:
     return place
 
 
-def _add(tar: tarfile.TarFile, file: Path, path: str) -> None:
+def _add(tar: tarfile.TarFile, file: Path, path: str, is_stopped: Callable[[], bool]) -> None:
     """Add a file without what depends on this computer: its owner, its rights and its times."""
     member = tarfile.TarInfo(path)
     member.size, member.mode, member.mtime = file.stat().st_size, 0o644, 0
     with file.open("rb") as content:
-        tar.addfile(member, content)
+        tar.addfile(member, _Stoppable(content, is_stopped))
+
+
+class _Stoppable(io.RawIOBase):
+    """The content of a file, whose reading can be ended from another thread."""
+
+    def __init__(self, content: BinaryIO, is_stopped: Callable[[], bool]) -> None:
+        self._content, self._is_stopped = content, is_stopped
+
+    def read(self, n_bytes: int = -1) -> bytes:
+        if self._is_stopped():
+            raise InterruptedError(errno.EINTR, os.strerror(errno.EINTR))
+        return self._content.read(n_bytes)

@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -153,10 +153,11 @@ class PackStore:
             shutil.rmtree(copied, ignore_errors=True)
             return self._describe(name, self._state())
 
-    def export(self, name: str, place: Path) -> InstalledPack:
+    def export(self, name: str, place: Path, is_stopped: Callable[[], bool] = lambda: False) -> InstalledPack:
         """Write an installed pack as an archive, after reading all of its files again.
 
-        An existing file is replaced. Raises BadInput, Refused or Damaged.
+        An existing file is replaced. is_stopped: asked often; the writing ends once it returns True.
+        Raises BadInput, Refused or Damaged.
         """
         with self._lock:
             pack = self.find(name)
@@ -164,7 +165,7 @@ class PackStore:
                 raise damage
         assert pack.manifest is not None  # otherwise `verify` has returned an error
         try:  # without the lock, because a large pack takes a minute
-            write_archive(self._folder / pack.name, place, pack.manifest.name)
+            write_archive(self._folder / pack.name, place, pack.manifest.name, is_stopped)
         except OSError as error:
             raise Refused("pack_not_exported", file=str(place), why=os_cause(error)) from error
         return pack
