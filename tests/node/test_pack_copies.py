@@ -558,6 +558,9 @@ async def test_a_hostile_machine_gets_nothing_into_the_store(
     ended = await ends.copied(sha256)
     assert (ended.state, ended.problem_facts and ended.problem_facts.code) == ("failed", code)
     assert ended.problem
+    if code == "pack_wrong_hash":  # noticed at the first file, before another one is fetched
+        assert ended.problem_facts is not None
+        assert ended.problem_facts.facts["file"] == LIBRARY
     assert (ends.store.packs(), tested) == ([], [])
     assert not (ends.store._folder.parent / "autostart").exists()
 
