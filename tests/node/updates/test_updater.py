@@ -252,17 +252,17 @@ def test_a_full_disk_is_told_before_anything_is_fetched(
     error = refused(copy, publisher, WebSource(server.address))
     assert isinstance(error, DoesNotFit)
     assert error.reason.code == "update_no_space"
-    assert not [path for path, _ in server.asked if "layers/" in path]
+    assert not [path for path, _ in server.needed_bytes if "layers/" in path]
 
 
 def test_what_has_arrived_needs_no_space_again(
     publisher: Publisher, copy: Copy, stick: FolderSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
+    needed_bytes: list[int] = []
     require = VersionStore.require_space
 
     def note(store: VersionStore, n_bytes: int) -> None:
-        asked.append(n_bytes)
+        needed_bytes.append(n_bytes)
         require(store, n_bytes)
 
     monkeypatch.setattr(VersionStore, "require_space", note)
@@ -273,7 +273,7 @@ def test_what_has_arrived_needs_no_space_again(
     part = downloads / f"{archive.name.partition('.')[0]}.part"
     part.write_bytes(archive.read_bytes()[:100])
     copy.update(publisher, stick)
-    assert asked[0] == unpacked + archive.stat().st_size - 100
+    assert needed_bytes[0] == unpacked + archive.stat().st_size - 100
 
 
 def test_two_updates_at_once_are_refused(publisher: Publisher, copy: Copy, stick: FolderSource) -> None:
