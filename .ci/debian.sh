@@ -2,7 +2,7 @@
 # Runs a command in a fresh Debian 12 with this checkout in it, on any Linux with apt (root):
 #   sudo bash .ci/debian.sh bash .ci/run
 # Debian's own signatures vouch for what is installed. Files that the command writes into the checkout stay there.
-# NOT VERIFIED on a CI runner. What holds for the folder itself was tried: mmdebstrap, the mounts, a command in it.
+# NOT VERIFIED: it was never run.
 set -euo pipefail
 [ $# -gt 0 ] || { echo "the command to run is missing" >&2; exit 2; }
 checkout=$(cd "$(dirname "$0")/.." && pwd)

@@ -19,6 +19,7 @@ from app.network.peer.peer_client import reported_error
 PROJECT = Path(__file__).resolve().parent.parent
 READERS = {"loads", "load", "JSONDecoder"}
 ALLOWED = {
+    "app/launcher.py": "files of this app; it runs before a version is chosen, and so without its packages",
     "app/core/reasons.py": "a file that comes with the app",
     "backends/worker/confine.py": "what the app gives its own process",
     "backends/probe.py": "what the app gives its own process",

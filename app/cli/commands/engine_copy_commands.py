@@ -13,12 +13,12 @@ from app.cli.node_calls import Stopped, ask_node
 from app.cli.options import HomeOption, JsonOption, YesOption, read_folder, read_name
 from app.cli.output import Output
 from app.cli.pack_calls import ask_packs
-from app.cli.progress import ShowProgress, show_progress
 from app.core.errors import AppError, BadInput, Refused
 from app.core.reasons import size
 
 if TYPE_CHECKING:
     from app.api.engine_packs import EngineOffer, EnginePacks
+    from app.cli.progress import ShowProgress
     from app.client import NodeClient
 
 OfferArgument = Annotated[
@@ -81,6 +81,8 @@ def copy(
         f"Its checksum is {offer.sha256}. Copy it from {machine} and use it?",
         yes,
     )
+    from app.cli.progress import show_progress
+
     with show_progress(out) as show:
         packs = ask_node(home, lambda node: _copied(node, offer, show, out))
     done = packs.copy
