@@ -47,8 +47,10 @@ class ErasureResult:
     left: list[Reason] = field(default_factory=list)
 
 
-async def erase(home: Home, entry: autostart.Entry | None = None) -> ErasureResult:
+async def erase(home: Home, entry: autostart.Entry | None = None, *, keep_other_folders: bool = False) -> ErasureResult:
     """Erase a home at the user's request. The result lists everything that could not be deleted.
+
+    keep_other_folders: leaves models in folders outside the home as they are.
 
     Raises Refused if the node of this home is starting, running or stopping. Also raises Refused if the folder is not
     one of our homes, because a `models` folder in it could belong to anyone.
@@ -58,7 +60,7 @@ async def erase(home: Home, entry: autostart.Entry | None = None) -> ErasureResu
     if await asyncio.to_thread(home.root.is_dir) and not lock.acquire():
         raise Refused("erase_while_running", home=str(home.root))
     try:
-        return await _erase(home, lock, entry)
+        return await _erase(home, lock, entry, keep_other_folders)
     finally:
         lock.release()
 
@@ -78,7 +80,7 @@ def _has_identity(home: Home) -> bool:
     return any((folder / "identity.pem").exists() for folder in (home.identity, *aside))
 
 
-async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> ErasureResult:
+async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None, keep_other_folders: bool) -> ErasureResult:
     erased = ErasureResult()
     try:
         await _forget_secrets(home)
@@ -90,7 +92,8 @@ async def _erase(home: Home, lock: HomeLock, entry: autostart.Entry | None) -> E
                 await asyncio.to_thread(autostart.set_enabled, False, home, login_item)
             except Refused as error:
                 erased.left.append(error.reason)
-    await asyncio.to_thread(_delete_models, home, erased)
+    if not keep_other_folders:
+        await asyncio.to_thread(_delete_models, home, erased)
     await asyncio.to_thread(_delete, home.root, lock, erased)
     if home.is_default and (folder := unpacked_folder()):
         atexit.register(shutil.rmtree, folder, ignore_errors=True)  # this program runs from there

@@ -74,23 +74,29 @@ static const wchar_t *arguments(void) {
 }
 
 #ifdef CONSOLE
-/* Python gets Ctrl-C as well, and decides. */
-static BOOL WINAPI wait_for_python(DWORD event) { return event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT; }
+static PROCESS_INFORMATION child;
+
+/* Python gets Ctrl-C as well, and decides. When the console closes or the user signs out, this program may go on only
+ * while this function runs, and the job ends Python with it: Python gets the time that Windows allows to end in good
+ * order. */
+static BOOL WINAPI wait_for_python(DWORD event) {
+    if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT && child.hProcess) WaitForSingleObject(child.hProcess, INFINITE);
+    return TRUE;
+}
 
 static int start(void) {
     swprintf(line, LONGEST, L"\"%ls\\python\\python.exe\" -m app %ls", folder, arguments());
     swprintf(path, LONGEST, L"%ls\\python\\python.exe", folder);
     SetConsoleCtrlHandler(wait_for_python, TRUE);
     /* Whoever ends this program ends Python with it, but not what Python started to go on without it. */
-    HANDLE job = CreateJobObjectW(NULL, NULL);
+    HANDLE job = CreateJobObjectW(NULL, NULL); /* without one, Python runs all the same */
     JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {0};
     limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK;
-    SetInformationJobObject(job, JobObjectExtendedLimitInformation, &limits, sizeof limits);
+    if (job) SetInformationJobObject(job, JobObjectExtendedLimitInformation, &limits, sizeof limits);
     STARTUPINFOW about = {0};
     about.cb = sizeof about;
-    PROCESS_INFORMATION child;
     if (!CreateProcessW(path, line, NULL, NULL, TRUE, CREATE_SUSPENDED, NULL, NULL, &about, &child)) return refuse(false);
-    AssignProcessToJobObject(job, child.hProcess);
+    if (job) AssignProcessToJobObject(job, child.hProcess);
     ResumeThread(child.hThread);
     WaitForSingleObject(child.hProcess, INFINITE);
     DWORD code = 1;

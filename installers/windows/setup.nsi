@@ -1,5 +1,6 @@
 ; The setup program for Windows: per user, without an administrator. setup_program.py gives it the words in capitals and
 ; the list of files. It changes no setting of the network: the last page but one shows a command for the firewall.
+; It removes files by the list that the installed version brought (FILE_LIST), never a whole folder.
 
 Unicode true
 !include MUI2.nsh
@@ -23,8 +24,11 @@ InstallDir "$LOCALAPPDATA\Programs\Poolhouse"
 RequestExecutionLevel user
 ManifestDPIAware true
 ManifestSupportedOS Win10
-SetCompressor /SOLID lzma
-SetCompressorDictSize 64
+; Not solid: a solid block is written whole to the drive of TEMP first, which needs the space twice.
+SetCompressor ${COMPRESSOR}
+!if ${COMPRESSOR} == lzma
+  SetCompressorDictSize 64
+!endif
 AllowSkipFiles off
 ShowInstDetails nevershow
 ShowUninstDetails nevershow
@@ -49,9 +53,12 @@ Var AutostartBox
 Var PathBox
 Var DataBox
 Var Autostart
+Var WasAutostart
 Var OnPath
 Var RemoveData
 Var Command
+Var Marked
+Var Kept
 
 Page custom OptionsPage OptionsLeave
 !insertmacro MUI_PAGE_INSTFILES
@@ -62,12 +69,12 @@ UninstPage custom un.DataPage un.DataLeave
 !insertmacro MUI_LANGUAGE "English"
 !insertmacro MUI_LANGUAGE "German"
 !include "${TEXTS}"
-!include "${REMOVAL}"
 
+!macro Functions UN
 ; A silent run has nobody to ask, so what it refuses to do is said in a file.
-!macro Stopping UN
 Function ${UN}Refuse
   Pop $R9
+  Call ${UN}Unmark
   ${If} ${Silent}
     FileOpen $R8 "${SAID}" w
     FileWriteUTF16LE /BOM $R8 "$R9"
@@ -77,6 +84,40 @@ Function ${UN}Refuse
   ${EndIf}
   SetErrorLevel 2
   Quit
+FunctionEnd
+
+; While the file `installing` is there, Poolhouse does not start: nobody can open it while its files go.
+Function ${UN}Mark
+  StrCpy $Marked ""
+  IfFileExists "$INSTDIR\installing" there
+  StrCpy $Marked 1
+  there:
+  ClearErrors
+  SetOutPath "$INSTDIR"
+  FileOpen $R7 "$INSTDIR\installing" w
+  FileWrite $R7 "${VERSION}"
+  FileClose $R7
+  ${If} ${Errors}
+    Push "$(NOT_WRITABLE)"
+    Call ${UN}Refuse
+  ${EndIf}
+FunctionEnd
+
+Function ${UN}Unmark
+  ${If} $Marked != ""
+    Delete "$INSTDIR\installing"
+    SetOutPath "$TEMP"
+    RMDir "$INSTDIR"
+  ${EndIf}
+FunctionEnd
+
+Function ${UN}RefuseSecond
+  System::Call 'kernel32::CreateMutexW(p 0, i 0, w "Local\PoolhouseSetup") p .r1 ?e'
+  Pop $0
+  ${If} $0 == 183 ; ERROR_ALREADY_EXISTS
+    Push "$(SECOND)"
+    Call ${UN}Refuse
+  ${EndIf}
 FunctionEnd
 
 ; A program that runs keeps its file from being written to.
@@ -94,6 +135,7 @@ Function ${UN}WaitUntilClosed
       Call ${UN}Refuse
     ${EndIf}
     MessageBox MB_RETRYCANCEL|MB_ICONINFORMATION "$(RUNNING)" IDRETRY again
+    Call ${UN}Unmark
     SetErrorLevel 1
     Quit
     again:
@@ -101,9 +143,80 @@ Function ${UN}WaitUntilClosed
   closed:
   ClearErrors
 FunctionEnd
+
+; Remove what the installed version brought, by its list: F file, C folder with compiled files, D folder if it is empty.
+; $Kept is then a file that could not be removed, or "".
+Function ${UN}RemoveInstalled
+  StrCpy $Kept ""
+  ClearErrors
+  FileOpen $0 "$INSTDIR\${FILE_LIST}" r
+  IfErrors none
+  next:
+    ClearErrors
+    FileReadUTF16LE $0 $1
+    IfErrors end
+    StrCpy $1 $1 -1
+    StrCpy $2 $1 1
+    StrCpy $1 $1 "" 2
+    ${If} $2 == "F"
+      Delete "$INSTDIR\$1"
+      ${If} ${Errors}
+        StrCpy $Kept "$INSTDIR\$1"
+      ${EndIf}
+    ${ElseIf} $2 == "C"
+      Delete "$INSTDIR\$1\__pycache__\*.pyc"
+      RMDir "$INSTDIR\$1\__pycache__"
+    ${Else}
+      RMDir "$INSTDIR\$1"
+    ${EndIf}
+  Goto next
+  end:
+  FileClose $0
+  ${If} $Kept == ""
+    Delete "$INSTDIR\${FILE_LIST}"
+  ${EndIf}
+  none:
+  ClearErrors
+FunctionEnd
+
+; Windows makes rules that block Python when its question is answered with no, and those win: they go first.
+Function ${UN}FirewallRemoval
+  ${WordReplace} `$INSTDIR` `'` `''` `+` $R0
+  StrCpy $Command "$$p = '$R0\python\python.exe', '$R0\python\pythonw.exe'; (Get-NetFirewallApplicationFilter | Where-Object Program -in $$p | Get-NetFirewallRule) | Remove-NetFirewallRule"
+FunctionEnd
+
+Function ${UN}ShowCommand
+  Pop $1 ; how far down, in units of dialogs
+  nsDialogs::CreateControl EDIT "${DEFAULT_STYLES}|${WS_TABSTOP}|${ES_MULTILINE}|${ES_READONLY}|${WS_VSCROLL}" "${WS_EX_CLIENTEDGE}" 0 $1u 78% 34u "$Command"
+  Pop $0
+  nsDialogs::CreateControl BUTTON "${DEFAULT_STYLES}|${WS_TABSTOP}" 0 80% $1u 20% 16u "$(COPY)"
+  Pop $0
+  ${NSD_OnClick} $0 ${UN}CopyCommand
+FunctionEnd
+
+Function ${UN}CopyCommand
+  Pop $0
+  System::Call 'user32::OpenClipboard(p $HWNDPARENT) i .r0'
+  ${If} $0 != 0
+    System::Call 'user32::EmptyClipboard()'
+    StrLen $1 $Command
+    IntOp $1 $1 + 1
+    IntOp $1 $1 * 2
+    System::Call 'kernel32::GlobalAlloc(i 2, p r1) p .r2'
+    System::Call 'kernel32::GlobalLock(p r2) p .r3'
+    Push $Command ; not in the call's own text, which its quotes would end
+    System::Call 'kernel32::lstrcpyW(p r3, w s)'
+    System::Call 'kernel32::GlobalUnlock(p r2)'
+    System::Call 'user32::SetClipboardData(i 13, p r2) p .r0'
+    ${If} $0 P= 0
+      System::Call 'kernel32::GlobalFree(p r2)'
+    ${EndIf}
+    System::Call 'user32::CloseClipboard()'
+  ${EndIf}
+FunctionEnd
 !macroend
-!insertmacro Stopping ""
-!insertmacro Stopping "un."
+!insertmacro Functions ""
+!insertmacro Functions "un."
 
 Function .onInit
   Delete "${SAID}"
@@ -111,6 +224,8 @@ Function .onInit
     Push "$(OLD_WINDOWS)"
     Call Refuse
   ${EndUnless}
+  Call RefuseSecond
+  StrCpy $OnPath 1
   ReadRegStr $0 HKCU "${UNINSTALL}" "DisplayVersion"
   ${If} $0 != ""
     ${VersionCompare} "$0" "${VERSION}" $1
@@ -122,9 +237,10 @@ Function .onInit
     ${If} $1 != ""
       StrCpy $INSTDIR $1
     ${EndIf}
+    Call FindOnPath
   ${EndIf}
-  ReadRegStr $Autostart HKCU "${RUN}" "Poolhouse"
-  StrCpy $OnPath 1
+  ReadRegStr $WasAutostart HKCU "${RUN}" "Poolhouse"
+  StrCpy $Autostart $WasAutostart
   ${GetParameters} $0
   ${GetOptions} $0 "/AUTOSTART" $1
   ${Unless} ${Errors}
@@ -135,8 +251,55 @@ Function .onInit
     StrCpy $OnPath ""
   ${EndUnless}
   ClearErrors
+  Call CheckFolder
   Call CheckSpace
   Call WaitUntilClosed
+FunctionEnd
+
+; Set $OnPath to whether this user's PATH names the command. It may be longer than the texts of NSIS.
+Function FindOnPath
+  StrCpy $OnPath ""
+  System::Alloc 65536
+  Pop $2
+  Push "Path"
+  Push "Environment"
+  System::Call 'advapi32::RegGetValueW(p 0x80000001, w s, w s, i 0x10000006, p 0, p r2, *i 65536) i .r3'
+  ${If} $3 == 0
+    Push "$INSTDIR\bin"
+    System::Call 'shlwapi::StrStrIW(p r2, w s) p .r4'
+    ${If} $4 P<> 0
+      StrCpy $OnPath 1
+    ${EndIf}
+  ${EndIf}
+  System::Free $2
+FunctionEnd
+
+; Only an empty folder, or one with Poolhouse.
+Function CheckFolder
+  IfFileExists "$INSTDIR\${FILE_LIST}" ours
+  IfFileExists "$INSTDIR\installing" ours
+  FindFirst $0 $1 "$INSTDIR\*.*"
+  ${While} $1 != ""
+    ${If} $1 != "."
+    ${AndIf} $1 != ".."
+      FindClose $0
+      Push "$(NOT_EMPTY)"
+      Call Refuse
+    ${EndIf}
+    FindNext $0 $1
+  ${EndWhile}
+  FindClose $0
+  ours:
+  ClearErrors
+FunctionEnd
+
+Function .onInstFailed
+  ${If} ${Silent}
+    FileOpen $R8 "${SAID}" w
+    FileWriteUTF16LE /BOM $R8 "$(BROKEN_OFF)"
+    FileClose $R8
+  ${EndIf}
+  SetErrorLevel 2
 FunctionEnd
 
 ; An update frees what it replaces, but only after it began: the space of a whole installation must be there.
@@ -190,11 +353,16 @@ Function OptionsLeave
 FunctionEnd
 
 Section
+  Call Mark
+  Call WaitUntilClosed ; it may have been opened since the first page
   SetOutPath "$INSTDIR"
-  FileOpen $0 "$INSTDIR\installing" w
-  FileWrite $0 "${VERSION}"
-  FileClose $0
+  ClearErrors
   WriteUninstaller "$INSTDIR\uninstall.exe"
+  ${If} ${Errors}
+    Push "$(NOT_WRITABLE)"
+    Call Refuse
+  ${EndIf}
+  StrCpy $Marked ""
   WriteRegStr HKCU "${UNINSTALL}" "DisplayName" "Poolhouse"
   WriteRegStr HKCU "${UNINSTALL}" "DisplayVersion" "${VERSION}"
   WriteRegStr HKCU "${UNINSTALL}" "DisplayIcon" "$INSTDIR\Poolhouse.exe"
@@ -205,9 +373,16 @@ Section
   WriteRegDWORD HKCU "${UNINSTALL}" "EstimatedSize" ${KIB}
   WriteRegDWORD HKCU "${UNINSTALL}" "NoModify" 1
   WriteRegDWORD HKCU "${UNINSTALL}" "NoRepair" 1
-  !insertmacro RemoveInstalled
+  SetDetailsPrint none
+  Call RemoveInstalled
+  ${If} $Kept != ""
+    Push "$(HELD)"
+    Call Refuse
+  ${EndIf}
+  SetDetailsPrint lastused
   DetailPrint "$(COPYING)"
   SetDetailsPrint none
+  File "/oname=${FILE_LIST}" "${LIST}"
   !include "${FILES}"
   SetDetailsPrint lastused
   SetOutPath "$INSTDIR"
@@ -225,12 +400,16 @@ Section
     nsExec::Exec '"$INSTDIR\Poolhouse.exe" /path remove'
   ${EndIf}
   Pop $0
+  ; What is there already stays: it may open another home, or be turned off in the Task Manager.
   ${If} $Autostart != ""
-    WriteRegStr HKCU "${RUN}" "Poolhouse" '$INSTDIR\Poolhouse.exe --hidden'
-    ${WordFind} "$INSTDIR" " " "E+1" $0
-    ${Unless} ${Errors}
-      WriteRegStr HKCU "${RUN}" "Poolhouse" '"$INSTDIR\Poolhouse.exe" --hidden'
-    ${EndUnless}
+    ${If} $WasAutostart == ""
+      WriteRegStr HKCU "${RUN}" "Poolhouse" '$INSTDIR\Poolhouse.exe --hidden'
+      ${WordFind} "$INSTDIR" " " "E+1" $0
+      ${Unless} ${Errors}
+        WriteRegStr HKCU "${RUN}" "Poolhouse" '"$INSTDIR\Poolhouse.exe" --hidden'
+      ${EndUnless}
+      DeleteRegValue HKCU "${APPROVED}" "Poolhouse"
+    ${EndIf}
   ${Else}
     DeleteRegValue HKCU "${RUN}" "Poolhouse"
     DeleteRegValue HKCU "${APPROVED}" "Poolhouse"
@@ -239,41 +418,29 @@ Section
 SectionEnd
 
 Function FirewallPage
-  StrCpy $Command "'python','pythonw' | ForEach-Object { New-NetFirewallRule -DisplayName Poolhouse -Direction Inbound -Action Allow -Profile Private -Program $\"$INSTDIR\python\$$_.exe$\" }"
+  Call FirewallRemoval
+  StrCpy $Command "$Command; $$p | ForEach-Object { New-NetFirewallRule -DisplayName Poolhouse -Direction Inbound -Action Allow -Profile Private -Program $$_ }"
   !insertmacro MUI_HEADER_TEXT "$(FIREWALL_TITLE)" "$(FIREWALL_SUBTITLE)"
   nsDialogs::Create 1018
   Pop $Dialog
-  ${NSD_CreateLabel} 0 0 100% 58u "$(FIREWALL_TEXT)"
+  ${NSD_CreateLabel} 0 0 100% 82u "$(FIREWALL_TEXT)"
   Pop $0
-  nsDialogs::CreateControl EDIT "${DEFAULT_STYLES}|${WS_TABSTOP}|${ES_MULTILINE}|${ES_READONLY}|${WS_VSCROLL}" "${WS_EX_CLIENTEDGE}" 0 60u 100% 40u "$Command"
-  Pop $0
-  ${NSD_CreateButton} 0 104u 80u 14u "$(COPY)"
-  Pop $0
-  ${NSD_OnClick} $0 CopyCommand
+  Push 86
+  Call ShowCommand
   GetDlgItem $0 $HWNDPARENT 3
   EnableWindow $0 0
   nsDialogs::Show
 FunctionEnd
 
-Function CopyCommand
-  Pop $0
-  System::Call 'user32::OpenClipboard(p $HWNDPARENT) i .r0'
-  ${If} $0 != 0
-    System::Call 'user32::EmptyClipboard()'
-    StrLen $1 $Command
-    IntOp $1 $1 + 1
-    IntOp $1 $1 * 2
-    System::Call 'kernel32::GlobalAlloc(i 2, p r1) p .r2'
-    System::Call 'kernel32::GlobalLock(p r2) p .r3'
-    System::Call 'kernel32::lstrcpyW(p r3, w "$Command")'
-    System::Call 'kernel32::GlobalUnlock(p r2)'
-    System::Call 'user32::SetClipboardData(i 13, p r2)'
-    System::Call 'user32::CloseClipboard()'
-  ${EndIf}
-FunctionEnd
-
 Function un.onInit
   Delete "${SAID}"
+  Call un.RefuseSecond
+  ReadRegStr $0 HKCU "${UNINSTALL}" "InstallLocation"
+  ${If} $0 != ""
+  ${AndIf} $0 != $INSTDIR
+    Push "$(ELSEWHERE)"
+    Call un.Refuse
+  ${EndIf}
   ${GetParameters} $0
   ${GetOptions} $0 "/DATA" $1
   ${Unless} ${Errors}
@@ -291,8 +458,13 @@ Function un.DataPage
   Pop $0
   ${NSD_CreateCheckbox} 0 42u 100% 12u "$(DATA_TOO)"
   Pop $DataBox
-  ${NSD_CreateLabel} 12u 57u 94% 34u "$(DATA_WHERE)"
+  ${NSD_CreateLabel} 12u 55u 94% 20u "$(DATA_WHERE)"
   Pop $0
+  ${NSD_CreateLabel} 0 80u 100% 20u "$(FIREWALL_LEFT)"
+  Pop $0
+  Call un.FirewallRemoval
+  Push 102
+  Call un.ShowCommand
   GetDlgItem $0 $HWNDPARENT 1
   SendMessage $0 ${WM_SETTEXT} 0 "STR:$(REMOVE)"
   nsDialogs::Show
@@ -306,21 +478,34 @@ Function un.DataLeave
 FunctionEnd
 
 Section "Uninstall"
-  ; Poolhouse's own command also deletes what the system's keyring holds; the rest is for a broken installation.
+  Call un.Mark
+  Call un.WaitUntilClosed
+  ; Only Poolhouse's own command knows which data is its own; it also deletes what the system's keyring holds.
   ${If} $RemoveData != ""
-    nsExec::Exec '"$INSTDIR\bin\poolhouse.exe" erase --yes'
+    nsExec::Exec '"$INSTDIR\python\python.exe" -m app erase --yes --keep-other-folders'
     Pop $0
-    RMDir /r "$LOCALAPPDATA\poolhouse"
+    ${If} $0 != 0
+      Push "$(DATA_KEPT)"
+      Call un.Refuse
+    ${EndIf}
   ${EndIf}
+  StrCpy $Marked ""
   nsExec::Exec '"$INSTDIR\Poolhouse.exe" /path remove'
   Pop $0
   Delete "${LINK}"
   DeleteRegValue HKCU "${RUN}" "Poolhouse"
   DeleteRegValue HKCU "${APPROVED}" "Poolhouse"
-  DeleteRegKey HKCU "${UNINSTALL}"
-  !insertmacro RemoveInstalled
-  Delete "$INSTDIR\installing"
+  SetDetailsPrint none
+  Call un.RemoveInstalled
+  SetDetailsPrint lastused
+  ; Settings lists Poolhouse until all is gone, so that it can be removed again.
+  ${If} $Kept != ""
+    Push "$(HELD)"
+    Call un.Refuse
+  ${EndIf}
   Delete "$INSTDIR\uninstall.exe"
+  Delete "$INSTDIR\installing"
   SetOutPath "$TEMP"
   RMDir "$INSTDIR"
+  DeleteRegKey HKCU "${UNINSTALL}"
 SectionEnd

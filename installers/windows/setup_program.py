@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 from app.machine.versions.tree_hash import files_in, tree_bytes
-from installers.payload.payload import LICENSES, SBOM, Payload
-from installers.payload.places import LAYER_NAMES, MANIFEST, PROJECT, RESULTS, WORK
+from installers.payload.payload import Payload
+from installers.payload.places import PROJECT, RESULTS, WORK
 from installers.payload.trees import normalize, tool
 from installers.windows import starters
 from scripts.setup_errors import check_disk
@@ -18,6 +18,8 @@ PYTHON_LIBRARY = "python313.dll"
 LEAST_BUILD = 17763  # of Windows 10, for Qt 6.11: version 1809
 LONGEST_PATH = 180  # in the installed folder: Windows allows 260 in all, unless its owner changed that
 FORBIDDEN = frozenset('$"<>:|?*\\')  # NSIS's own signs, and those that Windows does not allow
+FILE_LIST = "files.txt"  # in the installed folder: what to remove
+SMALL = 100_000_000  # bytes of a payload of the tests, packed fast
 COMPILED_MB = 120  # what Python's compiled files need in addition
 
 
@@ -32,7 +34,7 @@ def pack(payload: Payload, *, stand_in: bool = False) -> Path:
     icon = starters.write(root, scratch, payload.version)
     normalize(root, payload.time)
     (scratch / "files.nsh").write_text(script_of_files(root), "utf-8")
-    (scratch / "removal.nsh").write_text(script_of_removal(), "utf-8")
+    (scratch / FILE_LIST).write_text(list_of_files(root), "utf-16-le", newline="")
     RESULTS.mkdir(exist_ok=True)
     result = RESULTS / f"poolhouse-{payload.version}-{'test-only-' if stand_in else ''}setup.exe"
     part = scratch / result.name
@@ -44,7 +46,9 @@ def pack(payload: Payload, *, stand_in: bool = False) -> Path:
         "ICON": icon,
         "TEXTS": TEXTS,
         "FILES": scratch / "files.nsh",
-        "REMOVAL": scratch / "removal.nsh",
+        "FILE_LIST": FILE_LIST,
+        "LIST": scratch / FILE_LIST,
+        "COMPRESSOR": "zlib" if stand_in and n_bytes < SMALL else "lzma",
         "PYTHON_LIBRARY": PYTHON_LIBRARY,
         "LEAST_BUILD": LEAST_BUILD,
         "KIB": -(-n_bytes // 1024),
@@ -79,10 +83,13 @@ def script_of_files(root: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def script_of_removal() -> str:
-    """Return the macro that removes everything that an installation of any version wrote, and nothing else."""
-    files = (MANIFEST, SBOM, LICENSES, starters.WINDOW)
-    lines = ["!macro RemoveInstalled"]
-    lines += [f'  RMDir /r "$INSTDIR\\{name}"' for name in (*LAYER_NAMES, "bin")]
-    lines += [f'  Delete "$INSTDIR\\{name}"' for name in files]
-    return "\n".join([*lines, "!macroend", ""])
+def list_of_files(root: Path) -> str:
+    """Return the list by which an installation is removed: files, folders with compiled files, and then all folders.
+
+    The deepest folders come first, because only an empty folder is removed.
+    """
+    names = [path.relative_to(root) for path in files_in(root)]
+    sources = sorted({name.parent for name in names if name.suffix == ".py"})
+    folders = sorted({folder for name in names for folder in name.parents} - {Path()}, reverse=True)
+    lines = [f"{sign} {name}" for sign, found in (("F", names), ("C", sources), ("D", folders)) for name in found]
+    return "".join(line.replace("/", "\\") + "\n" for line in lines)

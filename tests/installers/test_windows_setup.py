@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from app.machine.versions.tree_hash import file_hash
 from installers.windows import setup_program
-from tests.installers.wine import ENVIRONMENT, LOCAL, RUN, UNINSTALL, Windows, small_payload, windows
+from tests.installers.wine import APPROVED, ENVIRONMENT, LOCAL, RUN, UNINSTALL, Windows, small_payload, windows
 
 LACKING = [name for name in ("wine", "makensis", "x86_64-w64-mingw32-gcc-posix") if not shutil.which(name)]
 pytestmark = [
@@ -46,18 +47,22 @@ def computer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Windows]:
 def clean(computer: Windows) -> Iterator[Windows]:
     """A Windows without Poolhouse."""
     yield computer
-    if computer.installed.exists():
+    if (computer.installed / "uninstall.exe").exists():
         computer.uninstall("/DATA")
-        shutil.rmtree(computer.installed, ignore_errors=True)
+    shutil.rmtree(computer.installed, ignore_errors=True)
+    for key, name in ((RUN, "Poolhouse"), (APPROVED, "Poolhouse"), (ENVIRONMENT, "Path")):
+        computer.run("reg", "delete", key, "/v", name, "/f")
+    computer.run("reg", "delete", UNINSTALL, "/f")
 
 
 def test_it_installs_for_one_user_and_leaves_nothing_behind(clean: Windows, setups: dict[str, Path]) -> None:
-    before, path_before = clean.files(), clean.value(ENVIRONMENT, "Path")
+    clean.run("reg", "add", ENVIRONMENT, "/v", "Path", "/d", r"C:\tools", "/f")
+    before, registry = clean.files(), clean.registry()
     assert clean.run(setups[OLD], "/S").returncode == 0, clean.said()
     names = {path.name for path in clean.installed.iterdir()}
     assert names == {
-        "Poolhouse.exe", "app", "bin", "engine", "installed.json", "libraries", "models", "python", "sbom.cdx.json",
-        "third-party-licenses.txt", "uninstall.exe",
+        "Poolhouse.exe", "app", "bin", "engine", "files.txt", "installed.json", "libraries", "models", "python",
+        "sbom.cdx.json", "third-party-licenses.txt", "uninstall.exe",
     }  # fmt: skip
     assert (clean.installed / "app/app/__pycache__/__main__.cpython-313.pyc").exists()
     assert clean.link.exists()
@@ -67,8 +72,7 @@ def test_it_installs_for_one_user_and_leaves_nothing_behind(clean: Windows, setu
     assert clean.value(RUN, "Poolhouse") == ""
     clean.uninstall()
     assert clean.files() == before
-    assert clean.value(ENVIRONMENT, "Path") == path_before
-    assert clean.value(UNINSTALL, "DisplayVersion") == ""
+    assert clean.registry() == registry
 
 
 def test_autostart_is_as_the_app_writes_it_and_an_update_keeps_it(clean: Windows, setups: dict[str, Path]) -> None:
@@ -104,10 +108,13 @@ def test_the_command_passes_on_its_words_and_the_exit_code(clean: Windows, setup
 
 def test_an_update_replaces_the_files_and_a_downgrade_is_refused(clean: Windows, setups: dict[str, Path]) -> None:
     clean.run(setups[OLD], "/S")
-    stale = clean.installed / "app/app/stale.py"
-    stale.write_text("", "utf-8")
+    stale, mine = clean.installed / "app/app/only_0_1_0.py", clean.installed / "models" / "mine.gguf"
+    assert stale.exists()
+    mine.write_text("mine", "utf-8")
     assert clean.run(setups[NEW], "/S").returncode == 0
     assert not stale.exists()
+    assert mine.read_text("utf-8") == "mine"
+    mine.unlink()
     assert (clean.installed / "models/models ä.txt").read_text("utf-8") == NEW
     assert clean.run(setups[OLD], "/S").returncode == 2
     assert clean.said() == (
@@ -141,13 +148,12 @@ def kill_when(computer: Windows, setup: Path, is_time: Callable[[], bool]) -> No
 
 def test_a_killed_installation_says_so_and_the_next_run_repairs_it(clean: Windows, setups: dict[str, Path]) -> None:
     clean.run(setups[OLD], "/S")
-    mark = clean.installed / "installing"
-    kill_when(clean, setups[NEW], lambda: mark.exists() and (clean.installed / "bin/poolhouse.exe").exists())
+    mark, command = clean.installed / "installing", clean.installed / "bin/poolhouse.exe"
+    kill_when(clean, setups[NEW], (clean.installed / "app/app/only_0_10_0.py").exists)
     assert mark.exists(), "it was killed too late"
-    if (command := clean.installed / "bin/poolhouse.exe").exists():
-        refused = clean.run(command)
-        assert refused.returncode == 1
-        assert "run its setup again" in refused.stderr + refused.stdout
+    refused = clean.run(command)  # unpacked after the app
+    assert refused.returncode == 1
+    assert "run its setup again" in refused.stderr + refused.stdout
     assert clean.run(setups[NEW], "/S").returncode == 0
     assert not mark.exists()
     assert clean.run(clean.installed / "bin/poolhouse.exe").returncode == 0
@@ -157,7 +163,7 @@ def test_a_killed_installation_can_be_uninstalled(clean: Windows, setups: dict[s
     before = clean.files()
     kill_when(clean, setups[OLD], (clean.installed / "python").exists)
     clean.uninstall()
-    left = {name for name in clean.files() - before if "/Temp/" not in name}  # what NSIS itself had no time to delete
+    left = {name for name in clean.files() - before if "/Temp" not in name}  # what NSIS itself had no time to delete
     assert left == set()
 
 
@@ -175,11 +181,102 @@ def test_data_stays_unless_its_removal_is_asked_for(clean: Windows, setups: dict
 
 def test_files_of_others_in_the_folder_stay(clean: Windows, setups: dict[str, Path]) -> None:
     clean.run(setups[OLD], "/S")
-    other = clean.installed / "mine.txt"
-    other.write_text("mine", "utf-8")
+    names = ("mine.txt", "models/mine.gguf", "app/app/mine.py", "bin/mine.exe")
+    for name in names:
+        (clean.installed / name).write_text("mine", "utf-8")
     clean.uninstall()
-    assert other.read_text("utf-8") == "mine"
-    assert [path.name for path in clean.installed.iterdir()] == ["mine.txt"]
+    left = {path.relative_to(clean.installed).as_posix() for path in clean.installed.rglob("*") if path.is_file()}
+    assert left == set(names)
+
+
+def test_a_folder_with_other_files_is_refused_and_left_alone(clean: Windows, setups: dict[str, Path]) -> None:
+    model = clean.path(r"C:\AI\models\mine.gguf")
+    model.parent.mkdir(parents=True)
+    model.write_text("mine", "utf-8")
+    registry = clean.registry()
+    assert clean.run(setups[OLD], "/S", r"/D=C:\AI").returncode == 2
+    assert clean.said() == (
+        r"The folder C:\AI holds other files, so nothing was changed; Poolhouse needs a folder of its own."
+    )
+    assert [path.name for path in clean.path(r"C:\AI").rglob("*")] == ["models", "mine.gguf"]
+    assert clean.registry() == registry
+
+
+def test_a_copied_uninstaller_removes_nothing(clean: Windows, setups: dict[str, Path]) -> None:
+    clean.run(setups[OLD], "/S")
+    before = clean.files()
+    folder = clean.path(r"C:\copied\models")
+    folder.mkdir(parents=True)
+    shutil.copyfile(clean.installed / "uninstall.exe", folder.parent / "uninstall.exe")
+    assert clean.run(folder.parent / "uninstall.exe", "/S", r"_?=C:\copied").returncode == 2
+    assert clean.said().startswith(rf"Poolhouse is installed in {LOCAL}\Programs\Poolhouse, not here")
+    assert folder.exists()
+    assert before <= clean.files()
+
+
+def test_an_update_keeps_the_choices_of_before(clean: Windows, setups: dict[str, Path]) -> None:
+    clean.run("reg", "add", ENVIRONMENT, "/v", "Path", "/d", r"C:\tools", "/f")
+    clean.run(setups[OLD], "/S", "/NOPATH")
+    own = rf"{PROGRAM} --hidden --home D:\house"
+    clean.run("reg", "add", RUN, "/v", "Poolhouse", "/d", own, "/f")
+    clean.run(setups[NEW], "/S")
+    assert clean.value(ENVIRONMENT, "Path") == r"C:\tools"
+    assert clean.value(RUN, "Poolhouse") == own
+
+
+def test_a_start_turned_off_elsewhere_is_on_again_if_asked_for(clean: Windows, setups: dict[str, Path]) -> None:
+    clean.run("reg", "add", APPROVED, "/v", "Poolhouse", "/t", "REG_BINARY", "/d", "03", "/f")
+    clean.run(setups[OLD], "/S", "/AUTOSTART")
+    assert clean.value(APPROVED, "Poolhouse") == ""
+
+
+def test_data_that_cannot_be_removed_is_said_and_poolhouse_stays(clean: Windows, setups: dict[str, Path]) -> None:
+    refuses = clean.local / "poolhouse" / "refuse"
+    refuses.parent.mkdir(parents=True)
+    refuses.write_text("", "utf-8")
+    clean.run(setups[OLD], "/S")
+    before, registry = clean.files(), clean.registry()
+    said = clean.refuse_to_uninstall("/DATA")
+    refuses.unlink()
+    assert said.startswith("Not all data could be deleted, so Poolhouse was not removed.")
+    assert before - clean.files() == {str(refuses.relative_to(clean.folder))}
+    assert clean.registry() == registry
+    assert clean.run(clean.installed / "bin/poolhouse.exe").returncode == 0
+
+
+def test_what_another_program_holds_is_said_and_can_be_removed_later(clean: Windows, setups: dict[str, Path]) -> None:
+    clean.run(setups[OLD], "/S")
+    shutil.copytree(clean.installed / "python", clean.path(r"C:\holder"))
+    held = rf"{LOCAL}\Programs\Poolhouse\models\models ä.txt"
+    code = f"import time; f = open({held!a}); print(1, flush=True); time.sleep(60)"
+    with clean.start(r"C:\holder\python.exe", "-c", code) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline().strip() == "1"
+        said = clean.refuse_to_uninstall()
+        holder.kill()
+    clean.wait_for_server()
+    assert said.startswith(f"Another program uses {held}, so it could not be removed.")
+    assert clean.value(UNINSTALL, "DisplayVersion") == OLD
+    clean.uninstall()
+    assert not clean.installed.exists()
+    assert clean.value(UNINSTALL, "DisplayVersion") == ""
+
+
+def test_two_at_a_time_are_refused(clean: Windows, setups: dict[str, Path]) -> None:
+    with clean.start(setups[OLD], "/S") as first:
+        while first.poll() is None and not (clean.installed / "installing").exists():
+            time.sleep(0.001)
+        assert clean.run(setups[OLD], "/S").returncode == 2
+        assert clean.said().startswith("Poolhouse is being installed or removed already")
+        assert first.wait(120) == 0
+
+
+def test_an_unwritable_folder_is_said(clean: Windows, setups: dict[str, Path]) -> None:
+    (clean.installed / "installing").mkdir(parents=True)  # a folder cannot be opened as a file, even by root
+    registry = clean.registry()
+    assert clean.run(setups[OLD], "/S").returncode == 2
+    assert clean.said().startswith(rf"Nothing could be written to {LOCAL}\Programs\Poolhouse")
+    assert clean.registry() == registry
 
 
 def test_a_full_disk_is_said_before_anything_is_written(
@@ -202,9 +299,45 @@ def test_a_full_disk_is_said_before_anything_is_written(
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_the_same_payload_gives_the_same_bytes(setups: dict[str, Path], tmp_path: Path) -> None:
-    again = setup_program.pack(small_payload(tmp_path / "layers", OLD), stand_in=True)
-    try:
-        assert file_hash(again) == file_hash(setups[OLD])
-    finally:
-        again.unlink()
+def test_the_same_payload_gives_the_same_bytes_from_another_folder(
+    setups: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payload = small_payload(tmp_path / "layers", OLD)
+    monkeypatch.setattr(setup_program, "WORK", tmp_path / "another folder")
+    monkeypatch.setattr(setup_program, "RESULTS", tmp_path)
+    assert file_hash(setup_program.pack(payload, stand_in=True)) == file_hash(setups[OLD])
+
+
+def test_the_command_for_the_firewall_can_be_copied(computer: Windows, tmp_path: Path) -> None:
+    """The script's own function, in a program without its pages."""
+    script = setup_program.SCRIPT.read_text("utf-8").replace("${UN}", "")
+    function = re.search(r"^Function CopyCommand$.*?^FunctionEnd$", script, re.MULTILINE | re.DOTALL)
+    assert function
+    command = "$p = 'C:\\it''s \"me\"\\python.exe', 'r0 p t'; Get-NetFirewallRule"
+    quoted = command.replace("$", "$$").replace('"', '$\\"')
+    probe, program = tmp_path / "probe.nsi", tmp_path / "probe.exe"
+    probe.write_text(
+        f'''Unicode true
+!include LogicLib.nsh
+OutFile "{program}"
+SilentInstall silent
+RequestExecutionLevel user
+Var Command
+{function[0]}
+Section
+  StrCpy $Command "{quoted}"
+  Push 0
+  Call CopyCommand
+  System::Call 'user32::OpenClipboard(p 0)'
+  System::Call 'user32::GetClipboardData(i 13) p .r1'
+  System::Call '*$1(&w1024 .r2)'
+  FileOpen $3 "C:\\copied.txt" w
+  FileWriteUTF16LE /BOM $3 $2
+  FileClose $3
+SectionEnd
+''',
+        "utf-8",
+    )
+    subprocess.run(["makensis", "-V2", "-INPUTCHARSET", "UTF8", "-XTarget amd64-unicode", str(probe)], check=True)
+    assert computer.run(program).returncode == 0
+    assert computer.path(r"C:\copied.txt").read_text("utf-16") == command

@@ -26,11 +26,18 @@ FOLDERS = {"Local AppData": LOCAL, "AppData": rf"{HOME}\AppData\Roaming", "Deskt
 SHELL_FOLDERS = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Explorer\User Shell Folders"
 UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\Poolhouse"
 RUN = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Run"
+APPROVED = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"
 ENVIRONMENT = "HKCU\\Environment"
-PROGRAM = """import sys, time
+PROGRAM = """import os, shutil, sys, time
 print(ascii(sys.argv[1:]), flush=True)
 if sys.argv[1:2] == ["wait"]:
     time.sleep(60)
+home = os.path.join(os.environ["LOCALAPPDATA"], "poolhouse")
+if sys.argv[1:2] == ["erase"]:
+    if os.path.exists(os.path.join(home, "refuse")):
+        sys.exit(1)
+    if sys.argv[2:] == ["--yes", "--keep-other-folders"]:
+        shutil.rmtree(home, ignore_errors=True)
 sys.exit(7 if sys.argv[1:2] == ["code"] else 0)
 """
 
@@ -89,9 +96,18 @@ class Windows:
         return ""
 
     def files(self) -> set[str]:
-        """Return the files of the user and of the programs."""
+        """Return the files and folders of the user and of the programs."""
         places = (self.path(HOME), self.folder / "drive_c" / "users" / "Public")
-        return {str(path.relative_to(self.folder)) for place in places for path in place.rglob("*") if path.is_file()}
+        return {str(path.relative_to(self.folder)) for place in places for path in place.rglob("*")}
+
+    def registry(self) -> str:
+        """Return all that the registry holds of this user."""
+        name = "registry.reg"
+        self.run("reg", "export", "HKCU", f"C:\\{name}", "/y")
+        file = self.path(name)
+        text = file.read_text("utf-16")
+        file.unlink()
+        return text
 
     def said(self) -> str:
         """Return the sentence with which a silent setup program refused."""
@@ -107,6 +123,13 @@ class Windows:
             time.sleep(0.1)
         self.wait_for_server()
 
+    def refuse_to_uninstall(self, *words: str) -> str:
+        """Run the uninstaller where it lies, which is to refuse, and return its sentence."""
+        folder = rf"{LOCAL}\Programs\Poolhouse"
+        done = self.run(self.installed / "uninstall.exe", "/S", *words, f"_?={folder}")
+        assert done.returncode == 2
+        return self.said()
+
     def wait_for_server(self) -> None:
         """Wait until no program of Windows runs."""
         subprocess.run(["wineserver", "-w"], env=self.environment, check=False, timeout=120)
@@ -121,6 +144,7 @@ def windows(folder: Path) -> Iterator[Windows]:
     for name, path in FOLDERS.items():
         made.path(path).mkdir(parents=True, exist_ok=True)
         made.run("reg", "add", SHELL_FOLDERS, "/v", name, "/d", path, "/f")
+    (made.local / "Programs").mkdir()  # as Windows has
     made.wait_for_server()
     try:
         yield made
@@ -143,6 +167,7 @@ def small_payload(folder: Path, version: str) -> Payload:
             (layer / "app").mkdir()
             (layer / "app" / "__init__.py").write_text(f'__version__ = "{version}"\n', "utf-8")
             (layer / "app" / "__main__.py").write_text(PROGRAM, "utf-8")
+            (layer / "app" / f"only_{version.replace('.', '_')}.py").write_text("", "utf-8")
         else:
             (layer / f"{name} ä.txt").write_text(version, "utf-8")
         trees.normalize(layer, EPOCH)

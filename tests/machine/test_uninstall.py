@@ -215,3 +215,17 @@ async def test_a_chosen_folder_that_holds_only_models_goes_whole(home: Home, tmp
     done = await erase(home)
     assert done.left == []
     assert not disk.exists()
+
+
+async def test_models_in_a_chosen_folder_stay_if_that_is_asked_for(home: Home, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    ModelsFolders(home.downloaded).claim(disk, "a" * 32)
+    settings.save(home.settings_file, settings.Settings("den", models=ModelsChoice(str(disk), (), "a" * 32)))
+    model = disk / f"{'a' * 64}.gguf"
+    model.write_bytes(b"12345")
+    before = sorted(disk.iterdir())
+    erased = await erase(home, keep_other_folders=True)
+    assert erased.left == []
+    assert sorted(disk.iterdir()) == before
+    assert not home.root.exists()

@@ -242,10 +242,17 @@ def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
         raise typer.Exit(1)
 
 
-def erase(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
+KeepOption = Annotated[
+    bool, typer.Option("--keep-other-folders", help="Keep models in folders outside Poolhouse's own.")
+]
+
+
+def erase(
+    yes: YesOption = False, keep_other_folders: KeepOption = False, home: HomeOption = None, as_json: JsonOption = False
+) -> None:
     """Delete Poolhouse's data on this computer: identity, models, chats, settings and keys.
 
-    Do this before you remove the app.
+    Do this before you remove the app. The exit code is 1 if something could not be deleted.
     """
     from app.machine import running_node, uninstall
     from app.machine.paths import Home
@@ -255,7 +262,9 @@ def erase(yes: YesOption = False, home: HomeOption = None, as_json: JsonOption =
         raise Refused("erase_while_running", home=str(node_home.root))
     uninstall.require_own(node_home)  # asking for consent would be pointless if it is not a home
     out.confirm(f"Delete all models, chats, settings and keys in {node_home.root}? They cannot be restored.", yes)
-    erased = asyncio.run(uninstall.erase(node_home))
+    erased = asyncio.run(uninstall.erase(node_home, keep_other_folders=keep_other_folders))
     left = [said(reason) for reason in erased.left]
     text = "\n".join([f"{size(erased.n_bytes)} deleted in {node_home.root}.", *left])
     out.result({"erased": str(node_home.root), "bytes": erased.n_bytes, "left": left}, lambda: text)
+    if left:
+        raise typer.Exit(1)
