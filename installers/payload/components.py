@@ -77,8 +77,12 @@ def license_list(made: list[Component]) -> str:
     head = (
         "Poolhouse is shipped with the following works of others. Each is under its own license, whose text is in\n"
         "the folder named last, below the folder of this file.\n\n"
-        "Qt (in PySide6), zeroconf and libgomp are unchanged, separate files, which you can replace with your own.\n"
-        "Their sources: code.qt.io, zeroconf in the Python package index, and gcc-12 in Debian.\n\n"
+    )
+    gcc = any(component.name == "libgomp1" for component in made)  # not on Windows
+    works = "Qt (in PySide6), zeroconf and libgomp" if gcc else "Qt (in PySide6) and zeroconf"
+    sources = "code.qt.io, zeroconf in the Python package index" + (", and gcc-12 in Debian" if gcc else "")
+    head += (
+        f"{works} are unchanged, separate files, which you can replace with your own.\nTheir sources: {sources}.\n\n"
     )
     return head + "".join(
         f"{component.name} {component.version}\n    {component.license}\n    {component.texts}\n" for component in made

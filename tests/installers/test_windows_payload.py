@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import re
+import shutil
 import struct
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from installers.payload import qt_parts
+from installers.payload import components, qt_parts
 from installers.payload.libraries_layer import LOCK
-from installers.windows import engine, libraries, python, setup_program, starters
+from installers.payload.places import LAYERS
+from installers.windows import cross, engine, libraries, payload, python, qt_files, setup_program, starters
 from scripts.setup_errors import Trouble
 
+OF_WINDOWS = re.compile(  # libraries that every Windows 10 has since version 1809
+    r"(api-ms-win-.+|advapi32|authz|bcrypt|bcryptprimitives|cfgmgr32|comctl32|comdlg32|credui|crypt32|d2d1|d3d11|d3d12"
+    r"|d3d9|d3dcompiler_47|dnsapi|dwmapi|dwrite|dxgi|gdi32|icuuc|imm32|iphlpapi|kernel32|ktmw32|loadperf|lz32|mpr|msimg32"
+    r"|mswsock|msvcrt|ncrypt|netapi32|ntdll|ntdsapi|odbc32|ole32|oleacc|oleaut32|pdh|powrprof|propsys|psapi|rasapi32"
+    r"|rpcrt4|secur32|setupapi|sfc|shcore|shell32|shlwapi|ucrtbase|uiautomationcore|urlmon|user32|userenv|uxtheme|version"
+    r"|winhttp|wininet|winmm|winspool|ws2_32|wtsapi32)\.(dll|drv)"
+)
 PINNED = re.compile(r"^([a-z0-9-]+)==(\S+)", re.MULTILINE)
 
 
@@ -54,18 +64,79 @@ def test_without_python_for_windows_the_build_says_what_to_put_where(
         python.official()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the engine for Linux")
 def test_the_variants_are_those_of_the_engine_for_linux() -> None:
-    listed = {name.removeprefix("ggml-cpu-").removesuffix(".dll") for name in engine.LIBRARIES if "-cpu-" in name}
-    assert listed == set(engine.VARIANTS)
-    assert {"haswell", "x64", "zen4"} <= listed
-    assert len(listed) == 14
+    spec = find_spec("llama_cpp")
+    assert spec is not None
+    assert spec.origin is not None
+    on_linux = {
+        path.stem.removeprefix("libggml-cpu-") for path in Path(spec.origin).parent.glob("lib/libggml-cpu-*.so")
+    }
+    assert set(engine.VARIANTS) == on_linux
 
 
-def test_all_qt_modules_of_linux_are_shipped_and_windows_own_plugins() -> None:
-    from installers.windows import qt_files
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Path:
+    """The stand-in for Python for Windows."""
+    if not (python.FILES / python.STAND_IN_FILE).exists():
+        pytest.skip("needs the stand-in: `python -m installers windows --stand-in`")
+    folder, scratch = tmp_path / "python", tmp_path / "scratch"
+    folder.mkdir()
+    scratch.mkdir()
+    python.build(folder, scratch, stand_in=True)
+    return folder
 
-    assert qt_files.PLUGINS["platforms"] == ("qoffscreen", "qwindows")
-    assert qt_files.PLUGINS["imageformats"] == qt_parts.PLUGINS["imageformats"]
+
+@pytest.mark.skipif(not shutil.which(cross.OBJDUMP), reason="needs MinGW-w64")
+def test_only_what_is_used_of_qt_is_shipped_and_what_that_needs(tmp_path: Path, stand_in: Path) -> None:
+    qt = tmp_path / "PySide6"
+    plugins = [f"plugins/{kind}/{name}.dll" for kind, names in qt_files.PLUGINS.items() for name in names]
+    shipped = [
+        *qt_parts.OWN_FILES, *qt_files.OWN_LIBRARIES, *(f"{name}.pyd" for name in qt_parts.imported_modules()),
+        "QtDBus.pyd", *plugins, "translations/qtbase_de.qm", "translations/qtbase_en.qm",
+    ]  # fmt: skip
+    for name in (*shipped, "python313.dll", "QtWebEngineCore.pyd", "Qt6Quick.dll", "translations/qtbase_fr.qm"):
+        (qt / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(stand_in / "select.pyd", qt / name)  # which needs python313.dll
+    qt_files.prune(qt)
+    left = {path.relative_to(qt).as_posix() for path in qt.rglob("*") if path.is_file()}
+    assert left == {*shipped, "python313.dll"}
+    assert "plugins/platforms/qwindows.dll" in left
+
+
+def test_what_microsoft_and_others_made_of_python_is_listed(stand_in: Path) -> None:
+    (made,) = payload.microsoft({"python": stand_in})
+    assert (made.version, made.license) == ("14.42.34226.3", payload.MICROSOFT)
+    listed = {component.name: component.version for component in payload._python(stand_in, stand_in=True)}
+    assert listed == {
+        "CPython for Windows": "3.13.2", "OpenSSL (in CPython)": "3.0.15",
+        "libffi (in CPython)": "as in CPython 3.13.2",
+        "SQLite (in CPython)": "3.45.3", "XZ (in CPython)": "as in CPython 3.13.2", "bzip2 (in CPython)": "1.0.8",
+        "Expat (in CPython)": "2.6.4", "zlib (in CPython)": "1.3.1", "mpdecimal (in CPython)": "4.0.0",
+    }  # fmt: skip
+    assert payload.MICROSOFT.encode().partition(b"Microsoft")[1] in (stand_in / "licenses/python.txt").read_bytes()
+    assert "libgomp" not in components.license_list([made])
+
+
+def test_each_library_finds_what_it_needs_on_a_windows_without_anything_else() -> None:
+    layers = {name: sorted(LAYERS.glob(f"windows-{name}-*"))[-1:] for name in ("python", "libraries")}
+    if not all(layers.values()) or not shutil.which(cross.OBJDUMP):
+        pytest.skip("needs the layers: `python -m installers windows --stand-in`")
+    (base,), (packages,) = layers["python"], layers["libraries"]
+    own = {path.name.lower() for path in base.iterdir()}
+    lacking = {}
+    for path in sorted(found for kind in ("*.pyd", "*.dll") for found in packages.rglob(kind)):
+        beside = {other.name.lower() for folder in places(path, packages) for other in folder.glob("*.dll")}
+        missing = {name for name in cross.needed(path) - own - beside if not OF_WINDOWS.fullmatch(name)}
+        if missing:
+            lacking[path.relative_to(packages).as_posix()] = missing
+    assert lacking == {}
+
+
+def places(path: Path, packages: Path) -> list[Path]:
+    """Return the folders in which Windows looks for what a file needs: its own, and those that its package adds."""
+    package = packages / path.relative_to(packages).parts[0]
+    return [path.parent, package, packages / f"{package.name}.libs", packages / "shiboken6"]
 
 
 def test_files_are_installed_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -75,6 +146,15 @@ def test_files_are_installed_in_the_order_of_their_names(tmp_path: Path) -> None
     assert setup_program.script_of_files(tmp_path).splitlines() == [
         'SetOutPath "$INSTDIR"', f'File "{tmp_path}/a.txt"',
         'SetOutPath "$INSTDIR\\b"', f'File "{tmp_path}/b/one.txt"', f'File "{tmp_path}/b/two.txt"',
+    ]  # fmt: skip
+
+
+def test_the_list_names_files_then_folders_from_the_inside_out(tmp_path: Path) -> None:
+    for name in ("a/b/two.py", "a/one.txt", "c.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x", "utf-8")
+    assert setup_program.list_of_files(tmp_path).splitlines() == [
+        r"F a\b\two.py", r"F a\one.txt", "F c.txt", r"C a\b", r"D a\b", "D a",
     ]  # fmt: skip
 
 
