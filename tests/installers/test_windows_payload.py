@@ -13,7 +13,7 @@ import pytest
 
 from installers.payload import components, qt_parts
 from installers.payload.libraries_layer import LOCK
-from installers.payload.places import LAYERS
+from installers.payload.places import FILES, LAYERS
 from installers.windows import cross, engine, libraries, payload, python, qt_files, setup_program, starters
 from scripts.setup_errors import Trouble
 
@@ -78,7 +78,7 @@ def test_the_variants_are_those_of_the_engine_for_linux() -> None:
 @pytest.fixture
 def stand_in(tmp_path: Path) -> Path:
     """The stand-in for Python for Windows."""
-    if not (python.FILES / python.STAND_IN_FILE).exists():
+    if not (FILES / python.STAND_IN_FILE).exists():
         pytest.skip("needs the stand-in: `python -m installers windows --stand-in`")
     folder, scratch = tmp_path / "python", tmp_path / "scratch"
     folder.mkdir()
@@ -125,7 +125,7 @@ def test_each_library_finds_what_it_needs_on_a_windows_without_anything_else() -
     (base,), (packages,) = layers["python"], layers["libraries"]
     own = {path.name.lower() for path in base.iterdir()}
     lacking = {}
-    for path in sorted(found for kind in ("*.pyd", "*.dll") for found in packages.rglob(kind)):
+    for path in sorted(file for kind in ("*.pyd", "*.dll") for file in packages.rglob(kind)):
         beside = {other.name.lower() for folder in places(path, packages) for other in folder.glob("*.dll")}
         missing = {name for name in cross.needed(path) - own - beside if not OF_WINDOWS.fullmatch(name)}
         if missing:

@@ -50,9 +50,7 @@ def clean(computer: Windows) -> Iterator[Windows]:
     if (computer.installed / "uninstall.exe").exists():
         computer.uninstall("/DATA")
     shutil.rmtree(computer.installed, ignore_errors=True)
-    for key, name in ((RUN, "Poolhouse"), (APPROVED, "Poolhouse"), (ENVIRONMENT, "Path")):
-        computer.run("reg", "delete", key, "/v", name, "/f")
-    computer.run("reg", "delete", UNINSTALL, "/f")
+    computer.forget()
 
 
 def test_it_installs_for_one_user_and_leaves_nothing_behind(clean: Windows, setups: dict[str, Path]) -> None:

@@ -28,6 +28,12 @@ UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\Poolhouse
 RUN = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Run"
 APPROVED = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"
 ENVIRONMENT = "HKCU\\Environment"
+VALUES = ((RUN, "Poolhouse"), (APPROVED, "Poolhouse"), (ENVIRONMENT, "Path"))
+FORGET = "\r\n\r\n".join([
+    "Windows Registry Editor Version 5.00",
+    *(f"[{key}]\r\n\"{name}\"=-" for key, name in VALUES),
+    f"[-{UNINSTALL}]\r\n",
+]).replace("HKCU", "HKEY_CURRENT_USER")  # fmt: skip
 PROGRAM = """import os, shutil, sys, time
 print(ascii(sys.argv[1:]), flush=True)
 if sys.argv[1:2] == ["wait"]:
@@ -101,13 +107,21 @@ class Windows:
         return {str(path.relative_to(self.folder)) for place in places for path in place.rglob("*")}
 
     def registry(self) -> str:
-        """Return all that the registry holds of this user."""
+        """Return all that the registry holds of this user, except the shell's folders, which Wine repeats."""
         name = "registry.reg"
         self.run("reg", "export", "HKCU", f"C:\\{name}", "/y")
         file = self.path(name)
         text = file.read_text("utf-16")
         file.unlink()
-        return text
+        keys = text.replace("\r\n", "\n").split("\n\n")
+        return "\n\n".join(key for key in keys if "\\Shell Folders]" not in key.partition("\n")[0])
+
+    def forget(self) -> None:
+        """Remove from the registry what an installation writes there."""
+        file = self.path(r"C:\forget.reg")
+        file.write_text(FORGET, "utf-16")
+        self.run("regedit", "/S", r"C:\forget.reg")
+        file.unlink()
 
     def said(self) -> str:
         """Return the sentence with which a silent setup program refused."""
