@@ -28,6 +28,7 @@ UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\Poolhouse
 RUN = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Run"
 APPROVED = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"
 ENVIRONMENT = "HKCU\\Environment"
+SAID = "poolhouse-setup.txt"
 VALUES = ((RUN, "Poolhouse"), (APPROVED, "Poolhouse"), (ENVIRONMENT, "Path"))
 FORGET = "\r\n\r\n".join([
     "Windows Registry Editor Version 5.00",
@@ -125,7 +126,7 @@ class Windows:
 
     def said(self) -> str:
         """Return the sentence with which a silent setup program refused."""
-        sentences = list((self.folder / "drive_c" / "users").rglob("poolhouse-setup.txt"))
+        sentences = list((self.folder / "drive_c" / "users").rglob(SAID))
         return sentences[0].read_text("utf-16") if sentences else ""
 
     def uninstall(self, *words: str) -> None:
@@ -138,10 +139,13 @@ class Windows:
         self.wait_for_server()
 
     def refuse_to_uninstall(self, *words: str) -> str:
-        """Run the uninstaller where it lies, which is to refuse, and return its sentence."""
-        folder = rf"{LOCAL}\Programs\Poolhouse"
-        done = self.run(self.installed / "uninstall.exe", "/S", *words, f"_?={folder}")
-        assert done.returncode == 2
+        """Run the uninstaller, which is to refuse, and return its sentence."""
+        for sentence in (self.folder / "drive_c" / "users").rglob(SAID):
+            sentence.unlink()
+        self.run(self.installed / "uninstall.exe", "/S", *words)
+        deadline = time.monotonic() + 60
+        while not self.said() and time.monotonic() < deadline:
+            time.sleep(0.1)
         return self.said()
 
     def wait_for_server(self) -> None:
@@ -158,7 +162,8 @@ def windows(folder: Path) -> Iterator[Windows]:
     for name, path in FOLDERS.items():
         made.path(path).mkdir(parents=True, exist_ok=True)
         made.run("reg", "add", SHELL_FOLDERS, "/v", name, "/d", path, "/f")
-    (made.local / "Programs").mkdir()  # as Windows has
+    (made.local / "Programs").mkdir()  # as Windows has, and the key as well
+    made.run("reg", "add", UNINSTALL.rpartition("\\")[0], "/f")
     made.wait_for_server()
     try:
         yield made
