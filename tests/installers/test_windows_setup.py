@@ -147,9 +147,10 @@ def kill_when(computer: Windows, setup: Path, is_time: Callable[[], bool]) -> No
 def test_a_killed_installation_says_so_and_the_next_run_repairs_it(clean: Windows, setups: dict[str, Path]) -> None:
     clean.run(setups[OLD], "/S")
     mark, command = clean.installed / "installing", clean.installed / "bin/poolhouse.exe"
-    kill_when(clean, setups[NEW], (clean.installed / "app/app/only_0_10_0.py").exists)
+    new = clean.installed / "app/app/only_0_10_0.py"
+    kill_when(clean, setups[NEW], lambda: new.exists() and command.exists())
     assert mark.exists(), "it was killed too late"
-    refused = clean.run(command)  # unpacked after the app
+    refused = clean.run(command)
     assert refused.returncode == 1
     assert "run its setup again" in refused.stderr + refused.stdout
     assert clean.run(setups[NEW], "/S").returncode == 0
