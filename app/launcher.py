@@ -311,7 +311,7 @@ def _read(file: Path) -> dict[str, object]:
     """Return the content of a small JSON file, or {} if there is none."""
     try:
         content = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 

@@ -252,7 +252,7 @@ def test_a_full_disk_is_told_before_anything_is_fetched(
     error = refused(copy, publisher, WebSource(server.address))
     assert isinstance(error, DoesNotFit)
     assert error.reason.code == "update_no_space"
-    assert not [path for path, _ in server.needed_bytes if "layers/" in path]
+    assert not [path for path, _ in server.asked if "layers/" in path]
 
 
 def test_what_has_arrived_needs_no_space_again(
