@@ -35,6 +35,7 @@ def pack(payload: Payload, *, stand_in: bool = False) -> Path:
     normalize(root, payload.time)
     (scratch / "files.nsh").write_text(script_of_files(root), "utf-8")
     (scratch / FILE_LIST).write_text(list_of_files(root), "utf-16-le", newline="")
+    os.utime(scratch / FILE_LIST, (payload.time, payload.time))  # which NSIS stores
     RESULTS.mkdir(exist_ok=True)
     result = RESULTS / f"poolhouse-{payload.version}-{'test-only-' if stand_in else ''}setup.exe"
     part = scratch / result.name
