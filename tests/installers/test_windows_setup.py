@@ -147,8 +147,8 @@ def kill_when(computer: Windows, setup: Path, is_time: Callable[[], bool]) -> No
 def test_a_killed_installation_says_so_and_the_next_run_repairs_it(clean: Windows, setups: dict[str, Path]) -> None:
     clean.run(setups[OLD], "/S")
     mark, command = clean.installed / "installing", clean.installed / "bin/poolhouse.exe"
-    new = clean.installed / "app/app/only_0_10_0.py"
-    kill_when(clean, setups[NEW], lambda: new.exists() and command.exists())
+    new, later = clean.installed / "app/app/only_0_10_0.py", clean.installed / "engine/engine ä.txt"
+    kill_when(clean, setups[NEW], lambda: new.exists() and later.exists())  # the command lies between them
     assert mark.exists(), "it was killed too late"
     refused = clean.run(command)
     assert refused.returncode == 1
