@@ -173,6 +173,7 @@ def _watched(marks: Path, version: str, what: str, command: list[str]) -> int | 
     Raises OSError if nothing can be noted about it.
     """
     marks.mkdir(parents=True, exist_ok=True)
+    n_crashes = 0  # seen here, where a file system without locks tells nothing about attempts
     while True:
         if len(_cut_off(marks, version)) >= MOST_TRIES:  # the computer was switched off during both
             give_up(marks, version, "unfinished", 0)
@@ -193,7 +194,8 @@ def _watched(marks: Path, version: str, what: str, command: list[str]) -> int | 
         if is_well:  # it works, it refused in good order, or the user ended it before anything showed
             attempt.unlink(missing_ok=True)
             return 128 - code if code < 0 else ORDERLY.get(code, code)
-        if len(_cut_off(marks, version)) >= MOST_TRIES:
+        n_crashes += 1
+        if max(n_crashes, len(_cut_off(marks, version))) >= MOST_TRIES:
             give_up(marks, version, "ended", code)
             return None
 
@@ -209,7 +211,7 @@ def _locked(attempt: Path) -> int:
     """Create the file of an attempt, locked for as long as a process has it open. Raises OSError."""
     file = os.open(attempt, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     if sys.platform != "win32":
-        with contextlib.suppress(OSError):  # a file system without locks: it counts as cut off
+        with contextlib.suppress(OSError):  # a file system without locks, where no attempt counts as cut off
             fcntl.flock(file, fcntl.LOCK_EX)
     return file
 

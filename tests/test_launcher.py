@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -123,6 +124,25 @@ def test_a_version_that_ends_twice_gives_way_to_the_one_before(computer: Compute
     assert computer.start() == ("2.0", 0)
     assert computer.failed == {"3.0": "ended"}
     assert computer.start() == ("2.0", 0)
+
+
+def test_a_version_that_ends_gives_way_on_a_file_system_without_locks(
+    computer: Computer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a network share: no attempt can be seen to be cut off, and the launcher must not start it forever."""
+
+    def no_locks(file: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    monkeypatch.setattr(launcher, "_forward_signals", lambda *_: None)  # they would stay with the tests
+    starts = computer.folder / "starts"
+    computer.add("2.0", f'echo started >> "{starts}"; [ $(wc -l < "{starts}") -lt 9 ] || exit 0; exit 3')
+    marks = computer.folder / "versions/marks"
+    command = [str(computer.folder / "versions/2.0/python/bin/python3.11"), "-P", "-m", "app"]
+    assert launcher._watched(marks, "2.0", launcher.WINDOW, command) is None
+    assert starts.read_text().split() == ["started"] * launcher.MOST_TRIES
+    assert (marks / f"2.0.{launcher.FAILED}").exists()
 
 
 def test_with_no_version_before_the_installed_copy_runs_again(computer: Computer) -> None:
