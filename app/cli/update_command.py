@@ -145,7 +145,7 @@ def _find(updater: Updater, home: Home, source: Source, *, is_contact: bool) -> 
     file = home.root / FILE
     record = read_record(file)
     if is_contact:
-        record = msgspec.structs.replace(record, asked=time.time())
+        record = msgspec.structs.replace(record, last_contact=time.time())
     offer = updater.find(source, own_id(home) if is_contact else "")
     if is_contact and home.root.is_dir():  # what is on a stick is no news for the window
         with contextlib.suppress(OSError):

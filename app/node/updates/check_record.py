@@ -20,7 +20,7 @@ FILE = "updates.json"
 class CheckRecord(msgspec.Struct, frozen=True):
     """The last contact, and what it brought."""
 
-    asked: float = 0.0  # Unix time of the last contact
+    last_contact: float = 0.0  # Unix time
     release: Release | None = None  # None if none is published
     download_bytes: int = 0
     staged: bool = False

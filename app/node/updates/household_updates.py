@@ -41,7 +41,7 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class AskedUpdate:
+class ReceivedWish:
     """A wish that this machine received, until its owner answers."""
 
     machine: str
@@ -54,7 +54,7 @@ class HouseholdUpdates:
     def __init__(self, network: Network, note: Callable[[Reason], None], own: str = __version__) -> None:
         self._network, self._note, self._own = network, note, own
         self._answered: set[str] = set()  # versions that the owner was asked about and does not want now
-        self.asked: AskedUpdate | None = None
+        self.wish: ReceivedWish | None = None
 
     def application(self) -> web.Application:
         """Return the routes for other machines, which the listener opens to members only."""
@@ -64,9 +64,9 @@ class HouseholdUpdates:
 
     def answered(self) -> None:
         """Forget the wish, whatever the owner's answer was. The same version is not asked for again."""
-        if self.asked is not None:
-            self._answered.add(self.asked.version)
-            self.asked = None
+        if self.wish is not None:
+            self._answered.add(self.wish.version)
+            self.wish = None
 
     async def ask(self, version: str) -> AskedMachines:
         """Ask all connected machines to update to a version. Machines that cannot be asked are told apart."""
@@ -96,7 +96,7 @@ class HouseholdUpdates:
             raise Refused("not_admin")
         wish = decode(await whole_body(request.content, request.content_length, MOST_BYTES), Wish)
         if launcher.is_newer(wish.version, self._own) and wish.version not in self._answered:
-            if self.asked is None or self.asked.version != wish.version:
+            if self.wish is None or self.wish.version != wish.version:
                 self._note(Reason("log_node_update_asked", {"machine": member.name, "version": wish.version}))
-            self.asked = AskedUpdate(member.name, wish.version)
+            self.wish = ReceivedWish(member.name, wish.version)
         return web.Response()

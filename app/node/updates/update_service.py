@@ -84,7 +84,7 @@ class UpdateService:
         """Return whether a daily check is due. A check is always due if the clock was set back."""
         if not self._updater.build.address or not self._daily():
             return False
-        return not 0 <= self._now() - self._kept().asked < DAY_SECONDS
+        return not 0 <= self._now() - self._kept().last_contact < DAY_SECONDS
 
     def state(self) -> UpdatesState:
         """Return the newest known version, what can be done with it, and how far an installation is."""
@@ -95,12 +95,12 @@ class UpdateService:
         previous = store.previous_version() if store else None
         caution = warning(not_understanding(release, self._members()), release.version) if release else None
         notice = self._rolled_back(store)
-        wish = self._household.asked if self._household else None
+        wish = self._household.wish if self._household else None
         error = self._error.reason if self._error else None
         return UpdatesState(
             place=self._place(),
             daily=self._daily(),
-            last_contact=kept.asked or None,
+            last_contact=kept.last_contact or None,
             own=self._updater.own,
             version=release.version if release else None,
             newer=release is not None and launcher.is_newer(release.version, self._updater.own),
@@ -132,7 +132,7 @@ class UpdateService:
         if source is None:
             raise BadInput("updates_no_place")
         async with self._asking:
-            await self._keep(msgspec.structs.replace(self._kept(), asked=self._now()))
+            await self._keep(msgspec.structs.replace(self._kept(), last_contact=self._now()))
             stop = threading.Event()
             offer = await run_to_completion(lambda: self._updater.find(source, self._machine(), stop=stop), stop.set)
             await self._remember(offer)

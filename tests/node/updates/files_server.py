@@ -12,14 +12,14 @@ from pathlib import Path
 
 @dataclass
 class FilesServer:
-    """The answers of the server, and what it was asked."""
+    """The answers of the server, and the requests that came."""
 
     folder: Path
     port: int = 0
     break_after: int = 0  # bytes of a file of layers, once
     status: int = 0  # what it answers to everything
     without_ranges: bool = False
-    asked: list[tuple[str, str]] = field(default_factory=list)  # path, Range
+    requests: list[tuple[str, str]] = field(default_factory=list)  # path, Range
     headers: list[dict[str, str]] = field(default_factory=list)
     sent_bytes: int = 0
 
@@ -38,7 +38,7 @@ def serving(folder: Path) -> Iterator[FilesServer]:
 
         def do_GET(self) -> None:
             path, range_header = self.path.lstrip("/"), self.headers.get("Range", "")
-            state.asked.append((path, range_header))
+            state.requests.append((path, range_header))
             state.headers.append(dict(self.headers))
             file = folder / path
             if state.status or not file.is_file():

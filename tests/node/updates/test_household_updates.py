@@ -20,7 +20,7 @@ RELEASE = {
 
 def know_newer(home: Path) -> None:
     """Let a machine have seen a newer version."""
-    (home / "updates.json").write_text(json.dumps({"asked": 1.0, "release": RELEASE}))
+    (home / "updates.json").write_text(json.dumps({"last_contact": 1.0, "release": RELEASE}))
 
 
 def asked(node: TestNode) -> tuple[str, str]:

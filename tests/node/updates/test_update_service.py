@@ -222,7 +222,7 @@ async def test_the_daily_check_runs_by_itself_and_survives_a_broken_one(
 ) -> None:
     server.status, home.daily = 500, True
     async with running(home.updates(built(publisher, server))) as updates:
-        await until(lambda: bool(server.asked))
+        await until(lambda: bool(server.requests))
         await until(lambda: updates.state().last_contact == home.now)
     assert not home.noted
 

@@ -72,7 +72,7 @@ def test_an_update_brings_only_the_layers_that_changed(publisher: Publisher, ser
     assert (offer.release.version, offer.is_staged) == ("2.0", False)
     assert offer.download_bytes == publisher.archive_of("app").stat().st_size
     assert copy.update(publisher, source) == "2.0"
-    assert {path for path, _ in server.asked if "layers/" in path} == {
+    assert {path for path, _ in server.requests if "layers/" in path} == {
         f"targets/layers/{publisher.archive_of('app').name}"
     }
     new = copy.store.folder / "2.0"
@@ -93,7 +93,7 @@ def test_a_broken_download_resumes_where_it_broke(publisher: Publisher, server: 
     publisher.publish("2.0", layers=layers_of("2.0") | {"app": {"data.bin": os.urandom(300_000)}})
     whole, server.break_after = publisher.archive_of("app").stat().st_size, 100_000
     assert copy.update(publisher, WebSource(server.address)) == "2.0"
-    assert [part for path, part in server.asked if "layers/" in path] == ["", "bytes=100000-"]
+    assert [part for path, part in server.requests if "layers/" in path] == ["", "bytes=100000-"]
     assert server.sent_bytes == whole
 
 
@@ -252,7 +252,7 @@ def test_a_full_disk_is_told_before_anything_is_fetched(
     error = refused(copy, publisher, WebSource(server.address))
     assert isinstance(error, DoesNotFit)
     assert error.reason.code == "update_no_space"
-    assert not [path for path, _ in server.asked if "layers/" in path]
+    assert not [path for path, _ in server.requests if "layers/" in path]
 
 
 def test_what_has_arrived_needs_no_space_again(
