@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 if sys.platform != "win32":
@@ -174,30 +174,34 @@ def _watched(marks: Path, version: str, what: str, command: list[str]) -> int | 
     """
     marks.mkdir(parents=True, exist_ok=True)
     n_crashes = 0  # seen here, where a file system without locks tells nothing about attempts
-    while True:
-        if len(_cut_off(marks, version)) >= MOST_TRIES:  # the computer was switched off during both
-            give_up(marks, version, "unfinished", 0)
-            return None
-        attempt = marks / f"{version}.{TRY}-{os.getpid()}-{time.time_ns()}"
-        file = _locked(attempt)
-        ended_by: list[int] = []
-        try:
-            process = _start(command, file)
-            _forward_signals(process, ended_by)
-            code = process.wait()
-        except OSError:  # it cannot be run now; the next start tries again
-            attempt.unlink(missing_ok=True)
-            return None
-        finally:
-            os.close(file)
-        is_well = (marks / f"{version}.{what}").exists() or code in ORDERLY or bool(ended_by)
-        if is_well:  # it works, it refused in good order, or the user ended it before anything showed
-            attempt.unlink(missing_ok=True)
-            return 128 - code if code < 0 else ORDERLY.get(code, code)
-        n_crashes += 1
-        if max(n_crashes, len(_cut_off(marks, version))) >= MOST_TRIES:
-            give_up(marks, version, "ended", code)
-            return None
+    ended_by: list[int] = []
+    running: list[subprocess.Popen[bytes]] = []
+    with _signals_passed_on(running, ended_by):
+        while not ended_by:
+            if len(_cut_off(marks, version)) >= MOST_TRIES:  # the computer was switched off during both
+                give_up(marks, version, "unfinished", 0)
+                return None
+            attempt = marks / f"{version}.{TRY}-{os.getpid()}-{time.time_ns()}"
+            file = _locked(attempt)
+            try:
+                running[:] = [_start(command, file)]
+                for number in ended_by:  # it came while the process was being started
+                    running[0].send_signal(number)
+                code = running[0].wait()
+            except OSError:  # it cannot be run now; the next start tries again
+                attempt.unlink(missing_ok=True)
+                return None
+            finally:
+                os.close(file)
+            is_well = (marks / f"{version}.{what}").exists() or code in ORDERLY or bool(ended_by)
+            if is_well:  # it works, it refused in good order, or the user ended it before anything showed
+                attempt.unlink(missing_ok=True)
+                return 128 - code if code < 0 else ORDERLY.get(code, code)
+            n_crashes += 1
+            if max(n_crashes, len(_cut_off(marks, version))) >= MOST_TRIES:
+                give_up(marks, version, "ended", code)
+                return None
+    return 128 + ended_by[0]
 
 
 def _start(command: list[str], file: int) -> subprocess.Popen[bytes]:
@@ -231,9 +235,7 @@ def _is_open(attempt: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         finally:
             os.close(file)
-    except FileNotFoundError:
-        return True  # it ended well meanwhile
-    except OSError:
+    except OSError:  # locked, or deleted because it ended well meanwhile
         return True
     return False
 
@@ -248,18 +250,26 @@ def give_up(marks: Path, version: str, how: str, code: int) -> None:
             attempt.unlink(missing_ok=True)
 
 
-def _forward_signals(process: subprocess.Popen[bytes], ended_by: list[int]) -> None:
-    """Pass signals that end a program on to the version that is watched."""
+@contextlib.contextmanager
+def _signals_passed_on(running: list[subprocess.Popen[bytes]], ended_by: list[int]) -> Iterator[None]:
+    """Pass signals that end a program on to what runs, and note them in `ended_by`, until the block ends."""
 
     def pass_on(number: int, _: object) -> None:
         ended_by.append(number)
-        if process.poll() is None:
-            process.send_signal(number)
+        for process in running:
+            if process.poll() is None:
+                process.send_signal(number)
 
+    earlier = {}
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
         number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, pass_on)
+        if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):
+            earlier[number] = signal.signal(number, pass_on)
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
 
 
 def _wait_for_earlier(pid: str) -> None:

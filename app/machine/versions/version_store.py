@@ -231,10 +231,6 @@ class VersionStore:
             return None
         return now.previous if next_version == now.current and now.previous in self.versions() else base.version
 
-    def forget_failure(self, version: str) -> None:
-        """Allow a version that did not start to be installed again."""
-        self._mark(version, launcher.FAILED).unlink(missing_ok=True)
-
     def remove_unused(self, running: str) -> None:
         """Delete the versions that are neither running nor among the last two. The lock must be held."""
         now = self.current()

@@ -95,7 +95,7 @@ def is_in_turn(release: Release, machine: str) -> bool:
 def newest(channel: Channel, machine: str = "") -> Release | None:
     """Return the newest release that is meant for this machine, or None."""
     meant = [release for release in channel.releases if is_in_turn(release, machine)]
-    return max(meant, key=lambda release: tuple(map(int, release.version.split("."))), default=None)
+    return max(meant, key=lambda release: launcher.parts_of(release.version), default=None)
 
 
 def require_newer(release: Release, own: str) -> None:

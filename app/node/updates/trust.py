@@ -50,10 +50,11 @@ class TrustedRepository:
         stop: ends the reading of metadata once it is set.
         """
         self.source = source
+        self._fetcher = SourceFetcher(source, READ_SECONDS, stop)
         with told(source.name):
             folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
             self._client = Updater(
-                str(folder), METADATA, fetcher=SourceFetcher(source, READ_SECONDS, stop),
+                str(folder), METADATA, fetcher=self._fetcher,
                 config=UpdaterConfig(max_root_rotations=64), bootstrap=root,
             )  # fmt: skip
 
@@ -67,9 +68,7 @@ class TrustedRepository:
         if target.length > MAX_CHANNEL_BYTES:
             raise Refused("update_odd", place=self.source.name)
         with told(self.source.name):
-            _, chunks = self.source.read(_address(target))
-            with closing(chunks):
-                data = b"".join(_bounded(chunks, target.length))
+            data = self._fetcher.download_bytes(_address(target), target.length)
             target.verify_length_and_hashes(data)
         return parse_channel(data, self.source.name)
 
@@ -102,16 +101,17 @@ class TrustedRepository:
                 tell(target.length)
                 return done
             done.unlink(missing_ok=True)
-        breaks = 0
+        breaks, furthest = 0, _size(part)
         while True:
-            before = part.stat().st_size if part.exists() else 0
             try:
                 with told(self.source.name):
                     self._go_on(target, part, tell, stop)
                 break
             except Unreachable:
-                after = part.stat().st_size if part.exists() else 0
-                breaks = 0 if after > before else breaks + 1
+                # A server that begins anew each time may come further than last time, and never further than before.
+                after = _size(part)
+                breaks = 0 if after > furthest else breaks + 1
+                furthest = max(furthest, after)
                 if breaks > len(waits):
                     raise
                 log.info("the download of %s goes on after %d bytes", target.path, after)
@@ -128,7 +128,7 @@ class TrustedRepository:
 
     def _go_on(self, target: TargetFile, part: Path, tell: Callable[[int], None], stop: threading.Event) -> None:
         """Fetch what is missing of a file over one connection. Raises Unreachable if the connection breaks."""
-        have = part.stat().st_size if part.exists() else 0
+        have = _size(part)
         if have > target.length:
             part.unlink()
             have = 0
@@ -166,13 +166,8 @@ def _address(target: TargetFile) -> str:
     return f"{TARGETS}/{folder}{slash}{target.hashes[SHA256]}.{name}"
 
 
-def _bounded(chunks: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
-    n_bytes = 0
-    for chunk in chunks:
-        n_bytes += len(chunk)
-        if n_bytes > most_bytes:
-            raise DownloadLengthMismatchError("longer than signed")
-        yield chunk
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _is_genuine(path: Path, target: TargetFile) -> bool:

@@ -222,7 +222,8 @@ class UpdateService:
         return offer
 
     async def _fetch(self, offer: Offer) -> None:
-        self._phase, self._total_bytes = "downloading", offer.download_bytes
+        self._phase = "downloading" if offer.download_bytes else "installing"
+        self._total_bytes = offer.download_bytes
         await run_to_completion(lambda: self._updater.install(offer, self._tell, self._stop), self._stop.set)
 
     def _tell(self, done: int, total: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from app import __version__
+from app import __version__, launcher
 from app.core.errors import AppError, Busy, Refused
 from app.core.reasons import os_cause
 from app.machine.engine_packs.store import this_system
@@ -91,18 +91,18 @@ class Updater:
         """
         if self.build.root is None:
             raise Refused("update_no_keys")
-        with self._reading():
+        with self._reading(stop):
             repository = TrustedRepository(source, self.build.root, self._metadata, stop)
             channel = repository.channel(system or this_system())
         latest, meant = newest(channel), newest(channel, machine)
-        is_staged = meant is None or not _is_above(meant, self.own)
+        is_staged = meant is None or not launcher.is_newer(meant.version, self.own)
         release = latest if is_staged else meant
         if release is None:
             return None
         needed = sum(
             repository.target(layer.target).length for layer in release.layers if not self._has(layer.name, layer.hash)
         )
-        return Offer(release, needed, is_staged and _is_above(release, self.own), repository)
+        return Offer(release, needed, is_staged and launcher.is_newer(release.version, self.own), repository)
 
     def install(self, offer: Offer, tell: Tell = lambda done, of: None, stop: threading.Event | None = None) -> None:
         """Fetch what is missing, check it, and let the next start use it. Raises AppError, or Canceled."""
@@ -143,14 +143,14 @@ class Updater:
             return self.store.roll_back()
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _reading(self, stop: threading.Event | None) -> Iterator[None]:
         """Let only one process at a time read metadata, as their folder demands. Raises Busy, or Refused."""
         lock = HomeLock(self._metadata.with_name("metadata.lock"))
         until = time.monotonic() + READ_SECONDS
         try:
             self._metadata.parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
             while not lock.acquire():
-                if time.monotonic() > until:
+                if time.monotonic() > until or (stop is not None and stop.is_set()):
                     raise Busy("update_busy")
                 time.sleep(LOOK_SECONDS)
         except OSError as error:
@@ -166,11 +166,3 @@ class Updater:
 
 def _tell_sum(tell: Tell, before: int, total: int, n_bytes: int) -> None:
     tell(before + n_bytes, total)
-
-
-def _is_above(release: Release, own: str) -> bool:
-    try:
-        require_newer(release, own)
-    except Refused:
-        return False
-    return True

@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tuf.api.exceptions import DownloadError
 
 from app import launcher
 from app.core.errors import AppError, BadInput, DoesNotFit, Refused, Unreachable
@@ -405,13 +406,16 @@ def test_a_build_without_the_keys_of_the_repository_is_not_published(publisher: 
         check_updates(updates, publisher.place)
 
 
-def test_metadata_that_drip_end_in_time(
-    publisher: Publisher, copy: Copy, stick: FolderSource, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("slow", ["metadata/", "targets/"])
+def test_what_drips_before_a_download_ends_in_time(
+    publisher: Publisher, copy: Copy, stick: FolderSource, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
     read = stick.read
 
     def drip(path: str, start: int = 0) -> tuple[int, Generator[bytes, None, None]]:
         begins, chunks = read(path, start)
+        if not path.startswith(slow):
+            return begins, chunks
         data = b"".join(chunks)
 
         def bytes_slowly() -> Generator[bytes, None, None]:
@@ -432,6 +436,36 @@ def test_metadata_that_drip_end_in_time(
     with pytest.raises(Unreachable):
         copy.updater(publisher).find(stick, stop=stop)
     assert time.monotonic() - begun < 10
+
+
+def test_a_server_that_begins_anew_and_breaks_at_varying_points_is_given_up(
+    publisher: Publisher, copy: Copy, stick: FolderSource
+) -> None:
+    starts = []
+
+    class Broken:
+        name = stick.name
+
+        def read(self, path: str, start: int = 0) -> tuple[int, Generator[bytes, None, None]]:
+            if "layers/" not in path:
+                return stick.read(path, start)
+            starts.append(start)
+            if len(starts) > 50:
+                raise AssertionError("it fetches for ever")
+
+            def some() -> Generator[bytes, None, None]:
+                yield bytes(900 if len(starts) % 2 else 800)
+                raise DownloadError("cut")
+
+            return 0, some()
+
+    publisher.publish("3.0", layers=layers_of("3.0") | {"app": {"data.bin": os.urandom(300_000)}})
+    offer = copy.updater(publisher).find(Broken())
+    assert offer is not None
+    target = max(map(offer.repository.target, [layer.target for layer in offer.release.layers]), key=lambda t: t.length)
+    with pytest.raises(Unreachable):
+        offer.repository.download(target, copy.store.folder / "part", waits=(0.001,) * 5)
+    assert len(starts) < 10
 
 
 def test_two_processes_read_metadata_one_after_the_other(publisher: Publisher, copy: Copy, stick: FolderSource) -> None:
