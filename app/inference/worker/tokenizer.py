@@ -327,6 +327,17 @@ def check_options(options: Mapping[str, Any]) -> None:
             raise BadInput("template_option_bad", name=name[:100], most=MOST_OPTIONS, characters=MOST_OPTION_CHARS)
 
 
+def checked_length(messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> int:
+    """Return the number of characters in a chat and its tools. Raises BadInput if there are too many."""
+    # The definitions of tools and the arguments of their calls are part of the prompt too.
+    called = [message["tool_calls"] for message in messages if "tool_calls" in message]
+    beside = len(msgspec.json.encode([called, tools]).decode()) if called or tools else 0
+    texts = (value for message in messages for value in message.values() if isinstance(value, str))
+    characters = sum(map(len, texts)) + beside
+    _check_length(characters)
+    return characters
+
+
 def _check_length(characters: int) -> None:
     if characters > MAX_TEXT_CHARS:
         raise BadInput("text_too_long", characters=characters, most=MAX_TEXT_CHARS)
@@ -342,10 +353,7 @@ def _order(
     continues: bool = False,
 ) -> worker_orders.Render:
     check_options(options or {})
-    # The definitions of tools and the arguments of their calls are part of the prompt too.
-    called = [message["tool_calls"] for message in messages if "tool_calls" in message]
-    beside = len(msgspec.json.encode([called, tools]).decode()) if called or tools else 0
-    _check_length(sum(len(message["content"]) for message in messages) + beside)
+    checked_length(messages, tools)
     copies = tuple(dict(message) for message in messages)
     return worker_orders.Render(
         request=0,
