@@ -244,6 +244,7 @@ class Updates(msgspec.Struct, frozen=True, kw_only=True):
     previous: str | None = None  # the version that going back would start
     warning: str | None = None  # which machines the new version does not understand
     warning_facts: Reason | None = None
+    protocols: dict[str, int] = {}  # of the connected machines, by name
     asked_by: str = ""  # the machine whose user asks this one to update
     asked_version: str = ""
     notice: str | None = None  # a version that did not start
@@ -253,10 +254,10 @@ class Updates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AskedMachine(msgspec.Struct, frozen=True):
-    """A machine of the household, and whether its owner will be asked to update it."""
+    """A machine of the household, and its response to the request to update it."""
 
     name: str = ""
-    asked: bool = False  # False if it is too old to be asked, or could not be reached
+    answer: str = ""  # asked: its owner is; settled: it has this version, or its owner said no; "": it can't be asked
 
 
 class AskedMachines(msgspec.Struct, frozen=True):

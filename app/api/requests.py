@@ -98,6 +98,7 @@ class InstallUpdate(Request, frozen=True):
     """The folder with the update, or None to get it from the address of the build."""
 
     path: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
+    anyway: bool = False  # install from the folder even if connected machines would not understand the new version
 
 
 class AddEnginePack(Request, frozen=True):

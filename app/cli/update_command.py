@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -25,10 +24,12 @@ from app.core.reasons import size
 if TYPE_CHECKING:
     from app.api.computer import AskedMachines, Updates
     from app.machine.paths import Home
+    from app.node.updates.release import Release
     from app.node.updates.sources import Source
     from app.node.updates.updater import Offer, Updater
 
 RESTART = "Restart Poolhouse to use it: `poolhouse update --restart`."
+ASKED = {"asked": "its owner is asked", "settled": "it has this version, or its owner has said no"}
 
 
 def update(
@@ -56,6 +57,7 @@ def update(
 ) -> None:
     """Install a newer version of Poolhouse. Your household, chats and models are kept."""
     from app.machine.paths import Home
+    from app.machine.uninstall import VERSIONS
     from app.machine.versions.version_store import VersionStore
     from app.node.updates.updater import Build, Updater
 
@@ -70,7 +72,7 @@ def update(
         answer = ask_node(home, lambda node: node.post("/updates/ask", answer=AskedMachines))
         out.result(answer, lambda: _asked_words(answer))
         return
-    updater = Updater(Build.of_this_copy(), VersionStore.of_this_process(), node_home.root / "versions")
+    updater = Updater(Build.of_this_copy(), VersionStore.of_this_process(), node_home.root / VERSIONS)
     if rollback:
         version = updater.roll_back()
         words = f"Poolhouse {version} is used from the next start on. {terminal_text.with_home(RESTART)}"
@@ -80,9 +82,9 @@ def update(
 
 
 def _asked_words(answer: AskedMachines) -> str:
-    """Return who is asked to update, and which machines must be updated by hand."""
+    """Return who is asked to update, who need not be, and which machines must be updated by hand."""
     lines = [
-        f"{terminal_text.name(machine.name)}: {'its owner is asked' if machine.asked else 'update it by hand'}"
+        f"{terminal_text.name(machine.name)}: {ASKED.get(machine.answer, 'update it by hand')}"
         for machine in answer.machines
     ]
     return "\n".join(lines) or "No other machine is connected."
@@ -107,7 +109,7 @@ def _install(updater: Updater, home: Home, folder: Path | None, out: Output, *, 
     ready = updater.store.next_version() if updater.store else ""
     if offer is None or not launcher.is_newer(offer.release.version, max(__version__, ready, key=launcher.parts_of)):
         newest = offer.release.version if offer else None
-        out.result({"version": newest, "newer": False}, lambda: f"You have the newest version, {__version__}.")
+        out.result({"version": newest, "newer": False}, lambda: _newest_words(ready))
         return
     release = offer.release
     facts = {
@@ -119,7 +121,7 @@ def _install(updater: Updater, home: Home, folder: Path | None, out: Output, *, 
     words = f"Poolhouse {release.version} is available ({size(offer.download_bytes)} to download)."
     if offer.is_staged:
         words += " It is being released gradually, and this computer is not among the first."
-    if warning := _warning(home):
+    if warning := _warning(home, release):
         facts["warning"] = warning
         words += f" {terminal_text.line(warning)}"
     if check:
@@ -153,13 +155,22 @@ def _find(updater: Updater, home: Home, source: Source, *, is_contact: bool) -> 
     return offer
 
 
-def _warning(home: Home) -> str | None:
-    """Return which machines the new version would not understand, if a node runs that knows them."""
+def _newest_words(ready: str) -> str:
+    """Return that there is nothing to install. ready: the version that the next start uses, or ""."""
+    if launcher.is_newer(ready, __version__):
+        return f"Poolhouse {ready} is installed. {terminal_text.with_home(RESTART)}"
+    return f"You have the newest version, {__version__}."
+
+
+def _warning(home: Home, release: Release) -> str | None:
+    """Return which machines this release would not understand, if a node runs that knows them."""
     from app.api.computer import Updates
+    from app.core.reasons import sentence
+    from app.node.updates.release import not_understanding, warning
 
     with contextlib.suppress(Unreachable):
         state: Updates = ask_node(home.root, lambda node: node.get("/updates", Updates))
-        return state.warning
+        return sentence(warning(not_understanding(release, state.protocols), release.version))
     return None
 
 
@@ -172,8 +183,7 @@ def _fetch(updater: Updater, offer: Offer, out: Output) -> None:
         def tell(done: int, total: int) -> None:
             show(Progress("downloading", None, done, total, "bytes"))
 
-        stop = threading.Event()
         try:
-            updater.install(offer, tell, stop)
+            updater.install(offer, tell)
         except KeyboardInterrupt:
             raise Stopped("update_stopped") from None

@@ -33,6 +33,7 @@ class NodeLauncher:
         self._process: subprocess.Popen[bytes] | None = None
         self._erases = self._restarts = self._restarts_node = False
         self._n_crashes = 0
+        self._judged: subprocess.Popen[bytes] | None = None  # the last process whose end was judged
         self._earlier: list[subprocess.Popen[bytes]] = []  # processes that may still be ending
 
     def find(self) -> Endpoint | None:
@@ -65,7 +66,10 @@ class NodeLauncher:
     def _note_crash(self) -> None:
         """Count the crashes of the node. If it never started well, the next start uses the version before."""
         code = self._process.poll() if self._process is not None else None
-        if code is not None and code not in launcher.ORDERLY:
+        if code is None or self._process is self._judged:
+            return
+        self._judged = self._process
+        if code not in launcher.ORDERLY:
             self._n_crashes += 1
             if self._n_crashes >= launcher.MOST_TRIES:
                 restart.note_node_crash(code)

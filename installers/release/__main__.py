@@ -28,7 +28,7 @@ from app.node.updates.updater import ADDRESS, ROOT
 from installers.payload import payload
 from installers.payload.payload import LICENSES, SBOM, Payload
 from installers.payload.places import PROJECT, WORK
-from installers.release.keys import new_keys, new_root, read_keys, today
+from installers.release.keys import new_keys, new_root, read_keys, require_possible, require_signers, today
 from installers.release.repository import Repository
 from scripts.setup_errors import Trouble
 
@@ -91,6 +91,7 @@ def _repository(chosen: argparse.Namespace) -> Repository:
 
 
 def _make_keys(chosen: argparse.Namespace) -> None:
+    require_possible(chosen.threshold, chosen.roots)
     keys = new_keys(chosen.folder, chosen.roots, chosen.passphrase)
     (chosen.folder / ROOT).write_bytes(new_root(keys, chosen.threshold, today()).to_bytes())
     print(f"Keys and {ROOT} were written into {chosen.folder}. Move the root keys to separate offline media.")
@@ -98,7 +99,7 @@ def _make_keys(chosen: argparse.Namespace) -> None:
 
 def _publish(chosen: argparse.Namespace) -> None:
     repository = _repository(chosen)
-    if not (chosen.repository / "metadata").exists():
+    if not repository.exists:
         repository.create(Metadata[Root].from_bytes((chosen.keys / ROOT).read_bytes()))
     check_updates(chosen.updates, chosen.repository)
     built = payload.build(chosen.version, updates=chosen.updates)
@@ -186,6 +187,8 @@ def _rotate(chosen: argparse.Namespace) -> None:
     old = read_keys(chosen.keys, chosen.passphrase)
     repository = Repository(chosen.repository, old)
     before = repository.root()
+    require_possible(chosen.threshold, chosen.roots)
+    require_signers(before, old.roots)
     keys = new_keys(chosen.new, chosen.roots, chosen.passphrase)
     root = new_root(keys, chosen.threshold, today(), before, old.roots)
     (chosen.new / ROOT).write_bytes(root.to_bytes())

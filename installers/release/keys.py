@@ -22,7 +22,7 @@ from tuf.api.metadata import Metadata, Root, Snapshot, Targets, Timestamp
 from scripts.setup_errors import Trouble
 
 ROOT_DAYS, TARGETS_DAYS, DATE_DAYS = 365, 180, 30
-ROOT_FILE, TARGETS_KEY, DATES_KEY = "root.json", "targets.pem", "dates.pem"
+TARGETS_KEY, DATES_KEY = "targets.pem", "dates.pem"
 PRIVATE = 0o600
 
 
@@ -66,6 +66,22 @@ def _signer(path: Path, passphrase: bytes | None) -> CryptoSigner:
     return CryptoSigner(key)
 
 
+def require_possible(threshold: int, n_roots: int) -> None:
+    """Raise Trouble if so many of the root keys cannot sign."""
+    if not 1 <= threshold <= n_roots:
+        raise Trouble(f"{threshold} of {n_roots} root keys must sign, which is not possible.")
+
+
+def require_signers(root: Metadata[Root], signers: Sequence[CryptoSigner]) -> None:
+    """Raise Trouble if these signers are too few to vouch for the root that follows this one."""
+    role = root.signed.roles[Root.type]
+    n_known = len({signer.public_key.keyid for signer in signers} & set(role.keyids))
+    if n_known < role.threshold:
+        raise Trouble(
+            f"{role.threshold} of the old root keys must sign, but the folder of the keys has only {n_known} of them."
+        )
+
+
 def new_root(
     keys: Keys, threshold: int, now: datetime, before: Metadata[Root] | None = None, old: Sequence[CryptoSigner] = ()
 ) -> Metadata[Root]:
@@ -73,8 +89,9 @@ def new_root(
 
     before, old: the root that it follows and its signers, which must sign too.
     """
-    if not 1 <= threshold <= len(keys.roots):
-        raise Trouble(f"{threshold} of {len(keys.roots)} root keys must sign, which is not possible.")
+    require_possible(threshold, len(keys.roots))
+    if before is not None:
+        require_signers(before, old)
     version = before.signed.version + 1 if before else 1
     root = Root(version=version, expires=now + timedelta(days=ROOT_DAYS), consistent_snapshot=True)
     for signer in keys.roots:

@@ -16,7 +16,7 @@ from tuf.api.metadata import Metadata, MetaFile, Root, Snapshot, TargetFile, Tar
 from app.core.errors import AppError, Refused
 from app.core.reasons import said
 from app.machine.versions.layer_archive import unpack_archive
-from app.machine.versions.tree_hash import tree_hash
+from app.machine.versions.tree_hash import tree_bytes, tree_hash
 from app.node.updates.release import Channel, Release, ReleasedLayer, channel_target, parse_channel
 from installers.release.keys import DATE_DAYS, TARGETS_DAYS, Keys, today
 from scripts.setup_errors import Trouble
@@ -34,9 +34,14 @@ class Repository:
         self.folder, self._keys, self._now = folder, keys, now or today()
         self._metadata, self._targets = folder / "metadata", folder / "targets"
 
+    @property
+    def exists(self) -> bool:
+        """Return whether the repository is complete: its timestamp is written last."""
+        return (self._metadata / "timestamp.json").exists()
+
     def create(self, root: Metadata[Root]) -> None:
         """Start an empty repository. Raises Trouble if one is there."""
-        if (self._metadata / "timestamp.json").exists():
+        if self.exists:
             raise Trouble(f"There is a repository in {self.folder} already.")
         self._metadata.mkdir(parents=True, exist_ok=True)
         self._targets.mkdir(exist_ok=True)
@@ -48,7 +53,8 @@ class Repository:
         self._put(self._metadata / f"{root.signed.version}.root.json", root.to_bytes())
 
     def root(self) -> Metadata[Root]:
-        """Return the newest root."""
+        """Return the newest root. Raises Trouble if there is no repository."""
+        self._timestamp()
         versions = [int(path.name.partition(".")[0]) for path in self._metadata.glob("*.root.json")]
         return self._read(Root, f"{max(versions)}.root.json")
 
@@ -123,7 +129,7 @@ class Repository:
         self, targets: Targets, snapshot: Snapshot, timestamp: Timestamp, root: Metadata[Root] | None = None
     ) -> None:
         """Sign and write all three, the timestamp last: until then, computers see the old ones."""
-        is_first = not (self._metadata / "timestamp.json").exists()
+        is_first = not self.exists
         for signed, days in ((targets, TARGETS_DAYS), (snapshot, DATE_DAYS), (timestamp, DATE_DAYS)):
             signed.expires = self._now + timedelta(days=days)
             signed.version += 0 if is_first else 1
@@ -199,5 +205,5 @@ def _check_archive(layer: ReleasedLayer, archive: Path) -> None:
             unpack_archive(archive, Path(folder), layer.name, layer.n_bytes)
         except AppError as error:
             raise Trouble(f"Computers would refuse the layer {layer.name}: {said(error.reason)}") from error
-        if tree_hash(Path(folder)) != layer.hash:
+        if tree_hash(Path(folder)) != layer.hash or tree_bytes(Path(folder)) != layer.n_bytes:
             raise Trouble(f"Computers would refuse the layer {layer.name}: it unpacks to other files.")

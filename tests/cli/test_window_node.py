@@ -12,6 +12,7 @@ from app import __version__
 from app import launcher as program_launcher
 from app.cli import window_node
 from app.cli.window_node import NodeLauncher
+from app.core.errors import AppError
 from app.machine import running_node
 from app.machine.paths import Home
 from app.machine.versions import restart
@@ -110,8 +111,9 @@ def test_a_node_that_restarts_by_itself_is_awaited(tmp_path: Path, monkeypatch: 
     launcher._process.wait(WITHIN_S)
 
 
-def test_a_node_that_crashes_twice_gives_its_version_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The window runs on, and the next start uses the version before."""
+@pytest.fixture
+def failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The mark that this version failed, which an update installed."""
     versions = tmp_path / "versions"
     (versions / __version__).mkdir(parents=True)
     (versions / program_launcher.MARKS).mkdir()
@@ -120,7 +122,35 @@ def test_a_node_that_crashes_twice_gives_its_version_up(tmp_path: Path, monkeypa
     )
     monkeypatch.setenv(program_launcher.FOLDER, str(versions))
     monkeypatch.setenv(program_launcher.BASE, str(tmp_path))
-    failed = versions / program_launcher.MARKS / f"{__version__}.failed"
+    return versions / program_launcher.MARKS / f"{__version__}.failed"
+
+
+def test_a_node_that_crashes_once_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: Path
+) -> None:
+    """Starts that start nothing find the same dead process again."""
+    monkeypatch.setattr(restart, "_wanted", [])
+    monkeypatch.setattr("app.machine.paths.python_command", lambda *_: [sys.executable, "-c", "exit(3)"])
+    home = Home.at(tmp_path / "den").create()
+    launcher = NodeLauncher(home)
+    launcher.start()
+    assert launcher._process is not None
+    launcher._process.wait(WITHIN_S)
+    restart.restart_at_end(home.root)
+    for _ in range(3):
+        launcher.start()
+    restart.note_restarted(home.root)
+    monkeypatch.setattr("app.machine.paths.python_command", lambda *_: [str(tmp_path / "missing")])
+    for _ in range(3):
+        with pytest.raises(AppError):
+            launcher.start()
+    assert not failed.exists()
+
+
+def test_a_node_that_crashes_twice_gives_its_version_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: Path
+) -> None:
+    """The window runs on, and the next start uses the version before."""
     for does, gives_up in ((f"exit({program_launcher.REFUSED})", False), ("exit(3)", True)):
         code = does
         monkeypatch.setattr("app.machine.paths.python_command", lambda *_, code=code: [sys.executable, "-c", code])

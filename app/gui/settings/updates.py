@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QTimer
@@ -13,6 +15,7 @@ from app.api.computer import Updates as UpdateState
 from app.core.errors import AppError, Reason
 from app.gui.api.node_client import Calls
 from app.gui.app.app_context import AppContext
+from app.gui.app.node_dialog import Sheet
 from app.gui.look import formats, sizes
 from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
@@ -76,6 +79,24 @@ class DailyCheck(QFrame):
         self.switch.show_on(settings.look_for_updates)
 
 
+class InstallAnywayDialog(Sheet):
+    """The question whether to install from a folder a version that other computers would not understand."""
+
+    def __init__(self, services: AppContext, reason: Reason, agree: Callable[[], object], parent: QWidget) -> None:
+        super().__init__(services, _tr("Install this update?"), said(reason), parent)
+        self._agree = agree
+        self.act = button(_tr("Install anyway"), self._agreed, "primary")
+        self.offer(_tr("Cancel"), self.act)
+
+    def _agreed(self) -> None:
+        self.accept()
+        self._agree()
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Updates", text)
+
+
 POLL_MS = 400
 CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 
@@ -87,6 +108,7 @@ class Updates(SettingsGroup):
         super().__init__(services, self.tr("Updates"))
         self.engine, self.others = ValueLabel(), ValueLabel()
         self._last_error: Reason | None = None
+        self._folder = ""  # the one that the user chose last
         new = button(self.tr("Show"), self._show_changes)
         new.setAccessibleName(self.tr("Show what's new"))
         new.setEnabled(CHANGES.is_file())
@@ -216,7 +238,20 @@ class Updates(SettingsGroup):
     def _choose_folder(self) -> None:
         folder = QFileDialog.getExistingDirectory(self.window(), self.tr("Choose the folder with the update"))
         if folder:
-            self.ask("POST", "/updates/install", self._tell, {"path": folder}, answer=UpdateState)
+            self._install_folder(folder)
+
+    def _install_folder(self, folder: str, *, anyway: bool = False) -> None:
+        self._folder = folder
+        self.ask("POST", "/updates/install", self._tell, {"path": folder, "anyway": anyway}, answer=UpdateState)
+
+    def _fail_install(self, reason: Reason) -> None:
+        """Show why the last installation failed, or ask whether to install what other computers won't understand."""
+        folder, self._folder = self._folder, ""
+        if folder and reason.code == "update_others_first":
+            agree = partial(self._install_folder, folder, anyway=True)
+            InstallAnywayDialog(self.services, reason, agree, self.window()).open()
+            return
+        self.failed.emit(AppError(reason.code, **reason.facts))
 
     def _stop_install(self) -> None:
         self.stop.setEnabled(False)
@@ -244,19 +279,18 @@ class Updates(SettingsGroup):
         self.ask("POST", "/updates/ask", self._tell_asked, {}, answer=AskedMachines)
 
     def _tell_asked(self, answer: AskedMachines) -> None:
-        """Say whose owners are asked, and which computers must be updated by hand."""
+        """Say whose owners are asked, who need not be asked, and which computers must be updated by hand."""
         self.ask_all.setEnabled(True)
-        reached = ", ".join(machine.name for machine in answer.machines if machine.asked)
-        by_hand = ", ".join(machine.name for machine in answer.machines if not machine.asked)
-        parts = [
-            self.tr("Asked to install {version}: {machines}.").format(version=answer.version, machines=reached)
-            if reached
-            else "",
-            self.tr("Update these by hand, because they can't be asked: {machines}.").format(machines=by_hand)
-            if by_hand
-            else "",
-        ]
-        self.told.emit(" ".join(filter(None, parts)) or self.tr("No other computer is connected."), "info")
+        sentences = {
+            "asked": self.tr("Asked to install {version}: {machines}."),
+            "settled": self.tr("Already have {version}, or their owners said no: {machines}."),
+            "": self.tr("Update these by hand, because they can't be asked: {machines}."),
+        }
+        parts = []
+        for kind, sentence in sentences.items():
+            if names := ", ".join(machine.name for machine in answer.machines if machine.answer == kind):
+                parts.append(sentence.format(version=answer.version, machines=names))
+        self.told.emit(" ".join(parts) or self.tr("No other computer is connected."), "info")
 
     def _show_news(self) -> None:
         TextDialog(self.services, self.tr("What's new"), self._updates.changes, self.window()).open()
@@ -295,7 +329,7 @@ class Updates(SettingsGroup):
             words = self.tr("Uses Poolhouse {version} again from the next start on. Nothing is deleted.")
             self._back.set_about(words.format(version=updates.previous))
         if updates.error_facts is not None and updates.error_facts != self._last_error and not is_busy:
-            self.failed.emit(AppError(updates.error_facts.code, **updates.error_facts.facts))
+            self._fail_install(updates.error_facts)
         self._last_error = updates.error_facts
         if is_busy:
             self._poll.start()

@@ -39,7 +39,7 @@ class UpdateRoutes:
 
     async def install(self, request: web.Request) -> web.Response:
         order = await body(request, requests.InstallUpdate)
-        return answer(await self._updates.install(order.path or ""))
+        return answer(await self._updates.install(order.path or "", anyway=order.anyway))
 
     async def cancel(self, _: web.Request) -> web.Response:
         return answer(await self._updates.cancel())

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 UPDATES_PATH = "/updates"  # of the routes between machines
 MOST_BYTES = 4096
 SECONDS = 10.0
+ASKED, SETTLED = 200, 204  # the owner is asked; the machine has the version, or its owner said no
+ANSWERS = {ASKED: "asked", SETTLED: "settled"}
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -84,10 +86,10 @@ class HouseholdUpdates:
         client = HostClient(member, link.address, link.host_session, link.finished, UPDATES_PATH)
         try:
             async with asyncio.timeout(SECONDS), client.request("POST", "/asked", body) as answer:
-                return AskedMachine(name=member.name, asked=answer.status == 200)
+                return AskedMachine(member.name, ANSWERS.get(answer.status, ""))
         except (AppError, aiohttp.ClientError, OSError) as error:
             log.info("%s could not be asked to update: %s", member.name, error)
-            return AskedMachine(name=member.name, asked=False)
+            return AskedMachine(member.name)
 
     async def _receive(self, request: web.Request) -> web.Response:
         """Keep the wish of an admin for the owner of this machine."""
@@ -95,8 +97,9 @@ class HouseholdUpdates:
         if Role.ADMIN not in member.roles:
             raise Refused("not_admin")
         wish = decode(await whole_body(request.content, request.content_length, MOST_BYTES), Wish)
-        if launcher.is_newer(wish.version, self._own) and wish.version not in self._answered:
-            if self.wish is None or self.wish.version != wish.version:
-                self._note(Reason("log_node_update_asked", {"machine": member.name, "version": wish.version}))
-            self.wish = ReceivedWish(member.name, wish.version)
-        return web.Response()
+        if not launcher.is_newer(wish.version, self._own) or wish.version in self._answered:
+            return web.Response(status=SETTLED)
+        if self.wish is None or self.wish.version != wish.version:
+            self._note(Reason("log_node_update_asked", {"machine": member.name, "version": wish.version}))
+        self.wish = ReceivedWish(member.name, wish.version)
+        return web.Response(status=ASKED)

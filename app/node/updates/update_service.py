@@ -26,7 +26,7 @@ from app.machine.versions.layer_archive import Canceled
 from app.machine.versions.version_store import VersionStore, why_not_started
 from app.node.updates.check_record import CheckRecord, read_record, write_record
 from app.node.updates.household_updates import HouseholdUpdates
-from app.node.updates.release import not_understanding, warning
+from app.node.updates.release import Release, not_understanding, warning
 from app.node.updates.sources import FolderSource, Source
 from app.node.updates.updater import Offer, Updater
 
@@ -93,7 +93,7 @@ class UpdateService:
         obstacle = self._updater.obstacle()
         ready = store.next_version() if store else ""
         previous = store.previous_version() if store else None
-        caution = warning(not_understanding(release, self._members()), release.version) if release else None
+        caution = self._caution(release) if release else None
         notice = self._rolled_back(store)
         wish = self._household.wish if self._household else None
         error = self._error.reason if self._error else None
@@ -120,6 +120,7 @@ class UpdateService:
             asked_version=wish.version if wish else "",
             warning=sentence(caution),
             warning_facts=caution,
+            protocols=dict(self._members()),
             notice=sentence(notice),
             notice_facts=notice,
             error=sentence(error),
@@ -138,8 +139,11 @@ class UpdateService:
             await self._remember(offer)
         return self.state()
 
-    async def install(self, folder: str = "") -> UpdatesState:
-        """Install the newest version in the background, from a folder or from the address. Raises AppError."""
+    async def install(self, folder: str = "", *, anyway: bool = False) -> UpdatesState:
+        """Install the newest version in the background, from a folder or from the address. Raises AppError.
+
+        anyway: install from a folder even if machines of the household would not understand the new version.
+        """
         if self._task is not None and not self._task.done():
             raise Busy("update_busy")
         if (obstacle := self._updater.obstacle()) is not None:
@@ -150,7 +154,7 @@ class UpdateService:
         self.answer_wish()
         self._stop = threading.Event()
         self._error, self._phase, self._done_bytes, self._total_bytes = None, "looking", 0, 0
-        work = self._install_folder(source) if folder else self._install_shown(source)
+        work = self._install_folder(source, anyway) if folder else self._install_shown(source)
         self._task = self._group.create_task(self._install(work), name="install an update")
         return self.state()
 
@@ -201,8 +205,13 @@ class UpdateService:
         finally:
             self._phase = ""
 
-    async def _install_folder(self, source: Source) -> None:
-        await self._fetch(await self._find(source, ""))
+    async def _install_folder(self, source: Source, anyway: bool) -> None:
+        """Install what a folder has. Raises Refused with the warning about it, which the user has not seen before."""
+        offer = await self._find(source, "")
+        caution = self._caution(offer.release)
+        if caution is not None and not anyway:
+            raise Refused(caution.code, **caution.facts)
+        await self._fetch(offer)
 
     async def _install_shown(self, source: Source) -> None:
         """Install the version that the user has seen with its size, changes and warning. Raises Refused if there is
@@ -225,6 +234,10 @@ class UpdateService:
         self._phase = "downloading" if offer.download_bytes else "installing"
         self._total_bytes = offer.download_bytes
         await run_to_completion(lambda: self._updater.install(offer, self._tell, self._stop), self._stop.set)
+
+    def _caution(self, release: Release) -> Reason | None:
+        """Return which connected machines a release would not understand, or None."""
+        return warning(not_understanding(release, self._members()), release.version)
 
     def _tell(self, done: int, total: int) -> None:
         self._done_bytes, self._total_bytes = done, total

@@ -8855,6 +8855,10 @@
         <translation>Eine neuere Version ist verfügbar</translation>
     </message>
     <message>
+        <source>Already have {version}, or their owners said no: {machines}.</source>
+        <translation>Haben {version} schon, oder ihre Besitzer haben abgelehnt: {machines}.</translation>
+    </message>
+    <message>
         <source>An update didn&apos;t start</source>
         <translation>Ein Update ließ sich nicht starten</translation>
     </message>
@@ -8915,8 +8919,16 @@
         <translation>Installieren</translation>
     </message>
     <message>
+        <source>Install anyway</source>
+        <translation>Trotzdem installieren</translation>
+    </message>
+    <message>
         <source>Install from a folder</source>
         <translation>Aus einem Ordner installieren</translation>
+    </message>
+    <message>
+        <source>Install this update?</source>
+        <translation>Dieses Update installieren?</translation>
     </message>
     <message>
         <source>Installing an update</source>

@@ -27,7 +27,7 @@ from app.gui.settings.network import Network
 from app.gui.settings.privacy import Privacy
 from app.gui.settings.settings_group import Setting, SettingsGroup
 from app.gui.settings.settings_page import ENTRIES, SettingsPage
-from app.gui.settings.updates import Updates
+from app.gui.settings.updates import InstallAnywayDialog, Updates
 from app.gui.this_computer.rule_controls import AutostartSwitch
 from app.gui.widgets.fold import Fold
 from app.gui.widgets.scroll_area import ScrollArea
@@ -342,6 +342,41 @@ def test_a_failed_update_and_a_version_that_did_not_start_are_told(qtbot: QtBot,
     assert "An update didn't start" in visible(page)
     assert "it stopped with code 3" in group._notice.about.text()
     assert "household, chats and models are unchanged" in group._notice.about.text()
+
+
+def test_an_update_that_others_do_not_understand_is_asked_about(
+    qtbot: QtBot, page: SettingsPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page.open("Updates")
+    group = page.group
+    assert isinstance(group, Updates)
+    qtbot.waitUntil(lambda: "runs from its source code" in group._cannot.about.text(), timeout=5000)
+    sent: list[object] = []
+    monkeypatch.setattr(group, "ask", lambda method, path, tell, body=None, **_: sent.append((path, body)))
+    group._install_folder("/media/stick")
+    caution = {"code": "update_others_first", "facts": {"machines": "attic", "version": "9"}}
+    refused = convert({"can_install": True, "error_facts": caution}, computer.Updates)
+    group._tell(refused)
+    dialog = page.window().findChild(InstallAnywayDialog)
+    assert dialog is not None
+    assert any("attic can't share models" in label.text() for label in dialog.findChildren(QLabel))
+    dialog.act.click()
+    assert sent == [
+        ("/updates/install", {"path": "/media/stick", "anyway": False}),
+        ("/updates/install", {"path": "/media/stick", "anyway": True}),
+    ]
+
+
+def test_who_was_asked_to_update_is_told(page: SettingsPage) -> None:
+    page.open("Updates")
+    group = page.group
+    assert isinstance(group, Updates)
+    machines = [computer.AskedMachine("attic", "asked"), computer.AskedMachine("cellar", "settled")]
+    group._tell_asked(computer.AskedMachines([*machines, computer.AskedMachine("shed")], "9"))
+    words = page.notice.sentence
+    assert "Asked to install 9: attic." in words
+    assert "Already have 9, or their owners said no: cellar." in words
+    assert "by hand, because they can't be asked: shed." in words
 
 
 def test_a_restart_closes_the_window_for_the_new_version(

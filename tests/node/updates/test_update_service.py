@@ -178,6 +178,22 @@ async def test_machines_that_it_would_not_understand_are_told_before(
     assert state.warning is not None
     assert "attic" in state.warning
     assert "cellar" not in state.warning
+    assert state.protocols == home.members
+
+
+async def test_a_folder_is_warned_about_before_it_is_installed(
+    publisher: Publisher, server: FilesServer, home: Home
+) -> None:
+    home.members = {"attic": PROTOCOL}
+    publisher.publish("2.0", protocol=PROTOCOL + 2, oldest=PROTOCOL + 1)
+    async with running(home.updates(publisher.build)) as updates:
+        await updates.install(str(publisher.place))
+        state = await ended(updates)
+        assert state.error_facts == Reason("update_others_first", {"machines": "attic", "version": "2.0"})
+        assert state.ready is None
+        await updates.install(str(publisher.place), anyway=True)
+        state = await ended(updates)
+    assert (state.ready, state.error) == ("2.0", None)
 
 
 async def test_a_staged_release_reaches_the_same_machines_each_time(
