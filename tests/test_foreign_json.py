@@ -26,6 +26,7 @@ ALLOWED = {
     "app/core/json_schema/partial_json.py": "what a model wrote, with an end that is missing",
     "app/core/tools/shown_values.py": "what a model wrote, only to show it; the core knows no other reader",
     "app/gui/chat/export/chat_json.py": "one chat of a file after the other, checked value by value",
+    "app/inference/pipeline/untrusted_text.py": "what a template is given, read exactly as its worker will read it",
     "backends/templates/template_calls.py": "what a template wrote around JSON of ours",
     "backends/templates/chat_template.py": "what a model called with; text where it is no JSON",
 }

@@ -18,8 +18,8 @@ Values = NDArray[np.float32]
 Weights = dict[str, Values]
 
 
-def bert(path: Path, pooling: gguf.PoolingType = gguf.PoolingType.MEAN) -> Path:
-    """Write it: same arguments in, same bytes out."""
+def bert(path: Path, pooling: gguf.PoolingType = gguf.PoolingType.MEAN, pair_template: str = "") -> Path:
+    """Write it: same arguments in, same bytes out. pair_template: how a reranker combines a query and a text."""
     writer = gguf.GGUFWriter(str(path), "bert")
     writer.add_name("tiny bert")
     writer.add_block_count(LAYERS)
@@ -33,6 +33,8 @@ def bert(path: Path, pooling: gguf.PoolingType = gguf.PoolingType.MEAN) -> Path:
     writer.add_vocab_size(VOCAB)
     tiny.vocabulary(writer, VOCAB)
     writer.add_token_type_count(2)
+    if pair_template:
+        writer.add_string("tokenizer.chat_template.rerank", pair_template)
     for name, values in (weights() | (judging() if pooling is gguf.PoolingType.RANK else {})).items():
         writer.add_tensor(name, values)
     writer.write_header_to_file()

@@ -2,7 +2,7 @@
 
 import { allChats, deleteAllChats, deleteChat, newChat, saveChat } from "./chats.js";
 import { copyButton, Growing, render } from "./markdown.js";
-import { asRequest, canvasOf, MOST_OF_QUESTION, shrunk } from "./pictures.js";
+import { asRequest, canvasOf, hasRoom, MOST_OF_QUESTION, shrunk } from "./pictures.js";
 import { ask, disconnect, isConnected, join, models, Problem } from "./node.js";
 import { fillWords, words } from "./words.js";
 
@@ -114,18 +114,19 @@ question.addEventListener("paste", async (event) => {
 
 async function attach(files) {
   const own = chat, taken = files.slice(0, Math.max(0, MOST_OF_QUESTION - attached.length - shrinking));
-  let unread = 0;
+  let unread = 0, most = taken.length < files.length ? MOST_OF_QUESTION : 0; // 0: there was room for all
   shrinking += taken.length;
   showState();
   for (const file of taken) {
     const picture = await shrunk(file);
     shrinking -= 1;
     if (picture === null) unread += 1;
-    else if (own === chat) attached.push(picture);
+    else if (own === chat && hasRoom(attached, picture)) attached.push(picture);
+    else if (own === chat) most = attached.length;
     showAttached();
   }
-  const problem = unread ? "picture_unread" : taken.length < files.length ? "pictures_many" : "";
-  if (problem) showProblem(words(problem, { most: MOST_OF_QUESTION }));
+  const problem = unread ? "picture_unread" : most ? "pictures_many" : "";
+  if (problem) showProblem(words(problem, { most }));
   question.focus({ preventScroll: true });
 }
 
@@ -244,6 +245,12 @@ async function send() {
 
 async function answerAgain() {
   if (running) return;
+  const asked = chat.messages.filter(({ role }) => role === "user").at(-1);
+  if (asked?.pictures?.length && !sees()) {
+    showProblem(words("model_blind"));
+    scrollToEnd(true);
+    return;
+  }
   if (chat.messages.at(-1)?.role === "assistant") {
     chat.messages.pop();
     log.lastElementChild.remove();
@@ -365,11 +372,8 @@ part("again").addEventListener("click", async () => {
   hideProblem();
   await loadModels().catch(tell);
   if (!model.value || !isConnected()) return;
-  if (chat.messages.at(-1)?.role === "user") {
-    await answer();
-  } else if (chat.messages.at(-1)?.stopped) {
-    await answerAgain();
-  }
+  const last = chat.messages.at(-1);
+  if (last?.role === "user" || last?.stopped) await answerAgain();
 });
 
 // The list of chats

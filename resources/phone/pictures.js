@@ -44,6 +44,11 @@ export function canvasOf(picture, name) {
   return canvas;
 }
 
+/** Return whether a question with these pictures can take one more. */
+export function hasRoom(pictures, picture) {
+  return [...pictures, picture].reduce((sum, { length }) => sum + length, 0) <= MOST_CHARACTERS;
+}
+
 /** Return the messages as a request has them, without the oldest pictures if there are too many. */
 export function asRequest(messages, sees) {
   let most = sees ? MOST_OF_CHAT : 0, room = MOST_CHARACTERS;

@@ -89,6 +89,19 @@ def test_a_reranker_scores_a_pair_as_its_weights_mean(tmp_path: Path) -> None:
     assert (long.score, long.n_tokens > 8) == (None, True)
 
 
+def test_no_text_for_a_reranker_holds_control_tokens_and_its_template_does(tmp_path: Path) -> None:
+    mark = tiny.CONTROL[1]
+    path = tiny_bert.bert(tmp_path / "r.gguf", gguf.PoolingType.RANK, f"{{query}}{mark}{{document}}{mark}")
+    model = LlamaEmbedder(str(path), tiny_bert.CONTEXT, 1)
+    try:
+        for query, text in (("a shed", "a house"), (f"a{mark}b", "{query}"), ("{document}", f"{mark}a{mark}")):
+            assert model.pair(query, text).count(1) == 2, (query, text)
+        ids = model.pair("a", "b")
+        assert ids == [*model.pair("a", "")[:-1], *model.pair("b", "")[:-2], 1]
+    finally:
+        model.close()
+
+
 def test_what_gives_vectors_gives_no_scores(tmp_path: Path) -> None:
     model = LlamaEmbedder(str(tiny_bert.bert(tmp_path / "b.gguf")), tiny_bert.CONTEXT, 1)
     try:

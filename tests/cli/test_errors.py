@@ -258,6 +258,27 @@ def test_an_answer_that_broke_off_goes_on_where_it_was_if_the_person_wants_it(
         assert bodies[1]["messages"] == [*bodies[0]["messages"], begun]
 
 
+@pytest.mark.parametrize("breaks", [1, 2])
+def test_an_answer_that_broke_off_keeps_all_its_parts_and_its_limit(
+    poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch, breaks: int
+) -> None:
+    parts = [streamed("Open Pool", " and"), streamed(" press", " the", " sign")][:breaks]
+    for number, lines in enumerate(parts):
+        lines.lines[0]["delta"]["thought"] = f"Hm {number}. "
+        lines.lines[-1] = {"error": error("StageLost", "unknown_here", "attic-pc is gone.")}
+    rest = iter([*parts, streamed(" Add.")])
+    monkeypatch.setattr(Output, "can_ask", True)
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: True)
+    node = answering({("POST", "/ask"): lambda _: next(rest)})
+    assert poolhouse("ask", "How?", "--max-tokens", "20").code == 0
+    bodies = [body for _, path, body in node.asked if path == "/ask"]
+    assert [body["max_tokens"] for body in bodies] == [20, 18, 15][: breaks + 1]
+    question, begun = bodies[-1]["messages"]
+    assert question == {"role": "user", "content": "How?"}
+    text, thought = ("Open Pool and", "Hm 0. ") if breaks == 1 else ("Open Pool and press the sign", "Hm 0. Hm 1. ")
+    assert begun == {"role": "assistant", "content": text, "thought": thought}
+
+
 def test_an_answer_without_a_word_and_a_raw_prompt_are_not_continued(
     poolhouse: Any, answering: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,11 @@ def test_the_table_names_the_rooms_and_imports_of_this_code() -> None:
     assert plan_of(architecture.written_table()) == plan_of(table()), STALE
 
 
+def test_no_row_of_the_table_cuts_code_in_half() -> None:
+    for rows in (table(), architecture.written_table()):
+        assert not [row for row in rows.splitlines() if row.count("`") % 2]
+
+
 def test_the_drawing_is_of_this_code() -> None:
     assert DRAWING.read_text("utf-8") == drawing(), STALE
 

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from PIL import Image
@@ -30,6 +31,11 @@ window.fetch = (path, options) => {
   if (options?.body?.includes('"stream"')) window.sent.push(JSON.parse(options.body));
   return before(path, options);
 };
+"""
+BLIND = """
+const model = document.getElementById("model");
+model.selectedOptions[0].dataset.sees = "";
+model.dispatchEvent(new Event("change"));
 """
 
 
@@ -109,11 +115,60 @@ def test_what_is_no_picture_is_refused_and_a_picture_can_be_taken_away(
     assert not page.part("send").is_enabled()
 
 
+def test_pictures_beyond_the_room_of_a_question_are_refused(page: PhoneBrowser, tmp_path: Path) -> None:
+    large = tmp_path / "noise.jpg"
+    Image.frombytes("RGB", (1536, 1536), Random(1).randbytes(1536 * 1536 * 3)).save(large, quality=90)
+    attach(page, *[large] * 6)
+    page.until(lambda: "has room for only" in page.part("problem-text").text)
+    page.until(page.part("send").is_enabled)
+    n_taken = len(page.parts("#attached li"))
+    assert 0 < n_taken < 6
+    assert page.part("problem-text").text == f"A question has room for only {n_taken} pictures."
+    page.js(SENT)
+    page.ask("What are these?")
+    (parts,) = [message["content"] for message in page.js("return window.sent")[0]["messages"]]
+    assert [part["type"] for part in parts] == [*["image_url"] * n_taken, "text"]
+
+
+def test_a_request_has_the_newest_pictures_that_there_is_room_for(page: PhoneBrowser) -> None:
+    def asked(sizes: list[list[int]], *, sees: bool = True) -> list[int]:
+        """Return the number of pictures in each message of the request, given the characters of each picture."""
+        return list(
+            page.js(
+                """return import("/chat/pictures.js").then(({ asRequest }) => asRequest(
+                  arguments[0].map((sizes) => (
+                    { role: "user", content: "a", pictures: sizes.map((n) => "b".repeat(n)) })),
+                  arguments[1]).map(({ content }) => Array.isArray(content) ? content.length - 1 : 0));""",
+                sizes,
+                sees,
+            )
+        )
+
+    assert asked([[1] * 8, [1] * 8]) == [8, 8]
+    assert asked([[1] * 8, [1] * 8, [1]]) == [7, 8, 1]
+    assert asked([[1], [3 << 20], [3 << 20]]) == [0, 1, 1]
+    assert asked([[1], [(3 << 20) + 1], [3 << 20]]) == [0, 0, 1]
+    assert asked([[1], [1]], sees=False) == [0, 0]
+
+
+def test_a_question_with_a_picture_is_not_asked_again_of_a_model_that_is_blind(page: PhoneBrowser, photo: Path) -> None:
+    attach(page, photo)
+    page.until(page.part("send").is_enabled)
+    page.press("send")
+    page.until(lambda: page.answers and not page.is_writing())
+    page.js(SENT)
+    page.js(BLIND)
+    answers = page.answers
+    page.parts(".regenerate")[0].click()
+    page.until(lambda: "can't look at pictures" in page.part("problem-text").text)
+    assert page.answers == answers
+    assert page.js("return window.sent") == []
+
+
 def test_a_model_that_is_blind_is_sent_none(page: PhoneBrowser, photo: Path) -> None:
     attach(page, photo)
     page.until(lambda: len(page.parts("#attached li")) == 1)
-    page.js("""const model = document.getElementById("model");
-      model.selectedOptions[0].dataset.sees = ""; model.dispatchEvent(new Event("change"));""")
+    page.js(BLIND)
     assert "can't look at pictures" in page.part("picture-note").text
     assert not page.part("add-picture").is_displayed()
     assert not page.part("send").is_enabled()

@@ -173,7 +173,7 @@ async def _continued(node: NodeClient, out: Output, body: Json) -> tuple[Answer,
     body, said_first = dict(body), ""
     question = {"role": "user", "content": body.get("prompt")}
     messages = list(body.get("messages") or [question])
-    text = thought = ""
+    text, thought, n_tokens, max_tokens = "", "", 0, body.get("max_tokens")
     while True:
         written = _Written()
         try:
@@ -182,6 +182,7 @@ async def _continued(node: NodeClient, out: Output, body: Json) -> tuple[Answer,
         except (StageLost, Unreachable) as error:
             said_first = said_first or written.said_first
             text, thought = text + written.text, thought + written.thought
+            n_tokens += written.n_tokens
             # a raw prompt has no messages, and without more text the same would happen again
             if not written.text or body.get("raw") or not out.can_ask:
                 raise
@@ -191,6 +192,8 @@ async def _continued(node: NodeClient, out: Output, body: Json) -> tuple[Answer,
             begun = {"role": "assistant", "content": text, **({"thought": thought} if thought else {})}
             body = {key: value for key, value in body.items() if key not in ("prompt", "raw")}
             body["messages"] = [*messages, begun]
+            if max_tokens is not None:
+                body["max_tokens"] = max(1, max_tokens - n_tokens)
 
 
 def _read_prompt(prompt: str) -> str:
@@ -233,10 +236,12 @@ class _Written:
 
     text: str = ""
     thought: str = ""
+    n_tokens: int = 0
     said_first: str = ""
 
     def note(self, delta: Delta) -> None:
         """Add the next part."""
+        self.n_tokens += len(delta.token_ids)
         if delta.was_thought:
             self.text, self.thought = "", self.thought + self.text
         self.text, self.thought = self.text + delta.text, self.thought + delta.thought

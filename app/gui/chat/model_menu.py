@@ -53,8 +53,9 @@ class ModelLine(ToolButton):
         self._fit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802  Qt's name
-        super().keyPressEvent(event)
-        if event.key() in OPENS and not event.isAutoRepeat():
+        if event.key() not in OPENS:
+            super().keyPressEvent(event)
+        elif not event.isAutoRepeat():  # nor is it passed on: Down would move the focus away
             self.click()
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802  Qt's name

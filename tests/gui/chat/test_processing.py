@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.core.chat import Chat, ChatId
@@ -109,6 +109,27 @@ def test_the_head_of_a_chat_shows_them(qtbot: QtBot, qapp: QApplication) -> None
     assert (first.text(), second.text()) == ("den (this machine): layers 1–4, 9–10", "attic: layers 5–8")
     last.trigger()
     assert went == [navigation.POOL]
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Down])
+def test_a_key_that_opens_the_models_leaves_the_focus_there(qtbot: QtBot, qapp: QApplication, key: Qt.Key) -> None:
+    page = QWidget()
+    qtbot.addWidget(page)
+    line, below = ModelLine(Theme(qapp, Scheme.LIGHT, 1.0)), QPushButton("Below")
+    column = QVBoxLayout(page)
+    column.addWidget(line)
+    column.addWidget(below)
+    line.say("small on this machine")
+    page.show()
+    qtbot.waitExposed(page)
+    page.activateWindow()
+    line.setFocus(Qt.FocusReason.TabFocusReason)
+    qtbot.waitUntil(line.hasFocus)
+    clicks = list[object]()
+    line.clicked.connect(lambda: clicks.append(key))
+    QTest.keyClick(line, key)
+    assert len(clicks) == 1
+    assert line.hasFocus()
 
 
 def test_a_click_or_a_key_on_the_model_lists_those_that_could_answer(qtbot: QtBot, qapp: QApplication) -> None:

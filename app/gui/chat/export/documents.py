@@ -235,6 +235,7 @@ def _tokens(colors: Colors) -> str:
 
 
 DPI, MARGIN_MM, FOOT_MM = 300, 18, 10
+PDF_PICTURE_BYTES = 256 << 20  # of a chat's decoded pictures; further ones are named only
 PDF_PICTURE_WIDTH, PDF_PICTURE_HEIGHT = 420, 480  # in 96ths of an inch
 TEXT_PT, FOOT_PT = 10, 8
 MM_PER_INCH = 25.4
@@ -278,11 +279,15 @@ class PdfBook:
 
     def add(self, chat: Chat) -> Iterator[int]:
         """Paint the pages of a chat. Yields after each picture and page, so that the caller can stop."""
-        images: list[QImage | None] = []
+        images, decoded, room = list[QImage | None](), dict[str, QImage | None](), PDF_PICTURE_BYTES
         for message in exported_messages(chat):
             for file in message.pictures:
-                images.append(picture_now(file, LARGE_SIDE))
-                yield self._page
+                data = str(file.get(PICTURE) or "")
+                if data not in decoded and room > 0:
+                    image = decoded[data] = picture_now(file, LARGE_SIDE)
+                    room -= image.sizeInBytes() if image is not None else 0
+                    yield self._page
+                images.append(decoded.get(data))
         document = self._laid_out(chat, images)
         size, paper = document.pageSize(), QPalette()
         paper.setColor(QPalette.ColorRole.Text, LIGHT.text)

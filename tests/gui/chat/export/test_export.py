@@ -9,14 +9,17 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-from app.core.chat import ATTACHMENTS, FORM, HEIGHT, PICTURE, WIDTH, Chat, Message, MessageId, Role, add, edit
+from app.core.chat import ATTACHMENTS, FORM, HEIGHT, PICTURE, WIDTH, Chat, Details, Message, MessageId, Role, add, edit
 from app.core.errors import AppError
 from app.core.reasons import said
+from app.gui.chat.export import documents
 from app.gui.chat.export.chat_json import parse_chats
 from app.gui.chat.export.import_export import FORMATS, HTML, JSON, MARKDOWN, PDF, Format, export, read_chats
 from app.gui.chat.history.history import History
+from app.gui.chat.reading.picture_loader import picture_now
 from tests.gui.chat.talk import history, talked
 
 NASTY = '<script>alert(1)</script> ![x](http://evil.example/a.png) [go](javascript:alert(2)) "&'
@@ -93,6 +96,26 @@ class Tags(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+
+
+def test_a_pdf_names_the_pictures_beyond_its_room_and_decodes_equal_ones_once(
+    kept: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded = list[str]()
+
+    def counted(file: Details, side: int) -> QImage | None:
+        decoded.append(str(file["name"]))
+        return picture_now(file, side)
+
+    monkeypatch.setattr(documents, "picture_now", counted)
+    monkeypatch.setattr(documents, "PDF_PICTURE_BYTES", 2 * 300 * 200 * 3)
+    noise = {FORM: "jpeg", WIDTH: 300, HEIGHT: 200}
+    files = [noise | {"name": f"{seed}.jpg", PICTURE: picture(seed)} for seed in (1, 1, 2, 2, 3, 1)]
+    made = talked(kept, "words", "more")
+    kept.save(add(made, Message(MessageId("p"), made.leaf, Role.USER, "And?", kept.now(), {ATTACHMENTS: files})))
+    whole = written(kept, PDF, tmp_path)
+    assert decoded == ["1.jpg", "2.jpg"]
+    assert whole.count(b"/Subtype /Image") == 2
 
 
 def test_html_is_whole_and_harmless(kept: History, chat: Chat, tmp_path: Path) -> None:
