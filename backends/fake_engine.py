@@ -79,6 +79,7 @@ class FakeStage:
         self.options = options(config.path)
         self.n_vocab = self.options.vocab
         self.device_bytes = self.options.device_bytes
+        self.device_work: dict[str, int] = {}
         self._config = config
         self._takes_ids = config.role in (Role.FIRST, Role.WHOLE)
         self._scores = config.role.has_head

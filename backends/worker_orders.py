@@ -216,6 +216,7 @@ class StageOpened(Order, frozen=True, tag="opened"):
     memory_bytes: int  # resident memory of the worker after loading
     seconds: float
     device_bytes: int = 0  # memory on its device, if it has one
+    device_work: dict[str, int] = {}  # on each of its devices, the part that is neither weights nor KV cache
     apart: float | None = None  # how far its device differs from the processor (DeviceCheck); None: not compared
 
 

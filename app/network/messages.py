@@ -225,6 +225,7 @@ class StageReady(_Message, frozen=True, tag="stage_ready"):
     fetched_bytes: Bytes
     card: Text = ""  # the graphics card that computes the stage; empty for the processor
     card_short: bool = False  # the card ran out of memory, so fewer layers than planned are on it
+    work_bytes: Bytes = 0  # what the engine allocated on it besides weights and KV cache; on several, the most
 
 
 class StageFailed(_Message, frozen=True, tag="stage_failed"):

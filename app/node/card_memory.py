@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.planner.card_division import CardDivision, StageParts, divide
+from app.core.planner.stage_memory import WORK_FLOOR_BYTES
+from app.core.planner.work_shape import WorkShape, work_of
 from app.machine.hardware.cards import Card, CardClaim
 from app.machine.hardware.devices import Memory, memory
 from app.machine.settings import GraphicsSettings
+from app.node.card_verdicts import fingerprint_of
+from app.node.measured_work import MeasuredWork
 
 RESERVE_SHARE, RESERVE_BYTES = 0.1, 256 << 20  # of a card's memory, left to the desktop and the driver
 SHORT_SHARE = 0.7  # of the memory that stages had, or were to have, on a card when it had too little
@@ -34,15 +38,18 @@ class CardMemory:
 
     cards: returns the cards that compute, the best one first.
     settings: returns the owner's current limits for them.
+    work: what stages took on the cards, and learns from these claims.
     """
 
     def __init__(
         self,
         cards: Callable[[], tuple[Card, ...]],
         settings: Callable[[], GraphicsSettings],
+        work: MeasuredWork,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._cards, self._settings, self._clock = cards, settings, clock
+        self._cards, self._settings, self._work, self._clock = cards, settings, work, clock
+        self._shapes: dict[bytes, tuple[WorkShape, tuple[Card, ...], int]] = {}  # of each claim
         self._shortages: dict[str, _Shortage] = {}  # by card
         self._most_free: dict[str, int] = {}  # bytes, by card
         self._others_bytes: dict[str, int | None] = {}  # memory that other programs use, by card
@@ -108,16 +115,36 @@ class CardMemory:
         computing = {card.key for card in self._cards()}
         cards = tuple(card for card in cards if card.key in computing) or tuple(cards[:1])
         rooms = list(map(self._room_bytes, cards))
-        division = divide(parts, rooms, overflow=self.overflows)
+        works = [self._work_bytes(card, parts) for card in cards]
+        division = divide(parts, rooms, works, overflow=self.overflows)
         if division is None:
             count = 0 if self.overflows else len(parts.layer_bytes)
-            n_bytes = sum(parts.layer_bytes) + parts.head_bytes + parts.work_bytes if count else 0
+            n_bytes = sum(parts.layer_bytes) + parts.head_bytes + works[0] if count else 0
             rest = (0,) * (len(cards) - 1)
             division = CardDivision((count, *rest), (n_bytes, *rest), len(parts.layer_bytes) - count)
         self._claims[key] = {
             other.key: n_bytes for other, n_bytes in zip(cards, division.card_bytes, strict=True) if n_bytes
         }
-        return CardClaim(cards, division)
+        used = [(card, work) for card, work, n in zip(cards, works, division.counts, strict=True) if n]
+        work_bytes = max((work for _, work in used), default=parts.work_bytes)
+        if parts.shape is not None:
+            self._shapes[key] = parts.shape, tuple(card for card, _ in used), work_bytes
+        return CardClaim(cards, division, work_bytes)
+
+    def note_work(self, key: bytes, device_work: Mapping[str, int]) -> None:
+        """Remember how much working memory an open stage takes on each of its devices."""
+        if key not in self._shapes:
+            return
+        shape, cards, _ = self._shapes[key]
+        for card in cards:
+            if n_bytes := device_work.get(card.name, 0):
+                self._work.keep(fingerprint_of(card), shape, n_bytes)
+
+    def _work_bytes(self, card: Card, parts: StageParts) -> int:
+        """Return the working memory that a stage needs on a card: measured if possible."""
+        if parts.shape is None:
+            return parts.work_bytes
+        return work_of(parts.shape, self._work.at(fingerprint_of(card))) or parts.work_bytes
 
     def ran_short(self, keys: Collection[bytes]) -> list[Card]:
         """Record that the cards of these stages had less memory than expected. Stages may claim less of it for a while.
@@ -127,6 +154,9 @@ class CardMemory:
         """
         claimed = {key for claim in (self._claims.get(each, {}) for each in keys) for key in claim}
         known = {key: self._shortage(key) for key in claimed}
+        for shape, cards, work_bytes in (self._shapes[each] for each in keys if each in self._shapes):
+            for card in cards:
+                self._work.ran_short(fingerprint_of(card), shape, max(0, work_bytes - WORK_FLOOR_BYTES))
         # A card that no longer computes counts too: a stage that is still being opened may try it again.
         for key, before in known.items():
             count = 1 + (before.count if before else 0)
@@ -142,6 +172,7 @@ class CardMemory:
     def release(self, key: bytes) -> None:
         """Release the memory of a stage. Releasing it again is harmless."""
         self._claims.pop(key, None)
+        self._shapes.pop(key, None)
 
     def _free_bytes(self, card: Card) -> int:
         reserve = max(RESERVE_BYTES, int(RESERVE_SHARE * card.total_bytes))

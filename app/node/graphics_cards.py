@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from app.machine.settings import GraphicsSettings
 from app.node.card_memory import SHORT_SECONDS, CardMemory
 from app.node.card_verdicts import CardVerdicts, Verdict
 from app.node.engine_packs import EnginePackService
+from app.node.measured_work import MeasuredWork
 from backends.contract import CPU_VARIANT, EXACT, KnownAnswer
 
 log = logging.getLogger(__name__)
@@ -74,10 +75,11 @@ class GraphicsCards:
         # times at which stages on a card were lost, each with the family that crashed while it was opened, or ""
         self._losses: dict[str, list[tuple[float, str]]] = {}
         self._sensors = sensors or CardSensors()
-        self.card_memory = CardMemory(lambda: self.computing, settings)
+        self.work = MeasuredWork(home.root / "card-memory.json", changed=self._work_measured)
+        self.card_memory = CardMemory(lambda: self.computing, settings, self.work)
         self._n_doubts = 0  # sleeps and losses: either may have changed the driver, so the card is tested again
         self._verdicts = CardVerdicts(home.root / "cards.json")
-        self._is_unsaved = False  # whether there are verdicts that are not saved yet
+        self._is_unsaved = False  # whether there are verdicts or measurements that are not saved yet
         self._of_cards: dict[str, dict[str, Verdict]] = {}  # the verdicts on each card that computes, by family
         self._has_chosen = False
         self._tested = asyncio.Event()  # set unless cards are being tested and none computes meanwhile
@@ -169,6 +171,11 @@ class GraphicsCards:
         if self._is_unsaved:
             self._is_unsaved = False
             self._verdicts.save()
+            self.work.save()
+
+    def _work_measured(self) -> None:
+        self._is_unsaved = True
+        self._news.set()
 
     def woke(self) -> None:
         """Test the cards again after this computer has been asleep. The verdicts on families are kept."""
@@ -269,6 +276,10 @@ class GraphicsCards:
     def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
         """Divide a stage among those of these cards that compute, and reserve its memory until it is released."""
         return self.card_memory.claim(key, cards, parts)
+
+    def note_work(self, key: bytes, device_work: Mapping[str, int]) -> None:
+        """Remember how much working memory an open stage takes on each of its devices."""
+        self.card_memory.note_work(key, device_work)
 
     def ran_short(self, keys: Collection[bytes]) -> None:
         """Record that the cards of these stages had less memory than expected, so that less of it is claimed."""

@@ -160,6 +160,7 @@ class Node:
             Quarantine(home.household / "doubts.json", self.journal.note, self.changed),
             self.lending_policy.spare_memory,
             self.graphics,
+            work=self.graphics.work,
         )
         sources = partial(PlacementServices, shelf, stages, self._lenders, planner_inputs, graphics=self.graphics)
         self.model_manager = ModelManager(

@@ -418,6 +418,11 @@ class LlamaStage:
         return sum(self.buffers.get(device, 0) for device in self._config.devices)
 
     @property
+    def device_work(self) -> dict[str, int]:
+        """Return, for each device, the memory that the stage takes besides weights and KV cache."""
+        return {device: n for device in self._config.devices if (n := self.work_buffers.get(device, 0))}
+
+    @property
     def n_vocab(self) -> int:
         """Return the number of logits per row."""
         return int(self._llama.llama_vocab_n_tokens(self._llama.llama_model_get_vocab(self._model)))

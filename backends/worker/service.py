@@ -335,6 +335,7 @@ class Service:
             memory_bytes=held,
             seconds=seconds,
             device_bytes=run.device_bytes,
+            device_work=run.device_work,
             apart=run.check.apart if run.check else None,
         )
 

@@ -178,6 +178,11 @@ class Engine(Stage, Protocol):
         ...
 
     @property
+    def device_work(self) -> dict[str, int]:
+        """Return, for each device, the memory that the stage takes besides weights and KV cache."""
+        ...
+
+    @property
     def check(self) -> DeviceCheck | None:
         """Return how far its device differs from the processor, or None if they were not compared."""
         ...
@@ -316,6 +321,10 @@ class StageRunner:
     @property
     def device_bytes(self) -> int:
         return self._engine.device_bytes
+
+    @property
+    def device_work(self) -> dict[str, int]:
+        return self._engine.device_work
 
     @property
     def check(self) -> DeviceCheck | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from app.core.errors import Reason
@@ -59,6 +59,9 @@ class Cards:
         nothing = CardDivision((0,) * len(rooms), (0,) * len(rooms), len(parts.layer_bytes))
         claim = self.claims[key] = CardClaim(tuple(cards), divide(parts, rooms) or nothing)
         return claim
+
+    def note_work(self, key: bytes, device_work: Mapping[str, int]) -> None:
+        """Nothing is remembered."""
 
     def ran_short(self, keys: Collection[bytes]) -> None:
         """Half of the room is left."""

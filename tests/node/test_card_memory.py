@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from app.core.planner.card_division import CardDivision, StageParts
+from app.core.planner.stage_memory import WORK_FLOOR_BYTES
+from app.core.planner.work_shape import WorkShape
 from app.machine.hardware.cards import Card, CardClaim
 from app.machine.settings import GraphicsSettings
 from app.node.card_memory import SHORT_SECONDS, CardMemory
+from app.node.measured_work import SHORT_STEP_BYTES, MeasuredWork
 from backends.contract import Layers, Role, StageConfig
 
 GIB = 1 << 30
@@ -28,9 +31,11 @@ class Bench:
     cards: tuple[Card, ...] = (BIG, SMALL)
     settings: GraphicsSettings = field(default_factory=GraphicsSettings)
     now: float = 0.0
+    file: Path = Path("nowhere") / "card-memory.json"
 
     def __post_init__(self) -> None:
-        self.memory = CardMemory(lambda: self.cards, lambda: self.settings, lambda: self.now)
+        self.work = MeasuredWork(self.file, lambda: self.now)
+        self.memory = CardMemory(lambda: self.cards, lambda: self.settings, self.work, lambda: self.now)
 
     def use(self, *layers: int, key: bytes = KEY) -> CardClaim:
         """Load a stage with layers of these sizes."""
@@ -116,3 +121,27 @@ def test_a_stage_on_a_card_that_is_switched_off_meanwhile_is_not_tried_there_for
         on_card.append(bench.memory.claim(KEY, (BIG,), parts(*[GIB] * 10)).division.counts)
         assert bench.memory.ran_short([KEY]) == [], "the owner no longer cares for this card"
     assert on_card == [(10,), (7,), (4,), (0,)]
+
+
+def test_what_a_stage_took_replaces_the_estimate_on_each_card_and_a_lack_is_remembered(tmp_path: Path) -> None:
+    """The estimate leaves room for 9 layers on the big card and for 2 on the small one."""
+    bench = Bench(file=tmp_path / "card-memory.json")
+    shape = WorkShape.of("a" * 64, CONFIG)
+    stage = StageParts((GIB,) * 13, (0,) * 13, 0, GIB + GIB // 2, shape)
+
+    def claim() -> CardClaim:
+        return bench.memory.claim(KEY, bench.cards, stage)
+
+    assert claim().division.counts == (8, 2)
+    bench.memory.note_work(KEY, {"Vulkan0": GIB // 8, "Vulkan1": GIB // 16})
+    measured = claim()
+    assert measured.division.counts == (10, 3)
+    assert measured.work_bytes == WORK_FLOOR_BYTES + GIB // 8
+    bench.memory.note_work(b"unknown", {"Vulkan0": 0})
+    bench.memory.ran_short([KEY])
+    bench.now += SHORT_SECONDS
+    assert claim().work_bytes == WORK_FLOOR_BYTES + GIB // 8 + SHORT_STEP_BYTES, "learned, when the card is free again"
+    bench.work.save()
+    assert Bench(file=bench.file).memory.claim(KEY, bench.cards, stage).work_bytes == claim().work_bytes
+    other = replace(stage, shape=WorkShape.of("b" * 64, CONFIG))
+    assert bench.memory.claim(KEY, bench.cards, other).work_bytes == stage.work_bytes, "of another model"

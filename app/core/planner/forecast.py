@@ -155,7 +155,7 @@ def fast_layers(machine: Candidate, model: Model, workload: Workload, role: Role
     if machine.card_bytes is None:
         return MANY_LAYERS
     roles = (Role.FIRST, Role.LAST) if role is Role.LAST else (role,)
-    room = machine.fast_bytes - sum(fixed_bytes(each, model, workload) for each in roles)
+    room = machine.fast_bytes - sum(fixed_bytes(each, model, workload, machine) for each in roles)
     return max(0, room * model.n_layers // max(1, layer_bytes_to(model, workload)[-1]))
 
 

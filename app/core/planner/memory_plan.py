@@ -69,10 +69,10 @@ def _balanced(
     faster than two short runs.
     """
     boundaries, to = sorted(model.cuts.boundaries), layer_bytes_to(model, workload)
-    beside = fixed_bytes(Role.MIDDLE, model, workload)
     start = next(edge for edge in boundaries if model.cuts.rules.allow(Layers(0, edge)))
     best: dict[int, _Cut] = {start: _Cut(0.0, (0, start))}  # by the edge at which the latest run ends
     for lender in lenders:
+        beside = fixed_bytes(Role.MIDDLE, model, workload, lender)
         reached: dict[int, _Cut] = {}
         for begin, cut in best.items():
             for end in boundaries[bisect_right(boundaries, begin) :]:
@@ -85,7 +85,7 @@ def _balanced(
                 if end not in reached or fill < reached[end].fullest:
                     reached[end] = _Cut(fill, (*cut.edges, end))
         best = reached
-    ends = fixed_bytes(Role.FIRST, model, workload) + fixed_bytes(Role.LAST, model, workload)
+    ends = sum(fixed_bytes(role, model, workload, host) for role in (Role.FIRST, Role.LAST))
     fitting = []
     for end, cut in best.items():
         on_host = ends + to[start] + to[-1] - to[end]
@@ -195,15 +195,14 @@ def can_hold(host: Candidate, lenders: Sequence[Candidate], model: Model, worklo
     if not model.cuts.boundaries:
         return False
     grid = Grid.of(model, workload)
-    beside = {role: fixed_bytes(role, model, workload) for role in Role}
-    room = host.lends_bytes - beside[Role.FIRST] - beside[Role.LAST]
+    room = host.lends_bytes - sum(fixed_bytes(role, model, workload, host) for role in (Role.FIRST, Role.LAST))
     first = grid.firsts[0]
     ends = sum(
         1 << first + grid.n_blocks - n for n, firsts in enumerate(host_starts(grid, room)) if firsts >> first & 1
     )
     reach = 1 << first
     for lender in _largest_first(lenders):
-        starts = lender_starts(grid, lender.lends_bytes - beside[Role.MIDDLE])
+        starts = lender_starts(grid, lender.lends_bytes - fixed_bytes(Role.MIDDLE, model, workload, lender))
         runs = [(n, mask) for n, mask in enumerate(starts) if mask]
         reach |= reachable_ends(reach, [runs])
     return bool(reach & ends)

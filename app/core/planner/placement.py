@@ -45,7 +45,8 @@ class Candidate:
     None if all memory is alike. refused_families: the families that its graphics card does not compute.
     processor_bytes: the main memory that it lends for these. missing_bytes: for each family that only some of its
     cards compute, the part of `lends_bytes` that is on the other ones. processor_family: the family in question, if no
-    card computes it.
+    card computes it. measured_work: the working memory that stages of a role needed on its graphics cards with the
+    model in question and the same sizes, if that was measured.
     """
 
     id: MachineId
@@ -66,6 +67,11 @@ class Candidate:
     processor_bytes: int = 0
     missing_bytes: tuple[tuple[str, int], ...] = ()
     processor_family: str = ""
+    measured_work: tuple[tuple[Role, int], ...] = ()
+
+    def work_on_cards(self, role: Role) -> int:
+        """Return the working memory that was measured for stages of this role, or 0 if there is no measurement."""
+        return dict(self.measured_work).get(role, 0)
 
     @property
     def fast_bytes(self) -> int:

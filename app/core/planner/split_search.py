@@ -324,10 +324,10 @@ class SplitSearch:
         self._machines = (host, *lenders)
         self._model, self._workload = model, workload
         self._grid = grid = Grid.of(model, workload)
-        beside = {role: fixed_bytes(role, model, workload) for role in Role}
-        room = host.lends_bytes - beside[Role.FIRST] - beside[Role.LAST]
+        room = host.lends_bytes - sum(fixed_bytes(role, model, workload, host) for role in (Role.FIRST, Role.LAST))
         self._starts = [host_starts(grid, room)] + [
-            lender_starts(grid, lender.lends_bytes - beside[Role.MIDDLE]) for lender in lenders
+            lender_starts(grid, lender.lends_bytes - fixed_bytes(Role.MIDDLE, model, workload, lender))
+            for lender in lenders
         ]
         self._counts = [tuple(n for n, mask in enumerate(masks) if mask) for masks in self._starts]
         self._fields: dict[int, _Costs] = {}

@@ -26,6 +26,7 @@ WORK_ROW_VALUES = 24  # float32 values per unit of width that each row of a step
 # For each row of a step and each cell that it may read: a mask in f16, a second one for sliding windows, and the scores
 # of an indexer. On the software device, llama needed 2, gemma3 4, and deepseek-v32 6 to 10.
 WORK_CELL_BYTES = 10
+NOBODY = Candidate(MachineId(""), "", 0)  # a machine of which nothing is known
 TOKEN_BYTES = 256  # per token of the vocabulary, including its text and table entries
 
 
@@ -40,6 +41,18 @@ def work_bytes(width: int, batch_rows: int, cells: int = 0) -> int:
 def cells_read(slots: int, kv_cells: int, context: int) -> int:
     """Return how many cells of the KV cache a row may read: those of its slot if each slot has its own."""
     return kv_cells // slots if can_separate_slots(slots, kv_cells, context) else kv_cells
+
+
+def workload_rows(model: Model, workload: Workload) -> int:
+    """Return for how many rows of a step stages have room. The rows of a picture may see each other."""
+    projector = model.projector
+    rows = projector.picture_rows if projector is not None and projector.is_usable else 0
+    return max(workload.batch_rows, rows)
+
+
+def workload_cells(model: Model, workload: Workload) -> int:
+    """Return the cells of the KV cache, which have room for at least one full step."""
+    return max(workload.context * workload.users, workload_rows(model, workload))
 
 
 def embedding_work_bytes(width: int, n_vocab: int, context: int) -> int:
@@ -61,9 +74,8 @@ def planned_stage(
     cells = workload.context * workload.users
     header = STAGE_HEADER_BYTES
     logits = workload.slots * model.n_vocab if role.has_head else 0
-    rows, vision_bytes = workload.batch_rows, 0
+    rows, vision_bytes = workload_rows(model, workload), 0
     if (projector := model.projector) is not None and projector.is_usable:
-        rows = max(rows, projector.picture_rows)
         # the host samples, unless another machine holds a whole replica, which is sent the rows of pictures
         vision_bytes = projector.memory_bytes if role.has_head and is_host else 0
     return PlannedStage(
@@ -73,7 +85,10 @@ def planned_stage(
         layers,
         weight_bytes=model.stage_bytes(layers, role) + header,
         kv_bytes=model.kv_bytes(layers, cells, workload.slots, workload.kv),
-        work_bytes=work_bytes(model.width, rows, cells_read(workload.slots, cells, workload.context))
+        work_bytes=(
+            machine.work_on_cards(role)
+            or work_bytes(model.width, rows, cells_read(workload.slots, cells, workload.context))
+        )
         + 4 * logits
         + vision_bytes,
         vision_bytes=vision_bytes,
@@ -149,10 +164,9 @@ def _allowed(model: Model, unit: int, n_blocks: int, all_blocks: int) -> int:
     )
 
 
-def fixed_bytes(role: Role, model: Model, workload: Workload) -> int:
-    """Return the bytes that a stage of this role needs in addition to its layers."""
-    nobody = Candidate(MachineId(""), "", 0)
-    probe = planned_stage(nobody, role, Layers(0, 1), model, workload)
+def fixed_bytes(role: Role, model: Model, workload: Workload, machine: Candidate = NOBODY) -> int:
+    """Return the bytes that a stage of this role needs on a machine in addition to its layers."""
+    probe = planned_stage(machine, role, Layers(0, 1), model, workload)
     cells = workload.context * workload.users
     kv = model.layer_kv(cells, workload.slots, workload.kv)
     return probe.total_bytes - model.weights.layer_bytes[0] - kv[0]

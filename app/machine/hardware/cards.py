@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -72,6 +72,7 @@ class CardClaim:
 
     cards: tuple[Card, ...]
     division: CardDivision
+    work_bytes: int = 0  # the most working memory that it is thought to need on one of its cards
 
     @property
     def n_bytes(self) -> int:
@@ -126,6 +127,10 @@ class ComputingCard(Protocol):
 
     def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
         """Divide a stage among those of these cards that compute, and reserve its memory until it is released."""
+        ...
+
+    def note_work(self, key: bytes, device_work: Mapping[str, int]) -> None:
+        """Remember how much working memory an open stage takes on each of its devices."""
         ...
 
     def ran_short(self, keys: Collection[bytes]) -> None:
@@ -192,6 +197,9 @@ class ProcessorOnly:
 
     def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
         return CardClaim((), CardDivision((), ()))
+
+    def note_work(self, key: bytes, device_work: Mapping[str, int]) -> None:
+        """Do nothing."""
 
     def ran_short(self, keys: Collection[bytes]) -> None:
         """Do nothing."""

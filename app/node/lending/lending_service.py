@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -25,6 +26,7 @@ from app.core.household.operations import Role as HouseholdRole
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.card_division import StageParts
 from app.core.planner.stage_memory import cells_read, work_bytes
+from app.core.planner.work_shape import WorkShape
 from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_host import KEEP_S, RelayedWork, RunOrder, StageHost
 from app.machine.hardware import devices
@@ -77,11 +79,13 @@ def stage_request(
     manifest: Manifest,
     threads: Threads,
     graphics: ComputingCard = PROCESSOR_ONLY,
+    member: str = "",
 ) -> RunOrder:
     """Return the request that opens an offered stage on the stage host. Reads the stage file. Raises BadInput if the
     host's message does not match its offer.
 
-    graphics: the card that computes the stage, if it computes its family."""
+    graphics: the card that computes the stage, if it computes its family. member: whose request it is. What is measured
+    counts only for the same member, who could call any layers by the name of a well-known model."""
     header = read_header(path)
     model = model_of(header, order.model, manifest.model_id)
     if (why := unproved_stage(model.architecture)) is not None:
@@ -124,7 +128,14 @@ def stage_request(
         layer_bytes=manifest.total_bytes,
         kv_bytes=model.kv_bytes(model.layers, order.kv_cells, order.slots, order.kv),
         work_bytes=work,
-        parts=StageParts.of(model, model.layers, role, model.layer_kv(order.kv_cells, order.slots, order.kv), work),
+        parts=StageParts.of(
+            model,
+            model.layers,
+            role,
+            model.layer_kv(order.kv_cells, order.slots, order.kv),
+            work,
+            WorkShape.of(hashlib.sha256(f"{member} {manifest.model_id}".encode()).hexdigest(), config),
+        ),
         code_cache=card.code_cache if card else None,
         family=model.family,
     )
@@ -486,7 +497,9 @@ class LendingService:
             raise StageLost("stage_gone")
         graphics = self._graphics
         while True:
-            request = await self._executor.run(stage_request, order, path, offer.manifest, threads, graphics)
+            request = await self._executor.run(
+                stage_request, order, path, offer.manifest, threads, graphics, run.member
+            )
             self._terms.require()  # lending may have stopped while the file was read
             cards = graphics.cards_for(request.family)
             try:
@@ -508,6 +521,7 @@ class LendingService:
             fetched_bytes=offer.fetched_bytes,
             card=label_of(self._graphics.computing, request.config)[: messages.MAX_TEXT_CHARACTERS],
             card_short=was_short,
+            work_bytes=max(opened.device_work.values(), default=0),
         )
 
     async def _open_divided(self, request: RunOrder, threads: Threads) -> tuple[RunOrder, StageOpened, bool]:
@@ -519,7 +533,9 @@ class LendingService:
         while True:
             claimed = self._divided(request)
             try:
-                return claimed, await self.stage_host.open(claimed, threads=threads), was_short
+                opened = await self.stage_host.open(claimed, threads=threads)
+                self._graphics.note_work(request.run.pipeline, opened.device_work)
+                return claimed, opened, was_short
             except AppError as error:
                 if not claimed.card_bytes or not is_card_short(error):  # without a claim, there is nothing to reduce
                     raise
@@ -534,7 +550,8 @@ class LendingService:
             return request
         claim = self._graphics.claim(request.run.pipeline, cards, request.parts)
         config = compared_if_needed(self._graphics, claim.placed(request.config), request.family)
-        return replace(request, config=config, card_bytes=claim.n_bytes)
+        work_bytes = claim.work_bytes if claim.n_bytes else request.work_bytes
+        return replace(request, config=config, card_bytes=claim.n_bytes, work_bytes=work_bytes)
 
     def _failed(self, member: Member, order: messages.OpenStage, error: AppError) -> messages.StageFailed:
         log.info("a stage for %s was refused: %s", member.name, error.reason)

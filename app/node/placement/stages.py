@@ -19,6 +19,7 @@ from app.core.errors import AppError, DoesNotFit, Reason, StageLost
 from app.core.ids import MachineId, PipelineId, clean_text
 from app.core.planner.card_division import StageParts
 from app.core.planner.placement import Plan, PlannedStage
+from app.core.planner.work_shape import WorkShape
 from app.core.recovery.fault_table import RUN_STAYS
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_connection import ChannelLink, PipeLink, close_run, open_run
@@ -492,7 +493,8 @@ class StageSet:
         graphics, cards = self._sources.graphics, self._cards
         model, sizes = self._entry.model, self._sizes
         kv_bytes = model.layer_kv(sizes.kv_cells, sizes.slots, sizes.kv)
-        parts = StageParts.of(model, stage.layers, stage.role, kv_bytes, stage.card_work_bytes)
+        shape = WorkShape.of(model.id, config)
+        parts = StageParts.of(model, stage.layers, stage.role, kv_bytes, stage.card_work_bytes, shape)
         while True:
             claim = graphics.claim(run.pipeline, cards, parts)
             self._claims[run.pipeline] = claim.n_bytes
@@ -501,7 +503,9 @@ class StageSet:
             placed = compared_if_needed(graphics, claim.placed(config), model.family)
             self._devices |= set(placed.devices)
             try:
-                return placed, await open_run(worker, run, sizes.context, placed)
+                opened = await open_run(worker, run, sizes.context, placed)
+                graphics.note_work(run.pipeline, opened.device_work)
+                return placed, opened
             except DoesNotFit as error:  # the worker is still alive
                 if not placed.device or not is_card_short(error):
                     raise
@@ -589,6 +593,9 @@ class StageSet:
         self._tell(stage, "loading", 0, 1)
         client, loaded = await self._open_on_lender(stage, run, cut.manifest.id, closing)
         self._tell(stage, "loading", 1, 1)
+        if loaded.work_bytes:
+            shape = WorkShape.of(self._entry.model.id, self._sizes.config(stage, self._entry, ""))
+            self._sources.planner_inputs.note_lender_work(stage.machine, shape, loaded.work_bytes)
         card = clean_text(loaded.card)
         return OpenRun(stage, run, cut.manifest.id, client, closing, card, loaded.card_short)
 

@@ -12,13 +12,16 @@ from app.core.household.household import Household
 from app.core.household.link import Link, LinkKind
 from app.core.ids import MachineId
 from app.core.model import Model
-from app.core.planner.placement import Candidate
+from app.core.planner.placement import Candidate, Workload
 from app.core.planner.speed_estimates import Speed, SpeedConditions
+from app.core.planner.work_shape import WorkShape, measured_work
 from app.core.recovery.recovery import RecentFailures
 from app.machine.hardware import devices
 from app.machine.hardware.cards import PROCESSOR_ONLY, ComputingCard
+from app.node.card_verdicts import fingerprint_of
 from app.node.control.json_bodies import Report
 from app.node.links.link_registry import LinkRegistry
+from app.node.measured_work import MeasuredWork, place_of_lender
 from app.node.planning.forecast_history import ForecastHistory
 from app.node.planning.speed_measurer import SpeedBasis, SpeedMeasurer
 from app.node.verification.quarantine import Quarantine
@@ -40,6 +43,7 @@ class PlannerInputs:
     spare_memory: SpareMemory  # for checks of samples
     graphics: ComputingCard = PROCESSOR_ONLY  # the cards of this machine
     failures: RecentFailures = field(default_factory=lambda: RecentFailures(time.monotonic))
+    work: MeasuredWork | None = None  # of stages on the cards of this machine and of lenders
 
     async def speeds(
         self,
@@ -113,6 +117,26 @@ class PlannerInputs:
             released,
         )
         return host, seen
+
+    def with_measured_work(self, machine: Candidate, model: Model, workload: Workload) -> Candidate:
+        """Return a machine with the working memory that stages of these sizes took on its graphics cards."""
+        place = self._place(machine, model.family)
+        if self.work is None or not place:
+            return machine
+        return replace(machine, measured_work=measured_work(machine, model, workload, self.work.at(place)))
+
+    def note_lender_work(self, lender: MachineId, shape: WorkShape, n_bytes: int) -> None:
+        """Remember the working memory that a stage takes on a lender's graphics card."""
+        machine = next((each for each in self.candidates({})[1] if each.id == lender), None)
+        if self.work is not None and machine is not None:
+            self.work.keep(self._place(machine, ""), shape, n_bytes)
+
+    def _place(self, machine: Candidate, family: str) -> str:
+        """Return under what the working memory on a machine's cards is remembered, or "" if it computes without one."""
+        if machine.id != self.candidates({})[0].id:
+            return place_of_lender(machine.id, machine.engine, machine.device)
+        card = self.graphics.card_for(family)
+        return fingerprint_of(card) if card is not None else ""
 
     async def measure_again(self, entry: Entry, conditions: SpeedConditions) -> None:
         """Mark all measurements behind a model's forecast as outdated, because a person wants them repeated."""

@@ -9,12 +9,13 @@ import pytest
 from app.catalog.families.effort_reader import stand_in_effort, stand_in_shape
 from app.core.errors import DoesNotFit
 from app.core.planner.forecast import Step, cost, fast_layers, forecast, scaled_speed
-from app.core.planner.placement import Candidate, Topology, Workload
+from app.core.planner.placement import Candidate, Plan, Topology, Workload
 from app.core.planner.plan import plan
 from app.core.planner.speed_estimates import MeasuredLayer, estimate_speed
 from app.core.planner.split_search import SplitSearch, _breaks
-from app.core.planner.stage_memory import fixed_bytes
-from backends.contract import Role
+from app.core.planner.stage_memory import WORK_FLOOR_BYTES, fixed_bytes, planned_stage
+from app.core.planner.work_shape import ShapeBytes, WorkShape, measured_work
+from backends.contract import Layers, Role
 from testbed.households import MIB, every_split, link, machine, model, speed
 
 MADE, WORK = model([100 * MIB] * 10), Workload(64)
@@ -119,3 +120,34 @@ def test_layers_are_divided_by_what_a_further_one_costs_on_each_machine(n_fast: 
     forecasts = [forecast(stages, by_id, made, work) for stages in every_split(host, lenders, made, work)]
     assert best is not None
     assert best.request_s == pytest.approx(min(known.request_s for known in forecasts if known))
+
+
+def test_a_plan_counts_with_the_working_memory_that_was_measured_on_each_card() -> None:
+    """Measured, the same card holds one layer more or less; other roles keep their estimates."""
+    host, far = with_card("m0", FIXED + 450, 2000), with_card("m1", FIXED + 450, 2000, far=True)
+    whole = planned_stage(host, Role.WHOLE, MADE.layers, MADE, WORK)
+    for more, n_fast in ((-100 * MIB, 5), (100 * MIB, 3)):
+        measured = ((Role.WHOLE, whole.work_bytes - 4 * WORK.slots * MADE.n_vocab + more),)
+        known = replace(host, measured_work=measured)
+        assert fast_layers(known, MADE, WORK, Role.WHOLE) == n_fast
+        assert planned_stage(known, Role.WHOLE, MADE.layers, MADE, WORK).work_bytes == whole.work_bytes + more
+        assert fast_layers(known, MADE, WORK, Role.LAST) == fast_layers(host, MADE, WORK, Role.LAST)
+        percents = [_overflow_percent(plan(each, [], MADE, WORK)) for each in (host, known)]
+        assert (percents[0] > percents[1]) == (more < 0)
+    middle = fixed_bytes(Role.MIDDLE, MADE, WORK)
+    known = replace(far, measured_work=((Role.MIDDLE, 1),))
+    assert fixed_bytes(Role.MIDDLE, MADE, WORK, known) < middle == fixed_bytes(Role.MIDDLE, MADE, WORK, far)
+
+
+def test_what_was_measured_for_a_stage_is_for_roles_of_the_same_sizes() -> None:
+    host = with_card("m0", FIXED + 450, 2000)
+    last = WorkShape.planned(MADE, WORK, Role.LAST, Layers(6, 10))
+    known = measured_work(host, MADE, WORK, [ShapeBytes(last, 5 * MIB)])
+    assert known == ((Role.LAST, WORK_FLOOR_BYTES + 5 * MIB), (Role.WHOLE, WORK_FLOOR_BYTES + 5 * MIB))
+    assert measured_work(host, MADE, replace(WORK, users=2), [ShapeBytes(last, 5 * MIB)]) == ()
+    assert measured_work(replace(host, processor_family="x"), MADE, WORK, [ShapeBytes(last, 5 * MIB)]) == ()
+
+
+def _overflow_percent(placed: Plan) -> int:
+    (overflow,) = [reason for reason in placed.reasons if reason.code == "plan_overflow"]
+    return int(str(overflow.facts["percent"]))
