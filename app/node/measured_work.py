@@ -55,7 +55,7 @@ def place_of_lender(machine: str, engine: str, device: str) -> str:
 
 
 class MeasuredWork:
-    """What was measured, by place: a card with its driver, library and engine (card_verdicts.py), or another machine.
+    """The measurements, by place: a card with its driver, library and engine (card_verdicts.py), or another machine.
 
     changed: called when there is something new to save.
     """
