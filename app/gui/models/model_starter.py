@@ -53,6 +53,7 @@ class ModelStarter(QObject):
         self._calls = Calls()
         self.stage = Stage.IDLE
         self.title = ""  # the model as the user knows it
+        self._shape: str | None = None  # the placement that the user wants
         self._download = ""  # the ID of the download
         self._was_seen = False  # a snapshot has shown the download
         self._then: Callable[[], object] | None = None  # what begins after the running pause
@@ -92,12 +93,15 @@ class ModelStarter(QObject):
         """The progress of the load on each machine."""
         return self._loader.steps if self.stage is Stage.LOADING else []
 
-    def start(self, item: ModelItem, file: str | None = None) -> None:
-        """Bring a model into use, unless the starter is busy. `file` selects a file of a downloadable model."""
+    def start(self, item: ModelItem, file: str | None = None, shape: str | None = None) -> None:
+        """Bring a model into use, unless the starter is busy.
+
+        file: a file of a downloadable model. shape: its placement; None leaves the choice to the planner.
+        """
         if self.is_busy:
             return
         self._loaded_before = self._loaded_now
-        self.title = item.title
+        self.title, self._shape = item.title, shape
         chosen = item.file(file)
         match item.facts:
             case ShelfModel():
@@ -236,7 +240,7 @@ class ModelStarter(QObject):
 
     def _load(self, name: str) -> None:
         self._go(Stage.LOADING)
-        self._loader.start(Setup(shelf_item(ShelfModel(name=name)), exact=self._pool.now.exact))
+        self._loader.start(Setup(shelf_item(ShelfModel(name=name)), shape=self._shape, exact=self._pool.now.exact))
 
     def _loaded(self, loaded: LoadedModel) -> None:
         if self.stage is Stage.LOADING:

@@ -17,6 +17,7 @@ from app.gui.models.transfers import of_download
 from app.gui.welcome.first_models import Choice, FirstModels, Source
 from app.gui.welcome.household_picture import HouseholdPicture
 from app.gui.welcome.option import Option
+from app.gui.welcome.split_choice import SplitChoice, is_shipped
 from app.gui.welcome.step import Step
 from app.gui.widgets.buttons import button
 from app.gui.widgets.labels import label, paragraph
@@ -38,12 +39,13 @@ class ModelPage(Step):
         self.options: dict[str, Option] = {}
         self._list = column(gap=sizes.M)
         self.choice = layout_widget(self._list)
+        self.split = SplitChoice(services.pool)
         self.note = paragraph("", "muted")
         self.picture = HouseholdPicture(services)
         self.progress = StartProgress(self.starter)
         self.meanwhile = button(self.tr("Ask the Guide meanwhile"), self._ask_guide, "inline")
         waits = layout_widget(row(self.meanwhile, None))
-        for part in (self.picture, self.choice, self.note, self.progress, waits):
+        for part in (self.picture, self.choice, self.split, self.note, self.progress, waits):
             self.content.addWidget(part)
         self.models.changed.connect(self._show)
         self.starter.changed.connect(self._starter_changed)
@@ -104,7 +106,7 @@ class ModelPage(Step):
         elif not self.starter.is_busy:
             self.retried.emit()
             self.models.stop_measuring()
-            self.starter.start(chosen.item, chosen.file)
+            self.starter.start(chosen.item, chosen.file, self.split.shape)
 
     def press_quiet(self) -> None:
         if self.starter.is_busy:
@@ -158,6 +160,7 @@ class ModelPage(Step):
 
     def _pick(self, key: str) -> None:
         self._key = key
+        self.split.show_for(self.chosen)
         self.changed.emit()
 
     def _show(self) -> None:
@@ -169,6 +172,8 @@ class ModelPage(Step):
             self._fill()
             self.changed.emit()
         self.choice.setVisible(not busy and bool(self._shown))
+        chosen = self.chosen
+        self.split.show_for(None if busy or (chosen is not None and self._is_loaded(chosen)) else chosen)
         self.progress.setVisible(busy)
         self.meanwhile.setVisible(busy and self.starter.stage is not Stage.LOADING)
         now = self.services.pool.now
@@ -182,16 +187,11 @@ class ModelPage(Step):
         if self._is_guest:
             hosts = ", ".join(self.services.pool.now.hosts or ()) or self.tr("the household")
             return self.tr("Answers come from {hosts}. You don't need a model on this computer.").format(hosts=hosts)
-        if self._shown and self._is_shipped(self._shown[0]):
+        if self._shown and is_shipped(self._shown[0].item):
             return self.tr("This model came with Poolhouse, so you can chat right away. Larger ones answer better.")
         if self._shown and self._shown[0].source is not Source.DOWNLOAD:
             return self.tr("You already have a model that fits, so you don't have to download one.")
         return self.tr("Recommended for your household. You can add others later on the Models page.")
-
-    @staticmethod
-    def _is_shipped(choice: Choice) -> bool:
-        shelf = choice.item.shelf if choice.item is not None else None
-        return shelf is not None and shelf.shipped
 
     def _note(self) -> str:
         if self._is_guest:

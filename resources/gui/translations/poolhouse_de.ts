@@ -7864,6 +7864,17 @@
     </message>
 </context>
 <context>
+    <name>SplitChoice</name>
+    <message>
+        <source>Each computer then runs some of the layers. A small model is usually faster on one computer.</source>
+        <translation>Jeder Computer rechnet dann einen Teil der Schichten. Ein kleines Modell ist auf einem Computer meist schneller.</translation>
+    </message>
+    <message>
+        <source>Split it over your computers</source>
+        <translation>Auf Ihre Computer aufteilen</translation>
+    </message>
+</context>
+<context>
     <name>Standing</name>
     <message>
         <source>A machine running {model} has disconnected.</source>
