@@ -117,6 +117,17 @@ def focus(order: dict[str, Any]) -> None:
         time.sleep(0.1)
 
 
+def focused(order: dict[str, Any]) -> None:
+    """Wait until the control has the keyboard focus, without giving it."""
+    late = time.monotonic() + order.get("within", 10)
+    while (
+        not find(order["name"], order.get("role"), late - time.monotonic()).getState().contains(pyatspi.STATE_FOCUSED)
+    ):
+        if time.monotonic() > late:
+            raise LookupError(f"{order['name']!r} does not get the focus by itself")
+        time.sleep(0.1)
+
+
 def where(order: dict[str, Any]) -> list[int]:
     """The middle of it on the screen, once it stands still."""
     node = find(order["name"], order.get("role"), order.get("within", 10))
@@ -162,6 +173,7 @@ DEEDS = {
     "write": write,
     "set": set_value,
     "focus": focus,
+    "focused": focused,
     "read": read,
     "where": where,
     "inside": inside,

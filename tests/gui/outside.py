@@ -38,6 +38,10 @@ class Outside:
     def focus(self, name: str, **more: Any) -> None:
         self._ask(do="focus", name=name, **more)
 
+    def focus_is_on(self, name: str, **more: Any) -> None:
+        """Wait until the program has given it the keyboard focus by itself."""
+        self._ask(do="focused", name=name, **more)
+
     def read(self, text: str, within: float = 10) -> str:
         """Wait until it is on the screen."""
         return str(self._ask(do="read", text=text, within=within))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,10 @@ from app.machine.settings import Settings
 from scripts.real_models import SMOLLM2, folder
 from testbed import tiny
 from testbed.computers import Computer
+from tests.gui.counted_person import Person
 from tests.gui.first_catalog import NAME, search_path
 from tests.gui.models.hub_thread import hub_thread
-from tests.gui.outside import Outside, opened
+from tests.gui.outside import opened
 from tests.network.namespaces import lan
 
 pytestmark = [
@@ -32,7 +31,6 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 MOST_CLICKS = 8  # on both computers together
-BUSY = 90  # seconds that a step may take where the processor is shared with much else
 SHAPE = tiny.Shape(layers=24, width=512, heads=8, kv_heads=8, ffn=512, context=4096, quant="Q8_0", seed=3)
 TINY = {"parameters": 45_000_000, "architecture": "llama", "n_layers": 24, "context_length": 4096,
         "kv_bytes_per_token": 48 << 10}  # fmt: skip
@@ -45,21 +43,6 @@ TINY_MEMORY, REAL_MEMORY = (305 << 20, 700 << 20), (272 << 20, 700 << 20)
 
 NAMES = ("study", "kitchen")
 Served = tuple[Path, dict[str, Any], tuple[int, int]]
-
-
-@dataclass
-class Person:
-    """Somebody at a computer, whose clicks are counted."""
-
-    screen: Outside
-    clicks: list[str] = field(default_factory=list)
-
-    def press(self, name: str, within: float = BUSY) -> None:
-        self.screen.press(name, role="push button", within=within)
-        self.clicks.append(name)
-
-    def reads(self, text: str, within: float = BUSY) -> str:
-        return self.screen.read(text, within=within)
 
 
 @pytest.fixture(
@@ -117,11 +100,10 @@ def test_a_model_over_two_computers_answers_within_eight_clicks_and_one_code(
     study, kitchen, host, seconds = people
     study.press("Continue")
     study.press("Show a code")
-    study.reads("If the new machine can't find this one")
-    code = "".join(re.findall(r"^label: '(\d)' ", "\n".join(study.screen.tree()), re.MULTILINE))
+    code = study.shown_code()
     kitchen.press("Continue")
     kitchen.reads("study is showing a code. Enter it here.")
-    kitchen.screen.write("Six-digit code", code, role="text")
+    kitchen.types_code(code)
     kitchen.press("Join")
     kitchen.reads("You joined study’s household: +")
     study.reads("kitchen joined: +")

@@ -57,14 +57,14 @@ def installed(system: CleanSystem) -> CleanSystem:
 
 
 @contextmanager
-def window(system: CleanSystem, net: Sequence[str] = ()) -> Iterator[Outside]:
+def window(system: CleanSystem, net: Sequence[str] = (), installed: str = "poolhouse") -> Iterator[Outside]:
     """The installed window on a screen of its own, as the user."""
     with ExitStack() as stack:
         screen = system.shared / f"screen-{time.monotonic_ns()}"
         screen.mkdir()
         screen.chmod(0o777)
         before = (*net, "setpriv", f"--reuid={USER_ID}", f"--regid={USER_ID}", "--clear-groups")
-        program = system.command("poolhouse", net=net, variables=IN_FILES)
+        program = system.command(installed, net=net, variables=IN_FILES)
         outside, _ = stack.enter_context(opened(Path("/unused"), screen, before, program))
         yield outside
 

@@ -45,19 +45,34 @@ class PendingName(QObject):
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services.pool)
-        self._services, self._name = services, ""
+        self._services, self._name, self._proposes = services, "", False
         services.pool.changed.connect(self._send)
 
     def set(self, name: str) -> None:
         """Set the name to send, replacing any earlier one. If it is empty, nothing is sent."""
-        self._name = name
+        self._name, self._proposes = name, False
+
+    def propose(self) -> None:
+        """Send the name that the page would have proposed, because the user went on before the node was running."""
+        self._name, self._proposes = "", True
 
     def _send(self) -> None:
-        name, node_id = self._name, self._services.pool.now.node.id
-        if name and node_id:
+        node = self._services.pool.now.node
+        if self._proposes and node.name:
+            self.set(host_name(node.name))
+        name = self._name
+        if name and node.id:
             self._name = ""
-            path = f"/machines/{node_id}/name"
+            path = f"/machines/{node.id}/name"
             self._services.client.post(path, {"name": name}, lambda _: None, self.refused.emit)
+
+
+def host_name(name: str) -> str:
+    """Return the name of this computer's host for a machine that nobody has named, or "" if there is none to propose.
+
+    name: the name that the node has now.
+    """
+    return friendly_name(QSysInfo.machineHostName()) if is_generated(name) else ""
 
 
 class FirstPage(Step):
@@ -117,6 +132,8 @@ class FirstPage(Step):
         name, node = self.name.field.name, self.services.pool.now.node
         self.pending_name.set("")
         if name in ("", node.name):
+            if not node.name:
+                self.pending_name.propose()
             self.finished.emit()
         elif node.id:
             self._call = self.services.client.post(
@@ -182,8 +199,7 @@ class NameField(QWidget):
             return
         self.field.needed = True
         self.field.setPlaceholderText("")
-        friendly = friendly_name(QSysInfo.machineHostName()) if is_generated(name) else ""
-        if (proposed := friendly or name) != self._proposed:
+        if (proposed := host_name(name) or name) != self._proposed:
             self._proposed = proposed
             self.field.setText(proposed)
 

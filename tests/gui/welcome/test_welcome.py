@@ -212,6 +212,18 @@ def test_a_name_outlives_pages_that_are_over_before_the_node_is_there(
         pool.stop()
 
 
+def test_who_goes_on_before_the_node_is_there_gets_the_name_that_would_have_been_proposed(
+    qtbot: QtBot, away: Desk, window: QMainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QSysInfo, "machineHostName", lambda: "kitchen-pc.local")
+    press(begun(away, window), "Continue")
+    pool = away.services.pool
+    with node(away.services.launcher.home, "badger-486"):
+        follow(qtbot, away.services)
+        qtbot.waitUntil(lambda: pool.now.node.name == "Kitchen PC", timeout=5000)
+        pool.stop()
+
+
 def test_who_only_lends_is_asked_for_no_model(away: Desk, window: QMainWindow) -> None:
     welcome = begun(away, window)
     assert not below(window).isVisible()  # nothing under it takes the keyboard
