@@ -18,6 +18,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <squashfuse/squashfuse.h>
@@ -31,15 +32,38 @@ int uncompress(void) { return -1; }
 #define CACHE "poolhouse-appimage"
 #define MARGIN_BYTES (64ULL << 20)
 #define CHUNK (1 << 20)
+#define NO_PROGRAM 127 /* as shells say it */
 
 static char folder_of_caches[PATH_MAX], place[PATH_MAX], part[PATH_MAX];
 
+/* Show a sentence on the screen, with the first of the desktop's own programs that is installed. */
+static void show(char *sentence) {
+    char *dialogs[][6] = {{"zenity", "--error", "--title=Poolhouse", "--no-markup", "--text", sentence},
+                          {"kdialog", "--title", "Poolhouse", "--error", sentence},
+                          {"xmessage", "-center", sentence},
+                          {"notify-send", "Poolhouse", sentence}};
+    for (size_t n = 0; n < sizeof dialogs / sizeof *dialogs; n++) {
+        char *words[7] = {0};
+        int status = 0;
+        memcpy(words, dialogs[n], sizeof dialogs[n]);
+        pid_t child = fork();
+        if (!child) {
+            execvp(words[0], words);
+            _exit(NO_PROGRAM);
+        }
+        if (child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) != NO_PROGRAM) return;
+    }
+}
+
+/* Say why it does not start: on the terminal and, after a double click, which has none, on the screen. */
 static void fail(const char *format, ...) {
+    static char sentence[3 * PATH_MAX];
     va_list list;
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    vsnprintf(sentence, sizeof sentence, format, list);
     va_end(list);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s\n", sentence);
+    if (!isatty(STDERR_FILENO) && (getenv("DISPLAY") || getenv("WAYLAND_DISPLAY"))) show(sentence);
     exit(1);
 }
 

@@ -22,8 +22,9 @@ TRAY_TRIES = 3
 class Outside:
     """The program's screen: `press`, `write` and `read` by accessible name, real keys by `key`."""
 
-    def __init__(self, environment: dict[str, str], driver: subprocess.Popen[str]) -> None:
+    def __init__(self, environment: dict[str, str], driver: subprocess.Popen[str], before: Sequence[str] = ()) -> None:
         self._environment, self._driver = environment, driver
+        self._before = before  # two screens in networks of their own may have the same number
 
     def press(self, name: str, **more: Any) -> None:
         self._ask(do="press", name=name, **more)
@@ -59,11 +60,11 @@ class Outside:
         subprocess.run(["xdotool", *words], check=True, timeout=20, env=self._environment)
 
     def key(self, *keys: str) -> None:
-        subprocess.run(["xdotool", "key", *keys], check=True, env=self._environment)
+        subprocess.run([*self._before, "xdotool", "key", *keys], check=True, env=self._environment)
 
     def type(self, text: str) -> None:
         """Letter by letter, wherever the keys go."""
-        subprocess.run(["xdotool", "type", text], check=True, env=self._environment)
+        subprocess.run([*self._before, "xdotool", "type", text], check=True, env=self._environment)
 
     def tray(self, *names: str) -> None:
         """Open the menu of the icon in the tray, and choose this there.
@@ -80,12 +81,13 @@ class Outside:
 
     def _click(self, place: Sequence[int], button: int) -> None:
         x, y = map(str, place)
-        words = ["xdotool", "mousemove", x, y, "click", str(button)]
+        words = [*self._before, "xdotool", "mousemove", x, y, "click", str(button)]
         subprocess.run(words, check=True, env=self._environment)
 
     def picture(self, path: Path) -> None:
         """The whole screen, for a person to look at."""
-        subprocess.run(["import", "-window", "root", str(path)], check=False, env=self._environment)
+        words = [*self._before, "import", "-window", "root", str(path)]
+        subprocess.run(words, check=False, env=self._environment)
 
     def _ask(self, **order: Any) -> Any:
         answer = self._sent(order)
@@ -124,4 +126,4 @@ def opened(
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         stack.callback(end, driver)
-        yield Outside(environment, driver), started
+        yield Outside(environment, driver, before), started

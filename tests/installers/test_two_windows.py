@@ -26,6 +26,7 @@ NAMES = ("Study", "Kitchen")  # as the windows propose them, from the names of t
 SUITES = ("bookworm", "bookworm")
 MOST_CLICKS = 8  # on both computers together
 ANSWER = ("Answer: ", f"{SMOLLM2}: ")  # while it comes; and then, whose it is
+PICTURES = os.environ.get("POOLHOUSE_PICTURES", "")  # a folder for pictures of what a person sees, if they are wanted
 QUESTION = "Explain how a rainbow forms, in three sentences."
 
 
@@ -75,7 +76,9 @@ def computers(request: pytest.FixtureRequest) -> Iterator[tuple[Computer, Comput
                 os.chown(place, USER_ID, USER_ID)
             else:
                 system.install(package())
-            made.append(Computer(system, ("ip", "netns", "exec", net.names[number], *called(name.casefold())), installed))
+            made.append(
+                Computer(system, ("ip", "netns", "exec", net.names[number], *called(name.casefold())), installed)
+            )
         yield made[0], made[1]
 
 
@@ -106,6 +109,8 @@ def test_two_windows_pair_and_chat_over_both_within_eight_clicks_and_one_code(
         study.press("Continue")
         study.reads("This model came with Poolhouse")
         study.reads("Split it over your computers")
+        if PICTURES:
+            study.screen.picture(Path(PICTURES, f"two-{computers[0].installed.rpartition('/')[2]}.png"))
         study.press("Load")
         study.press(QUESTION)
         asked_after = time.monotonic() - begun

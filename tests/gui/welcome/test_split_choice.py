@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.api.models import ShelfModel
+from app.decoding import convert
 from app.gui.models.model_item import shelf_item
 from app.gui.models.model_starter import ModelStarter
 from app.gui.welcome.first_models import Choice, Source
@@ -24,7 +25,8 @@ def household(desk: Desk, **changes: Any) -> None:
 
 
 def choice(source: Source = Source.HERE, **facts: Any) -> Choice:
-    return Choice("key", source, "Model", "", item=shelf_item(ShelfModel(**{"name": "model", "splits": True} | facts)))
+    item = shelf_item(convert({"name": "model", "splits": True} | facts, ShelfModel))
+    return Choice("key", source, "Model", "", item=item)
 
 
 @pytest.mark.parametrize(
@@ -51,14 +53,15 @@ def test_what_cannot_be_split_now_is_left_to_the_planner(away: Desk, other: Choi
 def test_it_begins_checked_for_the_model_that_came_with_it_and_a_click_is_kept(away: Desk) -> None:
     household(away)
     made = SplitChoice(away.services.pool)
-    made.show_for(choice())
-    assert made.shape is None
-    made.show_for(choice(shipped=True))
-    assert made.shape == SPLIT
+    shapes = list[str | None]()
+    for shipped in (False, True):
+        made.show_for(choice(shipped=shipped))
+        shapes.append(made.shape)
     made.box.click()
-    for again in (choice(shipped=True), choice()):
-        made.show_for(again)
-        assert made.shape is None
+    for shipped in (True, False):
+        made.show_for(choice(shipped=shipped))
+        shapes.append(made.shape)
+    assert shapes == [None, SPLIT, None, None]
 
 
 def test_the_box_decides_what_is_requested(away: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
