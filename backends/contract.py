@@ -148,6 +148,32 @@ class Segment:
         return self.pos + self.n_tokens
 
 
+@dataclass(frozen=True, slots=True)
+class PictureGrid:
+    """A picture whose rows have positions in two dimensions (M-RoPE): its first row's index in the sequence, and its
+    size in rows.
+
+    All its rows come at the same time, in line `t // n_columns` and column `t % n_columns` from there. The text after
+    it continues as if the picture had as many positions as its longer side.
+    """
+
+    first: int
+    n_columns: int
+    n_lines: int
+
+    @property
+    def n_rows(self) -> int:
+        return self.n_columns * self.n_lines
+
+    @property
+    def end(self) -> int:
+        return self.first + self.n_rows
+
+    @property
+    def n_positions(self) -> int:
+        return max(self.n_columns, self.n_lines)
+
+
 FIRST_PICTURE_ID = -2  # the id of the first row of the first picture; -1 is GRAMMAR_TOO_HEAVY
 
 
@@ -360,6 +386,13 @@ class Stage(Protocol):
 
     def forget(self, slot: int, keep: int = 0) -> None:
         """Drop the KV cache of a slot from position `keep` onward."""
+        ...
+
+    def lay_out(self, slot: int, grids: Sequence[PictureGrid]) -> None:
+        """Give the rows of a slot's pictures their positions, from the next step on.
+
+        grids: in order of the sequence. Raises StageError if the model knows no such positions.
+        """
         ...
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from backends.contract import (
     Hidden,
     Logits,
+    PictureGrid,
     PictureRows,
     Role,
     Segment,
@@ -126,6 +127,9 @@ class FakeStage:
             raise StageError(f"slot {slot} has no state after position {keep}")
         self._kept[slot] = kept.cut_back(keep)
         del self._marks[slot][keep:]
+
+    def lay_out(self, slot: int, grids: Sequence[PictureGrid]) -> None:
+        """Do nothing: its layers know no positions."""
 
     def share(self, most: int) -> int:
         return min(most, self._config.threads)

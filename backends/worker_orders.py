@@ -15,6 +15,7 @@ from backends.contract import (
     JsonScalar,
     Layers,
     LocalTime,
+    PictureGrid,
     ReasoningFormat,
     Role,
     Sampling,
@@ -46,7 +47,7 @@ class CloseStage(Order, frozen=True, tag="close"):
 
 
 class BeginSequence(Order, frozen=True, tag="begin"):
-    """An order to start a sequence in a slot of the last stage.
+    """An order to start a sequence in a slot of the last stage. The others need it only for `grids`.
 
     A token is sampled after each segment with `end >= due_from`. `history` contains the token ids before `due_from`
     that penalties take into account. When an answer is continued, the last `drawn` of these tokens were sampled
@@ -62,6 +63,7 @@ class BeginSequence(Order, frozen=True, tag="begin"):
     history: tuple[int, ...] = ()
     drawn: int = 0
     logits: bool = False  # also send LOGITS frames, for tests
+    grids: tuple[PictureGrid, ...] = ()  # its pictures with positions in two dimensions, in order
 
 
 class LimitThreads(Order, frozen=True, tag="share"):
@@ -180,12 +182,14 @@ class ProjectorOpened(Order, frozen=True, tag="projector_opened"):
 class PictureParts(Order, frozen=True, tag="parts"):
     """A part of what represents a picture in a prompt: token ids, or rows as float32.
 
-    continues: whether these rows belong to the same picture or tile as those of the previous answer.
+    continues: whether these rows belong to the same picture or tile as those of the previous answer. n_columns: the
+    rows in a line of the picture if their positions have two dimensions, and 0 otherwise.
     """
 
     ids: tuple[int, ...] = ()
     rows: bytes = b""
     continues: bool = False
+    n_columns: int = 0
     last: bool = True
 
 

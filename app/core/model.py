@@ -83,7 +83,7 @@ class Projector:
     path: str
     kind: str  # as its file names it
     file_bytes: int
-    picture_rows: int = 0  # rows of a picture that see each other, so that a step has room for them; 0: none do
+    picture_rows: int = 0  # rows of a picture that are computed in one step; 0: they may be divided
     memory_bytes: int = 0  # its weights, and what it needs to look at a picture
     reason: Reason | None = None  # why it cannot be used
     most_rows: int = 0  # the limit for a picture; 0 for the limit in the file

@@ -22,10 +22,14 @@ RGB = 3
 
 @dataclass(frozen=True, slots=True)
 class PicturePart:
-    """A part of what represents a picture: token ids, such as those around it, or its own rows."""
+    """A part of what represents a picture: token ids, such as those around it, or its own rows.
+
+    n_columns: the rows in a line of the picture if their positions have two dimensions, and 0 otherwise.
+    """
 
     ids: tuple[int, ...] = ()
     rows: Rows | None = None
+    n_columns: int = 0
 
 
 class PictureEncoder:
@@ -47,8 +51,6 @@ class PictureEncoder:
 
     def _open(self, projector_path: str, threads: int, most_rows: int) -> None:
         llama, mtmd = self._llama, self._mtmd
-        if binding.position_planes(self._model) > 1:
-            raise StageError("the positions of a picture have several dimensions")
         self.width = int(llama.llama_model_n_embd(self._model))
         if llama.llama_model_n_embd_inp(self._model) != self.width:
             raise StageError("the rows of a picture are wider than a hidden state")
@@ -97,7 +99,7 @@ class PictureEncoder:
             if mtmd.mtmd_input_chunk_get_type(chunk) == mtmd.MTMD_INPUT_CHUNK_TYPE_TEXT:
                 yield PicturePart(ids=self._ids(chunk))
             else:
-                yield PicturePart(rows=self._rows(chunk))
+                yield PicturePart(rows=self._rows(chunk), n_columns=self._columns(chunk))
 
     def _ids(self, chunk: Any) -> tuple[int, ...]:
         size = ctypes.c_size_t()
@@ -107,10 +109,25 @@ class PictureEncoder:
             raise StageError("the model's vocabulary lacks a token of the projector")
         return ids
 
+    def _columns(self, chunk: Any) -> int:
+        """Return how many rows a line of the picture has, or 0 if its rows follow each other like tokens.
+
+        Raises StageError if their positions are of another kind.
+        """
+        mtmd = self._mtmd
+        n_rows, n_positions = mtmd.mtmd_input_chunk_get_n_tokens(chunk), mtmd.mtmd_input_chunk_get_n_pos(chunk)
+        if not mtmd.mtmd_decode_use_mrope(self._context):
+            if n_positions != n_rows:
+                raise StageError("the positions of a picture are of an unknown kind")
+            return 0
+        picture = mtmd.mtmd_input_chunk_get_tokens_image(chunk)
+        n_columns, n_lines = int(mtmd.mtmd_image_tokens_get_nx(picture)), int(mtmd.mtmd_image_tokens_get_ny(picture))
+        if n_columns * n_lines != n_rows or max(n_columns, n_lines) != n_positions:
+            raise StageError("the positions of a picture are of an unknown kind")
+        return n_columns
+
     def _rows(self, chunk: Any) -> Rows:
         mtmd = self._mtmd
-        if mtmd.mtmd_input_chunk_get_n_pos(chunk) != mtmd.mtmd_input_chunk_get_n_tokens(chunk):
-            raise StageError("the positions of a picture have several dimensions")
         if code := mtmd.mtmd_encode_chunk(self._context, chunk):
             self._fail(code)
         n_rows = int(mtmd.mtmd_input_chunk_get_n_tokens(chunk))

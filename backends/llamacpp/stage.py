@@ -20,6 +20,7 @@ from backends.contract import (
     Hidden,
     KvType,
     Logits,
+    PictureGrid,
     Role,
     Segment,
     SlotCheckpoints,
@@ -29,6 +30,7 @@ from backends.contract import (
 )
 from backends.hidden_state_codec import VALUE, Rows, bytes_of
 from backends.llamacpp import binding, devices
+from backends.llamacpp.picture_positions import planes_of, time_of
 from backends.llamacpp.thread_choice import ThreadChoice
 from backends.llamacpp.token_embedding import TokenEmbedding
 
@@ -46,6 +48,7 @@ class Batch:
         self._slots = np.arange(n_slots, dtype=np.int32)
         self._first_slot = self._slots.ctypes.data
         self._n_rows, self._planes = n_rows, planes
+        self._grids: dict[int, tuple[PictureGrid, ...]] = {}  # by slot
         self._pos = np.zeros(n_rows * planes, dtype=np.int32)
         self._n_ids = np.ones(n_rows, dtype=np.int32)
         self._ids = np.zeros(n_rows, dtype=np.uintp)  # pointers into _slots
@@ -73,17 +76,30 @@ class Batch:
             start = end
         self.struct.n_tokens = start
         if self._planes > 1:
-            self._copy_planes(start)
+            self._fill_planes(segments, start)
         return start
 
-    def _copy_planes(self, n_rows: int) -> None:
-        """Copy the positions to all planes except the last, which must be 0.
+    def lay_out(self, slot: int, grids: Sequence[PictureGrid]) -> None:
+        """Give the rows of a slot's pictures their positions. Raises StageError if positions have one plane only."""
+        if grids and self._planes == 1:
+            raise StageError("the positions of this model have one dimension")
+        self._grids[slot] = tuple(grids)
 
-        The planes would differ only for images.
-        """
+    def time_of(self, slot: int, index: int) -> int:
+        """Return the position of a row of a slot in llama.cpp's memory. Raises StageError within a picture."""
+        return time_of(index, self._grids.get(slot, ()))
+
+    def _fill_planes(self, segments: tuple[Segment, ...], n_rows: int) -> None:
+        """Write the positions to all planes except the last, which must be 0. They differ only for pictures."""
         planes = self._pos[: n_rows * self._planes].reshape(self._planes, n_rows)
         planes[1:-1] = planes[0]
         planes[-1] = 0
+        start = 0
+        for segment in segments:
+            end = start + segment.n_tokens
+            if grids := self._grids.get(segment.slot):
+                planes[:-1, start:end] = planes_of(segment, grids)
+            start = end
 
     def tokens(self, ids: NDArray[np.int32]) -> None:
         """Use these token ids as input."""
@@ -353,7 +369,7 @@ class LlamaStage:
             self._boundary = Boundary(traits.boundary, last, by_name=traits.recurrent)
         self._context = self._new_context(config)
         self._memory = self._llama.llama_get_memory(self._context)
-        planes = 1 if config.role is Role.WHOLE else traits.position_planes
+        planes = binding.position_planes(self._model) if config.role is Role.WHOLE else traits.position_planes
         self._batch = Batch(self._llama, config.batch_rows, config.slots, planes)
         self._states: States | None = None
         if traits.recurrent:
@@ -519,9 +535,12 @@ class LlamaStage:
     def forget(self, slot: int, keep: int = 0) -> None:
         if self._states is not None:
             self._states.cut_back(slot, keep)
-        if not self._llama.llama_memory_seq_rm(self._memory, slot, keep, -1):
+        if not self._llama.llama_memory_seq_rm(self._memory, slot, self._batch.time_of(slot, keep), -1):
             raise StageError(f"slot {slot} cannot be cut back to position {keep}")
         self._ends[slot] = min(self._ends.get(slot, 0), keep)
+
+    def lay_out(self, slot: int, grids: Sequence[PictureGrid]) -> None:
+        self._batch.lay_out(slot, grids)
 
     def share(self, most: int) -> int:
         self._choice.limit(most)

@@ -131,8 +131,11 @@ class Eyes:
             n_rows = max(1, PICTURE_PIECE_BYTES // (4 * self._encoder.width))
             for first in range(0, len(part.rows), n_rows):
                 rows = part.rows[first : first + n_rows].tobytes()
-                piece = worker_orders.PictureParts(request=order.request, rows=rows, continues=first > 0, last=False)
-                pieces.append(piece)
+                pieces.append(
+                    worker_orders.PictureParts(
+                        request=order.request, rows=rows, continues=first > 0, n_columns=part.n_columns, last=False
+                    )
+                )
         if not pieces:
             raise StageError("nothing stands for the picture")
         yield from pieces[:-1]

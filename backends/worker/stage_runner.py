@@ -12,12 +12,14 @@ import numpy as np
 
 from backends.contract import (
     GRAMMAR_TOO_HEAVY,
+    MAX_BATCH_TOKENS,
     MAX_TOP_LOGPROBS,
     BadSlots,
     DeviceCheck,
     Hidden,
     Logits,
     NumberFormat,
+    PictureGrid,
     Role,
     Segment,
     Stage,
@@ -38,6 +40,7 @@ KEPT_FORGETS = 16  # including answers to BEGIN; each takes only a few bytes
 Answers = tuple[Frame, ...]
 
 _PAIR = struct.Struct("<if")
+MOST_GRIDS = 64  # pictures of one sequence with positions in two dimensions
 Likely = tuple[tuple[int, float], ...]  # token ids and natural logs of their probabilities, the sampled token first
 
 
@@ -158,6 +161,21 @@ def likely_to_wire(likely: Likely) -> bytes:
     return b"".join(_PAIR.pack(token, score) for token, score in likely)
 
 
+def check_grids(grids: tuple[PictureGrid, ...], context: int) -> None:
+    """Raise StageError unless the grids follow each other within `context` and each fits into one step.
+
+    They may come from another machine. None is the first of its sequence, because a picture is announced by a token.
+    """
+    end = 1
+    if len(grids) > MOST_GRIDS:
+        raise StageError(f"{len(grids)} pictures in a sequence, {MOST_GRIDS} are allowed")
+    for grid in grids:
+        has_rows = min(grid.n_columns, grid.n_lines) >= 1 and grid.n_rows <= MAX_BATCH_TOKENS
+        if not has_rows or grid.first < end or grid.end > context:
+            raise StageError(f"{grid} does not fit into a sequence of {context}")
+        end = grid.end
+
+
 class Engine(Stage, Protocol):
     """A Stage with additional operations that a worker needs."""
 
@@ -242,6 +260,7 @@ class StageRunner:
         self._pictures = ShownPictures(self.config.width)
         for slot in range(self.config.slots):
             self._engine.forget(slot)
+            self._engine.lay_out(slot, ())
 
     def serves(self, order: OpenStage) -> bool:
         """Return whether the order requests this stage with a newer epoch."""
@@ -249,11 +268,16 @@ class StageRunner:
         return same and self._agreed.context == order.context and order.epoch > self._steps.epoch
 
     def begin(self, order: BeginSequence) -> None:
-        """Start a sequence. Raises StageError, for example if this is not the last stage or has no such slot."""
-        if not self.config.role.has_head:
-            raise StageError("only the last run samples")
+        """Start a sequence. Raises StageError, for example if the stage has no such slot.
+
+        Only the last run samples. The others learn where the sequence has pictures.
+        """
         if not 0 <= order.slot < self.config.slots:
             raise StageError(f"there is no slot {order.slot}")
+        check_grids(order.grids, self._agreed.context)
+        self._engine.lay_out(order.slot, order.grids)
+        if not self.config.role.has_head:
+            return
         sampler = make_sampler(
             order.sampling, self._engine.n_vocab, self._engine.vocabulary, order.history, order.drawn
         )

@@ -68,19 +68,18 @@ def test_the_only_model_that_fits_gets_it_from_another_folder(shelf: Shelf, tmp_
 
 
 def test_what_cannot_be_used_says_why_and_the_model_stays(shelf: Shelf, tmp_path: Path) -> None:
-    model = shelf.import_file(FAMILIES / "qwen2-5-vl.gguf").model
-    path = projector("idefics3", model.width, tmp_path / "mmproj.gguf", stated="qwen2.5vl_merger")
+    model = shelf.import_file(FAMILIES / "qwen3-vl.gguf").model
+    path = projector("idefics3", model.width, tmp_path / "mmproj.gguf", stated="qwen3vl_merger")
     entry = shelf.import_file(path)
     assert entry.model.projector is not None
     assert not entry.model.sees
-    assert entry.model.projector.reason == Reason(
-        "projector_positions", {"model": "qwen2-5-vl", "architecture": "qwen2vl"}
-    )
+    assert entry.model.projector.reason == Reason("projector_deep", {"model": "qwen3-vl", "architecture": "qwen3vl"})
     shelf.remove(entry.name)
+    projector("idefics3", model.width, tmp_path / "mmproj.gguf", stated="pixtral")
     shelf.import_file(text_model("idefics3", "llama", tmp_path / "llama.gguf"), name="tiny")
     shown = shelf.get("tiny").model.projector  # the file beside it
     assert shown is not None
-    assert shown.reason == Reason("projector_kind", {"model": "tiny", "kind": "qwen2.5vl_merger"})
+    assert shown.reason == Reason("projector_kind", {"model": "tiny", "kind": "pixtral"})
 
 
 def test_a_damaged_projector_is_refused(shelf: Shelf, tmp_path: Path) -> None:

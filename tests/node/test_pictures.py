@@ -23,6 +23,7 @@ Json = dict[str, Any]
 CAT, DOG = png(pixels(1)), png(pixels(2))
 QUESTION = "What is it?"
 SETTINGS = {"temperature": 0}
+FAMILY = {"gemma3": "gemma3", "qwen2.5vl_merger": "qwen2-5-vl"}
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,14 @@ class Household:
     models: Path
 
 
-@pytest.fixture(scope="module")
-def household(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Household]:
+@pytest.fixture(scope="module", params=["gemma3", "qwen2.5vl_merger"])
+def household(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Household]:
+    """The rows of the first kind see each other, and those of the second have positions in two dimensions."""
     folder = tmp_path_factory.mktemp("pictures")
     models = folder / "models"
     models.mkdir()
-    text_model("gemma3", "gemma3", models / "tiny-sees.gguf")
-    projector("gemma3", 32, models / "mmproj-tiny-sees-f16.gguf")
+    text_model(request.param, FAMILY[request.param], models / "tiny-sees.gguf")
+    projector(request.param, 32, models / "mmproj-tiny-sees-f16.gguf")
     with paired(folder, "den", "attic") as (host, other):
         host.work("/models", {"path": str(models / "tiny-sees.gguf")})
         host.work("/load", {"model": "tiny-sees", "split": [2, 4, 2], "context": 512})

@@ -23,7 +23,10 @@ Scores = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The scores after the prompt and after each token that was then generated greedily."""
+    """The scores after the prompt and after each token that was then generated greedily.
+
+    n_prompt: rows of the prompt, of which some may have the same position.
+    """
 
     n_prompt: int
     tokens: tuple[int, ...]
@@ -49,7 +52,7 @@ def reference(
         assert not mtmd.mtmd_tokenize(vision, chunks, ctypes.byref(order), some, len(bitmaps))
         past = ctypes.c_int32()
         assert not mtmd.mtmd_helper_eval_chunks(vision, context, chunks, 0, 0, STEP_ROWS, True, ctypes.byref(past))
-        n_prompt, n_vocab = past.value, llama.llama_vocab_n_tokens(vocabulary)
+        n_prompt, n_vocab = mtmd.mtmd_helper_get_n_tokens(chunks), llama.llama_vocab_n_tokens(vocabulary)
         tokens, scores = list[int](), list[Scores]()
         while True:
             row = np.ctypeslib.as_array(llama.llama_get_logits_ith(context, -1), (n_vocab,)).copy()

@@ -26,7 +26,14 @@ from tests.vision.reference import MARKER, STEP_ROWS, Reference, reference
 from tests.vision.tiny_models import Rgb, pixels, png, projector, text_model
 
 # Kinds of projectors, and the families of their text models here
-KINDS = {"gemma3": "gemma3", "gemma4v": "gemma4", "idefics3": "llama"}
+KINDS = {
+    "gemma3": "gemma3",
+    "gemma4v": "gemma4",
+    "idefics3": "llama",
+    "qwen2vl_merger": "qwen2-5-vl",
+    "qwen2.5vl_merger": "qwen2-5-vl",
+    "qwen3vl_merger": "qwen3-5",
+}
 MOST_ROWS = {"gemma4v": 72}  # it makes at least 70
 N_TOKENS = 12
 FIRST, SECOND = pixels(1), pixels(2, 24, 24)
@@ -50,7 +57,13 @@ class Seeing:
     projector: Path
 
 
-@pytest.fixture(scope="module", params=list(KINDS))
+LIKE_ANOTHER = "qwen2vl_merger"  # whose rows the text model takes like those of the next kind
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(kind, marks=pytest.mark.long) if kind == LIKE_ANOTHER else kind for kind in KINDS],
+)
 def seeing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seeing:
     kind = request.param
     folder = tmp_path_factory.mktemp(kind)
@@ -131,6 +144,24 @@ def test_answers_at_the_same_time_are_those_of_each_alone(seeing: Seeing) -> Non
             alone = [await answered(completing, request) for request in (text, seen)]
             both = await asyncio.gather(*(answered(completing, request) for request in (text, seen)))
             assert [summary.token_ids for summary in both] == [summary.token_ids for summary in alone]
+            # in the slot that had pictures before, text has its usual positions again
+            assert (await answered(completing, text)).token_ids == alone[0].token_ids
+
+    asyncio.run(compare())
+
+
+def test_a_later_turn_reads_no_picture_again(seeing: Seeing) -> None:
+    async def compare() -> None:
+        (cuts, *_) = proof.twos(seeing.entry.model)
+        async with Workers() as workers, completer(seeing, workers, cuts) as (completing, _):
+            fresh = await answered(completing, question(more=" And now?")[0])
+            first = await answered(completing, question(conversation="one")[0])
+            later = await answered(completing, question(conversation="one", more=" And now?")[0])
+            assert later.token_ids == fresh.token_ids
+            n_after = fresh.prompt_tokens - first.prompt_tokens
+            if seeing.kind != "qwen3vl_merger":  # a recurrent state can only be cut back to where it was kept
+                assert fresh.prompt_tokens - later.reused_tokens < 40 + n_after
+                assert later.reused_tokens > 0
 
     asyncio.run(compare())
 
@@ -159,4 +190,5 @@ def test_without_the_pictures_it_says_something_else(seeing: Seeing) -> None:
     """The comparison means nothing if the pictures do not matter."""
     known = expected(seeing)
     other = expected(seeing, (SECOND, FIRST))
-    assert np.abs(other.scores[0] - known.scores[0]).max() > 10 * proof.NOISE
+    apart = [np.abs(one - two).max() for one, two in zip(other.scores, known.scores, strict=True)]
+    assert max(apart) > 10 * proof.NOISE

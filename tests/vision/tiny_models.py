@@ -20,6 +20,9 @@ NAMED = {
     "gemma3": ("<start_of_image>", "<end_of_image>"),
     "gemma4v": ("<|image>", "<image|>"),
     "idefics3": ("<fake_token_around_image>", "<global-img>", "<row_1_col_1>", "<row_1_col_2>", "ĊĊ"),
+    "qwen2vl_merger": ("<|vision_start|>", "<|vision_end|>"),
+    "qwen2.5vl_merger": ("<|vision_start|>", "<|vision_end|>"),
+    "qwen3vl_merger": ("<|vision_start|>", "<|vision_end|>"),
 }
 VISION_WIDTH, HEADS, BLOCKS, PATCH = 32, 2, 2, 4
 IMAGE = {
@@ -27,8 +30,12 @@ IMAGE = {
     "idefics3": 16,
     "gemma4v": 48,
     "pixtral": 48,
+    "qwen2vl_merger": 48,
+    "qwen2.5vl_merger": 48,
+    "qwen3vl_merger": 48,
 }  # pixels on a side, of the whole picture or of a tile
-MERGE = {"gemma3": 2, "idefics3": 2, "gemma4v": 3}  # so many patches on a side become one row
+QWEN = ("qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger")
+MERGE = {"gemma3": 2, "idefics3": 2, "gemma4v": 3, **dict.fromkeys(QWEN, 2)}  # so many patches on a side become one row
 ROWS = {kind: (IMAGE[kind] // PATCH // MERGE[kind]) ** 2 for kind in ("gemma3", "idefics3")}  # 16 and 4
 
 
@@ -81,30 +88,36 @@ def projector(kind: str, width: int, to: Path, *, seed: int = 7, stated: str | N
         writer.add_uint32(f"clip.vision.{key}", number)
     if kind == "idefics3":
         writer.add_uint32("clip.vision.preproc_image_size", 2 * IMAGE[kind])
+    if kind == "qwen2.5vl_merger":
+        writer.add_uint32("clip.vision.n_wa_pattern", BLOCKS)
     writer.add_float32("clip.vision.attention.layer_norm_epsilon", 1e-6)
     writer.add_bool("clip.use_gelu", True)
     writer.add_array("clip.vision.image_mean", [0.5, 0.5, 0.5])
     writer.add_array("clip.vision.image_std", [0.5, 0.5, 0.5])
     tensors = {"v.patch_embd.weight": values(VISION_WIDTH, 3, PATCH, PATCH)}
-    is_siglip = kind in ("gemma3", "idefics3")
+    is_siglip, is_qwen = kind in ("gemma3", "idefics3"), kind in QWEN
     n_patches = (IMAGE[kind] // PATCH) ** 2
-    if is_siglip:
+    if is_qwen:
+        tensors["v.patch_embd.weight.1"] = values(VISION_WIDTH, 3, PATCH, PATCH)
+    if is_siglip or kind == "qwen3vl_merger":
         tensors["v.patch_embd.bias"] = values(VISION_WIDTH)
         tensors["v.position_embd.weight"] = values(n_patches, VISION_WIDTH)
     elif kind == "gemma4v":
         tensors["v.position_embd.weight"] = values(2, n_patches, VISION_WIDTH)
-    for name in (*(["v.post_ln"] if is_siglip else []), *(f"v.blk.{n}.ln{at}" for n in range(BLOCKS) for at in (1, 2))):
+    has_bias = is_siglip or is_qwen
+    for name in (*(["v.post_ln"] if has_bias else []), *(f"v.blk.{n}.ln{at}" for n in range(BLOCKS) for at in (1, 2))):
         tensors[f"{name}.weight"] = 1 + values(VISION_WIDTH, spread=0.1)
-        if is_siglip:
+        if has_bias:
             tensors[f"{name}.bias"] = values(VISION_WIDTH, spread=0.1)
     for block in range(BLOCKS):
-        for name in ("attn_q", "attn_k", "attn_v", "attn_out"):
-            tensors[f"v.blk.{block}.{name}.weight"] = values(VISION_WIDTH, VISION_WIDTH)
-            if is_siglip:
-                tensors[f"v.blk.{block}.{name}.bias"] = values(VISION_WIDTH)
+        together = {"attn_qkv": 3, "attn_out": 1} if kind == "qwen3vl_merger" else {}
+        for name, n in (together or dict.fromkeys(("attn_q", "attn_k", "attn_v", "attn_out"), 1)).items():
+            tensors[f"v.blk.{block}.{name}.weight"] = values(n * VISION_WIDTH, VISION_WIDTH)
+            if has_bias:
+                tensors[f"v.blk.{block}.{name}.bias"] = values(n * VISION_WIDTH)
         for name, rows, columns in (("ffn_up", 2, 1), ("ffn_down", 1, 2)):
             tensors[f"v.blk.{block}.{name}.weight"] = values(rows * VISION_WIDTH, columns * VISION_WIDTH)
-            if is_siglip:
+            if has_bias:
                 tensors[f"v.blk.{block}.{name}.bias"] = values(rows * VISION_WIDTH)
     match kind:
         case "gemma3":
@@ -114,6 +127,11 @@ def projector(kind: str, width: int, to: Path, *, seed: int = 7, stated: str | N
             tensors["mm.input_projection.weight"] = values(width, VISION_WIDTH)
         case "idefics3":
             tensors["mm.model.fc.weight"] = values(width, VISION_WIDTH * MERGE[kind] ** 2)
+        case "qwen2vl_merger" | "qwen2.5vl_merger" | "qwen3vl_merger":
+            merged = VISION_WIDTH * MERGE[kind] ** 2
+            tensors |= {"mm.0.weight": values(merged, merged), "mm.0.bias": values(merged)}
+            spread = 1.0 if kind == "qwen3vl_merger" else 0.3  # recurrent layers take in less of a picture
+            tensors |= {"mm.2.weight": values(width, merged, spread=spread), "mm.2.bias": values(width)}
     for name, tensor in tensors.items():
         writer.add_tensor(name, tensor)
     _written(writer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.catalog.families.family_table import FAMILIES
 from app.catalog.gguf.gguf_file import Header, printable
 from app.core.errors import BadInput, Reason
 from app.core.model import Model, Projector
@@ -19,22 +18,28 @@ class Kind:
     """A kind of projector. most_rows: the limit for pictures, which can have any size; 0 for the limit in the file."""
 
     sees_all: bool = False  # whether the rows of a picture see each other
-    family: str = ""  # the only family of models that it belongs to, if any
+    is_grid: bool = False  # whether their positions have two dimensions (M-RoPE), which needs all of them in one step
+    families: tuple[str, ...] = ()  # the only families of models that it belongs to, if any
     most_rows: int = 0
     marker: str = ""  # a token that its models have, where their family does not tell them apart
 
 
-# The kinds that are verified (tests/vision). 280 rows are the usual limit of Gemma 4, and fit into one step. Not among
-# them is pixtral: the engine of 0.3.36 clears the rows of its line breaks by multiplying memory that was never written.
+# The kinds that are verified (tests/vision). 280 rows are the usual limit of Gemma 4, and 448 are 592 x 592 pixels for
+# Qwen; both fit into one step. Not among them is pixtral: the engine of 0.3.36 clears the rows of its line breaks by
+# multiplying memory that was never written.
 KINDS = {
-    "gemma3": Kind(sees_all=True, family="gemma3"),
-    "gemma4v": Kind(sees_all=True, family="gemma4", most_rows=280),
+    "gemma3": Kind(sees_all=True, families=("gemma3",)),
+    "gemma4v": Kind(sees_all=True, families=("gemma4",), most_rows=280),
     "idefics3": Kind(marker="<fake_token_around_image>"),
+    "qwen2vl_merger": Kind(is_grid=True, families=("qwen2vl",), most_rows=448),
+    "qwen2.5vl_merger": Kind(is_grid=True, families=("qwen2vl",), most_rows=448),
+    "qwen3vl_merger": Kind(is_grid=True, families=("qwen35", "qwen35moe", "qwen3vl", "qwen3vlmoe"), most_rows=448),
 }
+DEEP = ("qwen3vl", "qwen3vlmoe")  # families in which a picture also enters later layers
 UNPROVED = Kind()
 CAUSAL_GEMMA_4 = (1536, 2560)  # widths of the small ones, in which a row of a picture sees only those before it
 MAX_WIDTH, MAX_SIDE, MAX_FACTOR = 1 << 17, 1 << 14, 1 << 6
-USUAL_FACTOR = {"gemma3": 4, "gemma4v": 3}
+USUAL_FACTOR = {"gemma3": 4, "gemma4v": 3, "qwen2vl_merger": 2, "qwen2.5vl_merger": 2, "qwen3vl_merger": 2}
 WORK_FLOOR_BYTES = 16 << 20
 MOST_WORK_BYTES = 8 << 30  # Gemma 3 takes 0.3 GiB
 TOKENS = "tokenizer.ggml.tokens"
@@ -56,7 +61,7 @@ class ProjectorFacts:
     kind: str
     width: int  # values of a row, which is the width of the models that it fits
     has_vision: bool  # it may also be for sound alone
-    picture_rows: int  # rows of a picture that see each other; 0 if each sees only those before it
+    picture_rows: int  # rows of a picture that are computed in one step; 0 if they may be divided
     work_bytes: int  # memory in addition to its weights
     most_rows: int = 0  # see Kind
     picture_tokens: int = 0  # the most that a picture takes of a conversation
@@ -82,12 +87,12 @@ def projector_facts(header: Header) -> ProjectorFacts:
     longest = header.integer(f"{VISION}preproc_image_size", 1, MAX_SIDE, side)
     n_tiles = -(-longest // side)  # a larger picture is seen whole and in tiles
     picture_tokens = rows if n_tiles < 2 else (n_tiles**2 + 1) * (rows + TOKENS_AROUND_TILE)
-    is_causal = not known.sees_all or (kind == "gemma4v" and width in CAUSAL_GEMMA_4)
+    is_divided = not (known.sees_all or known.is_grid) or (kind == "gemma4v" and width in CAUSAL_GEMMA_4)
     return ProjectorFacts(
         printable(kind),
         width,
         has_vision=True,
-        picture_rows=0 if is_causal else rows,
+        picture_rows=0 if is_divided else rows,
         work_bytes=WORK_FLOOR_BYTES + 4 * n_patches * values * VALUES_AT_ONCE,
         most_rows=known.most_rows,
         picture_tokens=min(picture_tokens, MOST_PICTURE_TOKENS),
@@ -99,6 +104,9 @@ PROJECTIONS = {
     "gemma3": ("mm.input_projection.weight", 0),
     "gemma4v": ("mm.input_projection.weight", 1),
     "idefics3": ("mm.model.fc.weight", 1),
+    "qwen2vl_merger": ("mm.2.weight", 1),
+    "qwen2.5vl_merger": ("mm.2.weight", 1),
+    "qwen3vl_merger": ("mm.2.weight", 1),
 }
 
 
@@ -113,17 +121,17 @@ def _width(header: Header, kind: str) -> int:
 
 def fits(facts: ProjectorFacts, model: Model) -> bool:
     """Return whether a projector is for a model of this family and width."""
-    family = KINDS.get(facts.kind, UNPROVED).family or model.architecture
-    return model.writes and facts.has_vision and facts.width == model.width and family == model.architecture
+    families = KINDS.get(facts.kind, UNPROVED).families or (model.architecture,)
+    return model.writes and facts.has_vision and facts.width == model.width and model.architecture in families
 
 
 def attached(facts: ProjectorFacts, header: Header, model: Model) -> Projector:
     """Return a projector as a part of a model, with the reason if it cannot be used."""
     reason = None
-    if has_planes(model.architecture):
-        reason = Reason("projector_positions", {"model": model.name, "architecture": model.architecture})
-    elif facts.kind not in KINDS:
+    if facts.kind not in KINDS:
         reason = Reason("projector_kind", {"model": model.name, "kind": facts.kind or "?"})
+    elif model.architecture in DEEP:
+        reason = Reason("projector_deep", {"model": model.name, "architecture": model.architecture})
     elif _is_large(facts):
         reason = Reason("projector_large", {"model": model.name})
     return Projector(
@@ -147,12 +155,6 @@ def has_markers(facts: ProjectorFacts, header: Header) -> bool:
     """Return whether a model's vocabulary has the token that encloses pictures of this projector."""
     marker = KINDS.get(facts.kind, UNPROVED).marker
     return not marker or marker in map(str, header.items(TOKENS))
-
-
-def has_planes(architecture: str) -> bool:
-    """Return whether a family numbers the positions of a picture in several dimensions (M-RoPE)."""
-    family = FAMILIES.get(architecture)
-    return family is not None and family.planes > 1
 
 
 def other_model(header: Header, facts: ProjectorFacts) -> BadInput:

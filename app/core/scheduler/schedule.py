@@ -68,14 +68,19 @@ class Row(Protocol):
     def is_apart(self) -> bool:
         """Return whether the sequence is computed alone.
 
-        If a process ends during its step, no other sequence can be to blame. A picture whose rows see each other is
+        If a process ends during its step, no other sequence can be to blame. A picture that needs a step of its own is
         computed alone, too.
         """
         ...
 
     @property
     def block(self) -> int:
-        """Return how many of the next rows must be computed in one step, because they see each other, or 0."""
+        """Return how many of the next rows are a picture that must be computed in one step, or 0."""
+        ...
+
+    @property
+    def block_sees_all(self) -> bool:
+        """Return whether the rows of `block` see each other."""
         ...
 
 
@@ -127,7 +132,7 @@ def next_batch(rows: Sequence[Row], limits: Limits, under_way: int, number: int)
     is_next = not waiting or first.since <= min(row.since for row in waiting)
     if is_next and first.block:
         segment = Segment(first.slot, first.block, first.entered)
-        return Batch((segment,), len(apart) + len(waiting) > 1 or segment.end < first.known, sees_all=True)
+        return Batch((segment,), len(apart) + len(waiting) > 1 or segment.end < first.known, first.block_sees_all)
     batch = _shared([first] if is_next else rest, limits, under_way, number)
     return batch and replace(batch, more=batch.more or not is_next or len(apart) + len(waiting) > 1)
 

@@ -46,7 +46,7 @@ class Pictures:
 class Vision:
     """A loaded model's ability to look at pictures.
 
-    most_rows: rows of a picture that see each other, for which a step has room. context: positions of a conversation.
+    most_rows: rows of a picture that fit into one step. context: positions of a conversation.
     picture_tokens: the most of them that a picture takes; 0 if unknown.
     """
 
@@ -73,10 +73,9 @@ class PicturePlacement:
 
     @property
     def block_rows(self) -> int:
-        """Return the largest number of rows that see each other, or 0 if each sees only those before it."""
-        if self.vision.worker.is_causal:
-            return 0
-        return max((len(part.ids) for part in self.seen.parts if part.rows), default=0)
+        """Return the largest number of rows that must be computed in one step, or 0."""
+        sees_all = not self.vision.worker.is_causal
+        return max((len(part.ids) for part in self.seen.parts if part.rows and (sees_all or part.n_columns)), default=0)
 
 
 def place_pictures(
@@ -92,6 +91,6 @@ def place_pictures(
         for part in picture.seen.parts:
             if part.rows:
                 sees_all = not picture.vision.worker.is_causal
-                placed.append(PlacedRows(len(ids), part.ids[0], len(part.ids), part.rows, sees_all))
+                placed.append(PlacedRows(len(ids), part.ids[0], len(part.ids), part.rows, sees_all, part.n_columns))
             ids += part.ids
     return tuple(ids), tuple(placed)

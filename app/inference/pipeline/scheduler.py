@@ -134,6 +134,7 @@ class Scheduler:
         self._quiet = asyncio.Event()  # set when nothing is in flight during a hold
         # slot being set up on the last run; remains set if the run is lost meanwhile
         self._starting_slot: int | None = None
+        self._laid_out = frozenset[int]()  # slots in which all runs know of pictures in two dimensions
 
     @property
     def n_running(self) -> int:
@@ -296,7 +297,7 @@ class Scheduler:
 
     def resume(self, limits: Limits) -> None:
         """Continue with new stages. `attend` then restarts the running sequences on them."""
-        self._starting_slot = None
+        self._starting_slot, self._laid_out = None, frozenset()
         self._limits, before, self._gain = limits, self._figures(), SpeculationGain()
         for sequence in self._running.values():
             sequence.timing.stages_before, sequence.since = before, self._number
@@ -520,7 +521,12 @@ class Scheduler:
         sequence.under_way, self._starting_slot = 1, sequence.slot
         try:
             await self._show(sequence, stages[0])
-            await stages[-1].begin(*sequence.begin_arguments())
+            arguments, grids = sequence.begin_arguments(), sequence.grids
+            if grids or sequence.slot in self._laid_out:  # or the slot had others before
+                for stage in stages[:-1]:
+                    await stage.begin(*arguments, grids=grids)
+            self._laid_out = self._laid_out | {sequence.slot} if grids else self._laid_out - {sequence.slot}
+            await stages[-1].begin(*arguments, grids=grids)
         except BadInput as error:  # for example, a grammar that does not compile
             sequence.end(error)
         self._starting_slot = None

@@ -15,7 +15,7 @@ from app.core.recovery.recovery import InterruptionRecord, Notice, continued_not
 from app.core.scheduler.routing import Pace, pace_of
 from app.inference.pipeline.speculative_tokens import Guesses
 from app.inference.pipeline.speed_measurement import RequestFigures, StageFigures
-from backends.contract import GRAMMAR_TOO_HEAVY, Sampling, SlotCheckpoints
+from backends.contract import GRAMMAR_TOO_HEAVY, PictureGrid, Sampling, SlotCheckpoints
 
 MAX_UNREAD = 256  # tokens in the queue at which a sequence pauses until its client reads (SAFETY.md 5)
 UNREAD_S = 30.0  # time without reading after which a sequence with a full queue ends
@@ -48,10 +48,23 @@ class PlacedRows:
     n_rows: int
     rows: bytes  # float32
     sees_all: bool  # whether the rows see each other, so that they are computed in one step
+    n_columns: int = 0  # the rows in a line of the picture if their positions have two dimensions, and 0 otherwise
 
     @property
     def end(self) -> int:
         return self.pos + self.n_rows
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the rows must be computed in one step and kept together.
+
+        Rows of a grid all have the same time, at which a KV cache can only be cut before all of them.
+        """
+        return self.sees_all or self.n_columns > 0
+
+    @property
+    def grid(self) -> PictureGrid | None:
+        return PictureGrid(self.pos, self.n_columns, self.n_rows // self.n_columns) if self.n_columns else None
 
     def has(self, pos: int, token: int) -> bool:
         """Return whether this id at this position is one of the rows."""
@@ -250,19 +263,29 @@ class SequenceState:
         if self.entered < self.exact_until:
             edges = (self.reused, self.n_prompt, self.entered + 1)
             end = next(edge for edge in edges if edge > self.entered)
-        begins = (picture.pos for picture in self.request.pictures if picture.sees_all and picture.pos > self.entered)
+        begins = (picture.pos for picture in self.request.pictures if picture.is_whole and picture.pos > self.entered)
         return min(end, next(begins, end))
 
     @property
     def block(self) -> int:
-        """Return how many of the next rows belong to a picture whose rows see each other, or 0."""
+        """Return how many of the next rows belong to a picture that is computed in one step, or 0."""
         pictures = self.request.pictures
-        return next((picture.n_rows for picture in pictures if picture.sees_all and picture.pos == self.entered), 0)
+        return next((picture.n_rows for picture in pictures if picture.is_whole and picture.pos == self.entered), 0)
+
+    @property
+    def block_sees_all(self) -> bool:
+        """Return whether the rows of `block` see each other."""
+        return any(picture.sees_all and picture.pos == self.entered for picture in self.request.pictures)
+
+    @property
+    def grids(self) -> tuple[PictureGrid, ...]:
+        """Return the pictures whose rows have positions in two dimensions."""
+        return tuple(picture.grid for picture in self.request.pictures if picture.grid is not None)
 
     def reusable(self, keep: int) -> int:
         """Return how many of the first `keep` positions in a KV cache can be kept. Pictures are kept whole."""
         cut = (
-            picture.pos for picture in self.request.pictures if picture.sees_all and picture.pos < keep < picture.end
+            picture.pos for picture in self.request.pictures if picture.is_whole and picture.pos < keep < picture.end
         )
         return next(cut, keep)
 

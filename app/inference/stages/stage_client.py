@@ -20,7 +20,7 @@ from app.core.verification import are_usable
 from app.inference.pipeline.speed_measurement import Deadlines, StageFigures, StageMeter
 from app.inference.worker.worker_errors import decode_lost
 from backends import worker_orders
-from backends.contract import NumberFormat, Role, Sampling, Segment
+from backends.contract import GREEDY, NumberFormat, PictureGrid, Role, Sampling, Segment
 from backends.frames import (
     HEADER,
     MAGIC,
@@ -424,8 +424,22 @@ class StageClient:
         self._sent.append(InFlight(seq, FrameKind.FORGET, None, b"", 0, table, head + table))
         await self._put(head + table)
 
-    async def begin(self, slot: int, due_from: int, sampling: Sampling, history: Sequence[int], drawn: int = 0) -> None:
-        """Begin a sequence in a slot of the last run, before any later step (worker_orders.BeginSequence)."""
+    async def begin(
+        self,
+        slot: int,
+        due_from: int,
+        sampling: Sampling,
+        history: Sequence[int],
+        drawn: int = 0,
+        *,
+        grids: Sequence[PictureGrid] = (),
+    ) -> None:
+        """Begin a sequence in a slot, before any later step (worker_orders.BeginSequence).
+
+        Only the last run samples. The others need to know the sequence's grids, if it has any.
+        """
+        if not self.run.samples:
+            sampling, history, drawn = GREEDY, (), 0
         order = worker_orders.BeginSequence(
             request=0,
             pipeline=self.run.pipeline.hex(),
@@ -434,6 +448,7 @@ class StageClient:
             sampling=sampling,
             history=tuple(history),
             drawn=drawn,
+            grids=tuple(grids),
         )
         await self._link.begin(order, self)
 

@@ -467,8 +467,8 @@ def _check(data: bytes, agreed: PipelineParameters) -> int:
 
 def _most_payload(frame: Frame, agreed: PipelineParameters) -> int:
     """Return the largest payload allowed in a frame other than a step, or -1 if frames of this kind are not allowed."""
-    if frame.kind is FrameKind.BEGIN and agreed.number is NumberFormat.IDS:
-        return BEGIN_BYTES + ID_BYTES * agreed.context
+    if frame.kind is FrameKind.BEGIN:  # the earlier tokens stay with the host unless the whole model is here
+        return BEGIN_BYTES + ID_BYTES * (agreed.context if agreed.number is NumberFormat.IDS else 0)
     return 0 if frame.kind is FrameKind.FORGET else -1
 
 

@@ -35,10 +35,14 @@ NO_FAULT_OF_FILE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SeenPart:
-    """A part of what represents a picture in a prompt: the ids of tokens, or of rows with these values."""
+    """A part of what represents a picture in a prompt: the ids of tokens, or of rows with these values.
+
+    n_columns: the rows in a line of the picture if their positions have two dimensions, and 0 otherwise.
+    """
 
     ids: tuple[int, ...]
     rows: bytes = b""  # float32
+    n_columns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +155,13 @@ class VisionWorker:
 
     def _numbered(self, key: str, parts: Sequence[worker_orders.PictureParts]) -> tuple[SeenPart, ...]:
         """Give each row its id. A picture that was seen before gets the same ids again."""
-        pieces = list[tuple[tuple[int, ...], list[bytes]]]()
+        pieces = list[tuple[tuple[int, ...], list[bytes], int]]()
         for part in parts:
             if part.continues and pieces:
                 pieces[-1][1].append(part.rows)
             else:
-                pieces.append((part.ids, [part.rows] if part.rows else []))
-        n_rows = sum(sum(map(len, rows)) for _, rows in pieces) // (self.width * VALUE_BYTES)
+                pieces.append((part.ids, [part.rows] if part.rows else [], part.n_columns))
+        n_rows = sum(sum(map(len, rows)) for _, rows, _ in pieces) // (self.width * VALUE_BYTES)
         first = self._first_rows.pop(key, None)
         if first is None:
             first, self._n_rows = self._n_rows, self._n_rows + n_rows
@@ -165,13 +169,14 @@ class VisionWorker:
         while len(self._first_rows) > MOST_KNOWN:
             self._first_rows.popitem(last=False)
         seen = list[SeenPart]()
-        for ids, rows in pieces:
+        for ids, rows, n_columns in pieces:
             values = b"".join(rows)
-            if len(values) % (self.width * VALUE_BYTES):
+            if len(values) % (self.width * VALUE_BYTES * max(1, n_columns)) or n_columns < 0:
                 self._worker.kill(Reason("worker_garbled", {"worker": HERE, "cause": Reason("vector")}))
                 raise StageLost("worker_garbled", worker=HERE, cause=Reason("vector"))
             n = len(values) // (self.width * VALUE_BYTES)
-            seen.append(SeenPart(ids or tuple(FIRST_PICTURE_ID - first - row for row in range(n)), values))
+            own = ids or tuple(FIRST_PICTURE_ID - first - row for row in range(n))
+            seen.append(SeenPart(own, values, n_columns))
             first += n
         return tuple(seen)
 
