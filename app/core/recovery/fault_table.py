@@ -206,8 +206,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         """
         bench_silent gguf_alignment gguf_big_endian gguf_dimensions gguf_key_missing gguf_layer_extra
         gguf_layer_missing gguf_limit gguf_name gguf_not gguf_odd gguf_offset gguf_part gguf_repeated gguf_shape
-        gguf_tensor_missing gguf_truncated gguf_type gguf_version model_builtin_missing projector_gone projector_kind
-        projector_large projector_unusable speed_shape_odd
+        gguf_tensor_missing gguf_truncated gguf_type gguf_version model_builtin_missing projector_deep projector_gone
+        projector_kind projector_large projector_unusable speed_shape_odd
         """,
     ),
     (

@@ -35,6 +35,7 @@ class Row:
     end: int | None = None  # of its next chunk, if that is not all
     is_apart: bool = False
     block: int = 0  # the rows that must be computed in one step
+    block_sees_all: bool = True
 
     @property
     def until(self) -> int:
@@ -74,6 +75,10 @@ def test_a_picture_whose_rows_see_each_other_is_computed_whole_and_alone() -> No
     assert batch.segments == (Segment(1, 256, 7),)
     assert batch.sees_all
     assert batch.more
+    picture.block_sees_all = False
+    batch = next_batch([Row(0, 5, 6, since=2), picture], limits(chunk_rows=64), 0, 1)
+    assert batch is not None
+    assert (batch.segments, batch.sees_all) == ((Segment(1, 256, 7),), False)
     picture.since = 3
     batch = next_batch([Row(0, 5, 6, since=2), picture], limits(chunk_rows=64), 0, 1)
     assert batch is not None
