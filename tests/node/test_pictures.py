@@ -243,4 +243,4 @@ def test_pictures_that_fill_the_context_are_refused_before_all_are_looked_at(hou
     with pytest.raises(AppError) as refused:
         ask(household.host, *pictures)
     assert refused.value.reason.code == "prompt_too_long"
-    assert refused.value.reason.facts["tokens"] < 8 * (12 + 2)  # those of some of the eight
+    assert refused.value.reason.number("tokens") < 8 * (12 + 2)  # those of some of the eight
