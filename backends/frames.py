@@ -42,7 +42,9 @@ class FrameKind(IntEnum):
     FOLLOW = 11  # a STEP whose rows are the tokens sampled by the STEP in its payload; only on the pipe
     # sent before SAMPLED, if requested: the log probabilities of one slot's token and of the likeliest ones
     LIKELY = 12
-    BEGIN = 13  # sent to a whole model on another computer: starts a sequence; the payload is a worker_orders.Begin
+    # Starts a sequence; the payload is a worker_orders.BeginSequence. Sent to a whole model on another computer and, if
+    # the sequence has pictures with positions in two dimensions, to every stage.
+    BEGIN = 13
 
 
 class BadFrame(Exception):
