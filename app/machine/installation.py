@@ -27,6 +27,7 @@ class Installation(msgspec.Struct, frozen=True):
     kind: str  # the installer, such as `deb` or `appimage`
     command: str  # the program that a user starts; "" if that depends on where the user put it
     layers: dict[str, str]  # name -> hash of all files in it
+    data_format: int = 1  # as of app/machine/data_format.py
 
 
 @cache

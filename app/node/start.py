@@ -29,7 +29,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from app import __version__
 from app.core.errors import AppError, Reason, Refused
 from app.core.reasons import SENTENCES, said, sentence_for
-from app.machine import keyring_store, running_node, settings
+from app.machine import data_format, keyring_store, running_node, settings
 from app.machine.interfaces import interfaces
 from app.machine.paths import Home
 from app.machine.power_events.power_events import listen
@@ -132,6 +132,7 @@ async def _main(
     ready: Callable[[dict[str, Any]], None],
 ) -> None:
     await _acquire_home(home, lock)
+    await asyncio.to_thread(data_format.claim, home)
     _log_to(home)
     await identity.leave_if_requested(home)
     await asyncio.to_thread(delete_check_files, home.stages)

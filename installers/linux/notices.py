@@ -12,8 +12,9 @@ Upstream-Name: Poolhouse
 Comment:
  Poolhouse is shipped with a Python interpreter, Qt, the engine llama.cpp and the
  Python packages that it needs. Their license texts lie beside them: of the Python
- packages in usr/lib/poolhouse/libraries/*.dist-info, of Python and its libraries in
- usr/lib/poolhouse/python/licenses, of the model in usr/lib/poolhouse/models.
+ packages in usr/lib/poolhouse/{qt,numpy,libraries}/*.dist-info, of Python and its
+ libraries in usr/lib/poolhouse/python/licenses, of the model in
+ usr/lib/poolhouse/models.
 
 Files: *
 Copyright: The Poolhouse authors
@@ -24,7 +25,7 @@ Copyright: 1991-2023 Python Software Foundation and others
 License: PSF-2
  See usr/lib/poolhouse/python/licenses.
 
-Files: usr/lib/poolhouse/libraries/PySide6/* usr/lib/poolhouse/libraries/shiboken6/*
+Files: usr/lib/poolhouse/qt/*
 Copyright: The Qt Company Ltd. and other contributors
 License: LGPL-3
  On Debian systems, the text is in /usr/share/common-licenses/LGPL-3. The libraries

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.network.discovery.announcement import SERVICE
+from installers.payload.places import PACKAGE_LAYERS
 
 ID = "org.poolhouse.Poolhouse"
 NAME = "Poolhouse"
@@ -15,7 +16,8 @@ OLDEST = "13.3"  # what the engine is compiled for
 LAYERS = "Contents/Resources"
 PYTHON_PATHS = "Contents/Resources/python/bin/python3.13._pth"
 # All folders that Python imports from, seen from its program: nothing of the user's has any influence.
-IMPORTED = ("../lib/python3.13", "../lib/python3.13/lib-dynload", "../../libraries", "../../engine", "../../app")
+IMPORTED = ("../lib/python3.13", "../lib/python3.13/lib-dynload", *(f"../../{name}" for name in PACKAGE_LAYERS),
+            "../../engine", "../../app")  # fmt: skip
 LOCAL_NETWORK = {
     "en": "Poolhouse finds your other computers and computes with them over your local network.",
     "de": "Poolhouse findet Ihre anderen Computer und rechnet mit ihnen über Ihr lokales Netz.",

@@ -27,7 +27,7 @@ mkdir -p "$resources/engine"
 cp -R "$checkout"/.venv/lib/python3.*/site-packages/llama_cpp "$checkout"/.venv/lib/python3.*/site-packages/llama_cpp_python-*.dist-info \
   "$resources/engine"
 
-for layer in app libraries engine; do
+for layer in app qt numpy libraries engine; do
   "$resources/python/bin/python3.13" -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$resources" "$resources/$layer"
 done
 "$resources/python/bin/python3.13" - "$resources/installed.json" "$sha256" <<'PYTHON'

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from installers.payload import libraries_layer
-from installers.payload.libraries_layer import LOCK, lock_for, trim
+from installers.payload.libraries_layer import LOCK, lock_for, lock_of, trim
 from installers.payload.qt_parts import LANGUAGES, MODULES, OWN_FILES
 
 PYTHON = "3.13"
@@ -39,14 +39,14 @@ def lock_for_macos(lock: str) -> str:
     return lock_for(lock, SYSTEM)
 
 
-def install(folder: Path, scratch: Path) -> None:
-    """Install the packages into `folder`, with the parts of Qt that the app uses. Raises Trouble."""
-    lock = scratch / "macos.txt"
-    lock.write_text(lock_for_macos(LOCK.read_text("utf-8")), "utf-8")
+def install(folder: Path, layer: str) -> None:
+    """Install the packages of a layer into `folder`, and of Qt the parts that the app uses. Raises Trouble."""
+    lock = lock_of(layer, lock_for_macos(LOCK.read_text("utf-8")))
     words = ["--platform", PLATFORM, "--implementation", "cp", "--python-version", PYTHON]
     words += ["--abi", "cp313", "--abi", "abi3", "--abi", "none", "--ignore-requires-python"]  # it asks the builder's
     libraries_layer.install(folder, lock, words)
-    prune_qt(folder / "PySide6")
+    if layer == "qt":
+        prune_qt(folder / "PySide6")
     trim(folder)
 
 

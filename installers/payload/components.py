@@ -17,7 +17,7 @@ import msgspec
 
 from app.gui.settings.about import license_of
 from installers.payload.fetched import debian_files
-from installers.payload.places import PROJECT
+from installers.payload.places import PACKAGE_LAYERS, PROJECT
 from scripts.engine_source import LOCK as ENGINE_LOCK
 from scripts.real_models import SMOLLM2
 from scripts.setup_errors import Trouble
@@ -50,8 +50,8 @@ def components(layers: dict[str, Path]) -> list[Component]:
     """Return the components of the layers, by name of layer, sorted by name."""
     libraries = layers["libraries"]
     rust = next((libraries / "cryptography/hazmat/bindings").glob("_rust*.so"))
-    inside = inside_packages(libraries, libraries / "PySide6/Qt/lib/libQt6Core.so.6", rust)
-    return in_order([*python_packages(libraries), *engine(layers["engine"]), *_debian(), *inside, MODEL])
+    inside = inside_packages(libraries, layers["qt"] / "PySide6/Qt/lib/libQt6Core.so.6", rust)
+    return in_order([*python_packages(layers), *engine(layers["engine"]), *_debian(), *inside, MODEL])
 
 
 def in_order(made: list[Component]) -> list[Component]:
@@ -89,15 +89,16 @@ def license_list(made: list[Component]) -> str:
     )
 
 
-def python_packages(layer: Path) -> Iterator[Component]:
-    """Yield the installed packages of a folder."""
-    for distribution in metadata.distributions(path=[str(layer)]):
-        name = distribution.metadata["Name"]
-        key = re.sub(r"[-_.]+", "-", name).lower()
-        folder = next(layer.glob(f"{key.replace('-', '[-_.]')}-*.dist-info"), None)
-        texts = f"libraries/{folder.name}" if folder else "libraries"
-        purl = f"pkg:pypi/{key}@{distribution.version}"
-        yield Component(name, distribution.version, license_of(distribution), purl, texts)
+def python_packages(layers: dict[str, Path]) -> Iterator[Component]:
+    """Yield the installed packages of the layers, by name of layer."""
+    for layer in PACKAGE_LAYERS:
+        for distribution in metadata.distributions(path=[str(layers[layer])]):
+            name = distribution.metadata["Name"]
+            key = re.sub(r"[-_.]+", "-", name).lower()
+            folder = next(layers[layer].glob(f"{key.replace('-', '[-_.]')}-*.dist-info"), None)
+            texts = f"{layer}/{folder.name}" if folder else layer
+            purl = f"pkg:pypi/{key}@{distribution.version}"
+            yield Component(name, distribution.version, license_of(distribution), purl, texts)
 
 
 def engine(layer: Path) -> Iterator[Component]:

@@ -1,4 +1,4 @@
-"""The layer with the Python packages of requirements/run.txt, without what only developers of them need."""
+"""The layers with the Python packages of requirements/run.txt, without what only developers of them need."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,12 +15,14 @@ from packaging.markers import Marker
 
 from app.machine.versions.tree_hash import files_in
 from installers.payload import qt_parts
-from installers.payload.places import PROJECT
+from installers.payload.places import PACKAGE_LAYERS, PROJECT
 from installers.payload.trees import build_python
 from scripts.setup import PIP, clean_environment
 from scripts.setup_errors import Trouble, explained
 
 LOCK = PROJECT / "requirements" / "run.txt"
+# Large packages in layers of their own, because an update brings whole layers. All other packages are in `libraries`.
+APART = {"qt": ("pyside6-essentials", "shiboken6"), "numpy": ("numpy",)}
 # Sources of extension modules, type stubs, tests and programs; a package without them does the same.
 UNWANTED_ENDINGS = (".pyi", ".pyx", ".pxd", ".c", ".h", ".hpp", ".cpp", ".a", ".typed", ".qmltypes", ".json.in")
 UNWANTED_FOLDERS = (
@@ -28,24 +31,44 @@ UNWANTED_FOLDERS = (
     "cffi/_cffi_include",
 )  # fmt: skip
 _TESTS = re.compile(r"(^|/)tests?$")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def build(folder: Path) -> None:
-    """Make the layer in `folder`. Raises Trouble."""
-    install(folder, LOCK, [])
-    qt_parts.prune(folder / "PySide6")
+def build(folder: Path, layer: str) -> None:
+    """Make a layer in `folder`. Raises Trouble."""
+    install(folder, lock_of(layer, LOCK.read_text("utf-8")), [])
+    if layer == "qt":
+        qt_parts.prune(folder / "PySide6")
     trim(folder)
 
 
-def install(folder: Path, lock: Path, words: list[str]) -> None:
+def install(folder: Path, lock: str, words: list[str]) -> None:
     """Install the packages of a lock into `folder`. words: for pip, to choose another system. Raises Trouble."""
-    command = [build_python(), *PIP, "install", "--no-deps", "--require-hashes", "--no-compile", "--only-binary"]
-    command += [":all:", "--target", str(folder), *words, "-r", str(lock)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "lock.txt"
+        file.write_text(lock, "utf-8")
+        command = [build_python(), *PIP, "install", "--no-deps", "--require-hashes", "--no-compile", "--only-binary"]
+        command += [":all:", "--target", str(folder), *words, "-r", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
     if done.returncode != 0:
         output = done.stdout + done.stderr
         last = output.strip().splitlines()[-1:] or ["no reason was given"]
         raise Trouble(explained(output) or f"The packages could not be installed: {last[0]}")
+
+
+def lock_of(layer: str, lock: str) -> str:
+    """Return the part of a lock that a layer is made of."""
+    assert layer in PACKAGE_LAYERS
+    others = {name for names in APART.values() for name in names}
+    kept: list[str] = []
+    is_kept = False
+    for line in lock.splitlines():
+        if name := _NAME.match(line):
+            key = re.sub(r"[-_.]+", "-", name[0]).lower()
+            is_kept = key in APART[layer] if layer in APART else key not in others
+        if is_kept:
+            kept.append(line)
+    return "\n".join(kept) + "\n"
 
 
 def lock_for(lock: str, system: Mapping[str, str]) -> str:

@@ -7,8 +7,10 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from app.machine import data_format
 from app.machine.versions import tree_hash
 from installers.payload import (
     app_layer,
@@ -22,7 +24,7 @@ from installers.payload import (
 )
 from installers.payload.components import Component
 from installers.payload.fetched import LIST
-from installers.payload.places import LAYER_NAMES, LAYERS, MANIFEST, PROJECT, commit_time, git
+from installers.payload.places import LAYER_NAMES, LAYERS, MANIFEST, PACKAGE_LAYERS, PROJECT, commit_time, git
 from scripts.real_models import SMOLLM2
 
 SBOM, LICENSES = "sbom.cdx.json", "third-party-licenses.txt"
@@ -61,6 +63,7 @@ class Payload:
             "kind": kind,
             "command": command,
             "layers": {layer.name: layer.hash for layer in self.layers},
+            "data_format": data_format.FORMAT,
         }
         (folder / SBOM).write_text(self.sbom, "utf-8")
         (folder / LICENSES).write_text(self.licenses, "utf-8")
@@ -73,7 +76,7 @@ def build(version: str, rebuild: bool = False, updates: Path | None = None) -> P
     rebuild: also those that are there, except the compiled engine. updates: a folder with the keys and the address of
     updates; without it, the build cannot be updated.
     """
-    python = layer("python", key(LIST, python_layer), _python, rebuild)
+    python = layer("python", key(LIST, python_layer, " ".join(python_layer.IMPORTS)), _python, rebuild)
     interpreter = python.folder / python_layer.PROGRAM
 
     def compiled(make: Callable[[Path], None]) -> Callable[[Path], None]:
@@ -83,12 +86,15 @@ def build(version: str, rebuild: bool = False, updates: Path | None = None) -> P
 
         return build_it
 
-    libraries_key = key(libraries_layer.LOCK, libraries_layer, qt_parts)
-    libraries = layer("libraries", libraries_key, compiled(libraries_layer.build), rebuild)
+    lock = libraries_layer.LOCK.read_text("utf-8")
+    packages = []
+    for name in PACKAGE_LAYERS:
+        inputs = key(libraries_layer.lock_of(name, lock), libraries_layer, *([qt_parts] if name == "qt" else []))
+        packages.append(layer(name, inputs, compiled(partial(libraries_layer.build, layer=name)), rebuild))
     engine_key = f"{engine_layer.key()}-{key(engine_layer)}"
     engine = layer("engine", engine_key, compiled(engine_layer.build), rebuild)
     app = layer("app", version, compiled(lambda folder: app_layer.build(folder, version, updates)), True)
-    return assemble(version, (python, libraries, engine, app, models(rebuild)), components.components)
+    return assemble(version, (python, *packages, engine, app, models(rebuild)), components.components)
 
 
 def models(rebuild: bool) -> Layer:
@@ -136,9 +142,12 @@ def _python(folder: Path) -> None:
 
 
 def key(*inputs: object) -> str:
-    """Return a short hash of files, or of the source code of modules."""
+    """Return a short hash of texts, files, or of the source code of modules."""
     total = hashlib.sha256(Path(trees.__file__).read_bytes())
     for item in inputs:
+        if isinstance(item, str):
+            total.update(item.encode())
+            continue
         path = item if isinstance(item, Path) else Path(str(getattr(item, "__file__", "")))
         total.update(path.read_bytes())
     return total.hexdigest()[:12]

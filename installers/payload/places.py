@@ -14,8 +14,10 @@ FILES = WORK / "files"  # downloaded files, each checked against its hash
 LAYERS = WORK / "layers"
 RESULTS = PROJECT / "dist"
 
+# Of these layers, each has some of the Python packages; installers/payload/libraries_layer.py says which.
+PACKAGE_LAYERS = ("qt", "numpy", "libraries")
 # In this order, from what changes least to what changes most. An update brings only the layers that differ.
-LAYER_NAMES = ("models", "python", "libraries", "engine", "app")
+LAYER_NAMES = ("models", "python", *PACKAGE_LAYERS, "engine", "app")
 
 MANIFEST = "installed.json"  # beside the layers; app/machine/installation.py reads it
 

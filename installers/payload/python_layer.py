@@ -12,6 +12,7 @@ from pathlib import Path
 
 from app.machine.versions.tree_hash import files_in
 from installers.payload.fetched import debian_file
+from installers.payload.places import PACKAGE_LAYERS
 from installers.payload.trees import tool
 
 VERSION = "3.11"
@@ -24,7 +25,7 @@ PROGRAM = f"bin/python{VERSION}"
 IMPORTS = (  # relative to the program
     f"../lib/python{VERSION}",
     f"../lib/python{VERSION}/lib-dynload",
-    "../../libraries",
+    *(f"../../{name}" for name in PACKAGE_LAYERS),
     "../../engine",
     "../../app",
 )

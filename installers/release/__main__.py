@@ -17,6 +17,7 @@ from tuf.api.metadata import Metadata, Root
 from app import __version__
 from app.core.errors import BadInput
 from app.core.reasons import size
+from app.machine import data_format
 from app.machine.engine_packs.store import this_system
 from app.machine.versions.layer_archive import write_archive
 from app.machine.versions.tree_hash import tree_bytes, tree_hash
@@ -38,12 +39,19 @@ MAX_CHANGES = 20_000
 def main() -> int:
     """Do what was asked, or explain in one sentence why that failed. Return the exit code."""
     chosen = _parser().parse_args()
-    chosen.passphrase = getpass.getpass("Passphrase of the keys: ").encode() if chosen.passphrase else None
     try:
+        chosen.passphrase = getpass.getpass("Passphrase of the keys: ").encode() if chosen.passphrase else None
         chosen.do(chosen)
     except Trouble as trouble:
         print(f"\n{trouble}", file=sys.stderr)
         return 1
+    except OSError as error:  # a full disk, a missing right, a folder that is a file
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"\n{place}{error.strerror or error}.", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, EOFError):
+        print("\nStopped.", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -100,7 +108,7 @@ def _make_keys(chosen: argparse.Namespace) -> None:
 def _publish(chosen: argparse.Namespace) -> None:
     repository = _repository(chosen)
     if not repository.exists:
-        repository.create(Metadata[Root].from_bytes((chosen.keys / ROOT).read_bytes()))
+        repository.create(_root_of(chosen.keys))
     check_updates(chosen.updates, chosen.repository)
     built = payload.build(chosen.version, updates=chosen.updates)
     if note := payload.check_clean():
@@ -110,6 +118,16 @@ def _publish(chosen: argparse.Namespace) -> None:
     for layer in release.layers:
         print(f"    {layer.name:10} {size(archives[layer.target].stat().st_size):>10}  {layer.hash[:16]}")
     print(f"{built.version} is published for {chosen.rollout} % of the computers in {chosen.repository}.")
+
+
+def _root_of(keys: Path) -> Metadata[Root]:
+    """Return the root that names the keys in a folder. Raises Trouble."""
+    try:
+        return Metadata[Root].from_bytes((keys / ROOT).read_bytes())
+    except (OSError, RepositoryError) as error:
+        raise Trouble(
+            f"A new repository needs the file {ROOT} beside the keys in {keys}, as `keys` and `rotate` write it."
+        ) from error
 
 
 def check_updates(updates: Path, repository: Path) -> None:
@@ -154,6 +172,7 @@ def packed(built: Payload, rollout: int) -> tuple[Release, dict[str, Path]]:
         date=datetime.fromtimestamp(built.time, UTC).date().isoformat(),
         protocol=PROTOCOL,
         oldest_protocol=OLDEST_PROTOCOL,
+        data_format=data_format.FORMAT,
         rollout_percent=rollout,
         changes=_changes(),
         layers=layers,

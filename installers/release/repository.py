@@ -6,11 +6,13 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from tuf.api.exceptions import RepositoryError
 from tuf.api.metadata import Metadata, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp
 
 from app.core.errors import AppError, Refused
@@ -56,12 +58,12 @@ class Repository:
         """Return the newest root. Raises Trouble if there is no repository."""
         self._timestamp()
         versions = [int(path.name.partition(".")[0]) for path in self._metadata.glob("*.root.json")]
-        return self._read(Root, f"{max(versions)}.root.json")
+        return self._read(Root, f"{max(versions, default=1)}.root.json")
 
     def channel(self, system: str) -> Channel:
         """Return the published releases for a system."""
         target = self._read_targets().targets.get(channel_target(system))
-        return msgspec.json.decode(self._file_of(target).read_bytes(), type=Channel) if target else Channel()
+        return self._read_channel(target) if target else Channel()
 
     def publish(self, system: str, release: Release, archives: Mapping[str, Path]) -> None:
         """Add a release. archives: the files of its layers by target. Raises Trouble."""
@@ -118,12 +120,19 @@ class Repository:
         self._write(targets, self._snapshot(), self._timestamp())
         self._remove_unnamed(targets)
 
+    def _read_channel(self, target: TargetFile) -> Channel:
+        file = self._file_of(target)
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=Channel)
+        except (OSError, msgspec.DecodeError, UnicodeError) as error:
+            raise Trouble(f"{file} is missing or damaged. Take it from the server or from a copy.") from error
+
     def _systems(self, targets: Targets) -> list[str]:
         return [name.removesuffix(".json") for name in targets.targets if name.endswith(".json")]
 
     def _layers(self, targets: Targets, system: str) -> list[ReleasedLayer]:
-        content = self._file_of(targets.targets[channel_target(system)]).read_bytes()
-        return [layer for release in msgspec.json.decode(content, type=Channel).releases for layer in release.layers]
+        channel = self._read_channel(targets.targets[channel_target(system)])
+        return [layer for release in channel.releases for layer in release.layers]
 
     def _write(
         self, targets: Targets, snapshot: Snapshot, timestamp: Timestamp, root: Metadata[Root] | None = None
@@ -164,7 +173,9 @@ class Repository:
         """Delete files that no metadata has named for as long as computers may believe older ones."""
         named = {self._file_of(target) for target in targets.targets.values()}
         file, now = self.folder / UNNAMED, self._now.timestamp()
-        since: dict[str, float] = msgspec.json.decode(file.read_bytes()) if file.exists() else {}
+        since: dict[str, float] = {}  # if the file is missing or damaged, the 30 days begin anew
+        with suppress(OSError, msgspec.DecodeError):
+            since = msgspec.json.decode(file.read_bytes(), type=dict[str, float])
         left = {}
         for path in sorted(self._targets.rglob("*")):
             name = path.relative_to(self._targets).as_posix()
@@ -190,6 +201,8 @@ class Repository:
             return Metadata[T].from_bytes((self._metadata / name).read_bytes())
         except OSError as error:
             raise Trouble(f"There is no repository of updates in {self.folder}: {name} is missing.") from error
+        except RepositoryError as error:
+            raise Trouble(f"{name} in {self.folder} is damaged. Take it from the server or from a copy.") from error
 
     @staticmethod
     def _put(path: Path, data: bytes) -> None:

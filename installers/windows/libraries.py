@@ -1,11 +1,11 @@
-"""The layer with the Python packages for Windows: the wheels of requirements/run.txt that pip would choose there."""
+"""The layers with the Python packages for Windows: the wheels of requirements/run.txt that pip would choose there."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
-from installers.payload.libraries_layer import LOCK, install, lock_for, trim
+from installers.payload.libraries_layer import LOCK, install, lock_for, lock_of, trim
 from installers.windows import qt_files
 from installers.windows.python import TAG, VERSION
 
@@ -32,14 +32,14 @@ UNWANTED = (
 )  # fmt: skip
 
 
-def build(folder: Path, scratch: Path) -> None:
-    """Make the layer in `folder`. Raises Trouble."""
-    lock = scratch / "windows.txt"
-    lock.write_text(for_windows(LOCK.read_text("utf-8")), "utf-8")
+def build(folder: Path, layer: str) -> None:
+    """Make a layer in `folder`. Raises Trouble."""
+    lock = lock_of(layer, for_windows(LOCK.read_text("utf-8")))
     words = ["--platform", "win_amd64", "--implementation", "cp", "--python-version", VERSION]
     words += ["--abi", TAG, "--abi", "abi3", "--abi", "none", "--ignore-requires-python"]  # it asks the builder's
     install(folder, lock, words)
-    qt_files.prune(folder / "PySide6")
+    if layer == "qt":
+        qt_files.prune(folder / "PySide6")
     for name in UNWANTED:
         path = folder / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

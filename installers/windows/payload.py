@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from app.machine.versions.tree_hash import file_hash
 from installers.payload import app_layer, components, engine_layer, libraries_layer, payload
 from installers.payload.components import Component
-from installers.payload.places import LAYERS
+from installers.payload.places import LAYERS, PACKAGE_LAYERS
 from installers.payload.trees import tool
 from installers.windows import cross, engine, libraries, python, qt_files
 
@@ -38,19 +39,20 @@ def build(version: str, rebuild: bool, stand_in: bool) -> payload.Payload:
         scratch.mkdir(parents=True)
         return scratch
 
-    python_key = f"{'test' if stand_in else 'made'}-{payload.key(python)}"
+    python_key = f"{'test' if stand_in else 'made'}-{payload.key(python, ' '.join(python.IMPORTS))}"
     made_python = payload.layer(
         "python", python_key, lambda folder: python.build(folder, with_scratch(folder), stand_in), rebuild, SYSTEM
     )
-    libraries_key = payload.key(libraries_layer.LOCK, libraries_layer, libraries, qt_files, python)
-    made_libraries = payload.layer(
-        "libraries", libraries_key, lambda folder: libraries.build(folder, with_scratch(folder)), rebuild, SYSTEM
-    )
+    lock, packages = libraries_layer.LOCK.read_text("utf-8"), []
+    for name in PACKAGE_LAYERS:
+        modules = (libraries_layer, libraries, python, *([qt_files] if name == "qt" else []))
+        inputs = payload.key(libraries_layer.lock_of(name, lock), *modules)
+        packages.append(payload.layer(name, inputs, partial(libraries.build, layer=name), rebuild, SYSTEM))
     engine_key = f"{engine.key()}-{payload.key(engine, engine_layer)}"
     made_engine = payload.layer("engine", engine_key, build_engine, rebuild, SYSTEM)
     app = payload.layer("app", version, lambda folder: app_layer.build(folder, version), True, SYSTEM)
     shutil.rmtree(scratch, ignore_errors=True)
-    made = (made_python, made_libraries, made_engine, app, payload.models(rebuild))
+    made = (made_python, *packages, made_engine, app, payload.models(rebuild))
     return payload.assemble(version, made, lambda folders: listed(folders, stand_in))
 
 
@@ -65,8 +67,8 @@ def listed(layers: dict[str, Path], stand_in: bool) -> list[Component]:
     """Return the components of the layers, sorted by name."""
     packages = layers["libraries"]
     rust = packages / "cryptography/hazmat/bindings/_rust.pyd"
-    made = [*components.python_packages(packages), *components.engine(layers["engine"]), components.MODEL]
-    made += components.inside_packages(packages, packages / "PySide6/Qt6Core.dll", rust)
+    made = [*components.python_packages(layers), *components.engine(layers["engine"]), components.MODEL]
+    made += components.inside_packages(packages, layers["qt"] / "PySide6/Qt6Core.dll", rust)
     made += [*_python(layers["python"], stand_in), *_compiler(layers["engine"])]
     return components.in_order([*made, *microsoft(layers)])
 

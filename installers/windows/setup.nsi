@@ -387,7 +387,7 @@ Section
   SetDetailsPrint lastused
   SetOutPath "$INSTDIR"
   DetailPrint "$(PREPARING)"
-  nsExec::Exec '"$INSTDIR\python\python.exe" -m compileall -q --invalidation-mode unchecked-hash "$INSTDIR\app" "$INSTDIR\engine" "$INSTDIR\libraries"'
+  nsExec::Exec '"$INSTDIR\python\python.exe" -m compileall -q --invalidation-mode unchecked-hash "$INSTDIR\app" "$INSTDIR\engine" "$INSTDIR\libraries" "$INSTDIR\numpy" "$INSTDIR\qt"'
   Pop $0 ; a file that was not compiled now is compiled when it is first used
   nsExec::Exec '"$INSTDIR\Poolhouse.exe" /link "${LINK}"'
   Pop $0

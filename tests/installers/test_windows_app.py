@@ -51,7 +51,7 @@ def test_every_layer_arrives_as_it_was_built(computer: Windows, tmp_path: Path) 
 
 
 def test_the_app_was_compiled_so_that_it_starts_fast(computer: Windows) -> None:
-    for name in ("app/app/cli", "libraries/PySide6", "engine/llama_cpp"):
+    for name in ("app/app/cli", "qt/PySide6", "numpy/numpy", "engine/llama_cpp"):
         compiled = list((computer.installed / name / "__pycache__").glob("*.cpython-313.pyc"))
         assert len(compiled) == len(list((computer.installed / name).glob("*.py")))
 

@@ -13,7 +13,7 @@ import pytest
 
 from installers.payload import components, qt_parts
 from installers.payload.libraries_layer import LOCK
-from installers.payload.places import FILES, LAYERS
+from installers.payload.places import FILES, LAYERS, PACKAGE_LAYERS
 from installers.windows import cross, engine, libraries, payload, python, qt_files, setup_program, starters
 from scripts.setup_errors import Trouble
 
@@ -119,17 +119,18 @@ def test_what_microsoft_and_others_made_of_python_is_listed(stand_in: Path) -> N
 
 
 def test_each_library_finds_what_it_needs_on_a_windows_without_anything_else() -> None:
-    layers = {name: sorted(LAYERS.glob(f"windows-{name}-*"))[-1:] for name in ("python", "libraries")}
+    layers = {name: sorted(LAYERS.glob(f"windows-{name}-*"))[-1:] for name in ("python", *PACKAGE_LAYERS)}
     if not all(layers.values()) or not shutil.which(cross.OBJDUMP):
         pytest.skip("needs the layers: `python -m installers windows --stand-in`")
-    (base,), (packages,) = layers["python"], layers["libraries"]
+    (base,) = layers.pop("python")
     own = {path.name.lower() for path in base.iterdir()}
     lacking = {}
-    for path in sorted(file for kind in ("*.pyd", "*.dll") for file in packages.rglob(kind)):
-        beside = {other.name.lower() for folder in places(path, packages) for other in folder.glob("*.dll")}
-        missing = {name for name in cross.needed(path) - own - beside if not OF_WINDOWS.fullmatch(name)}
-        if missing:
-            lacking[path.relative_to(packages).as_posix()] = missing
+    for (packages,) in layers.values():
+        for path in sorted(file for kind in ("*.pyd", "*.dll") for file in packages.rglob(kind)):
+            beside = {other.name.lower() for folder in places(path, packages) for other in folder.glob("*.dll")}
+            missing = {name for name in cross.needed(path) - own - beside if not OF_WINDOWS.fullmatch(name)}
+            if missing:
+                lacking[path.relative_to(packages).as_posix()] = missing
     assert lacking == {}
 
 

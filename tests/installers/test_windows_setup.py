@@ -59,8 +59,8 @@ def test_it_installs_for_one_user_and_leaves_nothing_behind(clean: Windows, setu
     assert clean.run(setups[OLD], "/S").returncode == 0, clean.said()
     names = {path.name for path in clean.installed.iterdir()}
     assert names == {
-        "Poolhouse.exe", "app", "bin", "engine", "files.txt", "installed.json", "libraries", "models", "python",
-        "sbom.cdx.json", "third-party-licenses.txt", "uninstall.exe",
+        "Poolhouse.exe", "app", "bin", "engine", "files.txt", "installed.json", "libraries", "models", "numpy",
+        "python", "qt", "sbom.cdx.json", "third-party-licenses.txt", "uninstall.exe",
     }  # fmt: skip
     assert (clean.installed / "app/app/__pycache__/__main__.cpython-313.pyc").exists()
     assert clean.link.exists()

@@ -149,8 +149,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.REQUEST),
         """
-        update_address update_by_system update_changed update_downgrade update_from_source update_no_folder
-        update_no_previous update_none_ready update_same update_stopped
+        update_address update_by_system update_changed update_data_newer update_downgrade update_from_source
+        update_no_folder update_no_previous update_none_ready update_same update_stopped
         """,
     ),
     (
@@ -282,7 +282,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         guest_upstream_spent hub_address_odd hub_answer_long hub_away hub_busy hub_fault hub_file_unknown
         hub_gated hub_held_up hub_mirror_held_up hub_mirror_unreached hub_odd hub_parts_missing hub_redirect_odd
         hub_slow hub_stalled hub_token_needed hub_token_wrong hub_unknown hub_unreached pull_ended
-        updates_no_place updates_unreached upstream_certificate upstream_failed upstream_off upstream_short
+        update_slow updates_no_place updates_unreached upstream_certificate upstream_failed upstream_off upstream_short
         upstream_spent upstream_test_failed upstream_uncounted
         """,
     ),
@@ -312,7 +312,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.APP),
         """
-        tool_host_ended tool_servers_locked
+        tool_host_ended tool_servers_locked data_newer
         pins_damaged api_closed api_keys_locked autostart_failed autostart_no_program autostart_no_unit bench_unkept
         catalog_damaged chats_in_use chats_not_exported check_confined_files check_confined_neither
         check_confined_network check_confined_none check_confined_unknown check_home_unwritable cure_confined

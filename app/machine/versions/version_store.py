@@ -172,11 +172,16 @@ class VersionStore:
             )
 
     def install(
-        self, version: str, commit: str, layers: Sequence[NewLayer], stop: threading.Event | None = None
+        self,
+        version: str,
+        commit: str,
+        layers: Sequence[NewLayer],
+        data_format: int = 1,
+        stop: threading.Event | None = None,
     ) -> None:
         """Put a version together and let the next start choose it. The lock must be held.
 
-        Raises AppError, or Canceled once `stop` is set.
+        data_format: of the data that it writes. Raises AppError, or Canceled once `stop` is set.
         """
         base = self.manifest_of("")
         if base is None:
@@ -191,9 +196,8 @@ class VersionStore:
             try:
                 for layer in layers:
                     self._place_layer(layer, part, stop or threading.Event())
-                manifest = Installation(
-                    version, commit, base.kind, base.command, {layer.name: layer.hash for layer in layers}
-                )
+                hashes = {layer.name: layer.hash for layer in layers}
+                manifest = Installation(version, commit, base.kind, base.command, hashes, data_format)
                 write_atomically(part / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
                 if not launcher.python_of(part).is_file():
                     raise Refused("update_incomplete", version=version)
@@ -211,11 +215,12 @@ class VersionStore:
     def roll_back(self) -> str:
         """Let the next start choose the version before the current one, and return it. The lock must be held.
 
-        Raises Refused if there is none.
+        Raises Refused if there is none, or if it could not read what the current one has written.
         """
         previous = self.previous_version()
         if previous is None:
             raise Refused("update_no_previous")
+        self._require_readable(previous)
         with self._writing():
             chosen = previous if previous in self.versions() else ""
             write_atomically(self.folder / launcher.CURRENT, msgspec.json.encode(Current(chosen, "")))
@@ -230,6 +235,12 @@ class VersionStore:
         if base is None or next_version == base.version:
             return None
         return now.previous if next_version == now.current and now.previous in self.versions() else base.version
+
+    def _require_readable(self, previous: str) -> None:
+        leaving = self.manifest_of(self.next_version())
+        kept = self.manifest_of(previous) or self.manifest_of("")
+        if leaving and kept and kept.data_format < leaving.data_format:
+            raise Refused("update_data_newer", version=kept.version, own=leaving.version)
 
     def remove_unused(self, running: str) -> None:
         """Delete the versions that are neither running nor among the last two. The lock must be held."""

@@ -44,6 +44,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     date: Annotated[str, Meta(max_length=10)] = ""
     protocol: Protocol
     oldest_protocol: Protocol
+    data_format: Annotated[int, Meta(ge=1)] = 1  # as of app/machine/data_format.py
     rollout_percent: Annotated[int, Meta(ge=0, le=HUNDRED)] = HUNDRED
     changes: Annotated[str, Meta(max_length=50_000)] = ""  # Markdown
     layers: Annotated[list[ReleasedLayer], Meta(min_length=1, max_length=20)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import stat
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -15,6 +17,7 @@ from urllib.parse import urlsplit
 import urllib3
 from tuf.api.exceptions import DownloadError, DownloadHTTPError
 from tuf.ngclient import FetcherInterface
+from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util import Timeout
 
 from app.catalog.hub.hub_address import LOOPBACK, proxy_of, system_tls_context
@@ -23,6 +26,9 @@ from app.core.errors import BadInput
 AGENT = "poolhouse"  # the version stays private
 CHUNK_BYTES = 1 << 18
 TIMEOUT = Timeout(connect=10.0, read=20.0)
+ANSWER_SECONDS = (
+    60.0  # for all headers of an answer, and for each part of a file: the timeout begins anew with each byte
+)
 NOT_FOUND = 404
 METADATA, TARGETS = "metadata", "targets"
 
@@ -43,6 +49,55 @@ class Source(Protocol):
         ...
 
 
+@contextlib.contextmanager
+def _ended_late(end: Callable[[], object]) -> Iterator[None]:
+    """End a connection if the block takes too long, however slowly something still arrives. Raises TimeoutError."""
+    late = threading.Event()
+
+    def ended() -> None:
+        late.set()
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # it was closed meanwhile
+            end()
+
+    timer = threading.Timer(ANSWER_SECONDS, ended)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    if late.is_set():  # what was cut off may look like a short answer
+        raise TimeoutError("timed out")
+
+
+def _shut(connection: socket.socket) -> None:
+    socket.socket.shutdown(connection, socket.SHUT_RDWR)  # that of TLS would change what the other thread reads from
+
+
+class _Connection(HTTPConnection):
+    """A connection whose headers must all come in time."""
+
+    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
+        with _ended_late(partial(_shut, self.sock)):
+            return super().getresponse()
+
+
+class _TlsConnection(HTTPSConnection):
+    """The same with TLS."""
+
+    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
+        with _ended_late(partial(_shut, self.sock)):
+            return super().getresponse()
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _TlsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
+
+
 class WebSource:
     """A repository at an HTTPS address. Redirects are not followed."""
 
@@ -59,6 +114,7 @@ class WebSource:
         self._pool: urllib3.PoolManager = (
             urllib3.ProxyManager(str(proxy), **options) if proxy else urllib3.PoolManager(**options)  # type: ignore[arg-type]
         )
+        self._pool.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def read(self, path: str, start: int = 0) -> tuple[int, Generator[bytes, None, None]]:
         headers = {"User-Agent": AGENT, "Accept-Encoding": "identity"}
@@ -89,9 +145,13 @@ def _begins_at(content_range: str, start: int) -> bool:
 
 def _stream(answer: urllib3.BaseHTTPResponse) -> Generator[bytes, None, None]:
     try:
-        while chunk := answer.read1(CHUNK_BYTES):  # what has arrived, so that little is lost with the connection
+        while True:
+            with _ended_late(answer.shutdown):
+                chunk = answer.read1(CHUNK_BYTES)  # what has arrived, so that little is lost with the connection
+            if not chunk:
+                return
             yield chunk
-    except urllib3.exceptions.HTTPError as error:
+    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # the last two: it was ended as above
         raise DownloadError(str(error)) from error
     finally:
         with contextlib.suppress(OSError, urllib3.exceptions.HTTPError):

@@ -10,6 +10,7 @@ import errno
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -38,6 +39,7 @@ log = logging.getLogger(__name__)
 
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)  # between attempts to go on with a download
 READ_SECONDS = 60.0  # for all metadata together, however slowly they come
+LEAST_BYTES_PER_SECOND, PACE_SECONDS = 1024, 120.0  # of a download, on average over each period, breaks included
 SHA256 = "sha256"
 
 
@@ -101,13 +103,14 @@ class TrustedRepository:
                 tell(target.length)
                 return done
             done.unlink(missing_ok=True)
-        breaks, furthest = 0, _size(part)
+        breaks, furthest, pace = 0, _size(part), _Pace(self.source.name)
         while True:
             try:
                 with told(self.source.name):
-                    self._go_on(target, part, tell, stop)
+                    self._go_on(target, part, tell, stop, pace)
                 break
             except Unreachable:
+                pace.require()
                 # A server that begins anew each time may come further than last time, and never further than before.
                 after = _size(part)
                 breaks = 0 if after > furthest else breaks + 1
@@ -126,7 +129,9 @@ class TrustedRepository:
             part.replace(done)
         return done
 
-    def _go_on(self, target: TargetFile, part: Path, tell: Callable[[int], None], stop: threading.Event) -> None:
+    def _go_on(
+        self, target: TargetFile, part: Path, tell: Callable[[int], None], stop: threading.Event, pace: _Pace
+    ) -> None:
         """Fetch what is missing of a file over one connection. Raises Unreachable if the connection breaks."""
         have = _size(part)
         if have > target.length:
@@ -148,8 +153,26 @@ class TrustedRepository:
                     raise DownloadLengthMismatchError("longer than signed")
                 file.write(chunk)
                 tell(have)
+                pace.require(len(chunk))
         if have < target.length:
             raise DownloadError("the connection ended early")
+
+
+class _Pace:
+    """The rate of one download, which a server must not let drip for ever."""
+
+    def __init__(self, source: str) -> None:
+        self._source, self._begun, self._n_bytes = source, time.monotonic(), 0
+
+    def require(self, n_bytes: int = 0) -> None:
+        """Count what arrived. Raises Unreachable if a period brought too little."""
+        self._n_bytes += n_bytes
+        seconds = time.monotonic() - self._begun
+        if seconds < PACE_SECONDS:
+            return
+        if self._n_bytes < LEAST_BYTES_PER_SECOND * seconds:
+            raise Unreachable("update_slow", source=self._source)
+        self._begun, self._n_bytes = time.monotonic(), 0
 
 
 def arrived_bytes(target: TargetFile, folder: Path) -> int:

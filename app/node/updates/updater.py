@@ -131,7 +131,7 @@ class Updater:
                 NewLayer(layer.name, layer.hash, layer.n_bytes, here[layer.name], archives.get(layer.name))
                 for layer in release.layers
             ]
-            store.install(release.version, release.commit, layers, stop=stop)
+            store.install(release.version, release.commit, layers, release.data_format, stop=stop)
             shutil.rmtree(store.folder / DOWNLOADS, ignore_errors=True)
             store.remove_unused(self.own)
 

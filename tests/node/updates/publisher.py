@@ -72,6 +72,7 @@ class Publisher:
         rollout: int = 100,
         protocol: int = PROTOCOL,
         oldest: int = OLDEST_PROTOCOL,
+        data_format: int = 1,
     ) -> Release:
         """Publish a version with these layers."""
         made, archives = [], {}
@@ -86,7 +87,7 @@ class Publisher:
             archives[layer.target] = archive
         release = Release(
             version=version, commit="c", date="2026-12-01", protocol=protocol, oldest_protocol=oldest,
-            rollout_percent=rollout, changes="## New\n\n- A change.", layers=made,
+            rollout_percent=rollout, changes="## New\n\n- A change.", layers=made, data_format=data_format,
         )  # fmt: skip
         self.repository.publish(SYSTEM, release, archives)
         return release

@@ -91,3 +91,47 @@ def test_a_layer_of_another_size_is_not_signed(publisher: Publisher, tmp_path: P
     release = Release(version="2.0", protocol=PROTOCOL, oldest_protocol=OLDEST_PROTOCOL, layers=[layer])
     with pytest.raises(Trouble, match="would refuse the layer app"):
         publisher.repository.publish(SYSTEM, release, {layer.target: archive})
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}", b"\xff"])
+def test_a_first_release_without_the_root_of_the_keys(
+    refused: Refused, publisher: Publisher, tmp_path: Path, content: bytes | None
+) -> None:
+    place = tmp_path / "new"
+    if content is not None:
+        (publisher.folder / "keys" / ROOT).write_bytes(content)
+    words = ["--keys", publisher.folder / "keys", "--repository", place, "--updates", tmp_path]
+    assert f"needs the file {ROOT} beside the keys" in refused("publish", *words)
+    assert not place.exists()
+
+
+def test_a_folder_that_is_a_file(refused: Refused, publisher: Publisher, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", "utf-8")
+    assert str(tmp_path / "file") in refused("keys", tmp_path / "file" / "keys")
+    (publisher.folder / "keys" / ROOT).write_bytes(publisher.root.to_bytes())
+    words = ["--keys", publisher.folder / "keys", "--repository", tmp_path / "file", "--updates", tmp_path]
+    assert "is missing" in refused("publish", *words) or str(tmp_path / "file") in refused("publish", *words)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", None])
+def test_a_damaged_repository_is_named(refused: Refused, publisher: Publisher, damage: bytes | None) -> None:
+    publisher.publish("1.1")
+    words = ["--keys", publisher.folder / "keys", "--repository", publisher.place]
+    (listed,) = (publisher.place / "targets").glob(f"*.{SYSTEM}.json")
+    content = listed.read_bytes()
+    listed.unlink() if damage is None else listed.write_bytes(b"x" + damage)
+    assert "is missing or damaged" in refused("withdraw", *words, "1.1")
+    listed.write_bytes(content)
+    for name in ("2.snapshot.json", "timestamp.json"):
+        file = publisher.place / "metadata" / name
+        content = file.read_bytes()
+        file.unlink() if damage is None else file.write_bytes(damage)
+        assert ("is missing" if damage is None else "is damaged") in refused("renew", *words)
+        file.write_bytes(content)
+
+
+def test_a_damaged_list_of_unnamed_files_only_starts_their_days_anew(publisher: Publisher) -> None:
+    publisher.publish("1.1")
+    (publisher.place / "unnamed.json").write_bytes(b"[")
+    publisher.publish("1.2")
+    assert [release.version for release in publisher.repository.channel(SYSTEM).releases] == ["1.2", "1.1"]

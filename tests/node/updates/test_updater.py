@@ -354,6 +354,39 @@ def test_going_back_after_a_version_that_did_not_start(publisher: Publisher, cop
     assert copy.updater(publisher, "2.0").roll_back() == "1.0"
 
 
+def test_going_back_to_a_version_that_could_not_read_the_data_is_refused(publisher: Publisher, copy: Copy) -> None:
+    publisher.publish("2.0", data_format=2)
+    assert copy.update(publisher, FolderSource(publisher.place)) == "2.0"
+    with pytest.raises(Refused) as error:
+        copy.updater(publisher, "2.0").roll_back()
+    assert error.value.reason.code == "update_data_newer"
+    assert error.value.reason.facts == {"version": "1.0", "own": "2.0"}
+    assert copy.store.next_version() == "2.0"
+    publisher.publish("3.0", data_format=2)
+    assert copy.update(publisher, FolderSource(publisher.place)) == "3.0"
+    assert copy.updater(publisher, "3.0").roll_back() == "2.0"
+
+
+def test_a_copy_with_other_layers_gets_those_of_the_new_version(
+    publisher: Publisher, server: FilesServer, copy: Copy
+) -> None:
+    """One layer has become two: both are fetched, and an unchanged one is not."""
+    before = layers_of("2.0")
+    (large, *rest) = before["libraries"].items()
+    publisher.publish("2.0", layers={**before, "libraries": dict(rest), "qt": dict([large])})
+    source = WebSource(server.address)
+    offer = copy.updater(publisher).find(source)
+    assert offer is not None
+    fetched = [publisher.archive_of(name).stat().st_size for name in ("libraries", "qt", "app")]
+    assert offer.download_bytes == sum(fetched)
+    assert copy.update(publisher, source) == "2.0"
+    assert server.sent_bytes == sum(fetched)
+    made = copy.store.folder / "2.0"
+    assert {path.name for path in made.iterdir() if path.is_dir()} == {"python", "libraries", "qt", "app"}
+    assert (made / "qt" / large[0]).read_bytes() == large[1]
+    assert not (made / "libraries" / large[0]).exists()
+
+
 def test_only_the_last_two_versions_stay(publisher: Publisher, copy: Copy) -> None:
     for version in ("2.0", "3.0", "4.0"):
         publisher.publish(version)
