@@ -19,9 +19,9 @@ from app.machine.engine_packs.store import this_system
 from app.machine.versions.tree_hash import tree_bytes, tree_hash
 from app.node.updates.updater import ADDRESS, ROOT
 from installers.linux import appimage
-from installers.payload import payload, trees
+from installers.payload import payload, python_layer, trees
 from installers.payload.payload import Layer, Payload
-from installers.payload.places import LAYERS
+from installers.payload.places import LAYERS, PACKAGE_LAYERS
 from installers.release.__main__ import packed
 from installers.release.keys import new_keys, new_root, today
 from installers.release.repository import Repository
@@ -38,7 +38,7 @@ MOST_UPDATE_BYTES = 60_000_000  # without a new engine
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, FilesServer, Repository, Payload]]:
-    """An AppImage of an old version, and a server with a repository that it trusts."""
+    """An AppImage of an old version, and a server with a repository that it trusts and that has a new version."""
     if reason := can_be_used():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("publisher")
@@ -53,6 +53,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, 
         (updates / ADDRESS).write_text(server.address)
         image = appimage.pack(payload.build(OLD, updates=updates))
         newer = payload.build(NEW, updates=updates)
+        publish(repository, newer)
         try:
             yield image, server, repository, newer
         finally:
@@ -87,6 +88,24 @@ def broken(good: Payload, folder: Path) -> Payload:
         trees.normalize(place, good.time)
         layers.append(Layer("app", place, tree_hash(place), tree_bytes(place)))
     return replace(good, version=BROKEN, layers=tuple(layers))
+
+
+def with_one_layer_of_packages(built: Payload, folder: Path) -> Payload:
+    """Return a payload in the layers of the first versions, whose Python knows only one layer of packages."""
+    packages, python = folder / "libraries", folder / "python"
+    for layer in built.layers:
+        if layer.name in PACKAGE_LAYERS:
+            trees.copy_tree(layer.folder, packages)
+        elif layer.name == "python":
+            trees.copy_tree(layer.folder, python)
+    paths = Path(f"{python / python_layer.PROGRAM}._pth")
+    lines = [line for line in paths.read_text("utf-8").splitlines() if Path(line).name not in {"qt", "numpy"}]
+    paths.unlink()  # a link to that of the layer
+    paths.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    trees.normalize(folder, built.time)
+    kept = [layer for layer in built.layers if layer.name not in {"python", *PACKAGE_LAYERS}]
+    made = [Layer(place.name, place, tree_hash(place), tree_bytes(place)) for place in (python, packages)]
+    return replace(built, layers=(*made, *kept))
 
 
 def publish(repository: Repository, built: Payload) -> None:
@@ -139,7 +158,7 @@ def test_an_update_and_a_broken_one(
     published: tuple[Path, FilesServer, Repository, Payload], system: CleanSystem, tmp_path: Path
 ) -> None:
     _, server, repository, newer = published
-    publish(repository, newer)
+    server.sent_bytes = 0
     marks = system.root / HOME / ".local/share/poolhouse/versions/marks"
     with running(system):
         within(60, lambda: node_runs(system, OLD))
@@ -172,3 +191,35 @@ def test_an_update_and_a_broken_one(
     system.run(IMAGE, "erase", "--yes", variables=IN_FILES)
     left = {path for path in system.files() if path.startswith(HOME) and "poolhouse" in path.lower()}
     assert left == {IMAGE.lstrip("/")}
+
+
+def test_a_copy_with_the_layers_of_the_first_versions_gets_those_of_today(
+    published: tuple[Path, FilesServer, Repository, Payload], system: CleanSystem, tmp_path: Path
+) -> None:
+    image, server, _, _ = published
+    kept = image.with_suffix(".kept")
+    image.rename(kept)
+    try:
+        updates = LAYERS / f"app-{OLD}" / "resources" / "updates"
+        old = with_one_layer_of_packages(payload.build(OLD, updates=updates_of(updates, tmp_path)), tmp_path / "old")
+        place = system.root / IMAGE.lstrip("/")
+        shutil.copyfile(appimage.pack(old), place)
+    finally:
+        kept.rename(image)
+    server.sent_bytes = 0
+    with running(system):
+        within(120, lambda: node_runs(system, OLD))
+        before = household(system)
+        assert asked(system, "update", "--yes")["installed"]
+        print(f"update to the layers of today: {server.sent_bytes} bytes")
+        system.run(IMAGE, "update", "--restart", "--home", f"/{HOME}/.local/share/poolhouse", variables=IN_FILES)
+        within(120, lambda: node_runs(system, NEW))
+        assert household(system) == before
+    versions = system.root / HOME / ".local/share/poolhouse/versions"
+    assert (versions / NEW / "qt/PySide6").is_dir()
+    assert not (versions / NEW / "libraries/PySide6").exists()
+
+
+def updates_of(built: Path, folder: Path) -> Path:
+    """Return a copy of the keys and the address in a built layer, which is about to be built again."""
+    return shutil.copytree(built, folder / "updates")
