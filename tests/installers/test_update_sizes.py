@@ -1,4 +1,4 @@
-"""What an update brings, by what changed: the sizes of the real archives of all layers."""
+"""The download of an update, by what changed: the sizes of the real archives of all layers."""
 
 from __future__ import annotations
 
