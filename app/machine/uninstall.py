@@ -16,6 +16,7 @@ from pathlib import Path
 from app.core.errors import AppError, Damaged, Reason, Refused
 from app.core.reasons import os_cause
 from app.machine import autostart
+from app.machine.data_format import FILE as DATA_FORMAT_FILE
 from app.machine.installation import APP, unpacked_folder
 from app.machine.keyring_store import KeyringStore, keyring_entry, open_keystore
 from app.machine.models_folders import MARKER, ModelsFolders
@@ -28,7 +29,7 @@ from app.machine.versions.version_lock import is_held
 VERSIONS = "versions"  # of Poolhouse, installed by updates
 NAMES = (  # everything that Poolhouse creates in a home; all else is left alone
     "identity", "household", "models", "stages", "engines", "window", "logs", "measuring", "checking", "runtime.json",
-    "restarting", "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged",
+    "restarting", DATA_FORMAT_FILE, "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged",
     "tools.json", "tools.damaged", VERSIONS, CHAT_KEY_FILE,
 )  # fmt: skip
 _MODEL = re.compile(  # a complete model, a partial one, or one that is being moved

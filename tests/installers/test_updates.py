@@ -196,7 +196,8 @@ def test_an_update_and_a_broken_one(
 def test_a_copy_with_the_layers_of_the_first_versions_gets_those_of_today(
     published: tuple[Path, FilesServer, Repository, Payload], system: CleanSystem, tmp_path: Path
 ) -> None:
-    image, server, _, _ = published
+    image, server, repository, _ = published
+    repository.withdraw(this_system(), BROKEN)
     kept = image.with_suffix(".kept")
     image.rename(kept)
     try:

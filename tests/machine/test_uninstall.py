@@ -31,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     for name in (
         "identity/identity.pem", "identity/passphrase", "identity.old-1a2b/identity.pem",
         "household/log", "models/one.gguf", "stages/two.gguf", "window/history.sqlite3",
-        "logs/node.log", "measuring/x", "settings.json", "settings.jsonabc.part", "chat-key",
+        "logs/node.log", "measuring/x", "settings.json", "data_format.json", "settings.jsonabc.part", "chat-key",
         "speeds.json", "speeds.jsonabc.part", "updates.json", "tools.json", "window.lock",
     ):  # fmt: skip
         path = made.root / name
