@@ -85,6 +85,6 @@ def test_other_sizes_say_nothing(other: StageConfig) -> None:
 
 
 def test_other_layers_of_a_model_say_how_much_it_is_unless_these_were_measured() -> None:
-    others = [ShapeBytes(shape(replace(CONFIG, layers=Layers(0, n))), n * MIB) for n in (1, 3, 2)]
-    assert work_of(SHAPE, others) == WORK_FLOOR_BYTES + 3 * MIB
-    assert work_of(SHAPE, [*others, ShapeBytes(SHAPE, MIB)]) == WORK_FLOOR_BYTES + MIB
+    measured = [ShapeBytes(shape(replace(CONFIG, layers=Layers(0, n))), n * MIB) for n in (1, 3, 2)]
+    assert work_of(SHAPE, measured) == WORK_FLOOR_BYTES + 3 * MIB
+    assert work_of(SHAPE, [*measured, ShapeBytes(SHAPE, MIB)]) == WORK_FLOOR_BYTES + MIB
