@@ -1,9 +1,11 @@
 /* Starts Poolhouse with the Python beside it. Compiled twice: Poolhouse.exe opens the window and has no console;
  * bin\poolhouse.exe (with CONSOLE) is the command for terminals, and ends with the exit code of what it started.
  *
- * Poolhouse.exe also does two things for the setup program, which the setup program's language cannot do safely:
- * /link FILE writes the entry of the start menu, with the name by which the taskbar groups windows, and
- * /path add or /path remove changes this user's PATH, however long it is. */
+ * Poolhouse.exe also does things for the setup program, which the setup program's language cannot do safely:
+ * /link FILE writes the entry of the start menu, with the name by which the taskbar groups windows,
+ * /path add FOLDER or /path remove FOLDER changes this user's PATH, however long it is,
+ * /switch FOLDER [VERSION] puts a new version in its place (switch.c), or ends a switch that was broken off, and
+ * /old FOLDER removes what is left of the version before. */
 #define COBJMACROS
 #define INITGUID
 #include <windows.h>
@@ -14,9 +16,11 @@
 #include <shellapi.h>
 #include <shlobj.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <wchar.h>
 
-#define LONGEST 32768
+#include "switch.h"
+
 #define APP_ID L"Poolhouse.Poolhouse"
 #define UNFINISHED L"\\installing"
 
@@ -52,6 +56,13 @@ static int refuse(bool interrupted) {
 static bool exists(const wchar_t *name) {
     swprintf(path, LONGEST, L"%ls%ls", folder, name);
     return GetFileAttributesW(path) != INVALID_FILE_ATTRIBUTES;
+}
+
+/* Whether Poolhouse can start. A switch to a new version that was broken off is ended first. */
+static bool is_complete(void) {
+    const wchar_t *held;
+    if (switch_began(folder) && switch_versions(folder, NULL, &held) == HALF_DONE) return false;
+    return !exists(UNFINISHED);
 }
 
 /* The installed folder, in which this program lies, or lies one folder deeper. */
@@ -106,7 +117,7 @@ static int start(void) {
 
 int wmain(void) {
     find_folder();
-    return exists(UNFINISHED) ? refuse(true) : start();
+    return is_complete() ? start() : refuse(true);
 }
 #else
 static int start(void) {
@@ -155,12 +166,12 @@ static wchar_t *entry_of(wchar_t **rest) {
     return begin;
 }
 
-static int change_path(bool add) {
+static int change_path(bool add, const wchar_t *installed) {
     static wchar_t old[LONGEST], made[LONGEST], ours[LONGEST];
     DWORD n_bytes = sizeof old - sizeof *old, kind = REG_EXPAND_SZ;
     HKEY key;
     wchar_t *rest = old, *entry;
-    swprintf(ours, LONGEST, L"%ls\\bin", folder);
+    swprintf(ours, LONGEST, L"%ls\\bin", installed);
     if (RegCreateKeyExW(HKEY_CURRENT_USER, L"Environment", 0, NULL, 0, KEY_READ | KEY_WRITE, NULL, &key, NULL)) return 2;
     LSTATUS found = RegQueryValueExW(key, L"Path", NULL, &kind, (BYTE *)old, &n_bytes);
     if (found && found != ERROR_FILE_NOT_FOUND) return 2; /* such as too long: nothing is changed */
@@ -183,13 +194,30 @@ static int change_path(bool add) {
     return 0;
 }
 
+/* Print the part that another program holds, if any. */
+static int end_switch(const wchar_t *installed, const wchar_t *version) {
+    char ascii[64] = "";
+    const wchar_t *held = L"";
+    DWORD written;
+    if (version) WideCharToMultiByte(CP_UTF8, 0, version, -1, ascii, sizeof ascii, NULL, NULL);
+    enum switched result = switch_versions(installed, version ? ascii : NULL, &held);
+    if (result != SWITCHED) {
+        char name[256];
+        int n = WideCharToMultiByte(CP_UTF8, 0, held, -1, name, sizeof name, NULL, NULL);
+        if (n > 1) WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), name, (DWORD)(n - 1), &written, NULL);
+    }
+    return (int)result;
+}
+
 int WINAPI wWinMain(HINSTANCE self, HINSTANCE before, wchar_t *given, int show) {
     (void)self, (void)before, (void)given, (void)show;
     int count = 0;
     wchar_t **words = CommandLineToArgvW(GetCommandLineW(), &count);
     find_folder();
     if (words && count == 3 && !wcscmp(words[1], L"/link")) return write_link(words[2]);
-    if (words && count == 3 && !wcscmp(words[1], L"/path")) return change_path(!wcscmp(words[2], L"add"));
-    return exists(UNFINISHED) ? refuse(true) : start();
+    if (words && count == 4 && !wcscmp(words[1], L"/path")) return change_path(!wcscmp(words[2], L"add"), words[3]);
+    if (words && count >= 3 && !wcscmp(words[1], L"/switch")) return end_switch(words[2], count > 3 ? words[3] : NULL);
+    if (words && count == 3 && !wcscmp(words[1], L"/old")) return remove_old_version(words[2]), 0;
+    return is_complete() ? start() : refuse(true);
 }
 #endif

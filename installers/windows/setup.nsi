@@ -1,6 +1,7 @@
 ; The setup program for Windows: per user, without an administrator. setup_program.py gives it the words in capitals and
 ; the list of files. It changes no setting of the network: the last page but one shows a command for the firewall.
-; It removes files by the list that the installed version brought (FILE_LIST), never a whole folder.
+; It removes files by the list that the installed version brought (FILE_LIST), never a whole folder but its own NEW.
+; An update unpacks the new version into NEW, and only then puts it in the place of the old one (switch.c).
 
 Unicode true
 !include MUI2.nsh
@@ -16,6 +17,8 @@ Unicode true
 !define APPROVED "Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"
 !define LINK "$SMPROGRAMS\Poolhouse.lnk"
 !define SAID "$TEMP\poolhouse-setup.txt"
+!define NEW "$INSTDIR\${NEW_FOLDER}"
+!define HELPER "$PLUGINSDIR\helper.exe" ; a copy of Poolhouse.exe
 
 Name "Poolhouse"
 BrandingText "Poolhouse ${VERSION}"
@@ -58,6 +61,7 @@ Var OnPath
 Var RemoveData
 Var Command
 Var Marked
+Var IsFirst
 Var Kept
 
 Page custom OptionsPage OptionsLeave
@@ -86,29 +90,24 @@ Function ${UN}Refuse
   Quit
 FunctionEnd
 
-; While the file `installing` is there, Poolhouse does not start: nobody can open it while its files go.
-Function ${UN}Mark
-  StrCpy $Marked ""
-  IfFileExists "$INSTDIR\installing" there
-  StrCpy $Marked 1
-  there:
+; The helper ends a switch to a new version that was broken off. $Kept is then what could not be moved, or "".
+Function ${UN}EndSwitch
+  InitPluginsDir
+  File "/oname=${HELPER}" "${STARTER}"
+  StrCpy $Kept ""
+  ${If} ${FileExists} "$INSTDIR\${SWITCH_MARK}"
+    nsExec::ExecToStack '"${HELPER}" /switch "$INSTDIR"'
+    Pop $0
+    Pop $1
+    ${If} $0 != 0
+      StrCpy $Kept "$INSTDIR\$1"
+    ${EndIf}
+  ${EndIf}
+  ${If} $Kept == ""
+    nsExec::Exec '"${HELPER}" /old "$INSTDIR"'
+    Pop $0
+  ${EndIf}
   ClearErrors
-  SetOutPath "$INSTDIR"
-  FileOpen $R7 "$INSTDIR\installing" w
-  FileWrite $R7 "${VERSION}"
-  FileClose $R7
-  ${If} ${Errors}
-    Push "$(NOT_WRITABLE)"
-    Call ${UN}Refuse
-  ${EndIf}
-FunctionEnd
-
-Function ${UN}Unmark
-  ${If} $Marked != ""
-    Delete "$INSTDIR\installing"
-    SetOutPath "$TEMP"
-    RMDir "$INSTDIR"
-  ${EndIf}
 FunctionEnd
 
 Function ${UN}RefuseSecond
@@ -141,41 +140,6 @@ Function ${UN}WaitUntilClosed
     again:
   ${Loop}
   closed:
-  ClearErrors
-FunctionEnd
-
-; Remove what the installed version brought, by its list: F file, C folder with compiled files, D folder if it is empty.
-; $Kept is then a file that could not be removed, or "".
-Function ${UN}RemoveInstalled
-  StrCpy $Kept ""
-  ClearErrors
-  FileOpen $0 "$INSTDIR\${FILE_LIST}" r
-  IfErrors none
-  next:
-    ClearErrors
-    FileReadUTF16LE $0 $1
-    IfErrors end
-    StrCpy $1 $1 -1
-    StrCpy $2 $1 1
-    StrCpy $1 $1 "" 2
-    ${If} $2 == "F"
-      Delete "$INSTDIR\$1"
-      ${If} ${Errors}
-        StrCpy $Kept "$INSTDIR\$1"
-      ${EndIf}
-    ${ElseIf} $2 == "C"
-      Delete "$INSTDIR\$1\__pycache__\*.pyc"
-      RMDir "$INSTDIR\$1\__pycache__"
-    ${Else}
-      RMDir "$INSTDIR\$1"
-    ${EndIf}
-  Goto next
-  end:
-  FileClose $0
-  ${If} $Kept == ""
-    Delete "$INSTDIR\${FILE_LIST}"
-  ${EndIf}
-  none:
   ClearErrors
 FunctionEnd
 
@@ -217,6 +181,80 @@ FunctionEnd
 !macroend
 !insertmacro Functions ""
 !insertmacro Functions "un."
+
+; Undo what this run did before the switch.
+Function Unmark
+  ${If} $Marked != ""
+    SetOutPath "$TEMP"
+    RMDir /r "${NEW}"
+    ${If} $IsFirst != ""
+      Delete "$INSTDIR\uninstall.exe"
+      DeleteRegKey HKCU "${UNINSTALL}"
+      RMDir "$INSTDIR"
+    ${EndIf}
+  ${EndIf}
+FunctionEnd
+
+; While the file `installing` is there, Poolhouse does not start: nobody can open it while its files go.
+Function un.Mark
+  StrCpy $Marked ""
+  IfFileExists "$INSTDIR\installing" there
+  StrCpy $Marked 1
+  there:
+  ClearErrors
+  SetOutPath "$INSTDIR"
+  FileOpen $R7 "$INSTDIR\installing" w
+  FileWrite $R7 "${VERSION}"
+  FileClose $R7
+  ${If} ${Errors}
+    Push "$(NOT_WRITABLE)"
+    Call un.Refuse
+  ${EndIf}
+FunctionEnd
+
+Function un.Unmark
+  ${If} $Marked != ""
+    Delete "$INSTDIR\installing"
+    SetOutPath "$TEMP"
+    RMDir "$INSTDIR"
+  ${EndIf}
+FunctionEnd
+
+; Remove what the installed version brought, by its list: F file, C folder with compiled files, D folder if it is empty.
+; $Kept is then a file that could not be removed, or "".
+Function un.RemoveInstalled
+  StrCpy $Kept ""
+  ClearErrors
+  FileOpen $0 "$INSTDIR\${FILE_LIST}" r
+  IfErrors none
+  next:
+    ClearErrors
+    FileReadUTF16LE $0 $1
+    IfErrors end
+    StrCpy $1 $1 -1
+    StrCpy $2 $1 1
+    StrCpy $1 $1 "" 2
+    ${If} $2 == "F"
+      Delete "$INSTDIR\$1"
+      ${If} ${Errors}
+        StrCpy $Kept "$INSTDIR\$1"
+      ${EndIf}
+    ${ElseIf} $2 == "C"
+      Delete "$INSTDIR\$1\__pycache__\*.pyc"
+      RMDir "$INSTDIR\$1\__pycache__"
+    ${Else}
+      RMDir "$INSTDIR\$1"
+    ${EndIf}
+  Goto next
+  end:
+  FileClose $0
+  ${If} $Kept == ""
+    Delete "$INSTDIR\${FILE_LIST}"
+  ${EndIf}
+  none:
+  ClearErrors
+FunctionEnd
+
 
 Function .onInit
   Delete "${SAID}"
@@ -278,6 +316,8 @@ FunctionEnd
 Function CheckFolder
   IfFileExists "$INSTDIR\${FILE_LIST}" ours
   IfFileExists "$INSTDIR\installing" ours
+  IfFileExists "$INSTDIR\${SWITCH_MARK}" ours
+  IfFileExists "${NEW}\*.*" ours
   FindFirst $0 $1 "$INSTDIR\*.*"
   ${While} $1 != ""
     ${If} $1 != "."
@@ -299,10 +339,11 @@ Function .onInstFailed
     FileWriteUTF16LE /BOM $R8 "$(BROKEN_OFF)"
     FileClose $R8
   ${EndIf}
+  Call Unmark
   SetErrorLevel 2
 FunctionEnd
 
-; An update frees what it replaces, but only after it began: the space of a whole installation must be there.
+; An update has both versions for a while: the space of a whole installation must be there.
 Function CheckSpace
   StrCpy $0 $INSTDIR
   ${Do}
@@ -353,51 +394,74 @@ Function OptionsLeave
 FunctionEnd
 
 Section
-  Call Mark
-  Call WaitUntilClosed ; it may have been opened since the first page
-  SetOutPath "$INSTDIR"
-  ClearErrors
-  WriteUninstaller "$INSTDIR\uninstall.exe"
-  ${If} ${Errors}
-    Push "$(NOT_WRITABLE)"
-    Call Refuse
-  ${EndIf}
-  StrCpy $Marked ""
-  WriteRegStr HKCU "${UNINSTALL}" "DisplayName" "Poolhouse"
-  WriteRegStr HKCU "${UNINSTALL}" "DisplayVersion" "${VERSION}"
-  WriteRegStr HKCU "${UNINSTALL}" "DisplayIcon" "$INSTDIR\Poolhouse.exe"
-  WriteRegStr HKCU "${UNINSTALL}" "Publisher" "The Poolhouse authors"
-  WriteRegStr HKCU "${UNINSTALL}" "InstallLocation" "$INSTDIR"
-  WriteRegStr HKCU "${UNINSTALL}" "UninstallString" '"$INSTDIR\uninstall.exe"'
-  WriteRegStr HKCU "${UNINSTALL}" "QuietUninstallString" '"$INSTDIR\uninstall.exe" /S'
-  WriteRegDWORD HKCU "${UNINSTALL}" "EstimatedSize" ${KIB}
-  WriteRegDWORD HKCU "${UNINSTALL}" "NoModify" 1
-  WriteRegDWORD HKCU "${UNINSTALL}" "NoRepair" 1
-  SetDetailsPrint none
-  Call RemoveInstalled
+  Call EndSwitch
   ${If} $Kept != ""
     Push "$(HELD)"
     Call Refuse
   ${EndIf}
-  SetDetailsPrint lastused
+  SetOutPath "$INSTDIR"
+  RMDir /r "${NEW}" ; of a run that was killed
+  ReadRegStr $0 HKCU "${UNINSTALL}" "DisplayVersion"
+  ${If} $0 == ""
+    StrCpy $IsFirst 1
+  ${EndIf}
+  ClearErrors
+  CreateDirectory "${NEW}"
+  StrCpy $Marked 1
+  WriteUninstaller "${NEW}\uninstall.exe"
+  ${If} $IsFirst != ""
+    CopyFiles /SILENT "${NEW}\uninstall.exe" "$INSTDIR"
+  ${EndIf}
+  ${If} ${Errors}
+    Push "$(NOT_WRITABLE)"
+    Call Refuse
+  ${EndIf}
+  ${If} $IsFirst != "" ; so that what a killed run leaves can be removed
+    WriteRegStr HKCU "${UNINSTALL}" "DisplayVersion" "${VERSION}"
+    Call WriteEntry
+  ${EndIf}
   DetailPrint "$(COPYING)"
   SetDetailsPrint none
-  File "/oname=${FILE_LIST}" "${LIST}"
   !include "${FILES}"
-  SetDetailsPrint lastused
+  SetOutPath "${NEW}"
+  File "/oname=${FILE_LIST}" "${LIST}"
   SetOutPath "$INSTDIR"
+  SetDetailsPrint lastused
   DetailPrint "$(PREPARING)"
-  nsExec::Exec '"$INSTDIR\python\python.exe" -m compileall -q --invalidation-mode unchecked-hash "$INSTDIR\app" "$INSTDIR\engine" "$INSTDIR\libraries" "$INSTDIR\numpy" "$INSTDIR\qt"'
+  nsExec::Exec '"${NEW}\python\python.exe" -m compileall -q --invalidation-mode unchecked-hash -s "${NEW}" -p "$INSTDIR" "${NEW}\app" "${NEW}\engine" "${NEW}\libraries" "${NEW}\numpy" "${NEW}\qt"'
   Pop $0 ; a file that was not compiled now is compiled when it is first used
+  again:
+  Call WaitUntilClosed ; it may have been opened since the first page
+  nsExec::ExecToStack '"${HELPER}" /switch "$INSTDIR" "${VERSION}"'
+  Pop $0
+  Pop $1
+  ${If} $0 == 1
+    ${Unless} ${Silent}
+      StrCpy $Kept "$INSTDIR\$1"
+      MessageBox MB_RETRYCANCEL|MB_ICONINFORMATION "$(HELD)" IDRETRY again
+      Call Unmark
+      SetErrorLevel 1
+      Quit
+    ${EndUnless}
+  ${ElseIf} $0 != 0
+    StrCpy $Marked "" ; the helper could not put the old version back: both are needed
+  ${EndIf}
+  ${If} $0 != 0
+    StrCpy $Kept "$INSTDIR\$1"
+    Push "$(HELD)"
+    Call Refuse
+  ${EndIf}
+  StrCpy $Marked ""
+  Call WriteEntry
   nsExec::Exec '"$INSTDIR\Poolhouse.exe" /link "${LINK}"'
   Pop $0
   ${If} $0 != 0
     CreateShortcut "${LINK}" "$INSTDIR\Poolhouse.exe"
   ${EndIf}
   ${If} $OnPath != ""
-    nsExec::Exec '"$INSTDIR\Poolhouse.exe" /path add'
+    nsExec::Exec '"${HELPER}" /path add "$INSTDIR"'
   ${Else}
-    nsExec::Exec '"$INSTDIR\Poolhouse.exe" /path remove'
+    nsExec::Exec '"${HELPER}" /path remove "$INSTDIR"'
   ${EndIf}
   Pop $0
   ; What is there already stays: it may open another home, or be turned off in the Task Manager.
@@ -414,8 +478,20 @@ Section
     DeleteRegValue HKCU "${RUN}" "Poolhouse"
     DeleteRegValue HKCU "${APPROVED}" "Poolhouse"
   ${EndIf}
-  Delete "$INSTDIR\installing"
 SectionEnd
+
+; Write what Windows' settings show, except for the version, which the switch writes.
+Function WriteEntry
+  WriteRegStr HKCU "${UNINSTALL}" "DisplayName" "Poolhouse"
+  WriteRegStr HKCU "${UNINSTALL}" "DisplayIcon" "$INSTDIR\Poolhouse.exe"
+  WriteRegStr HKCU "${UNINSTALL}" "Publisher" "The Poolhouse authors"
+  WriteRegStr HKCU "${UNINSTALL}" "InstallLocation" "$INSTDIR"
+  WriteRegStr HKCU "${UNINSTALL}" "UninstallString" '"$INSTDIR\uninstall.exe"'
+  WriteRegStr HKCU "${UNINSTALL}" "QuietUninstallString" '"$INSTDIR\uninstall.exe" /S'
+  WriteRegDWORD HKCU "${UNINSTALL}" "EstimatedSize" ${KIB}
+  WriteRegDWORD HKCU "${UNINSTALL}" "NoModify" 1
+  WriteRegDWORD HKCU "${UNINSTALL}" "NoRepair" 1
+FunctionEnd
 
 Function FirewallPage
   Call FirewallRemoval
@@ -478,6 +554,11 @@ Function un.DataLeave
 FunctionEnd
 
 Section "Uninstall"
+  Call un.EndSwitch
+  ${If} $Kept != ""
+    Push "$(HELD)"
+    Call un.Refuse
+  ${EndIf}
   Call un.Mark
   Call un.WaitUntilClosed
   ; Only Poolhouse's own command knows which data is its own; it also deletes what the system's keyring holds.
@@ -490,12 +571,13 @@ Section "Uninstall"
     ${EndIf}
   ${EndIf}
   StrCpy $Marked ""
-  nsExec::Exec '"$INSTDIR\Poolhouse.exe" /path remove'
+  nsExec::Exec '"${HELPER}" /path remove "$INSTDIR"'
   Pop $0
   Delete "${LINK}"
   DeleteRegValue HKCU "${RUN}" "Poolhouse"
   DeleteRegValue HKCU "${APPROVED}" "Poolhouse"
   SetDetailsPrint none
+  RMDir /r "${NEW}" ; of an installation that was killed
   Call un.RemoveInstalled
   SetDetailsPrint lastused
   ; Settings lists Poolhouse until all is gone, so that it can be removed again.

@@ -16,9 +16,10 @@ from scripts.setup_errors import check_disk
 SCRIPT, TEXTS = (Path(__file__).with_name(name) for name in ("setup.nsi", "texts.nsh"))
 PYTHON_LIBRARY = "python313.dll"
 LEAST_BUILD = 17763  # of Windows 10, for Qt 6.11: version 1809
-LONGEST_PATH = 180  # in the installed folder: Windows allows 260 in all, unless its owner changed that
+LONGEST_PATH = 166  # in the installed folder: Windows allows 260 in all, unless its owner changed that
 FORBIDDEN = frozenset('$"<>:|?*\\')  # NSIS's own signs, and those that Windows does not allow
-FILE_LIST = "files.txt"  # in the installed folder: what to remove
+# In the installed folder, as in switch.c: what to remove, where a new version is unpacked, and that it is being moved
+FILE_LIST, NEW_FOLDER, SWITCH_MARK = "files.txt", "poolhouse.new", "poolhouse.switch"
 SMALL = 100_000_000  # bytes of a payload of the tests, packed fast
 COMPILED_MB = 120  # what Python's compiled files need in addition
 
@@ -49,6 +50,9 @@ def pack(payload: Payload, *, stand_in: bool = False) -> Path:
         "FILES": scratch / "files.nsh",
         "FILE_LIST": FILE_LIST,
         "LIST": scratch / FILE_LIST,
+        "NEW_FOLDER": NEW_FOLDER,
+        "SWITCH_MARK": SWITCH_MARK,
+        "STARTER": root / starters.WINDOW,
         "COMPRESSOR": "zlib" if stand_in and n_bytes < SMALL else "lzma",
         "PYTHON_LIBRARY": PYTHON_LIBRARY,
         "LEAST_BUILD": LEAST_BUILD,
@@ -79,7 +83,7 @@ def script_of_files(root: Path) -> str:
             raise ValueError(f"{name} cannot be the name of a file here")
         if name.parent != before:
             before = name.parent
-            lines.append("SetOutPath " + str(Path('"$INSTDIR') / before).replace("/", "\\") + '"')
+            lines.append("SetOutPath " + str(Path('"$INSTDIR') / NEW_FOLDER / before).replace("/", "\\") + '"')
         lines.append(f'File "{path}"')
     return "\n".join(lines) + "\n"
 

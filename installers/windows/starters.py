@@ -9,7 +9,7 @@ from installers.linux.desktop import write_icons
 from installers.payload.trees import tool
 from installers.windows import cross
 
-SOURCE = Path(__file__).with_name("launcher.c")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("launcher.c", "switch.c"))
 WINDOW, CONSOLE = "Poolhouse.exe", "bin/poolhouse.exe"
 ICON_SIZES = (16, 24, 32, 48, 64, 128, 256)
 # Sharp at every scale, UTF-8 as the code page, and paths longer than 260 signs where the user's Windows allows them.
@@ -82,8 +82,8 @@ def write(folder: Path, scratch: Path, version: str) -> Path:
         tool(cross.RESOURCES, script.name, "-O", "coff", "-o", resources.name, label=cross.LABEL, cwd=scratch)
         out = str((folder / name).absolute())
         tool(
-            cross.C, *FLAGS, *kind, "-o", out, SOURCE.name, str(resources.absolute()), *LIBRARIES,
-            label=cross.LABEL, cwd=SOURCE.parent,
+            cross.C, *FLAGS, *kind, "-o", out, *(source.name for source in SOURCES), str(resources.absolute()),
+            *LIBRARIES, label=cross.LABEL, cwd=SOURCES[0].parent,
         )  # fmt: skip
     return icon
 

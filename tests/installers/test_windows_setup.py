@@ -14,6 +14,7 @@ import pytest
 
 from app.machine.versions.tree_hash import file_hash
 from installers.windows import setup_program
+from installers.windows.setup_program import NEW_FOLDER, SWITCH_MARK
 from tests.installers.wine import APPROVED, ENVIRONMENT, LOCAL, RUN, UNINSTALL, Windows, small_payload, windows
 
 LACKING = [name for name in ("wine", "makensis", "x86_64-w64-mingw32-gcc-posix") if not shutil.which(name)]
@@ -23,6 +24,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux" or bool(LACKING), reason=f"needs {', '.join(LACKING) or 'Linux'}"),
 ]
 OLD, NEW = "0.1.0", "0.10.0"  # as texts, the other way round
+MODELS = r"\Programs\Poolhouse\models\models ä.txt"
 PROGRAM = rf"{LOCAL}\Programs\Poolhouse\Poolhouse.exe"
 
 
@@ -144,23 +146,124 @@ def kill_when(computer: Windows, setup: Path, is_time: Callable[[], bool]) -> No
     computer.wait_for_server()
 
 
-def test_a_killed_installation_says_so_and_the_next_run_repairs_it(clean: Windows, setups: dict[str, Path]) -> None:
+def answer(computer: Windows) -> str:
+    """Return what the installed command says, which is its words."""
+    return computer.run(computer.installed / "bin/poolhouse.exe", "hello").stdout.strip()
+
+
+def trees(folder: Path) -> dict[str, bytes]:
+    """Return all files in a folder with what they hold, without compiled files."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def test_an_update_killed_while_it_unpacks_leaves_the_old_version(clean: Windows, setups: dict[str, Path]) -> None:
     clean.run(setups[OLD], "/S")
-    mark, command = clean.installed / "installing", clean.installed / "bin/poolhouse.exe"
-    new, later = clean.installed / "app/app/only_0_10_0.py", clean.installed / "engine/engine ä.txt"
-    kill_when(clean, setups[NEW], lambda: new.exists() and later.exists())  # the command lies between them
-    assert mark.exists(), "it was killed too late"
-    refused = clean.run(command)
+    before = trees(clean.installed)
+    kill_when(clean, setups[NEW], (clean.installed / NEW_FOLDER / "engine").exists)
+    assert (clean.installed / NEW_FOLDER).exists(), "it was killed too late"
+    assert {name: text for name, text in trees(clean.installed).items() if not name.startswith(NEW_FOLDER)} == before
+    assert answer(clean) == ascii(["hello"])
+    assert clean.value(UNINSTALL, "DisplayVersion") == OLD
+    assert clean.run(setups[NEW], "/S").returncode == 0
+    assert not (clean.installed / NEW_FOLDER).exists()
+    assert (clean.installed / "models/models ä.txt").read_text("utf-8") == NEW
+
+
+def test_an_update_killed_while_it_switches_is_ended_by_the_next_start(clean: Windows, setups: dict[str, Path]) -> None:
+    clean.run(setups[OLD], "/S")
+    kill_when(clean, setups[NEW], (clean.installed / SWITCH_MARK).exists)
+    assert answer(clean) == ascii(["hello"])  # the mark comes and goes fast: here, the kill may also have been too late
+    assert not (clean.installed / SWITCH_MARK).exists()
+    assert (clean.installed / "models/models ä.txt").read_text("utf-8") == NEW
+    assert clean.value(UNINSTALL, "DisplayVersion") == NEW
+
+
+PARTS = (  # in the order in which they are moved
+    "bin/poolhouse.exe", "installed.json", "sbom.cdx.json", "third-party-licenses.txt", "python", "models", "libraries",
+    "engine", "app", "uninstall.exe", "gone.txt", "files.txt", "Poolhouse.exe",
+)  # fmt: skip
+
+
+def test_a_switch_broken_off_between_any_two_moves_is_ended_by_the_next_start(
+    clean: Windows, setups: dict[str, Path]
+) -> None:
+    """Each state is made here, and whatever command is there ends the switch."""
+    clean.run(setups[NEW], "/S")
+    new = clean.path(r"C:\new")
+    shutil.copytree(clean.installed, new)
+    clean.uninstall()
+    clean.run(setups[OLD], "/S")
+    old = clean.path(r"C:\old")
+    shutil.copytree(clean.installed, old)
+    (old / "gone.txt").write_text("only the old version has this", "utf-8")
+    listed = (old / "files.txt").read_text("utf-16-le")
+    (old / "files.txt").write_text(listed + "F gone.txt\n", "utf-16-le", newline="")
+    (old / "models" / "mine.gguf").write_text("mine", "utf-8")
+    expected = {**trees(new), "models/mine.gguf": b"mine"}
+    moves = [(part, half) for part in PARTS for half in ("old", "new")]
+    for n_moves in range(len(moves)):
+        shutil.rmtree(clean.installed)
+        shutil.copytree(old, clean.installed)
+        staged, away = clean.installed / NEW_FOLDER, clean.installed / "poolhouse.old"
+        shutil.copytree(new, staged)
+        (clean.installed / SWITCH_MARK).write_text(NEW, "ascii")
+        for part, half in moves[:n_moves]:
+            source, target = (clean.installed, away) if half == "old" else (staged, clean.installed)
+            if (source / part).exists():
+                (target / part).parent.mkdir(parents=True, exist_ok=True)
+                (source / part).rename(target / part)
+        if not (clean.installed / PARTS[0]).exists():
+            clean.run(clean.installed / PARTS[-1])
+        assert answer(clean) == ascii(["hello"]), moves[:n_moves]
+        found = trees(clean.installed)
+        for part in (PARTS[0], PARTS[-1]):
+            found.pop(f"poolhouse.old/{part}", None)  # it ran while it was replaced
+        assert found == expected, moves[:n_moves]
+        assert clean.value(UNINSTALL, "DisplayVersion") == NEW
+    for folder in (new, old):
+        shutil.rmtree(folder)
+
+
+def test_an_update_that_cannot_replace_a_part_puts_the_old_version_back(
+    clean: Windows, setups: dict[str, Path]
+) -> None:
+    clean.run(setups[OLD], "/S")
+    before = trees(clean.installed)
+    shutil.copytree(clean.installed / "python", clean.path(r"C:\holder"))
+    code = f"import time; f = open({LOCAL + MODELS!a}); print(1, flush=True); time.sleep(100)"
+    with clean.start(r"C:\holder\python.exe", "-c", code) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline().strip() == "1"
+        assert clean.run(setups[NEW], "/S").returncode == 2
+        holder.kill()
+    clean.wait_for_server()
+    shutil.rmtree(clean.path(r"C:\holder"))
+    assert clean.said().startswith(rf"Another program uses {LOCAL}\Programs\Poolhouse\models, so it could not be")
+    assert trees(clean.installed) == before
+    assert clean.value(UNINSTALL, "DisplayVersion") == OLD
+    assert answer(clean) == ascii(["hello"])
+
+
+def test_a_removal_that_was_broken_off_says_so_and_the_setup_repairs_it(
+    clean: Windows, setups: dict[str, Path]
+) -> None:
+    clean.run(setups[OLD], "/S")
+    (clean.installed / "installing").write_text(OLD, "ascii")  # as the uninstaller does before it removes anything
+    (clean.installed / "app/app/__main__.py").unlink()
+    refused = clean.run(clean.installed / "bin/poolhouse.exe")
     assert refused.returncode == 1
     assert "run its setup again" in refused.stderr + refused.stdout
-    assert clean.run(setups[NEW], "/S").returncode == 0
-    assert not mark.exists()
-    assert clean.run(clean.installed / "bin/poolhouse.exe").returncode == 0
+    assert clean.run(setups[OLD], "/S").returncode == 0
+    assert answer(clean) == ascii(["hello"])
 
 
 def test_a_killed_installation_can_be_uninstalled(clean: Windows, setups: dict[str, Path]) -> None:
     before = clean.files()
-    kill_when(clean, setups[OLD], (clean.installed / "python").exists)
+    kill_when(clean, setups[OLD], (clean.installed / NEW_FOLDER / "python").exists)
     clean.uninstall()
     left = {name for name in clean.files() - before if "/Temp" not in name}  # what NSIS itself had no time to delete
     assert left == set()
@@ -263,7 +366,7 @@ def test_what_another_program_holds_is_said_and_can_be_removed_later(clean: Wind
 
 def test_two_at_a_time_are_refused(clean: Windows, setups: dict[str, Path]) -> None:
     with clean.start(setups[OLD], "/S") as first:
-        while first.poll() is None and not (clean.installed / "installing").exists():
+        while first.poll() is None and not (clean.installed / NEW_FOLDER).exists():
             time.sleep(0.001)
         assert clean.run(setups[OLD], "/S").returncode == 2
         assert clean.said().startswith("Poolhouse is being installed or removed already")
@@ -271,7 +374,9 @@ def test_two_at_a_time_are_refused(clean: Windows, setups: dict[str, Path]) -> N
 
 
 def test_an_unwritable_folder_is_said(clean: Windows, setups: dict[str, Path]) -> None:
-    (clean.installed / "installing").mkdir(parents=True)  # a folder cannot be opened as a file, even by root
+    clean.installed.mkdir(parents=True)
+    (clean.installed / "files.txt").write_text("", "utf-16-le")
+    (clean.installed / NEW_FOLDER).write_text("")  # a file cannot become a folder, even for root
     registry = clean.registry()
     assert clean.run(setups[OLD], "/S").returncode == 2
     assert clean.said().startswith(rf"Nothing could be written to {LOCAL}\Programs\Poolhouse")
