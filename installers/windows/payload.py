@@ -11,9 +11,10 @@ from pathlib import Path
 from app.machine.versions.tree_hash import file_hash
 from installers.payload import app_layer, components, engine_layer, libraries_layer, payload
 from installers.payload.components import Component
+from installers.payload.fetched import LIST
 from installers.payload.places import LAYERS, PACKAGE_LAYERS
 from installers.payload.trees import tool
-from installers.windows import cross, engine, libraries, python, qt_files
+from installers.windows import cross, engine, libraries, python, python_terms, qt_files
 
 SYSTEM = "windows"
 MICROSOFT = "LicenseRef-Microsoft-Distributable-Code"  # its text is in the license of CPython for Windows
@@ -39,10 +40,13 @@ def build(version: str, rebuild: bool, stand_in: bool) -> payload.Payload:
         scratch.mkdir(parents=True)
         return scratch
 
-    python_key = f"{'test' if stand_in else 'made'}-{payload.key(python, ' '.join(python.IMPORTS))}"
-    made_python = payload.layer(
-        "python", python_key, lambda folder: python.build(folder, with_scratch(folder), stand_in), rebuild, SYSTEM
-    )
+    def build_python(folder: Path) -> None:
+        python.build(folder, with_scratch(folder), stand_in)
+        python_terms.add(folder, scratch)
+
+    python_key = payload.key(python, python_terms, LIST, " ".join(python.IMPORTS))
+    python_key = f"{'test' if stand_in else 'made'}-{python_key}"
+    made_python = payload.layer("python", python_key, build_python, rebuild, SYSTEM)
     lock, packages = libraries_layer.LOCK.read_text("utf-8"), []
     for name in PACKAGE_LAYERS:
         modules = (libraries_layer, libraries, python, *([qt_files] if name == "qt" else []))

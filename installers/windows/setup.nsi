@@ -585,9 +585,17 @@ Section "Uninstall"
     Push "$(HELD)"
     Call un.Refuse
   ${EndIf}
-  Delete "$INSTDIR\uninstall.exe"
   Delete "$INSTDIR\installing"
   SetOutPath "$TEMP"
-  RMDir "$INSTDIR"
+  ; Its file is in use for a moment: what was started has started a copy of itself, which is what runs here.
+  ${For} $0 1 10
+    ClearErrors
+    Delete "$INSTDIR\uninstall.exe"
+    RMDir "$INSTDIR"
+    ${IfNot} ${Errors}
+      ${ExitFor}
+    ${EndIf}
+    Sleep 200
+  ${Next}
   DeleteRegKey HKCU "${UNINSTALL}"
 SectionEnd

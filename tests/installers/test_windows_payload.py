@@ -12,9 +12,20 @@ from pathlib import Path
 import pytest
 
 from installers.payload import components, qt_parts
+from installers.payload.fetched import debian_files
 from installers.payload.libraries_layer import LOCK
 from installers.payload.places import FILES, LAYERS, PACKAGE_LAYERS
-from installers.windows import cross, engine, libraries, payload, python, qt_files, setup_program, starters
+from installers.windows import (
+    cross,
+    engine,
+    libraries,
+    payload,
+    python,
+    python_terms,
+    qt_files,
+    setup_program,
+    starters,
+)
 from scripts.setup_errors import Trouble
 
 OF_WINDOWS = re.compile(  # libraries that every Windows 10 has since version 1809
@@ -145,8 +156,8 @@ def test_files_are_installed_in_the_order_of_their_names(tmp_path: Path) -> None
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x", "utf-8")
     assert setup_program.script_of_files(tmp_path).splitlines() == [
-        'SetOutPath "$INSTDIR"', f'File "{tmp_path}/a.txt"',
-        'SetOutPath "$INSTDIR\\b"', f'File "{tmp_path}/b/one.txt"', f'File "{tmp_path}/b/two.txt"',
+        'SetOutPath "$INSTDIR\\poolhouse.new"', f'File "{tmp_path}/a.txt"',
+        'SetOutPath "$INSTDIR\\poolhouse.new\\b"', f'File "{tmp_path}/b/one.txt"', f'File "{tmp_path}/b/two.txt"',
     ]  # fmt: skip
 
 
@@ -197,3 +208,18 @@ def test_the_icon_has_every_size(tmp_path: Path) -> None:
 def test_versions_are_written_as_windows_counts_them() -> None:
     assert starters.four_numbers("0.1.0") == "0.1.0.0"
     assert starters.four_numbers("1.2") == "1.2.0.0"
+
+
+@pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="needs dpkg")
+def test_each_library_inside_python_has_its_terms_beside_it(tmp_path: Path, stand_in: Path) -> None:
+    words = {
+        "bzip2": "Julian R Seward", "expat": "Clark Cooper", "libffi": "Red Hat", "mpdecimal": "Stefan Krah",
+        "openssl": "Apache License", "sqlite": "public domain", "xz": "public domain", "zlib": "Mark Adler",
+    }  # fmt: skip
+    if not all((FILES / debian_files()[name].file).exists() for name in python_terms.PACKAGES.values()):
+        pytest.skip("needs Debian's files: `python -m installers`")
+    python_terms.add(stand_in, tmp_path)
+    for name, holder in words.items():
+        assert holder in (stand_in / "licenses" / f"{name}.txt").read_text("utf-8"), name
+    inside = {name.lower() for name, *_ in payload.INSIDE_PYTHON}
+    assert inside | {"openssl"} == set(words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -16,6 +17,7 @@ from installers.payload.payload import Layer, Payload
 from installers.payload.places import LAYER_NAMES
 from installers.windows import python
 
+WINES_OWN = re.compile(r"\\Shell Folders\]|\\Software\\Wine\\Temporary System Parameters")
 OUTPUT = "cp437"  # what programs write to a pipe, in Wine with the locale C
 EPOCH = 1_700_000_000
 USER = "Jürgen Großmüller"
@@ -108,14 +110,14 @@ class Windows:
         return {str(path.relative_to(self.folder)) for place in places for path in place.rglob("*")}
 
     def registry(self) -> str:
-        """Return all that the registry holds of this user, except the shell's folders, which Wine repeats."""
+        """Return what the registry holds of this user, without the folders of the shell and what is only Wine's."""
         name = "registry.reg"
         self.run("reg", "export", "HKCU", f"C:\\{name}", "/y")
         file = self.path(name)
         text = file.read_text("utf-16")
         file.unlink()
         keys = text.replace("\r\n", "\n").split("\n\n")
-        return "\n\n".join(key for key in keys if "\\Shell Folders]" not in key.partition("\n")[0])
+        return "\n\n".join(key for key in keys if not WINES_OWN.search(key.partition("\n")[0]))
 
     def forget(self) -> None:
         """Remove from the registry what an installation writes there."""

@@ -75,7 +75,7 @@ class OtherProgramsLoad:
         self._busy_s, self._at_s = self._now()
 
     def busy_cores(self) -> float:
-        """Return the average number of busy cores since the last reading.
+        """Return the average number of busy cores since the last reading, or 0 if the system does not report it.
 
         Raises psutil.Error if the child has exited.
         """
@@ -86,17 +86,26 @@ class OtherProgramsLoad:
 
     def _now(self) -> tuple[float, float]:
         """Return the total processor time of other programs and the current time, both in seconds."""
-        times = psutil.cpu_times()
+        try:
+            times = psutil.cpu_times()
+        except OSError:  # as in Wine, which does not report them
+            return 0.0, time.monotonic()
         # the time of virtual machines is already included in the user time
         busy_s = times.user + times.system + sum(getattr(times, k, 0.0) for k in ("nice", "irq", "softirq"))
         return busy_s - sum(map(_used_s, self._ours)), time.monotonic()
 
 
 def other_programs_share() -> float:
-    """Return the share of all cores that other programs are using, from 0 to 1. Blocks for 0.3 s."""
+    """Return the share of all cores that other programs are using, from 0 to 1. Blocks for 0.3 s.
+
+    It is 0 if the system does not report it.
+    """
     me = psutil.Process()
     before_s, began_s = _used_s(me), time.monotonic()
-    all_share = psutil.cpu_percent(SAMPLE_S) / 100
+    try:
+        all_share = psutil.cpu_percent(SAMPLE_S) / 100
+    except OSError:
+        return 0.0
     n_cores = psutil.cpu_count() or 1
     own_share = (_used_s(me) - before_s) / ((time.monotonic() - began_s) * n_cores)
     return min(1.0, max(0.0, all_share - own_share))

@@ -35,3 +35,15 @@ def test_a_busy_program_is_seen() -> None:
     finally:
         busy.kill()
         busy.wait()
+
+
+def test_a_system_that_does_not_report_its_load_counts_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Wine does; a model loads all the same."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(1, "Invalid function")
+
+    monkeypatch.setattr(psutil, "cpu_times", refuse)
+    monkeypatch.setattr(psutil, "cpu_percent", refuse)
+    assert devices.other_programs_share() == 0
+    assert devices.OtherProgramsLoad(psutil.Process().pid).busy_cores() == 0
