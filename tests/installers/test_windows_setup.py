@@ -28,14 +28,15 @@ PROGRAM = rf"{LOCAL}\Programs\Poolhouse\Poolhouse.exe"
 
 
 @pytest.fixture(scope="module")
-def setups(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The setup programs of two versions."""
-    made = {}
-    for version in (OLD, NEW):
-        folder = tmp_path_factory.mktemp("setup")
-        built = setup_program.pack(small_payload(folder / "layers", version), stand_in=True)
-        made[version] = Path(shutil.move(built, folder / built.name))
-    return made
+def setups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """The setup programs of two versions, made outside dist/, where one of the same name may lie."""
+    folder, made = tmp_path_factory.mktemp("setup"), {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(setup_program, "WORK", folder / "work")
+        patch.setattr(setup_program, "RESULTS", folder)
+        for version in (OLD, NEW):
+            made[version] = setup_program.pack(small_payload(folder / "layers", version), stand_in=True)
+    yield made
 
 
 @pytest.fixture(scope="module")
@@ -357,7 +358,7 @@ def test_what_another_program_holds_is_said_and_can_be_removed_later(clean: Wind
         said = clean.refuse_to_uninstall()
         holder.kill()
     clean.wait_for_server()
-    assert said.startswith(f"Another program uses {held}, so it could not be removed.")
+    assert said.startswith(f"Another program uses {held}, so it could not be removed or replaced.")
     assert clean.value(UNINSTALL, "DisplayVersion") == OLD
     clean.uninstall()
     assert not clean.installed.exists()
