@@ -28,7 +28,7 @@ PROGRAM = rf"{LOCAL}\Programs\Poolhouse\Poolhouse.exe"
 
 
 @pytest.fixture(scope="module")
-def setups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def setups(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The setup programs of two versions, made outside dist/, where one of the same name may lie."""
     folder, made = tmp_path_factory.mktemp("setup"), {}
     with pytest.MonkeyPatch.context() as patch:
@@ -36,7 +36,7 @@ def setups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]
         patch.setattr(setup_program, "RESULTS", folder)
         for version in (OLD, NEW):
             made[version] = setup_program.pack(small_payload(folder / "layers", version), stand_in=True)
-    yield made
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def test_a_busy_program_is_seen() -> None:
 
 
 def test_a_system_that_does_not_report_its_load_counts_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Wine does; a model loads all the same."""
+    """Wine is one. A model loads all the same."""
 
     def refuse(*_: object) -> None:
         raise OSError(1, "Invalid function")
