@@ -219,10 +219,10 @@ def test_a_switch_broken_off_between_any_two_moves_is_ended_by_the_next_start(
         if not (clean.installed / PARTS[0]).exists():
             clean.run(clean.installed / PARTS[-1])
         assert answer(clean) == ascii(["hello"]), moves[:n_moves]
-        found = trees(clean.installed)
+        files = trees(clean.installed)
         for part in (PARTS[0], PARTS[-1]):
-            found.pop(f"poolhouse.old/{part}", None)  # it ran while it was replaced
-        assert found == expected, moves[:n_moves]
+            files.pop(f"poolhouse.old/{part}", None)  # it ran while it was replaced
+        assert files == expected, moves[:n_moves]
         assert clean.value(UNINSTALL, "DisplayVersion") == NEW
     for folder in (new, old):
         shutil.rmtree(folder)
