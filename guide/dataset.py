@@ -4,6 +4,7 @@ import math
 import random
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,11 @@ TWO_TURNS = 0.12  # share of conversations with two questions
 SYSTEM = 0.12  # share of conversations that start with a system message
 SMALL_TALK = ("hello", "thanks", "bye", "off-topic")  # drawn more often as the other of two questions
 UNKNOWN = ("dont-know", "off-topic")  # questions without an answer, of which there are far more kinds than of others
-UNKNOWN_WEIGHT = 4
-FOREIGN = 0.4  # share of the questions of the first of these that are another topic's, with its words replaced
-FOREIGN_SLOTS = ("noun_x", "object_x", "thing_x", "program_x")
+UNKNOWN_WEIGHT = 7
+FOREIGN = 0.35  # share of the questions of the first of these that are another topic's, with its words replaced
+NEAR = 0.5  # share of those in which words that many topics have stay, such as "computer" and "model"
+COMMON = 10  # how many topics must have a word for it to stay
+FOREIGN_SLOTS = ("noun_x", "object_x", "thing_x", "program_x", "object_y", "thing_y", "data_y", "odd_y", "quality_y")
 FIRST = 0.08  # share of questions that are a topic's first pattern, the wording that is asked most
 
 
@@ -103,13 +106,19 @@ def load_words() -> Words:
     )
 
 
+def load_fresh() -> list[str]:
+    """Return the unknown questions of fresh.toml, by which training is steered."""
+    fresh = tomllib.loads((HERE / "fresh.toml").read_text("utf-8"))
+    return [*lines(fresh["about"]), *lines(fresh["world"])]
+
+
 def held_out() -> list[str]:
-    """Return the wordings used for scoring, which must never appear in the training text."""
+    """Return the wordings used for scoring and steering, which must never appear in the training text."""
     key = tomllib.loads((HERE / "key.toml").read_text("utf-8"))
     strangers = tomllib.loads((HERE / "strangers.toml").read_text("utf-8"))
     known = [line.partition(": ")[2] for line in lines(strangers["known"])]
     rewordings = [wording for topic in key["topic"] for wording in topic["rewordings"]]
-    return [*rewordings, *known, *lines(strangers["unknown"])]
+    return [*rewordings, *known, *lines(strangers["unknown"]), *load_fresh()]
 
 
 def expand(pattern: str, slots: dict[str, list[str]], rng: random.Random) -> str:
@@ -144,6 +153,16 @@ def misspell(text: str, rng: random.Random) -> str:
     return text[:at] + rng.choice(LETTERS) + text[at + 1 :]
 
 
+def common(topics: list[Topic], words: Words) -> frozenset[str]:
+    """Return the words that the questions of many topics have, and that therefore tell none of them."""
+    rng, counts = random.Random(0), Counter[str]()
+    for topic in topics:
+        if topic.name not in UNKNOWN:
+            said = " ".join(expand(pattern, words.slots, rng) for pattern in topic.questions for _ in range(3))
+            counts.update({word.strip("?!.,") for word in said.lower().split()})
+    return frozenset(word for word, count in counts.items() if count >= COMMON)
+
+
 class Writer:
     """A seeded generator of an endless sequence of conversations."""
 
@@ -158,6 +177,7 @@ class Writer:
         ]
         self.patterns = {topic.name: [breadth(q, words.slots) for q in topic.questions] for topic in topics}
         self.by_name = {topic.name: topic for topic in topics}
+        self.common = words.frame | common(topics, words)
 
     def question(self, topic: Topic) -> str:
         """Return a random wording of a topic's question that contains none of the wordings used for scoring."""
@@ -175,15 +195,17 @@ class Writer:
     def foreign(self) -> str:
         """Return a question of another topic in which every word that carries meaning is replaced by a foreign one.
 
-        Only such words tell a question that has an answer from one that merely sounds like it.
+        Only such words tell a question that has an answer from one that merely sounds like it. Half of the time words
+        that many topics have stay too: they don't say which of them is meant.
         """
         slots, known = [self.words.slots[name] for name in FOREIGN_SLOTS], list[str]()
-        while all(word.lower().strip("?!.,") in self.words.frame for word in known):
+        kept = self.common if self.rng.random() < NEAR else self.words.frame
+        while all(word.lower().strip("?!.,") in kept for word in known):
             topic = self.rng.choice([topic for topic in self.topics if topic.name not in UNKNOWN])
             pattern = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
             known = expand(pattern, self.words.slots, self.rng).split()
         return " ".join(
-            word if word.lower().strip("?!.,") in self.words.frame else self.rng.choice(self.rng.choice(slots))
+            word if word.lower().strip("?!.,") in kept else self.rng.choice(self.rng.choice(slots))
             for word in known
         )
 

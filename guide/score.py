@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from guide.dataset import HERE, lines, load_topics
+from guide.dataset import HERE, UNKNOWN, checks, lines, load_fresh, load_topics
 
 MODEL = HERE.parent / "resources" / "guide.gguf"
 OTHERS_BAR = 0.8  # for the other wordings; the 30 frequent questions must all be right
@@ -186,13 +186,28 @@ def show_refusals(refused: Refusals, n_strangers: int) -> None:
     )
 
 
+def steer(ask: Ask) -> int:
+    """Print what training is steered by: how many questions of fresh.toml and how many validation wordings are refused."""
+    fresh = [ask(question) for question in load_fresh()]
+    own = [(turn.answer, ask(turn.question)) for name, turn in checks(load_topics()) if name not in UNKNOWN]
+    print(
+        f"fresh unknown questions refused {sum(said.startswith(REFUSAL) for said in fresh)}/{len(fresh)}, "
+        f"validation wordings refused {sum(said.startswith(REFUSAL) for _, said in own)}/{len(own)}, "
+        f"answered word for word {sum(said.strip() == answer for answer, said in own)}/{len(own)}"
+    )
+    return 0
+
+
 def main() -> int:
     """Run the command line. Return 1 if too few answers pass, and 2 if the key itself has an error."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path, nargs="?", default=MODEL)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--steer", action="store_true", help="ask only fresh.toml and the validation wordings")
     options = parser.parse_args()
+    if options.steer:
+        return steer(open_guide(options.model, options.threads))
     key = load_key()
     if leaked := leaks(key, canonical()):
         print(f"The key takes wrong topics' answers: {leaked}", file=sys.stderr)
