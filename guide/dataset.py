@@ -24,6 +24,7 @@ FOREIGN = 0.35  # share of the questions of the first of these that are another 
 NEAR = 0.5  # share of those in which words that many topics have stay, such as "computer" and "model"
 COMMON = 10  # how many topics must have a word for it to stay
 FOREIGN_SLOTS = ("noun_x", "object_x", "thing_x", "program_x", "object_y", "thing_y", "data_y", "odd_y", "quality_y")
+FRAMED = 0.2  # share of the questions that are written in a frame of frames.toml
 FIRST = 0.08  # share of questions that are a topic's first pattern, the wording that is asked most
 
 
@@ -51,6 +52,15 @@ class Conversation:
 
     system: str | None
     turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Frames for any question, with what the topics fill them with. The keys are `do` and `about`."""
+
+    frames: dict[str, tuple[str, ...]]
+    unknown: dict[str, list[str]]
+    known: dict[str, dict[str, list[str]]]  # by topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,17 @@ def load_topics() -> list[Topic]:
         for path in sorted(TEXT.glob("*.toml"))
         for entry in tomllib.loads(path.read_text("utf-8")).get("topic", [])
     ]
+
+
+def load_frames() -> Frames:
+    """Return the frames in frames.toml."""
+    text = tomllib.loads((TEXT / "frames.toml").read_text("utf-8"))
+    kinds = ("do", "about")
+    return Frames(
+        {kind: lines(text["frames"][kind]) for kind in kinds},
+        text["unknown"],
+        {name: {kind: text[kind].get(name, []) for kind in kinds} for name in {*text["do"], *text["about"]}},
+    )
 
 
 def load_words() -> Words:
@@ -177,6 +198,7 @@ class Writer:
         ]
         self.patterns = {topic.name: [breadth(q, words.slots) for q in topic.questions] for topic in topics}
         self.by_name = {topic.name: topic for topic in topics}
+        self.frames = load_frames()
         self.common = words.frame | common(topics, words)
 
     def question(self, topic: Topic) -> str:
@@ -184,6 +206,8 @@ class Writer:
         while True:
             if topic.name == UNKNOWN[0] and self.rng.random() < FOREIGN:
                 written = self.foreign()
+            elif self.rng.random() < FRAMED and (filled := self.framed(topic)):
+                written = filled
             else:
                 is_first = self.rng.random() < FIRST
                 drawn = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
@@ -191,6 +215,16 @@ class Writer:
             text = self.vary(written)
             if text and not any(wording in plain(text) for wording in self.banned):
                 return text
+
+    def framed(self, topic: Topic) -> str:
+        """Return a frame that is filled with what a topic is about, or "" if frames.toml says nothing of it."""
+        parts = self.frames.unknown if topic.name == UNKNOWN[0] else self.frames.known.get(topic.name, {})
+        kinds = [kind for kind, texts in parts.items() if texts]
+        if not kinds:
+            return ""
+        kind = self.rng.choice(kinds)
+        frame = self.rng.choice(self.frames.frames[kind])
+        return expand(frame.replace(f"{{{kind}}}", self.rng.choice(parts[kind])), self.words.slots, self.rng)
 
     def foreign(self) -> str:
         """Return a question of another topic in which every word that carries meaning is replaced by a foreign one.
@@ -205,8 +239,7 @@ class Writer:
             pattern = self.rng.choices(topic.questions, self.patterns[topic.name])[0]
             known = expand(pattern, self.words.slots, self.rng).split()
         return " ".join(
-            word if word.lower().strip("?!.,") in kept else self.rng.choice(self.rng.choice(slots))
-            for word in known
+            word if word.lower().strip("?!.,") in kept else self.rng.choice(self.rng.choice(slots)) for word in known
         )
 
     def vary(self, text: str) -> str:

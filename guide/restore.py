@@ -1,4 +1,4 @@
-"""Reads an exported Guide back: its weights, rounded as Q8_0 rounds them, and its tokenizer. Training can go on there."""
+"""Reads the weights and the tokenizer back from an exported Guide, so that its training can go on."""
 
 import argparse
 from pathlib import Path

@@ -187,7 +187,7 @@ def show_refusals(refused: Refusals, n_strangers: int) -> None:
 
 
 def steer(ask: Ask) -> int:
-    """Print what training is steered by: how many questions of fresh.toml and how many validation wordings are refused."""
+    """Print how many questions of fresh.toml and validation wordings are refused. Training is steered by them."""
     fresh = [ask(question) for question in load_fresh()]
     own = [(turn.answer, ask(turn.question)) for name, turn in checks(load_topics()) if name not in UNKNOWN]
     print(

@@ -94,11 +94,11 @@ def loss_of(model: Llama, batch: Batch) -> Tensor:
     return (losses * weights[is_target]).sum() / weights.sum()
 
 
-def rate(step: int, steps: int, peak: float) -> float:
+def rate(step: int, steps: int, peak: float, warm_up: int) -> float:
     """Return the learning rate of a step: a short warm-up, then a cosine decay to a hundredth."""
-    if step < WARMUP_STEPS:
-        return peak * (step + 1) / WARMUP_STEPS
-    done = (step - WARMUP_STEPS) / max(1, steps - WARMUP_STEPS)
+    if step < warm_up:
+        return peak * (step + 1) / warm_up
+    done = (step - warm_up) / max(1, steps - warm_up)
     return peak * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))
 
 
@@ -138,7 +138,15 @@ def load(model: Llama, path: Path) -> None:
         model.load_state_dict({name: torch.from_numpy(saved[name]) for name in saved.files})
 
 
-def train(build: Path, steps: int, minutes: float, check_every: int, peak: float, start: Path | None = None) -> None:
+def train(
+    build: Path,
+    steps: int,
+    minutes: float,
+    check_every: int,
+    peak: float,
+    warm_up: int = WARMUP_STEPS,
+    start: Path | None = None,
+) -> None:
     """Train for a number of steps or of minutes, whichever ends first.
 
     The learning rate follows whichever is closer to its end.
@@ -160,7 +168,9 @@ def train(build: Path, steps: int, minutes: float, check_every: int, peak: float
         if done >= 1:
             break
         for group in optimizer.param_groups:
-            group["lr"] = min(rate(step, steps, peak), rate(max(step, int(done * steps)), steps, peak))
+            group["lr"] = min(
+                rate(step, steps, peak, warm_up), rate(max(step, int(done * steps)), steps, peak, warm_up)
+            )
         loss = loss_of(model, batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -186,12 +196,15 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=4200)
     parser.add_argument("--minutes", type=float, default=0, help="end by the clock; not reproducible")
     parser.add_argument("--rate", type=float, default=PEAK_RATE, help="the peak of the learning rate")
+    parser.add_argument("--warm-up", type=int, default=WARMUP_STEPS, help="steps until the peak")
     parser.add_argument("--start", type=Path, help="weights to continue from, made with the same tokenizer")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--check-every", type=int, default=300)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    train(options.build, options.steps, options.minutes, options.check_every, options.rate, options.start)
+    train(
+        options.build, options.steps, options.minutes, options.check_every, options.rate, options.warm_up, options.start
+    )
 
 
 if __name__ == "__main__":

@@ -31,11 +31,11 @@ NEAR = 0.8  # share of words in common from which two wordings count as nearly t
 def written(seed: int) -> list[str]:
     """Wordings of every pattern of the training text."""
     words, rng = load_words(), random.Random(seed)
-    return [
-        expand(pattern, words.slots, rng)
-        for topic in load_topics()
-        for pattern in topic.questions
-        for _ in range(DRAWS)
+    topics = load_topics()
+    writer = Writer(topics, words, seed)
+    framed = [writer.framed(topic) for topic in topics for _ in range(10 * DRAWS)]
+    return framed + [
+        expand(pattern, words.slots, rng) for topic in topics for pattern in topic.questions for _ in range(DRAWS)
     ]
 
 
