@@ -26,7 +26,7 @@ def labels() -> frozenset[str]:
 def strange(answer: str, known: frozenset[str]) -> list[str]:
     """Return the capitalized words within sentences of an answer that begin no label and are no name."""
     begins = {match.end() - 1 for match in SENTENCE.finditer(answer)}
-    found, after = list[str](), 0
+    unknown, after = list[str](), 0
     for match in WORD.finditer(answer):
         at = match.start()
         if at < after or (at and answer[at - 1].isalnum()):
@@ -37,8 +37,8 @@ def strange(answer: str, known: frozenset[str]) -> list[str]:
         if ends:
             after = max(ends)
         elif at not in begins and not NAMES.fullmatch(match[0].partition("+")[0]):
-            found.append(answer[at:][:40])
-    return found
+            unknown.append(answer[at:][:40])
+    return unknown
 
 
 @pytest.mark.parametrize("topic", load_topics(), ids=lambda topic: topic.name)
