@@ -13,6 +13,7 @@ from app.cli.node_calls import Stopped
 from app.cli.output import Output
 from app.core.errors import AppError, BadInput
 from app.core.nearest_names import nearest_names
+from app.core.system_errors import system_error
 
 if TYPE_CHECKING:
     from typer import TyperException
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 FAILED = 1
 WRONG_USAGE = 2
 STOPPED = 130  # the exit code that shells report after Ctrl-C
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 GLOBAL_OPTIONS = ("--home", "--json")
 NOT_UTF8 = "The command contains bytes that are not UTF-8 text. Type it again. Rename files with such names."
 
@@ -119,7 +118,7 @@ def _run(words: list[str], out: Output) -> int:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
-        out.fail(_os_error(error))
+        out.fail(system_error(error))
         return FAILED
     if code == STOPPED:  # typer turns Ctrl-C into this code
         out.fail(AppError("stopped"))
@@ -179,16 +178,3 @@ def _number_range(parameter: object) -> str | None:
     if least is not None:
         return f"Give {kind}, {least} or more."
     return f"Give {kind}, {most} or less." if most is not None else f"Give {kind}."
-
-
-def _os_error(error: OSError) -> AppError:
-    if error.errno in _DISK_FULL:
-        return AppError("no_room_left", detail=_system_message(error))
-    if error.errno in _NOT_ALLOWED:
-        return AppError("not_allowed", detail=_system_message(error))
-    return AppError("system_error", detail=_system_message(error))
-
-
-def _system_message(error: OSError) -> str:
-    message = error.strerror or str(error)
-    return f"{error.filename}: {message}" if error.filename else message

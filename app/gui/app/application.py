@@ -16,9 +16,11 @@ from typing import TextIO
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSocketNotifier, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QIcon
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
 
 from app import __version__, gui
+from app.core.errors import AppError
+from app.core.system_errors import system_error
 from app.gui.api.launch import Launcher
 from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
@@ -34,6 +36,7 @@ from app.gui.look.accessibility import FocusRing
 from app.gui.look.drawing import icon
 from app.gui.look.language import LANGUAGE, translate
 from app.gui.look.motion import Motion
+from app.gui.look.sentences import said
 from app.gui.look.theme import LIGHT, Theme
 from app.gui.models.importing import ImportQueue
 from app.gui.tools.tool_client import ToolClient
@@ -353,11 +356,22 @@ def app_icon() -> QIcon:
 def start(launcher: Launcher, *, hidden: bool = False) -> int:
     """Run the window until the app quits. If a window of this home folder is already open, show that one instead."""
     app = PoolhouseApplication(sys.argv[:1])
-    claimed = claim_lock(launcher.home)
-    if claimed is None:
-        return 0
-    made = Application(app, launcher, hidden=hidden)
+    try:
+        claimed = claim_lock(launcher.home)
+        if claimed is None:
+            return 0
+        made = Application(app, launcher, hidden=hidden)
+    except OSError as error:
+        show_failure(app, system_error(error))
+        raise
     app.to_quit.connect(made.quit)
     code = made.run()
     claimed.unlock()
     return code
+
+
+def show_failure(app: QApplication, error: AppError) -> None:
+    """Show why there is no window, because who started Poolhouse from a menu sees no terminal."""
+    translate(app, "")  # the chosen language may be unreadable
+    app.setWindowIcon(app_icon())
+    QMessageBox.critical(None, "Poolhouse", said(error))
