@@ -15,7 +15,7 @@ import pytest
 from installers.payload.places import RESULTS
 from tests.gui.outside import opened
 from tests.installers.clean_system import USER_ID, CleanSystem, can_be_used, clean_system
-from tests.installers.test_debian_package import HOME, IN_FILES, MOST_SECONDS, SUITES, package, within
+from tests.installers.test_debian_package import DATA, HOME, IN_FILES, MOST_SECONDS, SUITES, other_disk, package, within
 from tests.network.namespaces import lan
 
 pytestmark = [pytest.mark.installers, pytest.mark.root, pytest.mark.timeout(600)]
@@ -142,6 +142,34 @@ def test_a_damaged_or_cut_image_is_told_in_one_sentence(system: CleanSystem) -> 
     (sentence,) = done.stderr.strip().splitlines()
     assert sentence.startswith("This AppImage is damaged")
     assert not [path for path in (system.root / CACHE).iterdir() if path.is_dir()]
+
+
+def test_what_stops_it_is_shown_on_the_screen_after_a_double_click(system: CleanSystem) -> None:
+    """A double click has no terminal. The desktop's own program for such messages shows the sentence."""
+    image = system.root / IMAGE.lstrip("/")
+    os.truncate(image, image.stat().st_size // 2)
+    dialog, shown = system.root / "usr/bin/zenity", system.root / HOME / "shown.txt"
+    dialog.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > /{HOME}/shown.txt\n')
+    dialog.chmod(0o755)
+    assert system.run(IMAGE, check=False, variables={"DISPLAY": ":0"}).returncode == 1
+    kind, *_, sentence = shown.read_text().splitlines()
+    assert kind == "--error"
+    assert sentence.startswith("This AppImage is damaged")
+    shown.unlink()
+    system.run(IMAGE, check=False)
+    assert not shown.exists(), "a computer without a screen shows none"
+
+
+def test_a_home_on_another_disk_keeps_all_of_it(system: CleanSystem) -> None:
+    home = system.root / HOME
+    image = (system.root / IMAGE.lstrip("/")).rename(system.root / "var/tmp/image")
+    with other_disk(home):
+        shutil.move(image, system.root / IMAGE.lstrip("/"))
+        with running(system):
+            within(60, (system.root / DATA / "runtime.json").exists)
+        assert (system.root / CACHE).stat().st_dev == home.stat().st_dev
+    assert not (system.root / CACHE).exists()
+    assert not (system.root / DATA).exists()
 
 
 def test_a_home_that_cannot_be_written_is_no_obstacle_for_unpacking(system: CleanSystem) -> None:

@@ -9,10 +9,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from installers.linux.deb import FOLDER
@@ -208,12 +209,68 @@ def test_removing_over_a_running_app_ends_it(installed: CleanSystem) -> None:
 # Bad input
 
 
-def test_two_users_of_one_computer_have_a_node_each(installed: CleanSystem) -> None:
+def test_two_users_of_one_computer_have_a_node_each_and_share_its_memory(installed: CleanSystem) -> None:
     installed.run("useradd", "--create-home", "--uid", "1001", "bert", user=None)
     with node(installed) as first, node(installed, user=1001) as second:
         assert first["id"] != second["id"]
+        ports = {node[kind] for node in (first, second) for kind in ("peer_port", "control_port")}
+        assert len(ports) == 4
+        lent = 0
         for user in (USER_ID, 1001):
             assert ask(installed, "ask", "Hello", user=user)
+            (own,) = json.loads(ask(installed, "machines", "--json", user=user))["machines"]
+            lent += own["lent_bytes"]
+        assert lent <= psutil.virtual_memory().total
+        other = installed.run("ls", f"/{DATA}", user=1001, check=False)
+        assert other.returncode != 0, "nobody else reads the chats"
+
+
+@contextmanager
+def other_disk(home: Path, mib: int = 900) -> Iterator[None]:
+    """A home on a disk of its own until the end of the block."""
+    words = ["mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=700,uid={USER_ID},gid={USER_ID}", "tmpfs", str(home)]
+    subprocess.run(words, check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(home)], check=True)
+
+
+def test_a_home_on_another_disk_loses_nothing_when_that_disk_is_full(installed: CleanSystem) -> None:
+    home = installed.root / HOME
+    with other_disk(home, 100):
+        with node(installed) as before:
+            assert ask(installed, "load", SMOLLM2)
+            assert ask(installed, "ask", "Hello")
+        fill(home / "filler")
+        full = installed.run("timeout", "60", "poolhouse", "node", check=False, variables=IN_FILES)
+        if full.returncode == 1:  # it may also run without the room
+            (sentence,) = (full.stdout + full.stderr).strip().splitlines()
+            assert sentence.startswith("The disk is full")
+        assert "Traceback" not in full.stdout + full.stderr
+        (home / "filler").unlink()
+        with node(installed) as after:
+            assert after["id"] == before["id"]
+            assert ask(installed, "ask", "Hello")
+    assert not (installed.root / DATA).exists(), "all of it was on that disk"
+
+
+def test_a_first_start_on_a_full_disk_is_told_in_one_sentence(installed: CleanSystem) -> None:
+    with other_disk(installed.root / HOME, 10):
+        fill(installed.root / HOME / "filler")
+        done = installed.run("poolhouse", "node", check=False, variables=IN_FILES)
+        (sentence,) = (done.stdout + done.stderr).strip().splitlines()
+        assert (done.returncode, sentence.partition(" (")[0]) == (1, "The disk is full")
+        (installed.root / HOME / "filler").unlink()
+        with node(installed):
+            assert ask(installed, "ask", "Hello")
+
+
+def fill(filler: Path) -> None:
+    """Write a file until its disk is full."""
+    with suppress(OSError), filler.open("wb") as file:
+        while True:
+            file.write(bytes(1 << 16))
 
 
 def test_a_user_name_may_have_any_letters(installed: CleanSystem) -> None:
@@ -236,6 +293,15 @@ def test_a_home_that_cannot_be_written_is_told_in_one_sentence(installed: CleanS
     (sentence,) = (done.stdout + done.stderr).strip().splitlines()
     assert "Read-only file system" in sentence or "read-only" in sentence
     assert "Traceback" not in sentence
+
+
+def test_a_home_that_cannot_be_written_is_told_on_the_screen(installed: CleanSystem) -> None:
+    home = installed.root / HOME
+    subprocess.run(["mount", "--bind", str(home), str(home)], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", str(home)], check=True)
+    with lan(1) as net, window(installed, ("ip", "netns", "exec", net.names[0])) as person:
+        assert person.read("Read-only file system", within=60).startswith("Permission denied (/home/anna")
+        person.press("OK", role="push button")
 
 
 def test_a_killed_installation_is_finished_by_the_next_one(system: CleanSystem) -> None:
