@@ -373,5 +373,6 @@ def start(launcher: Launcher, *, hidden: bool = False) -> int:
 def show_failure(app: QApplication, error: AppError) -> None:
     """Show why there is no window, because who started Poolhouse from a menu sees no terminal."""
     translate(app, "")  # the chosen language may be unreadable
+    app.setApplicationName("Poolhouse")
     app.setWindowIcon(app_icon())
     QMessageBox.critical(None, "Poolhouse", said(error))
