@@ -16,7 +16,7 @@ from typing import TextIO
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSocketNotifier, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QIcon
-from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app import __version__, gui
 from app.core.errors import AppError
@@ -26,6 +26,7 @@ from app.gui.api.node_client import NodeClient
 from app.gui.api.node_state import NodeState
 from app.gui.app import navigation, sidebar
 from app.gui.app.app_context import AppContext
+from app.gui.app.failure_dialog import FailureDialog
 from app.gui.app.node_dialog import Sheet
 from app.gui.app.preferences import Preferences
 from app.gui.app.single_instance import SingleInstance, claim_lock
@@ -34,9 +35,8 @@ from app.gui.app.window import NoticeContent, Window
 from app.gui.chat.history.chat_lock import ChatLock
 from app.gui.look.accessibility import FocusRing
 from app.gui.look.drawing import icon
-from app.gui.look.language import LANGUAGE, translate
+from app.gui.look.language import LANGUAGE, Language, translate
 from app.gui.look.motion import Motion
-from app.gui.look.sentences import said
 from app.gui.look.theme import LIGHT, Theme
 from app.gui.models.importing import ImportQueue
 from app.gui.tools.tool_client import ToolClient
@@ -371,8 +371,8 @@ def start(launcher: Launcher, *, hidden: bool = False) -> int:
 
 
 def show_failure(app: QApplication, error: AppError) -> None:
-    """Show why there is no window, because who started Poolhouse from a menu sees no terminal."""
-    translate(app, "")  # the chosen language may be unreadable
+    """Show why there is no window, until the user closes the dialog."""
+    Language(app).speak("")  # the chosen language may be unreadable
     app.setApplicationName("Poolhouse")
     app.setWindowIcon(app_icon())
-    QMessageBox.critical(None, "Poolhouse", said(error))
+    FailureDialog(app, error).exec()

@@ -78,7 +78,7 @@ class Dialog(QDialog):
 class CompactDialog(Dialog):
     """A dialog exactly as tall as its heading, sentence, widgets and buttons need. Escape closes it."""
 
-    def __init__(self, theme: Theme, title: str, sentence: str, parent: QWidget) -> None:
+    def __init__(self, theme: Theme, title: str, sentence: str, parent: QWidget | None) -> None:
         super().__init__(parent)
         self._theme = theme
         self.setWindowTitle(title)

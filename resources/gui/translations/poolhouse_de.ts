@@ -2584,6 +2584,17 @@
     </message>
 </context>
 <context>
+    <name>FailureDialog</name>
+    <message>
+        <source>Close</source>
+        <translation type="unfinished">Schließen</translation>
+    </message>
+    <message>
+        <source>Poolhouse can&apos;t start</source>
+        <translation>Poolhouse kann nicht starten</translation>
+    </message>
+</context>
+<context>
     <name>Field</name>
     <message>
         <source>Message</source>

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QTimer
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.core.system_errors import system_error
 from app.gui.api.node_state import Link
 from app.gui.app import navigation
 from app.gui.app.application import Application, PoolhouseApplication, QuitDialog, show_failure
+from app.gui.app.failure_dialog import FailureDialog
 from app.gui.app.window import GOES_ON
 from app.gui.welcome.first_page import FirstPage
 from app.gui.welcome.welcome import Welcome
@@ -164,17 +165,17 @@ def test_the_first_step_has_the_keyboard_in_the_name(
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(errno.EROFS, "Permission denied (/home/anna: "), (errno.ENOSPC, "The disk is full (/home/anna: ")],
+    [(errno.EROFS, "Permission denied (/home/me: "), (errno.ENOSPC, "The disk is full (/home/me: ")],
 )
 def test_why_there_is_no_window_is_shown_on_the_screen(qapp: QApplication, number: int, words: str) -> None:
     said: list[str] = []
 
     def close() -> None:
         box = qapp.activeModalWidget()
-        assert isinstance(box, QMessageBox)
-        said.append(box.text())
+        assert isinstance(box, FailureDialog)
+        said.append(box.sentence.text())
         box.accept()
 
     QTimer.singleShot(0, close)
-    show_failure(qapp, system_error(OSError(number, os.strerror(number), "/home/anna")))
+    show_failure(qapp, system_error(OSError(number, os.strerror(number), "/home/me")))
     assert said[0].startswith(words)

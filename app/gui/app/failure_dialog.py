@@ -1,0 +1,21 @@
+"""The dialog that says why there is no window."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QApplication
+
+from app.core.errors import AppError
+from app.gui.look.sentences import said
+from app.gui.look.theme import Scheme, Theme
+from app.gui.widgets.dialog import CompactDialog
+
+
+class FailureDialog(CompactDialog):
+    """A dialog for users who started Poolhouse from a menu, where no terminal shows the reason.
+
+    It needs no setting, because the settings may be unreadable.
+    """
+
+    def __init__(self, app: QApplication, error: AppError) -> None:
+        super().__init__(Theme(app, Scheme.SYSTEM, 1.0), self.tr("Poolhouse can't start"), said(error), None)
+        self.offer(self.tr("Close")).setFocus()
