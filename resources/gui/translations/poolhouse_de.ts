@@ -2587,7 +2587,7 @@
     <name>FailureDialog</name>
     <message>
         <source>Close</source>
-        <translation type="unfinished">Schließen</translation>
+        <translation>Schließen</translation>
     </message>
     <message>
         <source>Poolhouse can&apos;t start</source>
