@@ -262,6 +262,16 @@ class KvType(StrEnum):
         return f16_bytes if self is KvType.F16 else -(-f16_bytes * 34 // 64)
 
 
+class CardSplit(StrEnum):
+    """The division of a stage among several devices.
+
+    llama.cpp's third way, by rows, is left out: of its back ends only SYCL has it, and the others refuse the model.
+    """
+
+    LAYERS = "layers"  # each device holds consecutive layers
+    TENSORS = "tensors"  # each device holds a part of every matrix, so all compute at once and exchange their results
+
+
 @dataclass(frozen=True, slots=True)
 class FamilyTraits:
     """The peculiarities of a model family that an engine must handle.
@@ -342,6 +352,8 @@ class StageConfig:
     # computes the layers before these. Without numbers, a single device computes all layers.
     more_devices: tuple[str, ...] = ()
     device_layers: tuple[int, ...] = ()
+    # Of several devices, with equal parts of everything if it is TENSORS. The processor then computes nothing.
+    split: CardSplit = CardSplit.LAYERS
     # So many layers, from the first one, leave their experts to the processor, because a token uses few of them.
     processor_experts: int = 0
     # Compare the first layers on the device with the processor before they are used. A stage that was compared is the

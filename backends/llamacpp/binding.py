@@ -279,6 +279,7 @@ class LayerDevices:
     n_layers: int = 0  # of the model
     processor_experts: int = 0  # the layers, from the first one, whose experts the processor computes
     n_hidden: int = 0  # layers for speculation, which llama.cpp counts after the others
+    shares_tensors: bool = False  # whether all devices hold a part of every matrix (CardSplit.TENSORS)
     n_first: int = 0  # if set, only the weights of so many first layers are on the device, for a check of these alone
 
     @property
@@ -296,6 +297,7 @@ class LayerDevices:
 
 
 PROCESSOR = LayerDevices()
+SHARED = "Meta("  # how the names of llama.cpp's device and buffer for several devices that share tensors begin
 
 
 class _Override(ctypes.Structure):
@@ -350,8 +352,11 @@ def load_model(
     listed = (ctypes.c_void_p * (len(on.addresses) + 1))(*on.addresses, None)
     params.devices = ctypes.cast(listed, ctypes.c_void_p)
     params.n_gpu_layers = (sum(on.parts) or -1) if on.addresses else 0
-    params.split_mode = llama.LLAMA_SPLIT_MODE_NONE if len(on.addresses) == 1 else llama.LLAMA_SPLIT_MODE_LAYER
-    if len(on.addresses) > 1:
+    params.split_mode = llama.LLAMA_SPLIT_MODE_NONE
+    if on.shares_tensors:
+        params.split_mode = llama.LLAMA_SPLIT_MODE_TENSOR
+    elif len(on.addresses) > 1:
+        params.split_mode = llama.LLAMA_SPLIT_MODE_LAYER
         params.tensor_split = (ctypes.c_float * llama.LLAMA_MAX_DEVICES)(*on.parts)
     overrides = _in_main_memory(on) if on.addresses else None  # kept alive until the model is loaded
     if overrides is not None:

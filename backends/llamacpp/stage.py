@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backends.contract import (
+    CardSplit,
     CheckpointRule,
     DeviceCheck,
     DeviceUnusable,
@@ -322,6 +323,11 @@ class States:
             raise StageError(f"the state of slot {slot} cannot be put back")
 
 
+def _shared(buffers: Mapping[str, int]) -> int:
+    """Return the bytes of the buffers that several devices share."""
+    return sum(n_bytes for name, n_bytes in buffers.items() if name.startswith(binding.SHARED))
+
+
 class LlamaStage:
     """A Stage that runs on llama.cpp. The rows that it returns are valid until the next `forward`."""
 
@@ -386,16 +392,30 @@ class LlamaStage:
             return binding.PROCESSOR
         if config.library:
             binding.load_backend(Path(config.library))
+        addresses = tuple(devices.device(name).address for name in config.devices)
+        if self._shares_tensors:
+            return binding.LayerDevices(addresses, n_layers=len(config.layers), shares_tensors=True)
         return binding.LayerDevices(
-            tuple(devices.device(name).address for name in config.devices),
+            addresses,
             config.device_layers,
             len(config.layers),
             config.processor_experts,
         )
 
+    @property
+    def _shares_tensors(self) -> bool:
+        """Return whether several devices each hold a part of every matrix."""
+        return self._config.split is CardSplit.TENSORS and len(self._config.devices) > 1
+
     def _check_devices(self, config: StageConfig) -> None:
         """Raise DeviceUnusable if another device, or the processor, computes a layer that was planned for a device."""
         if not config.device:
+            return
+        if self._shares_tensors:
+            others = [index for index, name in enumerate(self.layer_devices) if not name.startswith(binding.SHARED)]
+            if others:
+                layer = f"layer {config.layers.first + others[0]}"
+                raise DeviceUnusable(f"the devices cannot share {layer}", "device_tensor", tensor=layer)
             return
         counts = config.device_layers or (len(config.layers),)
         planned = [name for name, count in zip(config.devices, counts, strict=True) for _ in range(count)]
@@ -431,11 +451,15 @@ class LlamaStage:
     @property
     def device_bytes(self) -> int:
         """Return the memory that the stage takes on its devices, or 0 if the processor computes."""
+        if self._shares_tensors:  # llama.cpp reports the largest part
+            return len(self._config.devices) * _shared(self.buffers)
         return sum(self.buffers.get(device, 0) for device in self._config.devices)
 
     @property
     def device_work(self) -> dict[str, int]:
         """Return, for each device, the memory that the stage takes besides weights and KV cache."""
+        if self._shares_tensors:
+            return dict.fromkeys(self._config.devices, _shared(self.work_buffers))
         return {device: n for device in self._config.devices if (n := self.work_buffers.get(device, 0))}
 
     @property

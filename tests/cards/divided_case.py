@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from app.core.model import Model
-from backends.contract import StageConfig
+from backends.contract import CardSplit, StageConfig
 from backends.llamacpp import stage
 from tests.cards.device import VULKAN0, VULKAN1
 from tests.cards.family_case import Said, Trial, error
@@ -29,6 +29,7 @@ class Divided:
     division: str
     cuts: tuple[int, ...]
     devices: tuple[tuple[str, ...], ...]  # by stage and layer
+    device_bytes: int  # over all stages and devices
     processor_bytes: int  # of weights, states and buffers in main memory, over all stages
     device_error: float  # against the whole model on one device
     processor_error: float
@@ -45,6 +46,11 @@ def on_two(config: StageConfig) -> StageConfig:
     """Divide a stage between two devices."""
     second = len(config.layers) // 2
     return replace(config, more_devices=(VULKAN1,), device_layers=(len(config.layers) - second, second))
+
+
+def tensors(config: StageConfig) -> StageConfig:
+    """Let two devices share every matrix of a stage."""
+    return replace(config, more_devices=(VULKAN1,), split=CardSplit.TENSORS)
 
 
 def half(config: StageConfig) -> StageConfig:
@@ -67,7 +73,7 @@ def all_ways(config: StageConfig) -> StageConfig:
     return replace(config, more_devices=(VULKAN1,), device_layers=(first, second), processor_experts=1 + first)
 
 
-DIVISIONS = {made.__name__: made for made in (on_two, half, experts, all_ways)}
+DIVISIONS = {made.__name__: made for made in (on_two, tensors, half, experts, all_ways)}
 
 
 class Recorded(stage.LlamaStage):
@@ -88,6 +94,7 @@ def divided(trial: Trial, name: str, cuts: proof.Cuts, whole: Said) -> Divided:
         division=name,
         cuts=cuts,
         devices=tuple(each.layer_devices for each in Recorded.opened),
+        device_bytes=sum(each.device_bytes for each in Recorded.opened),
         processor_bytes=sum(each.buffers.get("CPU", 0) for each in Recorded.opened),
         device_error=error(said, whole),
         processor_error=error(said, trial.expected),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from app.core.planner.stage_memory import WORK_FLOOR_BYTES
 from scripts.real_models import SMOLLM2, folder
 from tests.cards import device
 from tests.cards.card_nodes import Json, card_of, cards_of, device_environment, install_pack, load, until, uses_card
@@ -47,6 +48,11 @@ class Bench:
         """Load the Guide and return the names of the cards that compute."""
         load(self.host, **self.order(users))
         return [card for card in cards_of(self.host) if card]
+
+    def work_bytes(self) -> int:
+        """Return the working memory that the host plans on the card's owner."""
+        plan = self.host.work("/plan", {"model": "guide", "measure": False, **self.order(MANY)})
+        return sum(stage["work_bytes"] for stage in plan["stages"] if stage["machine"] == "attic")
 
     def is_overflow_planned(self, users: int) -> bool:
         """Return whether the host knows that a part of the card's owner's layers has no room on the card."""
@@ -121,6 +127,17 @@ def test_a_stage_too_large_for_its_card_is_divided_between_card_and_processor_as
     until(lambda: not bench.is_overflow_planned(64), "the host does not know it")
     assert bench.load(64) == [bench.label]
     assert asked(bench.host)["token_ids"] == expected
+
+
+def test_the_next_plan_counts_with_the_working_memory_that_the_card_took(bench: Bench) -> None:
+    planned = bench.work_bytes()
+    bench.load()
+    for each in (bench.host, bench.owner):
+        until((each.root / "card-memory.json").exists, "it is not saved")
+        stages = json.loads((each.root / "card-memory.json").read_text("utf-8"))["stages"]
+        assert any(0 < stage["n_bytes"] < planned - WORK_FLOOR_BYTES for stage in stages), stages
+    assert WORK_FLOOR_BYTES < bench.work_bytes() < planned
+    assert bench.load() == [bench.label], "and it is enough"
 
 
 @pytest.mark.parametrize("model", ["llama", "gemma3", "qwen3-moe", "qwen3-5", "lfm2", "deepseek-v32", SMOLLM2.file])

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from backends.contract import StageConfig
-from tests.cards.device import VULKAN0, VULKAN1, environment, in_a_process
-from tests.cards.divided_case import all_ways, cuts_of, experts, half, on_two
+from tests.cards.device import VULKAN0, VULKAN1, CaseFailed, environment, in_a_process
+from tests.cards.divided_case import all_ways, cuts_of, experts, half, on_two, tensors
 from tests.cards.test_families import CUT, WHOLE
 from tests.cards.worker_pipeline import placed
 from tests.families import proof
@@ -20,6 +20,7 @@ from tests.inference.pool import answer, request
 CPU = "CPU"
 # The processor rounds hidden states to 8 bits where it multiplies them.
 MIXED = 5e-3
+TENSORS = 5e-3
 PROMPT = tuple(range(5, 45))
 
 
@@ -35,6 +36,21 @@ def test_a_stage_on_two_devices_says_what_one_says(family: str) -> None:
         assert result["device_error"] <= (CUT if result["cuts"] else 0.0), result
         assert result["processor_bytes"] == 0, result  # nothing is silently left to the processor
         assert {device for stage in result["devices"] for device in stage} == {VULKAN0, VULKAN1}
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma3", "qwen3-moe"])
+def test_devices_that_share_every_matrix_say_the_same_within_the_bounds(family: str) -> None:
+    """They add up parts of each sum in another order than one device does."""
+    for result in results_of(family, "tensors"):
+        assert 0 < result["device_error"] < TENSORS, result
+        assert result["tokens"] == result["compared"], result
+        assert result["processor_bytes"] == 0 < result["device_bytes"], result
+        assert all(device.startswith("Meta(") for stage in result["devices"] for device in stage), result
+
+
+def test_a_family_for_which_the_engine_cannot_share_matrices_is_refused() -> None:
+    with pytest.raises(CaseFailed, match="LLAMA_SPLIT_MODE_TENSOR not implemented for architecture 'olmo2'"):
+        results_of("olmo2", "tensors")
 
 
 @pytest.mark.parametrize("family", ["gemma3", "lfm2"])
@@ -60,7 +76,8 @@ def test_experts_are_left_to_the_processor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "divided"), [("llama", on_two), ("qwen3-5", half), ("qwen3-moe", experts), ("qwen3-moe", all_ways)]
+    ("family", "divided"),
+    [("llama", on_two), ("llama", tensors), ("qwen3-5", half), ("qwen3-moe", experts), ("qwen3-moe", all_ways)],
 )
 async def test_divided_stages_in_confined_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, divided: Callable[[StageConfig], StageConfig]
