@@ -395,12 +395,7 @@ class LlamaStage:
         addresses = tuple(devices.device(name).address for name in config.devices)
         if self._shares_tensors:
             return binding.LayerDevices(addresses, n_layers=len(config.layers), shares_tensors=True)
-        return binding.LayerDevices(
-            addresses,
-            config.device_layers,
-            len(config.layers),
-            config.processor_experts,
-        )
+        return binding.LayerDevices(addresses, config.device_layers, len(config.layers), config.processor_experts)
 
     @property
     def _shares_tensors(self) -> bool:
@@ -412,9 +407,9 @@ class LlamaStage:
         if not config.device:
             return
         if self._shares_tensors:
-            others = [index for index, name in enumerate(self.layer_devices) if not name.startswith(binding.SHARED)]
-            if others:
-                layer = f"layer {config.layers.first + others[0]}"
+            unshared = [index for index, name in enumerate(self.layer_devices) if not name.startswith(binding.SHARED)]
+            if unshared:
+                layer = f"layer {config.layers.first + unshared[0]}"
                 raise DeviceUnusable(f"the devices cannot share {layer}", "device_tensor", tensor=layer)
             return
         counts = config.device_layers or (len(config.layers),)

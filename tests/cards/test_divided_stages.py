@@ -40,7 +40,7 @@ def test_a_stage_on_two_devices_says_what_one_says(family: str) -> None:
 
 @pytest.mark.parametrize("family", ["llama", "gemma3", "qwen3-moe"])
 def test_devices_that_share_every_matrix_say_the_same_within_the_bounds(family: str) -> None:
-    """They add up parts of each sum in another order than one device does."""
+    """Parts of each sum are added up in another order than on one device."""
     for result in results_of(family, "tensors"):
         assert 0 < result["device_error"] < TENSORS, result
         assert result["tokens"] == result["compared"], result
