@@ -265,7 +265,7 @@ class KvType(StrEnum):
 class CardSplit(StrEnum):
     """The division of a stage among several devices.
 
-    llama.cpp's third way, by rows, is left out: of its back ends only SYCL has it, and the others refuse the model.
+    llama.cpp's third way, by rows, is left out: of its back ends only SYCL and Hexagon have it.
     """
 
     LAYERS = "layers"  # each device holds consecutive layers
