@@ -248,9 +248,9 @@ class VocabularyOpened(Order, frozen=True, tag="vocabulary_opened"):
 
 
 class Pieces(Order, frozen=True, tag="pieces"):
-    """The bytes of consecutive tokens, beginning with the token `first`. Several such answers follow VocabularyOpened.
+    """The bytes of consecutive tokens, beginning with the token `first`.
 
-    Control tokens have no bytes. `last` marks the final message.
+    Several of these answers follow VocabularyOpened, and `last` marks the final one. Control tokens have no bytes.
     """
 
     first: int

@@ -393,7 +393,7 @@ class _Rendering:
 
 
 def is_open(text: str) -> bool:
-    """Return whether the text opens a thought without closing it."""
+    """Return whether the text begins a thought (the model's reasoning) without ending it."""
     opens, closes = THOUGHT_SIGNS
     return text.rfind(opens) > text.rfind(closes)
 

@@ -88,7 +88,7 @@ class ProofAccepted:
 
 @dataclass(frozen=True, slots=True)
 class ProofRejected:
-    """The event that a proof was wrong. Somebody guessed the code or tampered with the messages."""
+    """An event reporting that a proof was wrong: somebody tried to guess the code or tampered with the messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class CauseFound:
 
 @dataclass(frozen=True, slots=True)
 class PipelinesLost:
-    """An event reporting that no pipeline remains. `why` is the reason as seen from the network."""
+    """An event reporting that no pipeline remains. `why` is what the pipelines themselves reported."""
 
     why: Reason
 

@@ -243,7 +243,7 @@ class ModelList(FullHeightFrame):
             return self.tr("No model here has that name. Search for it online, or show all models.")
         if has_size:
             return self.tr("No model here has this size. Choose another size, or show all models.")
-        return self.tr("No model here fits in the memory that is free for models now.")
+        return self.tr("None of these models fits in the memory that is free now.")
 
     def _row(self, item: ModelItem) -> Row:
         loaded = next((loaded for loaded in self._loaded_models() if loaded.model == item.name), None)

@@ -214,7 +214,7 @@ class Network(SettingsGroup):
                 self.tr("Port"),
                 self.tr("Choose a port if a router or firewall needs a fixed one."),
                 self.port,
-                default=self.tr("Default: a free port, which then stays the same"),
+                default=self.tr("Default: Poolhouse picks an unused port and keeps it"),
             ),
             Setting(
                 self.tr("Find machines nearby"),

@@ -75,7 +75,7 @@ def _shut(connection: socket.socket) -> None:
 
 
 class _Connection(HTTPConnection):
-    """A connection whose headers must all come in time."""
+    """A connection that must receive all its headers before a deadline."""
 
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
         with _ended_late(partial(_shut, self.sock)):

@@ -5262,8 +5262,8 @@
         <translation>Modelle</translation>
     </message>
     <message>
-        <source>No model here fits in the memory that is free for models now.</source>
-        <translation>Kein Modell hier passt in den Speicher, der jetzt für Modelle frei ist.</translation>
+        <source>None of these models fits in the memory that is free now.</source>
+        <translation>Keines dieser Modelle passt in den Speicher, der jetzt frei ist.</translation>
     </message>
     <message>
         <source>No model matches</source>
@@ -6199,8 +6199,8 @@
         <translation>Adresse kopieren</translation>
     </message>
     <message>
-        <source>Default: a free port, which then stays the same</source>
-        <translation>Standard: ein beliebiger freier, danach immer derselbe</translation>
+        <source>Default: Poolhouse picks an unused port and keeps it</source>
+        <translation>Standard: Poolhouse wählt einen freien Port und behält ihn</translation>
     </message>
     <message>
         <source>Default: on</source>
