@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.gui.models.details.model_actions import ModelAction
 from app.gui.models.details.setup_form import KvChoice
 from app.gui.models.models_page import ModelsPage
+from backends.contract import KV_ANSWERS, KV_SAME_ANSWERS
 from tests.gui.desk import Desk
 from tests.gui.models.test_models_page import until
 
@@ -22,7 +23,7 @@ def test_it_is_chosen_planned_loaded_and_answers(qtbot: QtBot, page: ModelsPage,
     kv.combo.setCurrentIndex(kv.combo.findData("q8_0"))
     until(qtbot, lambda: page.details.verdict.sum.text() != before)
     assert "instead of" in kv.hint.text()
-    assert "199 of 200 short answers were identical" in kv.hint.text()
+    assert f"{KV_SAME_ANSWERS} of {KV_ANSWERS} short answers were identical" in kv.hint.text()
     page.details.foot.bar.buttons[ModelAction.LOAD].click()
     until(qtbot, lambda: ModelAction.CHAT in page.details.foot.bar.buttons, 30_000)
     loaded = at_lone.services.pool.now.loaded
