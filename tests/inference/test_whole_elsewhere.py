@@ -53,9 +53,10 @@ def test_a_lender_passes_on_only_what_was_agreed() -> None:
     part = PipelineParameters(PIPELINE, 8, NumberFormat.F16, slots=2, context=100)
     most = BEGIN_BYTES + ID_BYTES * 100
     assert _check(begin(b"x" * most), whole) == 0
+    assert _check(begin(b"x" * BEGIN_BYTES), part) == 0
     for data, agreed in (
         (begin(b"x" * (most + 1)), whole),
-        (begin(b"{}"), part),
+        (begin(b"x" * (BEGIN_BYTES + 1)), part),  # which learns only where the sequence has pictures
         (begin(b"{}", pipeline=bytes(16)), whole),
         (begin(b"{}", kind=FrameKind.TEXT), whole),
         (begin(b"x", kind=FrameKind.FORGET), whole),

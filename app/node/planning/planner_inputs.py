@@ -118,25 +118,28 @@ class PlannerInputs:
         )
         return host, seen
 
-    def with_measured_work(self, machine: Candidate, model: Model, workload: Workload) -> Candidate:
-        """Return a machine with the working memory that stages of these sizes took on its graphics cards."""
-        place = self._place(machine, model.family)
-        if self.work is None or not place:
-            return machine
-        return replace(machine, measured_work=measured_work(machine, model, workload, self.work.at(place)))
+    def with_measured_work(
+        self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
+    ) -> tuple[Candidate, list[Candidate]]:
+        """Return the machines with the working memory that stages of these sizes took on their graphics cards."""
+        if self.work is None:
+            return host, list(lenders)
+        card = self.graphics.card_for(model.family)
+        places = [fingerprint_of(card) if card is not None else ""]
+        places += [place_of_lender(lender.id, lender.engine, lender.device) for lender in lenders]
+        measured = [
+            replace(machine, measured_work=measured_work(machine, model, workload, self.work.at(place)))
+            if place
+            else machine
+            for machine, place in zip((host, *lenders), places, strict=True)
+        ]
+        return measured[0], measured[1:]
 
     def note_lender_work(self, lender: MachineId, shape: WorkShape, n_bytes: int) -> None:
         """Remember the working memory that a stage takes on a lender's graphics card."""
         machine = next((each for each in self.candidates({})[1] if each.id == lender), None)
         if self.work is not None and machine is not None:
-            self.work.keep(self._place(machine, ""), shape, n_bytes)
-
-    def _place(self, machine: Candidate, family: str) -> str:
-        """Return under what the working memory on a machine's cards is remembered, or "" if it computes without one."""
-        if machine.id != self.candidates({})[0].id:
-            return place_of_lender(machine.id, machine.engine, machine.device)
-        card = self.graphics.card_for(family)
-        return fingerprint_of(card) if card is not None else ""
+            self.work.keep(place_of_lender(machine.id, machine.engine, machine.device), shape, n_bytes)
 
     async def measure_again(self, entry: Entry, conditions: SpeedConditions) -> None:
         """Mark all measurements behind a model's forecast as outdated, because a person wants them repeated."""

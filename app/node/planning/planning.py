@@ -212,7 +212,7 @@ class Planner:
         if order.kv is not KvType.F16 and not model.quantized_kv:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
         work = Workload(context, users, BATCH_ROWS, number=NUMBERS[order.number], kv=order.kv, exact=bool(order.exact))
-        host, *lenders = [self._planner_inputs.with_measured_work(each, model, work) for each in (host, *lenders)]
+        host, lenders = self._planner_inputs.with_measured_work(host, lenders, model, work)
         if order.shape in ("one", "split") and order.split is not None:
             raise BadInput("shape_and_split")
         topologies = frozenset({TOPOLOGY_OF[order.shape]}) if order.shape else topologies
