@@ -80,9 +80,9 @@ def test_the_app_finds_itself_and_nothing_of_the_environment(computer: Windows, 
 
 
 def test_all_data_is_erased_by_the_command(computer: Windows) -> None:
-    settings = computer.local / "poolhouse" / "settings.toml"
+    settings = computer.local / "poolhouse" / "settings.json"
     settings.parent.mkdir(parents=True, exist_ok=True)
-    settings.write_text("", "utf-8")
+    settings.write_text("{}", "utf-8")
     done = computer.run(computer.installed / "bin" / "poolhouse.exe", "erase", "--yes")
     assert done.returncode == 0, done.stderr
     assert "deleted in" in done.stdout.encode(OUTPUT).decode("utf-8", "replace")
