@@ -153,8 +153,8 @@ class PictureGrid:
     """A picture whose rows have positions in two dimensions (M-RoPE): its first row's index in the sequence, and its
     size in rows.
 
-    All its rows come at the same time, in line `t // n_columns` and column `t % n_columns` from there. The text after
-    it continues as if the picture had as many positions as its longer side.
+    All its rows have the same position in time. Row `n` is in line `n // n_columns` and column `n % n_columns`. The text
+    after the picture continues as if it had as many positions as its longer side.
     """
 
     first: int

@@ -26,8 +26,8 @@ PROTOCOL = 9
 # Versions 1 to 8 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
 # so hidden states would be misread. Version 5 does not support nested reasons, version 6 does not know `exact`, version
 # 7 knows neither pictures nor the models that a host shares, and version 8 no pictures with two-dimensional positions.
-# From now on, the newer side leaves out anything
-# that the older one does not know. tests/network/test_wire_format.py fails if the messages change without the number.
+# From now on, the newer side leaves out anything that the older one does not know. tests/network/test_wire_format.py
+# fails if the messages change without the number.
 OLDEST_PROTOCOL = 9
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8

@@ -18,9 +18,11 @@ def planes_of(segment: Segment, grids: Sequence[PictureGrid]) -> NDArray[np.int3
     All are the same for text. grids: the pictures of the sequence, in order.
     """
     index = np.arange(segment.pos, segment.end, dtype=np.int32)
-    planes = np.tile(index, (3, 1))
-    saved = 0  # rows without a position of their own so far
+    saved = _saved_before(segment.pos, grids)
+    planes = np.tile(index - saved, (3, 1))
     for grid in grids:
+        if grid.end <= segment.pos:
+            continue
         inside = (index >= grid.first) & (index < grid.end)
         row = index[inside] - grid.first
         start = grid.first - saved
@@ -35,8 +37,13 @@ def planes_of(segment: Segment, grids: Sequence[PictureGrid]) -> NDArray[np.int3
 def time_of(index: int, grids: Sequence[PictureGrid]) -> int:
     """Return the position in time at which a KV cache is cut to keep the rows before `index`.
 
-    Raises StageError within a picture, whose rows all have the same.
+    Raises StageError within a picture, whose rows all have the same time.
     """
     if any(grid.first < index < grid.end for grid in grids):
         raise StageError(f"a picture cannot be cut at {index}")
-    return index - sum(grid.n_rows - grid.n_positions for grid in grids if grid.end <= index)
+    return index - _saved_before(index, grids)
+
+
+def _saved_before(index: int, grids: Sequence[PictureGrid]) -> int:
+    """Return how many more rows than positions the pictures before `index` have."""
+    return sum(grid.n_rows - grid.n_positions for grid in grids if grid.end <= index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -73,7 +73,7 @@ def work_of(shape: WorkShape, known: Iterable[ShapeBytes]) -> int | None:
 
 
 def measured_work(
-    machine: Candidate, model: Model, workload: Workload, known: Iterable[ShapeBytes]
+    machine: Candidate, model: Model, workload: Workload, known: Sequence[ShapeBytes]
 ) -> tuple[tuple[Role, int], ...]:
     """Return the working memory of stages on a machine with graphics cards, for each role that was measured there."""
     if machine.processor_family:

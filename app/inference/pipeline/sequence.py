@@ -64,6 +64,7 @@ class PlacedRows:
 
     @property
     def grid(self) -> PictureGrid | None:
+        """Return the place and shape of the picture if its positions have two dimensions."""
         return PictureGrid(self.pos, self.n_columns, self.n_rows // self.n_columns) if self.n_columns else None
 
     def has(self, pos: int, token: int) -> bool:
