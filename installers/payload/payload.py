@@ -29,6 +29,7 @@ from scripts.real_models import SMOLLM2
 
 SBOM, LICENSES = "sbom.cdx.json", "third-party-licenses.txt"
 SHOWN = "poolhouse"  # what tracebacks call the installed folder
+WINDOWS = "windows"  # the system whose files have no modes
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def layer(name: str, inputs: str, make: Callable[[Path], None], rebuild: bool, s
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         make(part)
-        trees.normalize(part, commit_time())
+        trees.normalize(part, commit_time(), has_programs=system != WINDOWS)
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
     return Layer(name, folder, tree_hash.tree_hash(folder), tree_hash.tree_bytes(folder))

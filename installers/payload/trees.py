@@ -37,8 +37,11 @@ def compile_all(python: Path, folder: Path, shown: str) -> None:
         raise Trouble(f"The Python files of {shown} could not be compiled: {done.stderr.strip()[-500:]}")
 
 
-def normalize(folder: Path, seconds: int) -> None:
-    """Give everything below a folder the same date and the usual modes, and leave no empty folders."""
+def normalize(folder: Path, seconds: int, *, has_programs: bool = True) -> None:
+    """Give everything below a folder the same date and the usual modes, and leave no empty folders.
+
+    has_programs: whether files keep the mode of a program. Windows has none, so its installed files would have others.
+    """
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir() and not path.is_symlink():
             if not any(path.iterdir()):
@@ -46,7 +49,7 @@ def normalize(folder: Path, seconds: int) -> None:
                 continue
             path.chmod(FOLDER_MODE)
         elif not path.is_symlink():
-            path.chmod(PROGRAM_MODE if _is_program(path) else FILE_MODE)
+            path.chmod(PROGRAM_MODE if has_programs and _is_program(path) else FILE_MODE)
         os.utime(path, (seconds, seconds), follow_symlinks=False)
     folder.chmod(FOLDER_MODE)
     os.utime(folder, (seconds, seconds))

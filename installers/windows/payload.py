@@ -16,7 +16,7 @@ from installers.payload.places import LAYERS, PACKAGE_LAYERS
 from installers.payload.trees import tool
 from installers.windows import cross, engine, libraries, python, python_terms, qt_files
 
-SYSTEM = "windows"
+SYSTEM = payload.WINDOWS
 MICROSOFT = "LicenseRef-Microsoft-Distributable-Code"  # its text is in the license of CPython for Windows
 RUNTIMES = ("vcruntime140*.dll", "msvcp140*.dll", "concrt140*.dll")
 INSIDE_PYTHON = (  # what CPython for Windows contains: name, license, a file of it, where that file states the version

@@ -106,6 +106,15 @@ def test_dates_and_modes_do_not_depend_on_the_builder(tmp_path: Path) -> None:
         assert {int(path.lstat().st_mtime) for path in folder.rglob("*")} == {EPOCH}
 
 
+def test_a_layer_for_windows_has_no_programs(tmp_path: Path) -> None:
+    """Its hash would otherwise be another one after it was installed."""
+    program = tmp_path / "program.exe"
+    program.write_text("x", "utf-8")
+    program.chmod(0o755)
+    trees.normalize(tmp_path, EPOCH, has_programs=False)
+    assert program.stat().st_mode & 0o777 == 0o644
+
+
 def test_a_changed_byte_mode_or_link_changes_the_hash(tmp_path: Path) -> None:
     path, link = tmp_path / "a", tmp_path / "b"
     path.write_text("x", "utf-8")
