@@ -153,7 +153,7 @@ class PictureGrid:
     """A picture whose rows have positions in two dimensions (M-RoPE): its first row's index in the sequence, and its
     size in rows.
 
-    All its rows have the same position in time. Row `n` is in line `n // n_columns` and column `n % n_columns`. The text
+    All its rows have the same position in time. Row `n` is in line `n // n_columns` and column `n % n_columns`. Text
     after the picture continues as if it had as many positions as its longer side.
     """
 
