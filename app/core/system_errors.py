@@ -7,7 +7,7 @@ import errno
 from app.core.errors import AppError
 
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_NOT_ALLOWED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM})
 
 
 def system_error(error: OSError) -> AppError:
@@ -15,6 +15,8 @@ def system_error(error: OSError) -> AppError:
     detail = _message(error)
     if error.errno in _DISK_FULL:
         return AppError("no_room_left", detail=detail)
+    if error.errno == errno.EROFS:
+        return AppError("disk_read_only", detail=detail)
     if error.errno in _NOT_ALLOWED:
         return AppError("not_allowed", detail=detail)
     return AppError("system_error", detail=detail)

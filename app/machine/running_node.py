@@ -20,6 +20,8 @@ from app.machine.paths import write_atomically
 
 log = logging.getLogger(__name__)
 
+CLOCK_SECONDS = 2.0  # the time of a file and the start of a process are measured differently
+
 _TAKEN = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
 
 
@@ -118,7 +120,8 @@ def write(path: Path, runtime: Runtime) -> None:
 def read(path: Path) -> Runtime | None:
     """Return the details of the running node, or None if no node is running.
 
-    The result is also None if the file is damaged, was copied with its home, or names a process that has exited.
+    The result is also None if the file is damaged, was copied with its home, or names a process that has exited, even
+    if a later process has its number.
     """
     try:
         runtime = decode(path.read_bytes(), Runtime)
@@ -127,7 +130,24 @@ def read(path: Path) -> Runtime | None:
         return None
     if runtime.home and runtime.home != home and runtime.folder != folder:
         return None
-    return runtime if psutil.pid_exists(runtime.pid) else None
+    return runtime if _still_runs(runtime.pid, path) else None
+
+
+def _still_runs(pid: int, path: Path) -> bool:
+    """Return whether the process that wrote this file runs.
+
+    After a crash, the system may give its number to another process, which began after the file was written. A clock
+    that was set meanwhile can make the node itself look so, hence the look at the command.
+    """
+    try:
+        process = psutil.Process(pid)
+        if process.create_time() <= path.stat().st_mtime + CLOCK_SECONDS:
+            return True
+        return any(word == "app" or "poolhouse" in Path(word).name.lower() for word in process.cmdline())
+    except (psutil.NoSuchProcess, FileNotFoundError):
+        return False
+    except (psutil.Error, OSError):  # it may belong to another user
+        return True
 
 
 def _place(path: Path) -> tuple[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -71,3 +72,24 @@ def test_a_file_system_without_locks_keeps_nobody_out(tmp_path: Path, monkeypatc
     own = HomeLock(tmp_path / "node.lock")
     assert own.acquire()
     own.release()
+
+
+def test_a_number_that_another_process_has_by_now_is_no_node(tmp_path: Path) -> None:
+    """Removal would otherwise refuse after a crash, for as long as that process runs."""
+    path = tmp_path / "runtime.json"
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        running_node.write(path, running_node.Runtime(other.pid, 1, "", "1"))
+        assert running_node.read(path) is not None
+        an_hour_ago = path.stat().st_mtime - 3600
+        os.utime(path, (an_hour_ago, an_hour_ago))
+        assert running_node.read(path) is None
+    assert running_node.read(path) is None
+
+
+def test_a_clock_that_was_set_hides_no_node(tmp_path: Path) -> None:
+    """Its process then seems to have begun after the file was written."""
+    path = tmp_path / "runtime.json"
+    with subprocess.Popen([sys.executable, "-c", "input()", "-m", "app", "node"], stdin=subprocess.PIPE) as node:
+        running_node.write(path, running_node.Runtime(node.pid, 1, "", "1"))
+        os.utime(path, (1e9, 1e9))
+        assert running_node.read(path) is not None

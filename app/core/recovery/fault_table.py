@@ -316,9 +316,9 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         pins_damaged api_closed api_keys_locked autostart_failed autostart_no_program autostart_no_unit bench_unkept
         catalog_damaged chats_in_use chats_not_exported check_confined_files check_confined_neither
         check_confined_network check_confined_none check_confined_unknown check_home_unwritable cure_confined
-        cure_home_unwritable cure_key_in_file demo_without_model erase_away erase_keyring erase_left erase_while_running
-        history_busy history_key_gone history_key_unkept history_key_unreadable history_key_wrong history_locked
-        history_locked_aside history_newer history_set_aside history_unreadable history_unswept
+        cure_home_unwritable cure_key_in_file demo_without_model disk_read_only erase_away erase_keyring erase_left
+        erase_while_running history_busy history_key_gone history_key_unkept history_key_unreadable history_key_wrong
+        history_locked history_locked_aside history_newer history_set_aside history_unreadable history_unswept
         history_unwritten home_unusable model_away model_file_stays models_folder_away models_folder_other
         models_folder_taken models_folder_unusable models_move_damaged models_move_ended models_move_failed
         models_move_left node_away node_keeps_ending node_not_running node_restarted node_runs_already

@@ -49,25 +49,47 @@ class Source(Protocol):
         ...
 
 
-@contextlib.contextmanager
-def _ended_late(end: Callable[[], object]) -> Iterator[None]:
-    """End a connection if the block takes too long, however slowly something still arrives. Raises TimeoutError."""
-    late = threading.Event()
+class _Deadline:
+    """A deadline for each part of an answer, after which the connection is ended, however slowly something arrives.
 
-    def ended() -> None:
-        late.set()
-        with contextlib.suppress(OSError, ValueError, RuntimeError):  # it was closed meanwhile
-            end()
+    One thread watches over all parts. Use it as `with deadline:` around the wait for a part.
+    """
 
-    timer = threading.Timer(ANSWER_SECONDS, ended)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-    if late.is_set():  # what was cut off may look like a short answer
-        raise TimeoutError("timed out")
+    def __init__(self, end: Callable[[], object]) -> None:
+        self._end, self._is_late, self._is_over = end, False, False
+        self._until: float | None = None  # None between two parts
+        self._changed = threading.Condition()
+        threading.Thread(target=self._watch, daemon=True, name="update-deadline").start()
+
+    def __enter__(self) -> None:
+        self._set(time.monotonic() + ANSWER_SECONDS)
+
+    def __exit__(self, *_: object) -> None:
+        self._set(None)
+        if self._is_late:  # what was cut off may look like a short answer
+            raise TimeoutError("timed out")
+
+    def close(self) -> None:
+        """End the thread."""
+        self._is_over = True
+        self._set(None)
+
+    def _set(self, until: float | None) -> None:
+        with self._changed:
+            self._until = until
+            self._changed.notify()
+
+    def _watch(self) -> None:
+        with self._changed:
+            while not self._is_over:
+                left = None if self._until is None else self._until - time.monotonic()
+                if left is not None and left <= 0:
+                    self._is_late = True
+                    break
+                self._changed.wait(left)
+        if self._is_late:
+            with contextlib.suppress(OSError, ValueError, RuntimeError):  # it was closed meanwhile
+                self._end()
 
 
 def _shut(connection: socket.socket) -> None:
@@ -78,7 +100,7 @@ class _Connection(HTTPConnection):
     """A connection that must receive all its headers before a deadline."""
 
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
-        with _ended_late(partial(_shut, self.sock)):
+        with contextlib.closing(_Deadline(partial(_shut, self.sock))) as deadline, deadline:
             return super().getresponse()
 
 
@@ -86,7 +108,7 @@ class _TlsConnection(HTTPSConnection):
     """The same with TLS."""
 
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
-        with _ended_late(partial(_shut, self.sock)):
+        with contextlib.closing(_Deadline(partial(_shut, self.sock))) as deadline, deadline:
             return super().getresponse()
 
 
@@ -144,9 +166,10 @@ def _begins_at(content_range: str, start: int) -> bool:
 
 
 def _stream(answer: urllib3.BaseHTTPResponse) -> Generator[bytes, None, None]:
+    deadline = _Deadline(answer.shutdown)
     try:
         while True:
-            with _ended_late(answer.shutdown):
+            with deadline:
                 chunk = answer.read1(CHUNK_BYTES)  # what has arrived, so that little is lost with the connection
             if not chunk:
                 return
@@ -154,6 +177,7 @@ def _stream(answer: urllib3.BaseHTTPResponse) -> Generator[bytes, None, None]:
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # the last two: it was ended as above
         raise DownloadError(str(error)) from error
     finally:
+        deadline.close()
         with contextlib.suppress(OSError, urllib3.exceptions.HTTPError):
             answer.close()
 

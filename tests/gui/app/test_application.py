@@ -165,7 +165,7 @@ def test_the_first_step_has_the_keyboard_in_the_name(
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(errno.EROFS, "Permission denied (/home/me: "), (errno.ENOSPC, "The disk is full (/home/me: ")],
+    [(errno.EROFS, "The disk can only be read (/home/me: "), (errno.ENOSPC, "The disk is full (/home/me: ")],
 )
 def test_why_there_is_no_window_is_shown_on_the_screen(qapp: QApplication, number: int, words: str) -> None:
     said: list[str] = []
