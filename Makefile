@@ -21,7 +21,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
   $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "$1"
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test long real cards phone check faults hostile fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
+.PHONY: help run demo test long real engines cards phone check faults hostile fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
 .PHONY: installers installers-test templates thought-compare bench guide format
 .PHONY: translations architecture screenshots endure lock setup engine clean
 
@@ -47,8 +47,8 @@ demo: setup ## three nodes here share one model and answer a question
 # What is tested at once: $1, the words for pytest's -m.
 tested = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "$1" || \
   if [ $$? -eq 1 ]; then $(call again,$1); else exit 1; fi
-QUICK := not long and not alone and not real and not cards and not phone and not installers
-LONG := long and not alone and not real and not cards and not phone and not installers
+QUICK := not long and not alone and not real and not engines and not cards and not phone and not installers
+LONG := long and not alone and not real and not engines and not cards and not phone and not installers
 
 test: check ## all checks, and all tests but the long ones (15 minutes)
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
@@ -73,6 +73,18 @@ cards: dev ## tests on Mesa's software Vulkan device (15 minutes)
 	  $(BIN)/python -m scripts.engine_pack vulkan; fi
 	@$(BIN)/python -m pytest -n 2 --dist load --durations=10 -m cards tests/cards || \
 	if [ $$? -eq 1 ]; then $(call again,cards); else exit 1; fi
+
+# torch has an environment of its own, as people have it: it is large, and the base installation never needs it.
+ENGINES := .venv-engines
+# ARGS="-k llama"
+engines: dev $(ENGINES)/ready ## tests of the PyTorch engine on the processor (four minutes)
+	@$(BIN)/python -m pytest --durations=5 -m engines tests/engines $(ARGS) || \
+	if [ $$? -eq 1 ]; then $(call again,engines); else exit 1; fi
+
+$(ENGINES)/ready: Makefile
+	$(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/python -m pip install $(TORCH)
+	@touch $@
 
 # POOLHOUSE_PHONE_PICTURES=FOLDER takes pictures of the page in both palettes.
 phone: dev ## tests of the phones' chat in two browsers (two minutes)
@@ -265,6 +277,6 @@ thought-compare: dev ## record how llama.cpp parses thoughts, for the tests
 	@$(BIN)/python -m scripts.thought_compare $(ARGS)
 
 clean: ## remove what was built; keep models, chats and the Guide
-	rm -rf $(VENV) $(GUIDE) $(FUZZ) $(FAMILIES) $(AUDIT) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(GUIDE) $(FUZZ) $(FAMILIES) $(ENGINES) $(AUDIT) dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

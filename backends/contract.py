@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
-LLAMACPP = "llamacpp"  # the engine that computes layers
+LLAMACPP = "llamacpp"  # the engine that every installation has
+PYTORCH = "pytorch"  # an engine that is installed apart
 CPU_VARIANT = "POOLHOUSE_CPU_VARIANT"  # environment variable: the kind of processor whose code a worker prefers
 EXACT = "exact"  # in it: the kinds whose instructions all common processors have, for equal results everywhere
 BACKENDS = "POOLHOUSE_BACKENDS"  # environment variable: the paths of the back ends that a probe loads, as JSON
@@ -327,7 +328,7 @@ DEFAULT_CHECKPOINTS = CheckpointRule()
 class StageConfig:
     """Everything that an engine needs to load one stage. Sizes stay fixed until the stage is closed."""
 
-    engine: str  # LLAMACPP or "fake"
+    engine: str  # LLAMACPP, PYTORCH or "fake"
     path: str  # the stage file, or the whole model for Role.WHOLE
     # Role.FIRST: the file with `token_embd.weight`. Role.LAST: the file with the vocabulary for grammars, or empty.
     embedding_path: str
@@ -344,8 +345,8 @@ class StageConfig:
     kv: KvType = KvType.F16
     keep: CheckpointRule = DEFAULT_CHECKPOINTS
     begin_threads: int = 0  # where the search for the best number starts (thread_choice.py); 0: always use `threads`
-    # The device that computes all layers, such as `Vulkan0`, and the path of the back end that provides it. Empty: the
-    # processor.
+    # The device that computes all layers, such as `Vulkan0` or `cuda:0`, and the path of the back end that provides it,
+    # or the folder with torch. Empty: the processor, and the torch that this process finds.
     device: str = ""
     library: str = ""
     # Further devices of the same library, and how many layers each device computes, `device` first. The processor

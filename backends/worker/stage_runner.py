@@ -218,6 +218,13 @@ def open_engine(config: StageConfig) -> Engine:
             from backends.llamacpp.device_check import open_stage
 
             return open_stage(config)
+        case "pytorch":
+            from backends.pytorch import library
+
+            library.load(config.library)
+            from backends.pytorch.stage import TorchStage
+
+            return TorchStage(config)
         case "fake":
             from backends.fake_engine import FakeStage
 

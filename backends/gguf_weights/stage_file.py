@@ -1,0 +1,232 @@
+"""A GGUF file that is mapped and checked: its metadata, and its tensors as packed blocks.
+
+Files come from strangers. Every size in them is compared with the file before it is used, and every lack or
+contradiction is a StageError with a sentence.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from backends.contract import StageError
+from backends.gguf_weights.block_types import READABLE, Kind, PackedTensor, row_bytes
+
+MAX_PARTS = 1000
+MAX_TENSORS = MAX_ENTRIES = 65_536
+MAX_DIMENSIONS = 4
+MAX_NUMBERS = 4096  # of a list that is kept; longer ones are those of vocabularies
+DEFAULT_ALIGNMENT, MAX_ALIGNMENT = 32, 1 << 16
+_PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
+_LAYER = re.compile(r"blk\.(\d{1,6})\.")
+_MAY_REMAIN = (
+    "token_embd.weight", "output.weight", "output_norm.weight", "rope_freqs.weight", "rope_factors_long.weight",
+    "rope_factors_short.weight",
+)  # fmt: skip
+_STRING, _ARRAY = 8, 9
+_LETTERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+
+Scalar = int | float | bool | str
+Value = Scalar | tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    kind: int
+    shape: tuple[int, ...]
+    start: int
+    data: mmap.mmap
+
+
+class StageFile:
+    """The metadata and tensors of a stage file, or of a whole model in one or more files."""
+
+    def __init__(self, path: str) -> None:
+        """Map the file and read its header. Raises StageError."""
+        self.path = path
+        self._values: dict[str, Value] = {}
+        self._lengths: dict[str, int] = {}  # of lists, whether they were kept or not
+        self._places: dict[str, _Place] = {}
+        self._used: set[str] = set()
+        try:
+            for part in _part_paths(path):
+                self._read(part)
+        except (OSError, ValueError, struct.error, KeyError, OverflowError) as error:
+            raise StageError(f"{path} cannot be read: {error}", "weights_unreadable", why=str(error)) from None
+        self.architecture = str(self._values.get("general.architecture", ""))
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """Return an integer of the architecture. Raises StageError if it is missing or something else."""
+        value = self._values.get(f"{self.architecture}.{name}", default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self._odd(name)
+        return value
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """Return a number of the architecture. Raises StageError if it is missing, something else or not finite."""
+        value = self._values.get(f"{self.architecture}.{name}", default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            raise self._odd(name)
+        return float(value)
+
+    def text(self, name: str, default: str = "") -> str:
+        value = self._values.get(f"{self.architecture}.{name}", default)
+        if not isinstance(value, str):
+            raise self._odd(name)
+        return value
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return whether a flag is set, which may be missing."""
+        return bool(self._values.get(f"{self.architecture}.{name}", default))
+
+    def per_layer(self, name: str, n_layers: int, default: int | None = None) -> tuple[int, ...]:
+        """Return an integer for each layer: one for all, or a list. Raises StageError."""
+        value = self._values.get(f"{self.architecture}.{name}", default)
+        if not isinstance(value, tuple):
+            return (self.integer(name, default),) * n_layers
+        if len(value) < n_layers or not all(isinstance(item, int) and item >= 0 for item in value):
+            raise self._odd(name)
+        return tuple(int(item) for item in value[:n_layers])
+
+    def has(self, name: str) -> bool:
+        """Return whether the architecture states this."""
+        return f"{self.architecture}.{name}" in self._values
+
+    def n_listed(self, key: str) -> int:
+        """Return the length of a list by its full key, or 0."""
+        return self._lengths.get(key, 0)
+
+    def flags(self, name: str, n_layers: int) -> tuple[bool, ...] | None:
+        """Return a flag for each layer, or None if the file has no such list. Raises StageError."""
+        value = self._values.get(f"{self.architecture}.{name}")
+        if not isinstance(value, tuple):
+            return None
+        if len(value) < n_layers or any(isinstance(item, str) for item in value):
+            raise self._odd(name)
+        return tuple(bool(item) for item in value[:n_layers])
+
+    def has_tensor(self, name: str) -> bool:
+        return name in self._places
+
+    def tensor(self, name: str, shape: tuple[int, ...]) -> PackedTensor:
+        """Return a tensor of this shape, the longest stride first. Raises StageError.
+
+        A length of -1 may be any.
+        """
+        place = self._places.get(name)
+        self._used.add(name)
+        if place is None:
+            raise StageError(f"{self.path} has no tensor {name}", "tensor_missing", tensor=name)
+        found = tuple(reversed(place.shape))
+        if len(found) != len(shape) or any(want not in (-1, have) for want, have in zip(shape, found, strict=True)):
+            told = " x ".join(map(str, found)), " x ".join("any" if want < 0 else str(want) for want in shape)
+            words = f"{name} is {told[0]}, not {told[1]}"
+            raise StageError(words, "tensor_shape", tensor=name, found=told[0], wanted=told[1])
+        try:
+            kind = Kind(place.kind)
+        except ValueError:
+            kind = None
+        if kind not in READABLE or kind is None:
+            label = kind.name if kind else str(place.kind)
+            raise StageError(f"{name} has numbers of type {label}", "tensor_kind", tensor=name, kind=label)
+        try:
+            n_bytes = row_bytes(kind, found[-1])
+            n_rows = prod(found[:-1])
+            blocks = np.frombuffer(place.data, np.uint8, n_rows * n_bytes, place.start)
+        except ValueError as error:
+            raise StageError(f"{name}: {error}", "weights_unreadable", why=f"{name}: {error}") from None
+        return PackedTensor(name, kind, found, blocks.reshape(*found[:-1], n_bytes))
+
+    def require_all_used(self, n_layers: int) -> None:
+        """Raise StageError if a tensor was not asked for, because results without it would be silently wrong.
+
+        The ends of a model that another stage holds and layers that predict further tokens may remain.
+        """
+        for name in self._places.keys() - self._used:
+            layer = _LAYER.match(name)
+            if name not in _MAY_REMAIN and not (layer and int(layer[1]) >= n_layers):
+                raise StageError(f"{self.path} has an unknown tensor {name}", "tensor_unknown", tensor=name[:64])
+
+    def _odd(self, name: str) -> StageError:
+        key = f"{self.architecture}.{name}"
+        return StageError(f"{self.path} has no usable {key}", "weights_metadata", key=key)
+
+    def _read(self, path: str) -> None:
+        with open(path, "rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        magic, version, n_tensors, n_entries = struct.unpack_from("<4sIQQ", data)
+        if magic != b"GGUF" or version not in (2, 3) or n_tensors > MAX_TENSORS or n_entries > MAX_ENTRIES:
+            raise ValueError("it is no GGUF")
+        offset, values = 24, dict[str, Value]()
+        for _ in range(n_entries):
+            key, offset = _string(data, offset)
+            offset = self._entry(data, offset, key, values)
+        alignment = values.get("general.alignment", DEFAULT_ALIGNMENT)
+        if not isinstance(alignment, int) or not 0 < alignment <= MAX_ALIGNMENT:
+            raise ValueError(f"its alignment is {alignment}")
+        self._values = {**values, **self._values}  # the first part's hold
+        listed = []
+        for _ in range(n_tensors):
+            name, offset = _string(data, offset)
+            (n_dims,) = struct.unpack_from("<I", data, offset)
+            if not 0 < n_dims <= MAX_DIMENSIONS:
+                raise ValueError(f"{name[:64]} has {n_dims} dimensions")
+            shape = struct.unpack_from(f"<{n_dims}Q", data, offset + 4)
+            kind, start = struct.unpack_from("<IQ", data, offset + 4 + 8 * n_dims)
+            offset += 16 + 8 * n_dims
+            listed.append((name, kind, shape, start))
+        begin = -(-offset // alignment) * alignment
+        for name, kind, shape, start in listed:
+            if not all(0 < length <= len(data) for length in shape) or begin + start > len(data):
+                raise ValueError(f"{name[:64]} is not within the file")
+            self._places[name] = _Place(kind, shape, begin + start, data)
+
+    def _entry(self, data: mmap.mmap, offset: int, key: str, values: dict[str, Value]) -> int:
+        """Read a value into `values` if it is short, and return the offset of the byte after it."""
+        (kind,) = struct.unpack_from("<I", data, offset)
+        offset += 4
+        if kind == _STRING:
+            values[key], offset = _string(data, offset)
+            return offset
+        if kind != _ARRAY:
+            letter = _LETTERS[kind]
+            (values[key],) = struct.unpack_from(f"<{letter}", data, offset)
+            return offset + struct.calcsize(letter)
+        kind, count = struct.unpack_from("<IQ", data, offset)
+        offset += 12
+        self._lengths[key] = count
+        if kind == _STRING:
+            for _ in range(count):
+                (size,) = struct.unpack_from("<Q", data, offset)
+                offset += 8 + size
+            return int(offset)
+        letter = _LETTERS[kind]
+        if count <= MAX_NUMBERS:
+            values[key] = struct.unpack_from(f"<{count}{letter}", data, offset)
+        end = offset + count * struct.calcsize(letter)
+        if end > len(data):
+            raise ValueError("its header is cut short")
+        return int(end)
+
+
+def _part_paths(path: str) -> Iterator[str]:
+    part = _PART.search(path)
+    if part is None:
+        yield path
+        return
+    for number in range(1, min(int(part[2]), MAX_PARTS) + 1):
+        yield f"{path[: part.start()]}-{number:05}-of-{part[2]}.gguf"
+
+
+def _string(data: mmap.mmap, offset: int) -> tuple[str, int]:
+    (size,) = struct.unpack_from("<Q", data, offset)
+    end = offset + 8 + size
+    if end > len(data):
+        raise ValueError("its header is cut short")
+    return data[offset + 8 : end].decode("utf-8", "replace"), end

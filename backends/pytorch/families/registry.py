@@ -1,0 +1,34 @@
+"""The families by the architecture in GGUF."""
+
+from __future__ import annotations
+
+from backends.pytorch.decoder import Decoder
+from backends.pytorch.families.deepseek import DeepSeek2
+from backends.pytorch.families.gemma import Gemma2, Gemma3, Gemma4
+from backends.pytorch.families.glm import Glm4, Glm4Moe
+from backends.pytorch.families.gpt_oss import GptOss
+from backends.pytorch.families.granite import Granite
+from backends.pytorch.families.llama import Llama, Ministral3, SmolLm3
+from backends.pytorch.families.olmo import Olmo2
+from backends.pytorch.families.phi import Phi3
+from backends.pytorch.families.qwen import Qwen2, Qwen3
+
+FAMILIES: dict[str, type[Decoder]] = {
+    "llama": Llama,
+    "mistral3": Ministral3,
+    "smollm3": SmolLm3,
+    "qwen2": Qwen2,
+    "qwen3": Qwen3,
+    "qwen3moe": Qwen3,
+    "gemma2": Gemma2,
+    "gemma3": Gemma3,
+    "gemma4": Gemma4,
+    "phi3": Phi3,
+    "gpt-oss": GptOss,
+    "glm4": Glm4,
+    "glm4moe": Glm4Moe,
+    "deepseek2": DeepSeek2,
+    "granite": Granite,
+    "granitemoe": Granite,
+    "olmo2": Olmo2,
+}
