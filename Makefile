@@ -77,7 +77,7 @@ cards: dev ## tests on Mesa's software Vulkan device (15 minutes)
 # torch has an environment of its own, as people have it: it is large, and the base installation never needs it.
 ENGINES := .venv-engines
 # ARGS="-k llama"
-engines: dev $(ENGINES)/ready ## tests of the PyTorch engine on the processor (four minutes)
+engines: dev $(ENGINES)/ready ## tests of PyTorch on the processor (two minutes)
 	@$(BIN)/python -m pytest --durations=5 -m engines tests/engines $(ARGS) || \
 	if [ $$? -eq 1 ]; then $(call again,engines); else exit 1; fi
 
