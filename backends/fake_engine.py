@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
+import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -32,6 +34,7 @@ LETTERS = b" etaoinshrdlucmfwypvbgkjqxz"
 DIGIT = 32  # tokens are written in base 4, one digit per value; 3 * 32 + 30 layers survive 8-bit wires
 BASE = 4
 MASK = (1 << 64) - 1
+MARK = struct.Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,23 @@ class FakeStage:
             raise StageError(f"slot {slot} has no state after position {keep}")
         self._kept[slot] = kept.cut_back(keep)
         del self._marks[slot][keep:]
+
+    def slot_bytes(self, slot: int) -> int:
+        return len(self._packed(slot))
+
+    def read_slot(self, slot: int, room: mmap.mmap) -> None:
+        room[:] = self._packed(slot)
+
+    def write_slot(self, slot: int, state: mmap.mmap, positions: int) -> bool:
+        self.forget(slot)
+        if len(state) != MARK.size * positions:
+            return False
+        self._marks[slot] = [mark for (mark,) in MARK.iter_unpack(state[:])]
+        self._kept[slot] = SlotCheckpoints(end=positions, rule=self._config.keep)
+        return True
+
+    def _packed(self, slot: int) -> bytes:
+        return b"".join(MARK.pack(mark) for mark in self._marks[slot])
 
     def lay_out(self, slot: int, grids: Sequence[PictureGrid]) -> None:
         """Do nothing: its layers know no positions."""

@@ -171,6 +171,35 @@ class ShowPicture(Order, frozen=True, tag="show"):
     begins: bool
 
 
+class ReadSlot(Order, frozen=True, tag="read_slot"):
+    """An order to read a piece of the copy of a slot's state, beginning at `offset`. Answer: SlotPiece or Failed.
+
+    Offset 0 makes the copy, unless it would have more than `most_bytes`. The last piece releases it, and so does an
+    order with other limits that no copy satisfies.
+    """
+
+    pipeline: str
+    epoch: int
+    slot: int
+    offset: int
+    most_bytes: int
+
+
+class WriteSlot(Order, frozen=True, tag="write_slot"):
+    """An order to take a piece of the state of an empty slot. Answer: SlotWritten or Failed.
+
+    The slot has its state once all `total_bytes` have arrived in order. Any step or FORGET for the slot cancels that.
+    """
+
+    pipeline: str
+    epoch: int
+    slot: int
+    positions: int
+    total_bytes: int
+    offset: int
+    data: bytes
+
+
 class ProjectorOpened(Order, frozen=True, tag="projector_opened"):
     """A loaded projector. is_causal: whether a row of a picture sees only the rows before it."""
 
@@ -195,6 +224,21 @@ class PictureParts(Order, frozen=True, tag="parts"):
 
 class PictureShown(Order, frozen=True, tag="shown"):
     """The answer that confirms that rows of a picture are kept."""
+
+
+class SlotPiece(Order, frozen=True, tag="slot_piece"):
+    """A piece of the copy of a slot's state. It is empty if there is no copy, for example because it is too large."""
+
+    positions: int
+    total_bytes: int
+    data: bytes = b""
+
+
+class SlotWritten(Order, frozen=True, tag="slot_written"):
+    """The answer to WriteSlot, with how many bytes the stage now has. `positions` is 0 until the slot has its state."""
+
+    n_bytes: int  # 0: the piece was refused
+    positions: int = 0
 
 
 class EmbedderOpened(Order, frozen=True, tag="embedder_opened"):
@@ -300,6 +344,8 @@ WorkerOrder = (
     | OpenProjector
     | SeePicture
     | ShowPicture
+    | ReadSlot
+    | WriteSlot
 )
 WorkerAnswer = (
     StageOpened
@@ -316,6 +362,8 @@ WorkerAnswer = (
     | ProjectorOpened
     | PictureParts
     | PictureShown
+    | SlotPiece
+    | SlotWritten
     | Failed
 )
 

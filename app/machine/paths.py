@@ -76,6 +76,11 @@ class Home:
         return self.root / "stages"
 
     @property
+    def kept(self) -> Path:
+        """The folder of the computed prompts, encrypted."""
+        return self.root / "kept"
+
+    @property
     def engines(self) -> Path:
         """The folder of the installed engine packs."""
         return self.root / "engines"

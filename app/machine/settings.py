@@ -124,6 +124,8 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     ask_household: bool = True  # offer the models that other hosts have loaded
     told_of_hosts: bool = False  # the user was told that questions to such models go to the hosts
     phones: bool = False  # phones and tablets with a token of their own may chat here over the local network
+    keep_prompts: bool = True  # computed prompts of the household's own chats are kept on disk, encrypted
+    prompt_bytes: int | None = None  # the most that they may have; None means a part of the free disk
     exact: bool = False  # loads from here use the same processor instructions on all computers, unless told otherwise
 
 

@@ -21,6 +21,7 @@ from app.machine.installation import APP, unpacked_folder
 from app.machine.keyring_store import KeyringStore, keyring_entry, open_keystore
 from app.machine.models_folders import MARKER, ModelsFolders
 from app.machine.paths import Home
+from app.machine.prompt_vault import PROMPT_KEY
 from app.machine.running_node import HomeLock
 from app.machine.secret_stores import CHAT_KEY, CHAT_KEY_FILE
 from app.machine.settings import load
@@ -28,16 +29,23 @@ from app.machine.versions.version_lock import is_held
 
 VERSIONS = "versions"  # of Poolhouse, installed by updates
 NAMES = (  # everything that Poolhouse creates in a home; all else is left alone
-    "identity", "household", "models", "stages", "engines", "window", "logs", "measuring", "checking", "runtime.json",
-    "restarting", DATA_FORMAT_FILE, "settings.json", "speeds.json", "speeds.damaged", "updates.json", "updates.damaged",
-    "tools.json", "tools.damaged", VERSIONS, CHAT_KEY_FILE,
+    "identity", "household", "models", "stages", "kept", "engines", "window", "logs", "measuring", "checking",
+    "runtime.json", "restarting", DATA_FORMAT_FILE, "settings.json", "speeds.json", "speeds.damaged", "updates.json",
+    "updates.damaged", "tools.json", "tools.damaged", VERSIONS, CHAT_KEY_FILE,
 )  # fmt: skip
 _MODEL = re.compile(  # a complete model, a partial one, or one that is being moved
     r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"
 )
 ASIDE = (".old-", ".part")  # suffixes of files set aside by `reset` and of interrupted writes
 WINDOW_LOCK = "window.lock"  # may still be held by a window that erases the home as it closes
-SECRETS = ("hub token", "api keys", "upstream keys", "tool servers", CHAT_KEY)  # in addition to the passphrase
+SECRETS = (
+    "hub token",
+    "api keys",
+    "upstream keys",
+    "tool servers",
+    PROMPT_KEY,
+    CHAT_KEY,
+)  # in addition to the passphrase
 
 
 @dataclass(slots=True)

@@ -22,13 +22,14 @@ from app.core.model import MAX_FAMILY, ModelShape
 from app.core.reasons import SENTENCES, has_sentence
 from backends.contract import MAX_CHECKPOINTS, KvType
 
-PROTOCOL = 9
-# Versions 1 to 8 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
+PROTOCOL = 10
+# Versions 1 to 9 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
 # so hidden states would be misread. Version 5 does not support nested reasons, version 6 does not know `exact`, version
-# 7 knows neither pictures nor the models that a host shares, and version 8 no pictures with two-dimensional positions.
+# 7 knows neither pictures nor the models that a host shares, version 8 no pictures with two-dimensional positions, and
+# version 9 no kept prompts.
 # From now on, the newer side leaves out anything that the older one does not know. tests/network/test_wire_format.py
 # fails if the messages change without the number.
-OLDEST_PROTOCOL = 9
+OLDEST_PROTOCOL = 10
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # a longer log is split into several Log messages
@@ -237,6 +238,38 @@ class StageFailed(_Message, frozen=True, tag="stage_failed"):
     facts: Facts = {}
 
 
+class KeepSlot(_Message, frozen=True, tag="keep_slot"):
+    """A host's request to keep the state of an unused slot on disk. The answer is SlotDone.
+
+    key: names the tokens. Only the host can tell which ones.
+    """
+
+    request: Count
+    pipeline: Pipeline
+    epoch: Count
+    slot: Count
+    positions: Count
+    key: Id
+
+
+class RestoreSlot(_Message, frozen=True, tag="restore_slot"):
+    """A host's request to put a kept state into an empty slot. The answer is SlotDone."""
+
+    request: Count
+    pipeline: Pipeline
+    epoch: Count
+    slot: Count
+    key: Id
+
+
+class SlotDone(_Message, frozen=True, tag="slot_done"):
+    """The answer to KeepSlot or RestoreSlot. `positions` is how many were copied or restored: all or 0."""
+
+    request: Count
+    pipeline: Pipeline
+    positions: Count
+
+
 class CloseStage(_Message, frozen=True, tag="close_stage"):
     """Notice that the host no longer needs a stage."""
 
@@ -381,6 +414,9 @@ Message = (
     | StageReady
     | StageFailed
     | CloseStage
+    | KeepSlot
+    | RestoreSlot
+    | SlotDone
     | Answering
     | StageLost
     | MeasureSpeed

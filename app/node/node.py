@@ -24,6 +24,7 @@ from app.core.household.membership import Member
 from app.core.ids import MachineId, PipelineId, pipeline_id, unless_taken
 from app.core.planner.placement import Candidate
 from app.core.reasons import sentence
+from app.inference.pipeline.kept_prompts import PromptIndex
 from app.inference.stages.stage_host import StageHost
 from app.machine import paths
 from app.machine.engine_packs.store import PackStore
@@ -31,6 +32,7 @@ from app.machine.hardware import cores, devices
 from app.machine.hardware.cards import families_without_card
 from app.machine.hardware.cores import Threads
 from app.machine.installation import guide_file, shipped_models
+from app.machine.prompt_vault import PromptVault
 from app.machine.settings import NodeOptions, Settings, SettingsStore
 from app.network import identity, messages
 from app.network.network import MachineDescription, Network
@@ -135,9 +137,12 @@ class Node:
         policy.memory.elsewhere = lambda: self._main_memory().elsewhere(beside=False)
         policy.main_memory.elsewhere = lambda: self._main_memory().elsewhere(beside=True)
         stage_host.lent_bytes_beside = lambda: self._main_memory().lent_bytes_beside()
+        self.prompt_vault = PromptVault(home, lambda: self.settings.keep_prompts, lambda: self.settings.prompt_bytes)
+        self.prompts = PromptIndex(self.prompt_vault)
         self.lending_service = LendingService(
             stage_host, shelf, stages, self.lending_policy, threads, group, self.changed, self.graphics
         )
+        self.lending_service.vault = self.prompt_vault
         choice = choice_of(options, choices.now)
         self.links = LinkRegistry(
             self.network,
@@ -162,7 +167,15 @@ class Node:
             self.graphics,
             work=self.graphics.work,
         )
-        sources = partial(PlacementServices, shelf, stages, self._lenders, planner_inputs, graphics=self.graphics)
+        sources = partial(
+            PlacementServices,
+            shelf,
+            stages,
+            self._lenders,
+            planner_inputs,
+            graphics=self.graphics,
+            prompts=self.prompts,
+        )
         self.model_manager = ModelManager(
             loaded, shelf, sources, planner_inputs, threads, group, self.journal, self.changed
         )
@@ -191,6 +204,7 @@ class Node:
         async with asyncio.TaskGroup() as group:
             for work, name in (
                 (self.events.run(), "events"),
+                (self.prompt_vault.keep_rules(), "kept prompts"),
                 (self._broadcaster.run(), "broadcast the status"),
                 (self.lending_policy.run(), "apply the lending rules"),
                 (self.naming.run(), "adopt names"),
@@ -302,6 +316,11 @@ class Node:
                     await self.lending_service.open(member, message, link.send)
             case messages.CloseStage(pipeline=pipeline):
                 await self.lending_service.close(link.peer, pipeline_id(pipeline))
+            case messages.KeepSlot() | messages.RestoreSlot():
+                if member := self.network.members.get(link.peer):
+                    self.lending_service.keep_slot(member, message, link.send)
+            case messages.SlotDone():
+                self._lenders.slots.receive(link.peer, message)
             case messages.Answering(now=now):
                 self.lending_service.note_answering(link.peer, now)
             case messages.StageReady() | messages.StageFailed() | messages.StageLost():
@@ -316,6 +335,7 @@ class Node:
 
     async def disconnected(self, link: PeerLink) -> None:
         self._lenders.answers.link_lost(link.peer, link.name)
+        self._lenders.slots.link_lost(link.peer)
         self.speed_measurer.link_lost(link.peer, link.name)
         self.model_manager.lender_left(link.peer)
         self.lending_service.host_disconnected(link.peer)
@@ -345,6 +365,7 @@ class Node:
             name = unless_taken(self.settings.name, member.name, other_names) if own else member.name
             self.household.apply(facts.Member(member.id, name, tuple(sorted(map(str, member.roles)))))
         self.lending_service.drop_former_hosts(members)
+        self.prompt_vault.spawn(self.prompt_vault.keep_only({str(member) for member in members}))
         self.naming.members_changed(members.get(me))
         self.discovery.members_changed()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -303,6 +305,10 @@ class States:
             self._write(slot, self._states[slot, keep])
         self._set(slot, held.cut_back(keep))
 
+    def replaced(self, slot: int, positions: int) -> None:
+        """Record that a slot has a state from elsewhere, which can be cut back only to its end."""
+        self._set(slot, replace(self._empty, end=positions))
+
     def _set(self, slot: int, kept: SlotCheckpoints) -> None:
         self._slots[slot] = kept
         for key in [key for key in self._states if key[0] == slot and key[1] not in kept.marks]:
@@ -321,6 +327,10 @@ class States:
         done = self._llama.llama_state_seq_set_data_ext(self._context, state, n_bytes, slot, self._flags)
         if done != n_bytes:
             raise StageError(f"the state of slot {slot} cannot be put back")
+
+
+def _bytes_at(room: mmap.mmap) -> State:
+    return (ctypes.c_uint8 * len(room)).from_buffer(room)
 
 
 def _shared(buffers: Mapping[str, int]) -> int:
@@ -557,6 +567,26 @@ class LlamaStage:
         if not self._llama.llama_memory_seq_rm(self._memory, slot, self._batch.time_of(slot, keep), -1):
             raise StageError(f"slot {slot} cannot be cut back to position {keep}")
         self._ends[slot] = min(self._ends.get(slot, 0), keep)
+
+    def slot_bytes(self, slot: int) -> int:
+        return int(self._llama.llama_state_seq_get_size(self._context, slot))
+
+    def read_slot(self, slot: int, room: mmap.mmap) -> None:
+        if self._llama.llama_state_seq_get_data(self._context, _bytes_at(room), len(room), slot) != len(room):
+            raise StageError(f"the state of slot {slot} cannot be read")
+
+    def write_slot(self, slot: int, state: mmap.mmap, positions: int) -> bool:
+        self.forget(slot)
+        n_read = self._llama.llama_state_seq_set_data(self._context, _bytes_at(state), len(state), slot)
+        last = self._llama.llama_memory_seq_pos_max(self._memory, slot)
+        if n_read != len(state) or last != positions - 1:
+            self.forget(slot)
+            return False
+        self._ends[slot] = positions
+        self._most_cells = max(self._most_cells, sum(self._ends.values()))
+        if self._states is not None:
+            self._states.replaced(slot, positions)
+        return True
 
     def lay_out(self, slot: int, grids: Sequence[PictureGrid]) -> None:
         self._batch.lay_out(slot, grids)

@@ -317,6 +317,10 @@ class Service:
             case worker_orders.ShowPicture():
                 self._run(order.pipeline).show(order)
                 yield worker_orders.PictureShown(request=order.request)
+            case worker_orders.ReadSlot():
+                yield self._run(order.pipeline).read_slot(order)
+            case worker_orders.WriteSlot():
+                yield self._run(order.pipeline).write_slot(order)
             case _:
                 assert_never(order)
 

@@ -32,7 +32,17 @@ from backends.grammar import GrammarTooHeavy, forget_all
 from backends.hidden_state_codec import Rows, bytes_of, decode_hidden, decode_ids, encode_hidden, encode_ids
 from backends.sampling import Greedy, Sampler, make_sampler
 from backends.worker.shown_pictures import ShownPictures
-from backends.worker_orders import BeginSequence, OpenStage, ShowPicture, decode_begin
+from backends.worker.slot_copies import SlotCopies, SlotState
+from backends.worker_orders import (
+    BeginSequence,
+    OpenStage,
+    ReadSlot,
+    ShowPicture,
+    SlotPiece,
+    SlotWritten,
+    WriteSlot,
+    decode_begin,
+)
 
 KEPT_OUTPUTS = 2  # as many as a stage has credit for (SAFETY.md 5)
 KEPT_FORGETS = 16  # including answers to BEGIN; each takes only a few bytes
@@ -176,7 +186,7 @@ def check_grids(grids: tuple[PictureGrid, ...], context: int) -> None:
         end = grid.end
 
 
-class Engine(Stage, Protocol):
+class Engine(Stage, SlotState, Protocol):
     """A Stage with additional operations that a worker needs."""
 
     def place(self, batch: Tokens | Hidden) -> int:
@@ -258,6 +268,7 @@ class StageRunner:
             order.context,
         )
         self._engine = open_engine(self.config)
+        self._copies = SlotCopies(self._engine)
         self.start(order.epoch)
 
     def start(self, epoch: int) -> None:
@@ -265,6 +276,7 @@ class StageRunner:
         self._steps = StepLog(self._agreed, epoch)
         self._sequences: dict[int, Sequence] = {}
         self._pictures = ShownPictures(self.config.width)
+        self._copies.clear()
         for slot in range(self.config.slots):
             self._engine.forget(slot)
             self._engine.lay_out(slot, ())
@@ -298,6 +310,25 @@ class StageRunner:
             raise StageError(f"there is no slot {order.slot}")
         self._pictures.keep(order.slot, order.first, order.rows, begins=order.begins)
 
+    def read_slot(self, order: ReadSlot) -> SlotPiece:
+        """Return a piece of the copy of a slot's state. Raises StageError."""
+        self._require_slot(order)
+        return self._copies.read(order, self._steps.next_pos[order.slot])
+
+    def write_slot(self, order: WriteSlot) -> SlotWritten:
+        """Take a piece of the state of a slot, which must be empty. Raises StageError."""
+        self._require_slot(order)
+        fits = 0 < order.positions <= self._agreed.context and order.total_bytes > 0
+        if self._steps.next_pos[order.slot] or not fits:
+            raise StageError(f"slot {order.slot} has no room for {order.positions} positions")
+        written = self._copies.write(order)
+        self._steps.next_pos[order.slot] = written.positions
+        return written
+
+    def _require_slot(self, order: ReadSlot | WriteSlot) -> None:
+        if order.epoch != self._steps.epoch or not 0 <= order.slot < self.config.slots:
+            raise StageError(f"there is no slot {order.slot} in epoch {order.epoch}")
+
     def begin_from(self, frame: Frame) -> Answers:
         """Answer a BEGIN. Raises the same errors as `step`."""
         known = self._steps.admit_begin(frame)
@@ -317,6 +348,8 @@ class StageRunner:
         known = self._steps.admit(frame)
         if known is not None:
             return known
+        for segment in frame.segments:
+            self._copies.cancel(segment.slot)
         outputs = self._compute(frame)
         self._steps.computed(frame, outputs)
         if self._agreed.number is NumberFormat.IDS:
@@ -345,6 +378,7 @@ class StageRunner:
         if known is not None:
             return known
         for segment in frame.segments:
+            self._copies.cancel(segment.slot)
             self._engine.forget(segment.slot, self._steps.kept(segment))
             self._pictures.drop(segment.slot)  # the sequence that begins there is shown its own
         return self._steps.forgotten(frame)

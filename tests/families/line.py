@@ -87,8 +87,47 @@ class Line:
                 if answer.kind is FrameKind.LOST:
                     raise StageRefused(bytes(answer.payload).decode())
 
-    def _order(self, order: worker_orders.WorkerOrder) -> None:
+    def read_slot(self, slot: int) -> list[tuple[int, bytes]]:
+        """The state of a slot at each stage, with its positions."""
+        return [self._read(pipeline.hex(), slot) for pipeline in self._pipelines]
+
+    def _read(self, pipeline: str, slot: int) -> tuple[int, bytes]:
+        state, positions = b"", 0
+        while True:
+            order = worker_orders.ReadSlot(
+                request=1, pipeline=pipeline, epoch=1, slot=slot, offset=len(state), most_bytes=1 << 30
+            )
+            piece = self._order(order)
+            assert isinstance(piece, worker_orders.SlotPiece)
+            state, positions = state + piece.data, piece.positions
+            if len(state) >= piece.total_bytes or not piece.data:
+                return positions, state
+
+    def write_slot(self, slot: int, states: Sequence[tuple[int, bytes]], piece_bytes: int = 100_000) -> list[int]:
+        """Give each stage a state of a slot, in pieces. How many positions each holds then."""
+        return [
+            self._write(pipeline.hex(), slot, *state, piece_bytes, len(state[1]))
+            for pipeline, state in zip(self._pipelines, states, strict=True)
+        ]
+
+    def _write(
+        self, pipeline: str, slot: int, positions: int, state: bytes, piece_bytes: int, total_bytes: int, first: int = 0
+    ) -> int:
+        written = 0
+        for offset in range(0, len(state), piece_bytes):
+            order = worker_orders.WriteSlot(
+                request=1, pipeline=pipeline, epoch=1, slot=slot, positions=positions,
+                total_bytes=total_bytes, offset=first + offset, data=state[offset : offset + piece_bytes],
+            )  # fmt: skip
+            answer = self._order(order)
+            assert isinstance(answer, worker_orders.SlotWritten)
+            written = answer.positions
+        return written
+
+    def _order(self, order: worker_orders.WorkerOrder) -> worker_orders.WorkerAnswer | None:
+        answer = None
         for frame in self._service.answer(told(order)):  # type: ignore[arg-type]
             answer = worker_orders.decode_answer(frame.payload)
             if isinstance(answer, worker_orders.Failed):
                 raise StageRefused(answer.text)
+        return answer

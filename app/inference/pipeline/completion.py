@@ -299,6 +299,7 @@ class Completer:
             has_priority=question.requester == OWNER,
             read=question.read,
             pictures=prompt.pictures,
+            kept_for=_kept_for(question),
         )
         return reader, request, prompt.notes
 
@@ -582,6 +583,17 @@ class TokenReader:
             text = self._stops.push(part.text)
             shown.append(Part(PartKind.ANSWER, text, text[max(0, added) :]))
         return tuple(shown)
+
+
+def _kept_for(question: GenerationRequest) -> str:
+    """Return whose kept prompts on disk a request may use, or "" for nobody's.
+
+    Only the owner's chats share them. For others, timing would tell what another user of the same program has asked,
+    so they find only what belongs to the same conversation. Nothing of a guest is kept.
+    """
+    if question.conversation is None or question.requester.kind == "guest":
+        return ""
+    return "owner" if question.requester == OWNER else f"{question.requester.kind} {question.conversation}"
 
 
 def _check(question: GenerationRequest) -> None:

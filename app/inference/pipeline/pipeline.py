@@ -26,6 +26,7 @@ from app.core.recovery.recovery import (
 )
 from app.core.scheduler.routing import COLD_STEPS, ReplicaState, pace_of
 from app.core.scheduler.schedule import Limits, QueuedRequest
+from app.inference.pipeline.kept_prompts import ModelPrompts
 from app.inference.pipeline.recovery_loop import Rebuilder, recover
 from app.inference.pipeline.result_checks import Samples
 from app.inference.pipeline.scheduler import MicroBatch, PipelineConfig, Scheduler
@@ -67,10 +68,11 @@ class Pipeline:
         shape: PipelineConfig,
         rebuilder: Rebuilder | None = None,
         samples: Samples | None = None,
+        prompts: ModelPrompts | None = None,
     ) -> None:
         self._stages, self._shape, self._rebuilder = tuple(stages), shape, rebuilder
         self._samples = samples  # for verifying results of lenders
-        self._work = Scheduler(shape, self._limits(), self.figures)
+        self._work = Scheduler(shape, self._limits(), self.figures, prompts)
         self._heir: Callable[[SequenceState, Loss], bool] = lambda *_: False
         self._group = asyncio.TaskGroup()
         self._rounds: asyncio.Task[None] | None = None
@@ -267,6 +269,7 @@ class Pipeline:
         order = SlotOrder(self._stages)
         duties.append(("slots", lambda: self._work.attend(self._stages, order)))
         duties.append(("deadlines", self._watch))
+        duties.append(("keep prompts", lambda: self._work.keep_prompts(self._stages, order)))
         return duties
 
     async def _recover(self, loss: Loss, rebuilder: Rebuilder, ended: StageLost | None) -> None:

@@ -32,6 +32,7 @@ from app.core.scheduler.schedule import (
     reusable_positions,
 )
 from app.core.scheduler.speculative_lookup import SpeculationGain
+from app.inference.pipeline.kept_prompts import LEAST_GAIN, KeptPrompt, ModelPrompts
 from app.inference.pipeline.sequence import UNREAD_S, Request, SequenceState, check_request
 from app.inference.pipeline.speculative_tokens import Guess, roll_back_guesses
 from app.inference.pipeline.speed_measurement import StageFigures
@@ -41,6 +42,8 @@ from backends.frames import Frame
 
 MAX_WAITING = 64
 SHOWN_BYTES = 8 << 20  # of a picture in one order, which base64 makes a third longer
+IDLE_S = 0.5  # without work, before a prompt is kept on disk
+FREE_S, FREE_LOOK_S = 5.0, 0.005  # wait until the operations of a slot have reached all stages
 log = logging.getLogger(__name__)
 LIKELY = struct.Struct("<if")  # token id and the natural log of its probability
 
@@ -116,7 +119,13 @@ class Scheduler:
     It must be used from a single event loop, so its state changes only between awaits.
     """
 
-    def __init__(self, shape: PipelineConfig, limits: Limits, figures: Callable[[], tuple[StageFigures, ...]]) -> None:
+    def __init__(
+        self,
+        shape: PipelineConfig,
+        limits: Limits,
+        figures: Callable[[], tuple[StageFigures, ...]],
+        prompts: ModelPrompts | None = None,
+    ) -> None:
         self._shape, self._limits, self._figures = shape, limits, figures
         self.place = 0  # index of this pipeline among those of the model
         self._waiting: list[SequenceState] = []
@@ -134,6 +143,9 @@ class Scheduler:
         self._quiet = asyncio.Event()  # set when nothing is in flight during a hold
         # slot being set up on the last run; remains set if the run is lost meanwhile
         self._starting_slot: int | None = None
+        self._prompts = prompts  # those that are kept on disk
+        self._to_keep: dict[int, tuple[IdleSlot, str]] = {}  # idle slots that may be worth it, and for whom
+        self._unkept = asyncio.Event()  # set when there are any
         self._laid_out = frozenset[int]()  # slots in which all runs know of pictures in two dimensions
 
     @property
@@ -511,9 +523,86 @@ class Scheduler:
         for slot in admission.evicted:
             self._idle[slot] = IdleSlot(slot, 0)
             await order.forget(slot, 0)
-        if held > keep:
+        if (kept := await self._kept_on_disk(sequence, keep, stages)) is not None:
+            keep = await self._restore(sequence, kept, order, stages)
+            sequence.entered = sequence.reused = keep
+        elif held > keep:
             await order.forget(sequence.slot, keep)
         await self._start(sequence, stages)
+
+    # Prompts on disk
+
+    async def _kept_on_disk(
+        self, sequence: SequenceState, keep: int, stages: Sequence[StageClient]
+    ) -> KeptPrompt | None:
+        """Return a kept prompt that saves more than the `keep` positions in the slot, or None."""
+        request = sequence.request
+        if self._prompts is None or not request.kept_for or request.pictures or sequence.answer_tokens:
+            return None
+        if any(stage.keeper is None for stage in stages):
+            return None
+        rows, recurrent = self._limits.chunk_rows, self._shape.recurrent
+        kept = await self._prompts.find(request.kept_for, request.ids, rows, recurrent=recurrent)
+        is_better = kept is not None and kept.usable >= keep + LEAST_GAIN
+        return kept if is_better and kept is not None and kept.positions <= sequence.cells else None
+
+    async def _restore(
+        self, sequence: SequenceState, kept: KeptPrompt, order: SlotOrder, stages: Sequence[StageClient]
+    ) -> int:
+        """Put a kept prompt into a slot of all stages. Return how many positions they have: 0 if one of them failed."""
+        slot, empty = sequence.slot, SlotCheckpoints(rule=self._shape.keep)
+        await order.forget(slot, 0)
+        sequence.kept = empty
+        if not await _is_free(slot, order, stages):
+            return 0
+        restored = await asyncio.gather(*(stage.keeper.restore(slot, kept.key) for stage in stages if stage.keeper))
+        usable = kept.usable if all(positions == kept.positions for positions in restored) else 0
+        if not usable:
+            log.info("a kept prompt of %d positions could not be restored: %s", kept.positions, restored)
+            if self._prompts is not None:
+                await self._prompts.remove(kept.key)
+        if usable < kept.positions:
+            await order.forget(slot, usable)
+        sequence.kept = replace(empty, end=usable)
+        return usable
+
+    async def keep_prompts(self, stages: Sequence[StageClient], order: SlotOrder) -> None:
+        """Keep long prompts of idle slots on disk, while nothing else is to be computed. Runs forever."""
+        if self._prompts is None:
+            return
+        while True:
+            await self._unkept.wait()
+            await asyncio.sleep(IDLE_S)
+            if self._running or self._waiting or self._held:
+                continue
+            slot, (idle, scope) = self._to_keep.popitem()
+            if not self._to_keep:
+                self._unkept.clear()
+            if self._idle.get(slot) is idle:
+                await self._keep(idle, scope, self._prompts, stages, order)
+
+    async def _keep(
+        self, idle: IdleSlot, scope: str, prompts: ModelPrompts, stages: Sequence[StageClient], order: SlotOrder
+    ) -> None:
+        """Keep the prompt of an idle slot. No request gets the slot until the stages have copied it."""
+        key = await prompts.new_key(scope, idle.ids)
+        if key is None or self._idle.get(idle.slot) is not idle:
+            return
+        del self._idle[idle.slot]
+        kept = False
+        try:
+            if await _is_free(idle.slot, order, stages):
+                keeping = [stage.keeper.keep(idle.slot, len(idle.ids), key) for stage in stages if stage.keeper]
+                kept = all(await asyncio.gather(*keeping)) and len(keeping) == len(stages)
+        finally:
+            if idle.slot not in self._running:
+                self._idle.setdefault(idle.slot, idle)
+            self._door.set()
+        if kept:
+            log.info("%d positions of slot %d are kept on disk", len(idle.ids), idle.slot)
+            await prompts.add(scope, idle.ids)
+
+    # Slots at their beginning and end
 
     async def _start(self, sequence: SequenceState, stages: Sequence[StageClient]) -> None:
         """Set up a sequence, its pictures on the first run and its sampling on the last, and let its positions enter
@@ -559,5 +648,20 @@ class Scheduler:
         else:
             held = sequence.tokens[: sequence.entered]
             kept = sequence.kept if self._shape.recurrent else None
-            self._idle[sequence.slot] = IdleSlot(sequence.slot, self._number, sequence.conversation, held, kept)
+            idle = IdleSlot(sequence.slot, self._number, sequence.conversation, held, kept)
+            self._idle[sequence.slot] = idle
+            request = sequence.request
+            if self._prompts is not None and request.kept_for and not request.pictures:
+                self._to_keep[sequence.slot] = idle, request.kept_for
+                self._unkept.set()
         self._door.set()
+
+
+async def _is_free(slot: int, order: SlotOrder, stages: Sequence[StageClient]) -> bool:
+    """Wait until no stage has anything to do for a slot. Return False if that takes too long."""
+    ends = time.monotonic() + FREE_S
+    while time.monotonic() < ends:
+        if await order.catch_up() and not any(stage.is_using(slot) for stage in stages):
+            return True
+        await asyncio.sleep(FREE_LOOK_S)
+    return False

@@ -92,6 +92,8 @@ class Request:
     has_priority: bool = False  # whether it goes ahead of other waiting requests
     read: Callable[[int], None] | None = None  # called once with the number of prompt tokens that were computed
     pictures: tuple[PlacedRows, ...] = ()  # in the order of the prompt
+    # Whose kept prompts it may use and add to, on disk (kept_prompts.py). Empty: none, as for guests.
+    kept_for: str = ""
 
 
 def check_request(request: Request, room: int, n_vocab: int, trained: int | None = None) -> None:

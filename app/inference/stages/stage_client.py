@@ -18,6 +18,7 @@ from app.core.errors import AppError, StageLost
 from app.core.scheduler.routing import Pace
 from app.core.verification import are_usable
 from app.inference.pipeline.speed_measurement import Deadlines, StageFigures, StageMeter
+from app.inference.stages.slot_keeper import SlotKeeper
 from app.inference.worker.worker_errors import decode_lost
 from backends import worker_orders
 from backends.contract import GREEDY, NumberFormat, PictureGrid, Role, Sampling, Segment
@@ -151,6 +152,11 @@ class SlotOrder:
 
     async def forget(self, slot: int, keep: int) -> None:
         self.is_behind = await forget(self._runs, slot, keep) or self.is_behind
+
+    async def catch_up(self) -> bool:
+        """Send all deferred operations that are due now. Return whether none remain."""
+        self.is_behind = not all([await run.catch_up() for run in self._runs])
+        return not self.is_behind
 
     async def settle(self) -> None:
         """Send all deferred operations. No steps may be in flight."""
@@ -299,6 +305,7 @@ class StageClient:
         self.lost: StageLost | None = None
         self.on_lost: Callable[[StageLost], None] | None = None
         self.on_silence: Callable[[str, float | None], None] | None = None  # see `report_silence`
+        self.keeper: SlotKeeper | None = None  # keeps its slots on disk, if that is possible
         self.silent_s = 0.0  # how long an answer had been due when the stage was lost
         self.on_likely: Callable[[Frame], None] | None = None  # called only for the run that samples
         self._link = link
@@ -513,6 +520,10 @@ class StageClient:
         After a loss, return the slots of the frame that was oldest at that time.
         """
         return frozenset(slot for slot, _, _ in SEGMENT.iter_unpack(self._oldest.table))
+
+    def is_using(self, slot: int) -> bool:
+        """Return whether a frame for this slot is unanswered."""
+        return any(used == slot for sent in self._sent for used, _, _ in SEGMENT.iter_unpack(sent.table))
 
     @property
     def _oldest(self) -> InFlight:

@@ -93,6 +93,7 @@ class LentRun:
     channel: FrameChannel | None = None  # set while a host is connected
     answers: asyncio.Queue[bytes | StageLost] = field(default_factory=asyncio.Queue)
     left_at: float = field(default_factory=time.monotonic)  # when the last host's channel ended
+    copy_bytes: Callable[[], int] = lambda: 0  # memory for copies of slots, which are kept on disk
     is_noted: bool = False  # whether the loss of its device was reported
 
     def received(self, data: bytes) -> None:
@@ -321,6 +322,12 @@ class StageHost:
             if lent.channel is channel:
                 lent.channel, lent.left_at = None, time.monotonic()
 
+    def room_for_a_copy(self, pipeline: bytes) -> int:
+        """Return how much memory the copy of a slot may take for a moment: what the owner lends and nobody uses."""
+        lent = self.get_open(pipeline)
+        unused = max(0, self._lent_bytes() - self.used_bytes)
+        return unused + int(lent.order.needed_bytes * (GROWTH - 1)) + PROCESS_BYTES // 2
+
     async def close(self, pipeline: bytes, grace_s: float = 2.0) -> None:
         """Release a run's memory, and return once its process has ended. A run that is not open is ignored."""
         lent = self._open.get(pipeline)
@@ -429,6 +436,7 @@ class StageHost:
         """Return why this run must end now, or None."""
         worker, allowed = lent.running_worker(), int(lent.order.needed_bytes * GROWTH) + PROCESS_BYTES
         allowed += DRIVER_BYTES if lent.order.config.device else 0
+        allowed += lent.copy_bytes()
         used = worker.resident_bytes()
         if used > allowed:
             return Reason("worker_grew", {"used_bytes": used, "allowed_bytes": allowed})

@@ -27,6 +27,7 @@ from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.planner.card_division import StageParts
 from app.core.planner.stage_memory import cells_read, work_bytes
 from app.core.planner.work_shape import WorkShape
+from app.inference.stages.slot_keeper import WorkerSlotKeeper, state_identity
 from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_host import KEEP_S, RelayedWork, RunOrder, StageHost
 from app.machine.hardware import devices
@@ -42,6 +43,7 @@ from app.machine.hardware.cards import (
     refusing,
 )
 from app.machine.hardware.cores import Threads
+from app.machine.prompt_vault import PromptVault
 from app.network import messages
 from app.node.lending.stage_uploads import BoundedExecutor, StageOffer, StageOffers, redact_paths, redacted_facts
 from app.node.verification.spare_memory import SpareMemory
@@ -206,6 +208,8 @@ class _Run:
     order: messages.OpenStage
     send: Send  # sends the reply to the waiting host
     opening: asyncio.Task[None] | None = None
+    keeper: WorkerSlotKeeper | None = None  # once needed
+    is_keeping: bool = False  # whether a slot is being kept or restored
 
     @property
     def is_opening(self) -> bool:
@@ -248,6 +252,7 @@ class LendingService:
         graphics: ComputingCard = PROCESSOR_ONLY,
     ) -> None:
         self._graphics = graphics
+        self.vault: PromptVault | None = None  # keeps the prompts of hosts on disk
         lender.on_device_lost = self._device_lost
         lender.on_device_short = lambda pipeline: graphics.ran_short({pipeline})
         self.stage_host, self._stages, self._threads = lender, stages, threads
@@ -348,6 +353,49 @@ class LendingService:
         """Serve frames on the channel until the host closes it."""
         self.require_expected(member, pipeline)
         await self.stage_host.serve(pipeline, channel)
+
+    def keep_slot(self, member: Member, order: messages.KeepSlot | messages.RestoreSlot, send: Send) -> None:
+        """Start keeping a slot of a host's layers on disk, or restoring one. The reply is SlotDone."""
+        self._group.create_task(self._keep_slot(member, order, send), name=f"keep a prompt for {member.name}")
+
+    async def _keep_slot(self, member: Member, order: messages.KeepSlot | messages.RestoreSlot, send: Send) -> None:
+        positions, run = 0, self._runs.get(pipeline_id(order.pipeline))
+        is_sound = run is not None and run.member == member.id and run.order.epoch == order.epoch
+        if run is not None and is_sound and not run.is_opening and not run.is_keeping:
+            run.is_keeping = True
+            try:
+                positions = await self._kept_positions(run, order)
+            except AppError as error:
+                log.info("a prompt for %s is not kept: %s", member.name, error)
+            except Exception:  # an unexpected error must not end the node
+                log.exception("a prompt for %s could not be kept", member.name)
+            finally:
+                run.is_keeping = False
+        await _answer(send, messages.SlotDone(request=order.request, pipeline=order.pipeline, positions=positions))
+
+    async def _kept_positions(self, run: _Run, order: messages.KeepSlot | messages.RestoreSlot) -> int:
+        """Return how many positions were copied or restored."""
+        keeper, key = self._keeper(run, pipeline_id(order.pipeline)), bytes.fromhex(order.key)
+        if keeper is None:
+            return 0
+        if isinstance(order, messages.RestoreSlot):
+            return await keeper.restore(order.slot, key)
+        return order.positions if await keeper.keep(order.slot, order.positions, key) else 0
+
+    def _keeper(self, run: _Run, pipeline: PipelineId) -> WorkerSlotKeeper | None:
+        if run.keeper is None and self.vault is not None:
+            lent = self.stage_host.get_open(pipeline)
+            run.keeper = WorkerSlotKeeper(
+                lent.running_worker(),
+                pipeline,
+                lambda: run.order.epoch,
+                self.vault,
+                run.member,
+                state_identity(run.order.manifest, lent.order.run, lent.order.config),
+                lambda: min(self.stage_host.room_for_a_copy(pipeline), devices.memory().free_bytes // 2),
+            )
+            lent.copy_bytes = run.keeper.most_copy_bytes
+        return run.keeper
 
     async def close(self, member: MachineId, pipeline: PipelineId) -> None:
         """Free the layers of a run, even while they are still loading.

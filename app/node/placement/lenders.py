@@ -16,12 +16,14 @@ from app.core.errors import AppError, Damaged, DoesNotFit, Fact, Reason, StageLo
 from app.core.ids import MachineId, PipelineId, pipeline_id
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import Fault
-from app.inference.stages.stage_client import FrameChannel
+from app.inference.stages.slot_keeper import SlotKeeper
+from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_host import KEEP_S
 from app.network import messages
 from app.network.network import Network
 from app.network.peer.peer_client import ANSWER_BYTES_PER_SECOND, ANSWER_SECONDS
 from app.network.peer.peer_link import PeerLink
+from app.node.placement.lender_slots import LenderSlotKeeper, SlotRequests
 
 # Time limits of successive attempts to connect. A new attempt finds a restored path immediately, whereas the system
 # resends the first packet of a stalled attempt only after a second. The first limits suit a typical network, the later
@@ -170,6 +172,10 @@ class Lenders(Protocol):
         and raises the lender's error."""
         ...
 
+    def slot_keeper(self, machine: MachineId, run: Run) -> SlotKeeper | None:
+        """Return the keeper of the slots of a run there, or None if it has none."""
+        ...
+
     async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
         """Make the lender free these layers as soon as it can be reached. Never raises."""
         ...
@@ -181,6 +187,7 @@ class NetworkLenders:
     def __init__(self, network: Network) -> None:
         self._network = network
         self.answers, self.closings = StageAnswers(), PendingCloses(network.link)
+        self.slots = SlotRequests(network)
 
     def link(self, machine: MachineId) -> PeerLink:
         return self._network.link(machine)
@@ -190,6 +197,9 @@ class NetworkLenders:
 
     def expect(self, machine: MachineId, pipeline: PipelineId) -> AbstractContextManager[Ready]:
         return self.answers.expect(machine, pipeline)
+
+    def slot_keeper(self, machine: MachineId, run: Run) -> SlotKeeper | None:
+        return LenderSlotKeeper(self.slots, machine, run)
 
     async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
         await self.closings.close(machine, pipeline)

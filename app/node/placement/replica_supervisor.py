@@ -17,6 +17,7 @@ from app.core.planner.placement import Plan
 from app.core.recovery import fault_table
 from app.core.recovery.fault_table import Fault, Retry
 from app.core.recovery.recovery import Loss
+from app.inference.pipeline.kept_prompts import ModelPrompts
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.recovery_loop import loss_from_error
 from app.inference.pipeline.replica_set import Replica
@@ -93,8 +94,9 @@ class PipelineOpener:
         )
         samples = Samples(random.SystemRandom().random)  # lenders must not be able to predict the samples
         again = SampleRecomputer(self._entry, sources.shelf, sources.stages, sizes, sources.planner_inputs.spare_memory)
+        prompts = ModelPrompts(sources.prompts, model.id) if sources.prompts is not None else None
         failover.verifier = Verifier(samples, stage_set, again, sources.planner_inputs.quarantine)
-        pipeline = await stack.enter_async_context(Pipeline(clients, shape, failover, samples))
+        pipeline = await stack.enter_async_context(Pipeline(clients, shape, failover, samples, prompts))
         await self._prove(plan, pipeline, shape)
         return pipeline
 

@@ -21,6 +21,8 @@ from app.core.planner.card_division import StageParts
 from app.core.planner.placement import Plan, PlannedStage
 from app.core.planner.work_shape import WorkShape
 from app.core.recovery.fault_table import RUN_STAYS
+from app.inference.pipeline.kept_prompts import PromptIndex
+from app.inference.stages.slot_keeper import WorkerSlotKeeper, state_identity
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_connection import ChannelLink, PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
@@ -40,6 +42,7 @@ from app.machine.hardware.cards import (
     refusal_of,
     refusing,
 )
+from app.machine.prompt_vault import OWN
 from app.network import messages
 from app.node.cancellation import in_thread, run_until
 from app.node.control.json_bodies import Report
@@ -108,6 +111,7 @@ class PlacementServices:
 
     planner_inputs: provides the quarantine and the memory for checking samples.
     reservation: frees memory for a plan.
+    prompts: the prompts kept on disk, if this computer keeps any.
     """
 
     shelf: Shelf
@@ -116,6 +120,7 @@ class PlacementServices:
     planner_inputs: PlannerInputs
     reservation: Reservation
     graphics: ComputingCard = PROCESSOR_ONLY
+    prompts: PromptIndex | None = None
 
 
 @dataclass(slots=True)
@@ -430,7 +435,7 @@ class StageSet:
         if worker is not None:
             assert held.config is not None
             await open_run(worker, run, self._sizes.context, held.config)
-            held.client = self._client(stage, run, PipeLink(worker, run.pipeline))
+            held.client = self._client(stage, run, worker, held.config)
         else:
             held.client, _ = await self._open_on_lender(stage, run, held.source, held.closing)
         held.run = run
@@ -445,7 +450,7 @@ class StageSet:
         closing.callback(self._release, run.pipeline)
         config = await self._load_local(worker, stage, run, path)
         self._tell(stage, "loading", 1, 1)
-        client = self._client(stage, run, PipeLink(worker, run.pipeline))
+        client = self._client(stage, run, worker, config)
         label = label_of(self._sources.graphics.computing, config)
         return OpenRun(stage, run, path, client, closing, label, self._were_cards_short, config)
 
@@ -563,9 +568,15 @@ class StageSet:
                 "card_family_no_room", card=refused.reason, needed_bytes=needed_bytes, free_bytes=free_bytes
             )
 
-    def _client(self, stage: PlannedStage, run: Run, link: PipeLink) -> StageClient:
+    def _client(self, stage: PlannedStage, run: Run, worker: Worker, config: StageConfig) -> StageClient:
         name = f"{stage.name} {stage.layers.first}-{stage.layers.last - 1}"
-        return StageClient(run, link, name, machine=stage.name)
+        client = StageClient(run, PipeLink(worker, run.pipeline), name, machine=stage.name)
+        if (prompts := self._sources.prompts) is not None:
+            identity = state_identity(self._entry.model.id, run, config)
+            client.keeper = WorkerSlotKeeper(
+                worker, run.pipeline, lambda: run.epoch, prompts.vault, OWN, identity, _room_for_a_copy
+            )
+        return client
 
     async def _stage_file(self, stage: PlannedStage, closing: AsyncExitStack) -> str:
         """Return the path of the stage's own file, which is cut from the model file if necessary. It is protected from
@@ -614,6 +625,7 @@ class StageSet:
         channel = await link.open_data(pipeline)
         way_back = LenderReconnector(self._sources.lenders, stage.machine, pipeline)
         client = StageClient(run, ChannelLink(channel, way_back), stage.name, key=stage.machine)
+        client.keeper = self._sources.lenders.slot_keeper(stage.machine, run) if self._sources.prompts else None
         closing.push_async_callback(client.close)
         return client, loaded
 
@@ -647,6 +659,11 @@ class StageSet:
         seconds_left: int | None = None,
     ) -> None:
         self._report(Progress(step, stage.name, done, total, unit, bytes_per_s, seconds_left))
+
+
+def _room_for_a_copy() -> int:
+    """Return how much memory the copy of a slot may take here for a moment."""
+    return devices.memory().free_bytes // 2
 
 
 def _key(stage: PlannedStage) -> Key:

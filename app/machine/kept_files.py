@@ -1,0 +1,223 @@
+"""Files of computed prompts: encrypted with this machine's key, limited in size, and deleted when long unused.
+
+A file is a salt and then sealed pieces. Its key is derived from the salt, and each piece is bound to its place, to
+whether it is the last one, and to the name of the file. A file that was altered, cut short or renamed does not open.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+MAGIC = b"PHK1"
+SALT_BYTES, TAG_BYTES, NONCE_BYTES = 32, 16, 12
+PIECE_BYTES = 1 << 20
+START = struct.Struct(">IQ")  # positions and bytes of the state, in the first piece
+DEFAULT_BYTES = 4 << 30
+DISK_SHARE = 0.05  # of what is free on the disk
+UNUSED_S = 14 * 86400.0  # a file that was not used for so long is deleted
+PART = ".part"
+_NAME = re.compile(r"[0-9a-f]{64}")
+
+
+class DamagedFile(Exception):
+    """A file that this machine did not write in this form."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    path: Path
+    n_bytes: int
+    used_at: float
+
+
+class SealedWriter:
+    """A file that is being written. It takes its place only when it is complete."""
+
+    def __init__(self, path: Path, key: bytes, positions: int, total_bytes: int) -> None:
+        """Begin a file of `total_bytes`. Raises OSError."""
+        self._path, self._part = path, path.with_name(path.name + PART)
+        self._left, self._number, self._rest = total_bytes, 0, bytearray()
+        salt = os.urandom(SALT_BYTES)
+        self._seal = _Seal(key, salt, path.name)
+        self._file: BinaryIO = os.fdopen(
+            os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600), "wb"
+        )
+        self._file.write(MAGIC + salt + self._seal.close(0, START.pack(positions, total_bytes), is_last=False))
+
+    def add(self, data: bytes) -> None:
+        """Append a piece of the state. Raises OSError."""
+        self._rest += data
+        self._left -= len(data)
+        while len(self._rest) >= PIECE_BYTES or (self._rest and not self._left):
+            self._number += 1
+            piece = bytes(self._rest[:PIECE_BYTES])
+            del self._rest[:PIECE_BYTES]
+            is_last = not self._rest and not self._left
+            self._file.write(self._seal.close(self._number, piece, is_last=is_last))
+
+    def commit(self) -> None:
+        """Put the complete file in its place. Raises OSError."""
+        self._file.close()
+        if self._left:
+            self._part.unlink(missing_ok=True)
+            raise OSError("the state is incomplete")
+        os.replace(self._part, self._path)
+
+    def abort(self) -> None:
+        """Delete what was written."""
+        self._file.close()
+        self._part.unlink(missing_ok=True)
+
+
+class SealedReader:
+    """A file that is being read. Nothing of a piece is returned before all of the piece was checked."""
+
+    def __init__(self, path: Path, key: bytes) -> None:
+        """Open a file. Raises OSError or DamagedFile."""
+        self._file = path.open("rb")
+        try:
+            head = self._file.read(len(MAGIC) + SALT_BYTES)
+            if len(head) != len(MAGIC) + SALT_BYTES or not head.startswith(MAGIC):
+                raise DamagedFile
+            self._seal = _Seal(key, head[len(MAGIC) :], path.name)
+            start = self._seal.open(0, self._file.read(START.size + TAG_BYTES), is_last=False)
+            self.positions, self.total_bytes = START.unpack(start)
+            n_pieces = -(-self.total_bytes // PIECE_BYTES)
+            size = len(head) + START.size + TAG_BYTES + self.total_bytes + n_pieces * TAG_BYTES
+            if os.fstat(self._file.fileno()).st_size != size:
+                raise DamagedFile
+        except BaseException:
+            self._file.close()
+            raise
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the pieces of the state in order. Raises OSError or DamagedFile."""
+        left, number = self.total_bytes, 0
+        while left:
+            number += 1
+            n_bytes = min(left, PIECE_BYTES)
+            left -= n_bytes
+            yield self._seal.open(number, self._file.read(n_bytes + TAG_BYTES), is_last=not left)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Seal:
+    def __init__(self, key: bytes, salt: bytes, name: str) -> None:
+        derived = HKDF(SHA256(), 32, salt, b"poolhouse computed prompt").derive(key)
+        self._gcm, self._name = AESGCM(derived), name.encode()
+
+    def close(self, number: int, data: bytes, *, is_last: bool) -> bytes:
+        return self._gcm.encrypt(number.to_bytes(NONCE_BYTES, "big"), data, self._name + bytes([is_last]))
+
+    def open(self, number: int, data: bytes, *, is_last: bool) -> bytes:
+        try:
+            return self._gcm.decrypt(number.to_bytes(NONCE_BYTES, "big"), data, self._name + bytes([is_last]))
+        except InvalidTag:
+            raise DamagedFile from None
+
+
+class KeptFiles:
+    """The folder of these files, with a folder for each owner: this machine, and each host whose layers it computes.
+
+    Its methods access the disk.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def used_bytes(self) -> int:
+        """Return the size of all files."""
+        return sum(held.n_bytes for held in self._held())
+
+    def limit_bytes(self, chosen_bytes: int | None) -> int:
+        """Return the most that all files may have: the owner's choice, or a part of the free disk."""
+        if chosen_bytes is not None:
+            return chosen_bytes
+        place = next(path for path in (self._folder, *self._folder.parents) if path.exists())
+        free_bytes = shutil.disk_usage(place).free + self.used_bytes()
+        return min(DEFAULT_BYTES, int(DISK_SHARE * free_bytes))
+
+    def write(self, owner: str, name: str, key: bytes, positions: int, total_bytes: int, limit: int) -> SealedWriter:
+        """Begin a file, after deleting the ones that were not used for longest. Raises OSError if it cannot have room.
+
+        limit: see `limit_bytes`.
+        """
+        n_pieces = 1 + -(-total_bytes // PIECE_BYTES)
+        if total_bytes + n_pieces * TAG_BYTES > limit:
+            raise OSError("the state is larger than all states may be")
+        self.trim(limit - total_bytes - n_pieces * TAG_BYTES)
+        path = self._path(owner, name)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return SealedWriter(path, key, positions, total_bytes)
+
+    def read(self, owner: str, name: str, key: bytes) -> SealedReader | None:
+        """Open a file, which counts as use. Return None if there is none. Raises OSError or DamagedFile."""
+        path = self._path(owner, name)
+        try:
+            reader = SealedReader(path, key)
+        except FileNotFoundError:
+            return None
+        os.utime(path)
+        return reader
+
+    def has(self, owner: str, name: str) -> bool:
+        return self._path(owner, name).exists()
+
+    def remove(self, owner: str, name: str) -> None:
+        self._path(owner, name).unlink(missing_ok=True)
+
+    def remove_owner(self, owner: str) -> None:
+        """Delete all files of a host that was removed from the household."""
+        shutil.rmtree(self._folder / owner, ignore_errors=True)
+
+    def remove_all(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def owners(self) -> list[str]:
+        """Return the owners of files, without this machine."""
+        return [path.name for path in self._folder.glob("*") if path.is_dir() and _NAME.fullmatch(path.name)]
+
+    def trim(self, most_bytes: int) -> None:
+        """Delete files that were not used for long, and the least recently used ones until the rest fits."""
+        held = sorted(self._held(), key=lambda file: file.used_at)
+        left = sum(file.n_bytes for file in held)
+        oldest = time.time() - UNUSED_S
+        for file in held:
+            if left <= most_bytes and file.used_at > oldest:
+                break
+            file.path.unlink(missing_ok=True)
+            left -= file.n_bytes
+
+    def clean(self) -> None:
+        """Delete what an end of the node left unfinished."""
+        for path in self._folder.glob(f"*/*{PART}"):
+            path.unlink(missing_ok=True)
+
+    def _path(self, owner: str, name: str) -> Path:
+        assert _NAME.fullmatch(name), "the name of a file is a hash"
+        return self._folder / owner / name
+
+    def _held(self) -> list[_Held]:
+        held = []
+        for path in self._folder.glob("*/*"):
+            try:
+                facts = path.stat()
+            except OSError:  # deleted meanwhile
+                continue
+            held.append(_Held(path, facts.st_size, facts.st_mtime))
+        return held

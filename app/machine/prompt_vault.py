@@ -1,0 +1,167 @@
+"""The service that keeps computed prompts on this machine's disk, within the owner's rules and off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import secrets
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from app.core.errors import AppError
+from app.machine.kept_files import DamagedFile, KeptFiles, SealedReader, SealedWriter
+from app.machine.paths import Home
+from app.machine.secret_stores import SecretMap
+
+PROMPT_KEY = "prompt key"  # the name of the secret
+OWN = "own"  # the folder of this machine's own prompts
+KEY_BYTES = 32
+DAY_S = 86400.0
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class PromptVault:
+    """The computed prompts on this machine's disk.
+
+    is_on: whether the owner lets prompts be kept. chosen_bytes: the owner's limit, or None for the usual one.
+    """
+
+    def __init__(self, home: Home, is_on: Callable[[], bool], chosen_bytes: Callable[[], int | None]) -> None:
+        self._files = KeptFiles(home.kept)
+        self._secrets = SecretMap(home, PROMPT_KEY)
+        self._is_on, self._chosen_bytes = is_on, chosen_bytes
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="prompts")
+        self._key: bytes | None = None
+        self._is_locked = False
+        self.used_bytes = self.limit_bytes = 0  # as last measured
+        self.on_change: Callable[[], None] = lambda: None
+        self._tasks = set[asyncio.Task[None]]()
+
+    @property
+    def is_on(self) -> bool:
+        return self._is_on() and not self._is_locked
+
+    async def keep_rules(self) -> None:
+        """Delete what an earlier end left unfinished and, now and each day, what was not used for long. Runs forever.
+
+        The vault closes when this is canceled.
+        """
+        try:
+            await self.run(self._files.clean)
+            while True:
+                await self.apply_rules()
+                await asyncio.sleep(DAY_S)
+        finally:
+            await self.close()
+
+    async def apply_rules(self) -> None:
+        """Delete what the owner's current rules do not allow."""
+        if self._is_on():
+            await self.run(lambda: self._files.trim(self._files.limit_bytes(self._chosen_bytes())))
+        else:
+            await self.run(self._files.remove_all)
+        await self._measure()
+
+    async def key(self) -> bytes | None:
+        """Return this machine's key, which is made when it is first needed. Return None if it cannot be read."""
+        if self._key is None and not self._is_locked:
+            try:
+                await self._secrets.change(
+                    lambda known: known or {"key": base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()}
+                )
+                self._key = base64.b64decode((await self._secrets.all())["key"], validate=True)
+            except (AppError, KeyError, ValueError) as error:
+                self._is_locked = True
+                log.warning("prompts are not kept, because their key cannot be read: %s", error)
+        return self._key
+
+    async def begin(self, owner: str, name: str, positions: int, total_bytes: int) -> SealedWriter | None:
+        """Begin a file. Return None if it may not be kept."""
+        key = await self.key() if self.is_on else None
+        if key is None:
+            return None
+        try:
+            return await self.run(
+                lambda: self._files.write(owner, name, key, positions, total_bytes, self._limit_now())
+            )
+        except OSError as error:
+            log.info("a computed prompt is not kept: %s", error)
+            return None
+
+    async def commit(self, writer: SealedWriter) -> None:
+        """Complete a file. Raises OSError."""
+        await self.run(writer.commit)
+        await self._measure()
+
+    async def open(self, owner: str, name: str) -> SealedReader | None:
+        """Open a file. Return None if there is none, or if it is damaged, and then delete it."""
+        key = await self.key() if self.is_on else None
+        if key is None:
+            return None
+        try:
+            return await self.run(lambda: self._files.read(owner, name, key))
+        except (OSError, DamagedFile):
+            await self.discard_damaged(owner, name)
+            return None
+
+    async def discard_damaged(self, owner: str, name: str) -> None:
+        """Delete a file that does not open. Its prompt is computed again."""
+        log.warning("a kept prompt is damaged and was deleted; it is computed again")
+        await self.remove(owner, name)
+
+    async def most_bytes(self) -> int:
+        """Return the most that all files may have now."""
+        return await self.run(self._limit_now)
+
+    async def has(self, owner: str, name: str) -> bool:
+        return await self.run(lambda: self._files.has(owner, name))
+
+    async def remove(self, owner: str, name: str) -> None:
+        await self.run(lambda: self._files.remove(owner, name))
+        await self._measure()
+
+    async def remove_all(self) -> None:
+        """Delete all files, those of other machines' prompts too."""
+        await self.run(self._files.remove_all)
+        await self._measure()
+
+    async def keep_only(self, members: set[str]) -> None:
+        """Delete the files of hosts that are not members of the household."""
+        for owner in await self.run(self._files.owners):
+            if owner not in members:
+                await self.run(lambda gone=owner: self._files.remove_owner(gone))  # type: ignore[misc]
+        await self._measure()
+
+    async def next_piece(self, pieces: Iterator[bytes]) -> bytes:
+        """Return the next piece of a file, or b"" at its end. Raises OSError or DamagedFile."""
+        return await self.run(lambda: next(pieces, b""))
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do this on the thread for the disk."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this in the background, until the vault closes."""
+        task = asyncio.get_running_loop().create_task(work, name="keep a prompt")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End all work. What is not complete is deleted."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _limit_now(self) -> int:
+        return self._files.limit_bytes(self._chosen_bytes())
+
+    async def _measure(self) -> None:
+        before: Any = self.used_bytes, self.limit_bytes
+        self.used_bytes, self.limit_bytes = await self.run(lambda: (self._files.used_bytes(), self._limit_now()))
+        if before != (self.used_bytes, self.limit_bytes):
+            self.on_change()

@@ -1,0 +1,80 @@
+"""Kept prompts at lenders: asks them to keep and restore the slots of their layers, and waits for their answers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import msgspec
+
+from app.core.errors import AppError
+from app.core.ids import MachineId
+from app.inference.stages.stage_client import Run
+from app.network import messages
+from app.network.network import Network
+
+KEEP_SECONDS = 310.0  # the lender's worker first computes the steps in flight
+RESTORE_SECONDS = 60.0  # after that, computing again is no slower
+
+
+class SlotRequests:
+    """The pending requests to lenders."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._waiting: dict[tuple[MachineId, int], asyncio.Future[int]] = {}
+        self._number = 0
+
+    async def ask(self, machine: MachineId, order: messages.KeepSlot | messages.RestoreSlot, seconds: float) -> int:
+        """Send a request and return how many positions the lender reports. 0 if it cannot be reached or is silent."""
+        self._number = (self._number + 1) & 0xFFFFFF
+        key = machine, self._number
+        future: asyncio.Future[int]
+        self._waiting[key] = future = asyncio.get_running_loop().create_future()
+        try:
+            with suppress(AppError, TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._network.link(machine).send(_numbered(order, self._number))
+                    return await future
+            return 0
+        finally:
+            del self._waiting[key]
+
+    def receive(self, machine: MachineId, done: messages.SlotDone) -> None:
+        future = self._waiting.get((machine, done.request))
+        if future is not None and not future.done():
+            future.set_result(done.positions)
+
+    def link_lost(self, machine: MachineId) -> None:
+        """Answer all pending requests to this lender with 0."""
+        for (asked, _), future in self._waiting.items():
+            if asked == machine and not future.done():
+                future.set_result(0)
+
+
+class LenderSlotKeeper:
+    """The keeper of a run on a lender."""
+
+    def __init__(self, requests: SlotRequests, machine: MachineId, run: Run) -> None:
+        self._requests, self._machine, self._run = requests, machine, run
+
+    async def keep(self, slot: int, positions: int, key: bytes) -> bool:
+        order = messages.KeepSlot(
+            request=0,
+            pipeline=self._run.pipeline.hex(),
+            epoch=self._run.epoch,
+            slot=slot,
+            positions=positions,
+            key=key.hex(),
+        )
+        return await self._requests.ask(self._machine, order, KEEP_SECONDS) == positions
+
+    async def restore(self, slot: int, key: bytes) -> int:
+        order = messages.RestoreSlot(
+            request=0, pipeline=self._run.pipeline.hex(), epoch=self._run.epoch, slot=slot, key=key.hex()
+        )
+        return await self._requests.ask(self._machine, order, RESTORE_SECONDS)
+
+
+def _numbered(order: messages.KeepSlot | messages.RestoreSlot, number: int) -> messages.KeepSlot | messages.RestoreSlot:
+    return msgspec.structs.replace(order, request=number)

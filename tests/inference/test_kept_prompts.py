@@ -1,0 +1,183 @@
+"""Prompts that are kept on disk: a new worker goes on from them, and whatever is wrong with them costs only time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.inference.pipeline.kept_prompts import LEAST_TOKENS, ModelPrompts, PromptIndex
+from app.inference.pipeline.pipeline import Pipeline
+from app.inference.pipeline.scheduler import PipelineConfig
+from app.inference.stages.slot_keeper import WorkerSlotKeeper, state_identity
+from app.inference.stages.stage_client import Run
+from app.inference.stages.stage_connection import open_run, own_stage
+from app.inference.worker.worker import Worker
+from app.machine.kept_files import KeptFiles
+from app.machine.paths import Home
+from app.machine.prompt_vault import OWN, PromptVault
+from tests.inference.pool import WIDTH, answer, cuts, fake, request, shape
+
+SIZES = (2, 3, 3)
+DOCUMENT = [3 + n * n % 97 for n in range(700)]
+QUESTIONS = [[50, 51, 52], [60, 61, 62, 63]]
+
+
+def vault_in(folder: Path, chosen: Callable[[], int | None] = lambda: None) -> PromptVault:
+    home = Home.at(folder).create()
+    return PromptVault(home, lambda: True, chosen)
+
+
+@asynccontextmanager
+async def restarted(
+    vault: PromptVault, form: PipelineConfig | None = None, model: str = "model", made_by: str = ""
+) -> AsyncIterator[Pipeline]:
+    """A pipeline in a new worker that keeps its prompts in the vault, as after a restart of the node."""
+    form, stages = form or shape(), []
+    async with await Worker.start("layers") as worker:
+        for role, layers in cuts(*SIZES):
+            run, config = Run(os.urandom(16), role, WIDTH), fake(role, layers, form)
+            await open_run(worker, run, form.context, config)
+            stage = own_stage(worker, run, f"{layers}", "host")
+            identity = state_identity(model + made_by, run, config)
+            stage.keeper = WorkerSlotKeeper(worker, run.pipeline, lambda: 0, vault, OWN, identity, lambda: 1 << 30)
+            stages.append(stage)
+        async with Pipeline(stages, form, prompts=ModelPrompts(PromptIndex(vault), model)) as pipeline:
+            yield pipeline
+
+
+async def ask(pipeline: Pipeline, ids: list[int], chat: str = "one", scope: str = "owner") -> tuple[list[int], int]:
+    """The answer's tokens, and how many of the prompt's were remembered."""
+    said, finish = await answer(pipeline, replace(request(ids, 8, conversation=chat), kept_for=scope))
+    return said, finish.figures.reused_tokens
+
+
+async def until_kept(vault: PromptVault, n_files: int = 4) -> None:
+    """Wait for the stages' files and the list of prompts."""
+    async with asyncio.timeout(20):
+        while len([path for path in vault._files._folder.glob("*/*") if not path.suffix]) < n_files:
+            await asyncio.sleep(0.05)
+    while vault._tasks:
+        await asyncio.sleep(0.05)
+
+
+async def fresh(ids: list[int], tmp_path: Path) -> list[int]:
+    async with restarted(vault_in(tmp_path / "fresh")) as pipeline:
+        return (await ask(pipeline, ids, scope=""))[0]
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+async def test_a_chat_goes_on_after_a_restart(recurrent: bool, tmp_path: Path) -> None:
+    form, first = shape(recurrent=recurrent), vault_in(tmp_path)
+    async with restarted(first, form) as pipeline:
+        said, reused = await ask(pipeline, DOCUMENT)
+        assert reused == 0
+        await until_kept(first)
+    second = DOCUMENT + said + QUESTIONS[0]
+    async with restarted(vault_in(tmp_path), form) as pipeline:
+        again, reused = await ask(pipeline, second)
+    assert reused > 640
+    assert again == await fresh(second, tmp_path)
+
+
+async def test_another_chat_about_the_same_document_starts_at_once(tmp_path: Path) -> None:
+    vault = vault_in(tmp_path)
+    async with restarted(vault) as pipeline:
+        await ask(pipeline, DOCUMENT + QUESTIONS[0])
+        await until_kept(vault)
+        other = DOCUMENT + QUESTIONS[1]
+        said, reused = await ask(pipeline, other, chat="two")
+        assert reused >= 640
+        assert said == await fresh(other, tmp_path)
+        await asyncio.sleep(1.0)
+    assert len(list((tmp_path / "kept" / OWN).iterdir())) == 4  # it added too little to be kept as well
+
+
+async def test_nobody_else_finds_what_one_has_kept(tmp_path: Path) -> None:
+    vault = vault_in(tmp_path)
+    async with restarted(vault) as pipeline:
+        await ask(pipeline, DOCUMENT)
+        await until_kept(vault)
+        for scope in ("", "machine two", "program two"):
+            assert (await ask(pipeline, DOCUMENT, chat=f"of {scope}", scope=scope))[1] == 0
+
+
+async def test_nothing_is_kept_of_guests_of_short_prompts_or_when_it_is_off(tmp_path: Path) -> None:
+    home = Home.at(tmp_path).create()
+    is_on = True
+    vault = PromptVault(home, lambda: is_on, lambda: None)
+    async with restarted(vault) as pipeline:
+        await ask(pipeline, DOCUMENT, scope="")
+        await ask(pipeline, DOCUMENT[: LEAST_TOKENS - 20], chat="short")
+        is_on = False
+        await ask(pipeline, DOCUMENT, chat="off")
+        await asyncio.sleep(2.0)
+    assert not home.kept.exists() or not list(home.kept.rglob("*"))
+
+
+@pytest.mark.parametrize("where", [0, 40, 700, -1])
+async def test_a_damaged_file_is_computed_again(where: int, tmp_path: Path) -> None:
+    vault = vault_in(tmp_path)
+    async with restarted(vault) as pipeline:
+        await ask(pipeline, DOCUMENT)
+        await until_kept(vault)
+    for file in (tmp_path / "kept" / OWN).iterdir():
+        data = bytearray(file.read_bytes())
+        data[where] ^= 1
+        if file.stat().st_size < 20_000 and len(data) > 5000:  # the states; the list of prompts stays
+            file.write_bytes(data)
+    async with restarted(vault_in(tmp_path)) as pipeline:
+        said, _ = await ask(pipeline, DOCUMENT)
+        assert said == await fresh(DOCUMENT, tmp_path)
+
+
+async def test_a_file_in_another_files_place_does_not_open(tmp_path: Path) -> None:
+    vault = vault_in(tmp_path)
+    async with restarted(vault) as pipeline:
+        await ask(pipeline, DOCUMENT)
+        await until_kept(vault)
+    files = sorted((tmp_path / "kept" / OWN).iterdir())
+    contents = [file.read_bytes() for file in files]
+    for file, data in zip(files, contents[1:] + contents[:1], strict=True):
+        file.write_bytes(data)
+    async with restarted(vault_in(tmp_path)) as pipeline:
+        said, reused = await ask(pipeline, DOCUMENT)
+    assert reused == 0
+    assert said == await fresh(DOCUMENT, tmp_path)
+
+
+async def test_another_engine_or_another_key_does_not_use_it(tmp_path: Path) -> None:
+    vault = vault_in(tmp_path)
+    async with restarted(vault) as pipeline:
+        await ask(pipeline, DOCUMENT)
+        await until_kept(vault)
+    async with restarted(vault_in(tmp_path), made_by="another engine") as pipeline:
+        assert (await ask(pipeline, DOCUMENT))[1] == 0
+    stranger = vault_in(tmp_path)
+    stranger._key = bytes(32)
+    async with restarted(stranger) as pipeline:
+        assert (await ask(pipeline, DOCUMENT))[1] == 0
+
+
+async def test_the_limit_holds_and_what_was_used_last_stays(tmp_path: Path) -> None:
+    files, key = KeptFiles(tmp_path), bytes(32)
+    names = [f"{number:064x}" for number in range(5)]
+    for age, name in enumerate(names):
+        writer = files.write(OWN, name, key, 10, 1000, 4000)
+        writer.add(bytes(1000))
+        writer.commit()
+        os.utime(tmp_path / OWN / name, times=(os.path.getmtime(tmp_path) + age, os.path.getmtime(tmp_path) + age))
+        assert files.used_bytes() <= 4000
+    assert [files.has(OWN, name) for name in names] == [False, False, True, True, True]
+    with pytest.raises(OSError, match="larger"):
+        files.write(OWN, "f" * 64, key, 10, 5000, 4000)
+    half = files.write(OWN, "e" * 64, key, 10, 1000, 4000)
+    half.add(bytes(500))
+    with pytest.raises(OSError, match="incomplete"):
+        half.commit()
+    assert not files.has(OWN, "e" * 64)
