@@ -28,6 +28,7 @@ from bench.parts.cpu_thirds import three
 from bench.parts.fault_readiness import steady
 from bench.parts.forecasts import forecasts
 from bench.parts.idle import idle
+from bench.parts.kept import kept
 from bench.parts.members import members
 from bench.parts.placements import placements
 from bench.parts.planner import planner
@@ -97,6 +98,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "map": cluster_map,
         "api": api,
         "members": members,
+        "kept": kept,
     }
     chosen = {name: part for name, part in parts.items() if name in options.parts}
     return {"side by side": side_parts, **chosen} if options.sides else chosen

@@ -27,6 +27,7 @@ PARTS = (
     "map",
     "api",
     "members",
+    "kept",
 )
 ALL = "all"  # stands for the names of all parts
 # Defaults of a run without parts, which only compares and takes a few minutes.

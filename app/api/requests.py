@@ -94,6 +94,13 @@ class ChangeSettings(Request, frozen=True):
     ask_household: bool | msgspec.UnsetType = msgspec.UNSET
 
 
+class ChangePrompts(Request, frozen=True):
+    """What to change about the computed prompts on this computer's disk. Omitted fields stay as they are."""
+
+    on: bool | msgspec.UnsetType = msgspec.UNSET
+    most_bytes: Annotated[int, Meta(ge=64 << 20, le=1 << 50)] | msgspec.UnsetType | None = msgspec.UNSET
+
+
 class InstallUpdate(Request, frozen=True):
     """The folder with the update, or None to get it from the address of the build."""
 

@@ -23,6 +23,7 @@ from app.cli.commands.model_commands import answer, exact, folder, import_file, 
 from app.cli.commands.node_commands import autostart, doctor, erase, node
 from app.cli.commands.pair_command import pair
 from app.cli.commands.phone_commands import phones_group
+from app.cli.commands.prompt_commands import prompts
 from app.cli.commands.pull_command import pull
 from app.cli.commands.tool_commands import tools_group
 from app.cli.commands.upstream_commands import upstream_group
@@ -53,6 +54,7 @@ PANELS: dict[str, dict[str, Command]] = {
         "share": share,
         "answer": answer,
         "exact": exact,
+        "prompts": prompts,
         "plan": plan,
         "load": load,
         "unload": unload,
@@ -73,6 +75,7 @@ EXAMPLES = {
     "share": "poolhouse share on",
     "answer": "poolhouse answer off",
     "exact": "poolhouse exact on",
+    "prompts": "poolhouse prompts --most 8GiB",
     "plan": "poolhouse plan llama-3.2-3b",
     "load": "poolhouse load llama-3.2-3b",
     "undo": "poolhouse undo",

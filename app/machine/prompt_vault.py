@@ -35,14 +35,13 @@ class PromptVault:
         self._is_on, self._chosen_bytes = is_on, chosen_bytes
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="prompts")
         self._key: bytes | None = None
-        self._is_locked = False
+        self.is_locked = False  # whether the key cannot be read, so nothing is kept
         self.used_bytes = self.limit_bytes = 0  # as last measured
-        self.on_change: Callable[[], None] = lambda: None
         self._tasks = set[asyncio.Task[None]]()
 
     @property
     def is_on(self) -> bool:
-        return self._is_on() and not self._is_locked
+        return self._is_on() and not self.is_locked
 
     async def keep_rules(self) -> None:
         """Delete what an earlier end left unfinished and, now and each day, what was not used for long. Runs forever.
@@ -63,18 +62,18 @@ class PromptVault:
             await self.run(lambda: self._files.trim(self._files.limit_bytes(self._chosen_bytes())))
         else:
             await self.run(self._files.remove_all)
-        await self._measure()
+        await self.measure()
 
     async def key(self) -> bytes | None:
         """Return this machine's key, which is made when it is first needed. Return None if it cannot be read."""
-        if self._key is None and not self._is_locked:
+        if self._key is None and not self.is_locked:
             try:
                 await self._secrets.change(
                     lambda known: known or {"key": base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()}
                 )
                 self._key = base64.b64decode((await self._secrets.all())["key"], validate=True)
             except (AppError, KeyError, ValueError) as error:
-                self._is_locked = True
+                self.is_locked = True
                 log.warning("prompts are not kept, because their key cannot be read: %s", error)
         return self._key
 
@@ -94,7 +93,7 @@ class PromptVault:
     async def commit(self, writer: SealedWriter) -> None:
         """Complete a file. Raises OSError."""
         await self.run(writer.commit)
-        await self._measure()
+        await self.measure()
 
     async def open(self, owner: str, name: str) -> SealedReader | None:
         """Open a file. Return None if there is none, or if it is damaged, and then delete it."""
@@ -121,19 +120,19 @@ class PromptVault:
 
     async def remove(self, owner: str, name: str) -> None:
         await self.run(lambda: self._files.remove(owner, name))
-        await self._measure()
+        await self.measure()
 
     async def remove_all(self) -> None:
         """Delete all files, those of other machines' prompts too."""
         await self.run(self._files.remove_all)
-        await self._measure()
+        await self.measure()
 
     async def keep_only(self, members: set[str]) -> None:
         """Delete the files of hosts that are not members of the household."""
         for owner in await self.run(self._files.owners):
             if owner not in members:
                 await self.run(lambda gone=owner: self._files.remove_owner(gone))  # type: ignore[misc]
-        await self._measure()
+        await self.measure()
 
     async def next_piece(self, pieces: Iterator[bytes]) -> bytes:
         """Return the next piece of a file, or b"" at its end. Raises OSError or DamagedFile."""
@@ -160,8 +159,6 @@ class PromptVault:
     def _limit_now(self) -> int:
         return self._files.limit_bytes(self._chosen_bytes())
 
-    async def _measure(self) -> None:
-        before: Any = self.used_bytes, self.limit_bytes
+    async def measure(self) -> None:
+        """Find out how much is used and allowed now."""
         self.used_bytes, self.limit_bytes = await self.run(lambda: (self._files.used_bytes(), self._limit_now()))
-        if before != (self.used_bytes, self.limit_bytes):
-            self.on_change()

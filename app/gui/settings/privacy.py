@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtWidgets import QCheckBox, QWidget
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 from app.api.chat_api import ChatApi
 from app.api.computer import Settings, Updates, Walls
 from app.api.models import TokenState
+from app.api.prompts import KeptPrompts
 from app.core.errors import AppError, Reason
 from app.gui.app.app_context import AppContext
 from app.gui.app.node_dialog import Sheet
@@ -19,15 +21,17 @@ from app.gui.look.sentences import said
 from app.gui.pool.machine_facts import MachineFacts, machines_of
 from app.gui.pool.machine_words import moment
 from app.gui.settings.household import storage_sentence
-from app.gui.settings.settings_group import Setting, SettingsGroup
+from app.gui.settings.settings_group import Choice, Setting, SettingsGroup
 from app.gui.widgets.buttons import Switch, button
 from app.gui.widgets.dialog import Dialog
+from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import ValueLabel, label, paragraph
 from app.gui.widgets.layouts import column
 from app.gui.widgets.progress import Progress
 
 LATE_MS = 3000  # maximum time to wait for a node that does not answer
 SOON_MS = 1000
+PROMPT_GIB = (1, 2, 4, 8, 16, 32)
 
 
 class EraseDialog(Sheet):
@@ -147,6 +151,7 @@ class Privacy(SettingsGroup):
         self._add_connections()
         self._walled = Setting(self.tr("Model sandbox"), "", self.walls, words="sandbox landlock worker")
         self.add(self._walled, title=self.tr("Protection from model files"))
+        self._add_prompts()
         self._add_places()
         services.pool.changed.connect(self._tell_machines)
         services.lock.changed.connect(self._tell_lock)
@@ -196,6 +201,62 @@ class Privacy(SettingsGroup):
             title=self.tr("Connections this app never makes"),
         )
 
+    def _add_prompts(self) -> None:
+        name = self.tr("Keep long prompts on this computer")
+        self.keep_prompts = Switch(self.services.theme, name, lambda on: self._change_prompts({"on": on}))
+        self.kept = Setting(
+            name, "", self.keep_prompts, default=self.tr("Default: on"), words="prompt document cache disk memory"
+        )
+        limits = [("", self.tr("5% of the free disk, at most 4 GiB"))]
+        limits += [(str(n << 30), formats.size(n << 30)) for n in PROMPT_GIB]
+        self.most_prompts = Choice(
+            limits, lambda value: self._change_prompts({"most_bytes": int(value) if value else None})
+        )
+        self.delete_prompts = button(self.tr("Delete kept prompts"), self._delete_prompts)
+        self.kept_size = ValueLabel()
+        self.add(
+            self.kept,
+            Setting(
+                self.tr("Disk space for kept prompts"),
+                self.tr("When the space is used up, the least recently used prompts are deleted."),
+                self.most_prompts,
+                words="limit size quota",
+            ),
+            Setting(
+                self.tr("Kept prompts"),
+                self.tr("Prompts that have not been used for 14 days are deleted automatically."),
+                Flow(self.kept_size, self.delete_prompts),
+                words="delete size",
+            ),
+            title=self.tr("Kept prompts"),
+        )
+
+    def _change_prompts(self, changes: dict[str, Any]) -> None:
+        self.ask("POST", "/prompts", self._tell_prompts, changes, answer=KeptPrompts)
+
+    def _delete_prompts(self) -> None:
+        self.ask("DELETE", "/prompts", self._deleted_prompts, answer=KeptPrompts)
+
+    def _deleted_prompts(self, state: KeptPrompts) -> None:
+        self._tell_prompts(state)
+        self.told.emit(self.tr("The kept prompts were deleted."), "info")
+
+    def _tell_prompts(self, state: KeptPrompts) -> None:
+        self.keep_prompts.show_on(state.on)
+        self.most_prompts.show_value("" if state.chosen_bytes is None else str(state.chosen_bytes))
+        self.most_prompts.setEnabled(state.on)
+        self.delete_prompts.setEnabled(state.used_bytes > 0)
+        words = self.tr("{used} of at most {limit}")
+        self.kept_size.setText(words.format(used=formats.size(state.used_bytes), limit=formats.size(state.limit_bytes)))
+        about = self.tr(
+            "The result of computing a long prompt is stored here, encrypted, so that chats about the same document "
+            "start at once, even after a restart. This also applies to layers that this computer computes for other "
+            "machines in your household. Nothing from guests is stored."
+        )
+        if state.is_locked:
+            about = self.tr("Nothing is kept, because the key for it cannot be read.")
+        self.kept.set_about(about)
+
     def _add_places(self) -> None:
         self.add(self.encrypted, title=self.tr("Your chats"))
         self.add(
@@ -224,6 +285,7 @@ class Privacy(SettingsGroup):
         self.ask("GET", "/api", self._tell_upstreams, answer=ChatApi)
         self.ask("GET", "/walls", self._tell_walls, answer=Walls)
         self.ask("GET", "/updates", self._tell_updates, answer=Updates)
+        self.ask("GET", "/prompts", self._tell_prompts, answer=KeptPrompts)
 
     def _tell_machines(self) -> None:
         machines = [machine for machine in machines_of(self.services.pool.now) if not machine.this]

@@ -95,10 +95,9 @@ class PromptIndex:
         if self._entries.pop(key, None) is not None:
             await self._save()
 
-    async def clear(self) -> None:
-        """Forget all prompts."""
+    def forget(self) -> None:
+        """Forget all prompts, because their files were deleted."""
         self._entries.clear()
-        await self.vault.remove(OWN, INDEX)
 
     async def key_of(self, model: str, scope: str, ids: Sequence[int]) -> bytes | None:
         """Return the hash that names these tokens, or None if there is no key to make it with."""

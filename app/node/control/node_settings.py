@@ -118,6 +118,7 @@ def _folders(home: Home, of_models: ModelsFolders) -> list[FolderUse]:
     return [
         FolderUse("models", str(now), models, now_free),
         FolderUse("stages", str(home.stages), used_bytes(home.stages.rglob("*")), free),
+        FolderUse("kept", str(home.kept), used_bytes(home.kept.rglob("*")), free),
         FolderUse("logs", str(home.logs), used_bytes(home.logs.rglob("*")), free),
     ]
 

@@ -20,7 +20,7 @@ from app.gateway.servers.lan_server import LanServer
 from app.machine.secret_stores import ChatKey
 from app.machine.versions.version_store import VersionStore
 from app.network.peer.listener import ANSWERS_PATH, MODELS_PATH
-from app.node.control import api_routes, model_routes, phone_routes
+from app.node.control import api_routes, model_routes, phone_routes, prompt_routes
 from app.node.control.answer_routes import AnswerRoutes
 from app.node.control.card_routes import CardRoutes
 from app.node.control.engine_routes import EngineRoutes
@@ -225,6 +225,7 @@ def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callab
         *history_key_routes(ChatKey(home)),
         *answers.routes(),
         *machine.routes(),
+        *prompt_routes.routes(node.prompts, node.choices),
         *EngineRoutes(node.graphics, node.pack_copies).routes(),
         *CardRoutes(node.graphics, node.choices, node.changed, node.lending_policy.judge_afresh).routes(),
         *link_route_defs(node.links, household),

@@ -6813,6 +6813,10 @@
         <translation>Noch nie gefragt</translation>
     </message>
     <message>
+        <source>The result of computing a long prompt is stored here, encrypted, so that chats about the same document start at once, even after a restart. This also applies to layers that this computer computes for other machines in your household. Nothing from guests is stored.</source>
+        <translation>Was das Modell für eine lange Eingabe berechnet hat, wird hier verschlüsselt gespeichert, damit Chats über dasselbe Dokument sofort beginnen, auch nach einem Neustart. Das gilt auch für Schichten, die dieser Computer für andere Geräte deines Haushalts berechnet. Von Gästen wird nichts gespeichert.</translation>
+    </message>
+    <message>
         <source>Updates of Poolhouse</source>
         <translation>Neuere Versionen von Poolhouse</translation>
     </message>
@@ -6901,6 +6905,10 @@
         <translation>Datenschutz</translation>
     </message>
     <message>
+        <source>Prompts that have not been used for 14 days are deleted automatically.</source>
+        <translation>Eingaben, die 14 Tage lang nicht benutzt wurden, werden automatisch gelöscht.</translation>
+    </message>
+    <message>
         <source>Protection from model files</source>
         <translation>Schutz vor Modelldateien</translation>
     </message>
@@ -6923,6 +6931,42 @@
     <message>
         <source>Model sandbox</source>
         <translation>Was Modelldateien liest</translation>
+    </message>
+    <message>
+        <source>5% of the free disk, at most 4 GiB</source>
+        <translation>5 % des freien Speicherplatzes, höchstens 4 GiB</translation>
+    </message>
+    <message>
+        <source>Default: on</source>
+        <translation>Standard: an</translation>
+    </message>
+    <message>
+        <source>Delete kept prompts</source>
+        <translation>Aufbewahrte Eingaben löschen</translation>
+    </message>
+    <message>
+        <source>Disk space for kept prompts</source>
+        <translation>Speicherplatz für aufbewahrte Eingaben</translation>
+    </message>
+    <message>
+        <source>Keep long prompts on this computer</source>
+        <translation>Lange Eingaben auf diesem Computer aufbewahren</translation>
+    </message>
+    <message>
+        <source>Kept prompts</source>
+        <translation>Aufbewahrte Eingaben</translation>
+    </message>
+    <message>
+        <source>Nothing is kept, because the key for it cannot be read.</source>
+        <translation>Nichts wird aufbewahrt, weil der Schlüssel dafür nicht gelesen werden kann.</translation>
+    </message>
+    <message>
+        <source>The kept prompts were deleted.</source>
+        <translation>Die aufbewahrten Eingaben wurden gelöscht.</translation>
+    </message>
+    <message>
+        <source>When the space is used up, the least recently used prompts are deleted.</source>
+        <translation>Wenn der Platz belegt ist, werden die am längsten nicht benutzten Eingaben gelöscht.</translation>
     </message>
     <message>
         <source>Where keys are stored</source>
@@ -6959,6 +7003,10 @@
     <message>
         <source>not seen yet</source>
         <translation>noch nicht gesehen</translation>
+    </message>
+    <message>
+        <source>{used} of at most {limit}</source>
+        <translation>{used} von höchstens {limit}</translation>
     </message>
 </context>
 <context>
