@@ -95,7 +95,7 @@ class ChangeSettings(Request, frozen=True):
 
 
 class ChangePrompts(Request, frozen=True):
-    """What to change about the computed prompts on this computer's disk. Omitted fields stay as they are."""
+    """The changes to how computed prompts are kept on this computer's disk. Omitted fields stay as they are."""
 
     on: bool | msgspec.UnsetType = msgspec.UNSET
     most_bytes: Annotated[int, Meta(ge=64 << 20, le=1 << 50)] | msgspec.UnsetType | None = msgspec.UNSET

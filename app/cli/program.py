@@ -23,10 +23,10 @@ from app.cli.commands.model_commands import answer, exact, folder, import_file, 
 from app.cli.commands.node_commands import autostart, doctor, erase, node
 from app.cli.commands.pair_command import pair
 from app.cli.commands.phone_commands import phones_group
-from app.cli.commands.prompt_commands import prompts
 from app.cli.commands.pull_command import pull
 from app.cli.commands.tool_commands import tools_group
 from app.cli.commands.upstream_commands import upstream_group
+from app.cli.prompts_command import prompts
 from app.cli.update_command import update
 from app.cli.welcome import welcome
 from app.core.nearest_names import nearest_names

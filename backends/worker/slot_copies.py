@@ -36,7 +36,7 @@ class _Copy:
 
 
 class SlotCopies:
-    """At most one copy that is being read, and one that is being written, for each slot."""
+    """The copies of a stage: at most one that is being read and, for each slot, one that is being written."""
 
     def __init__(self, engine: SlotState) -> None:
         self._engine = engine

@@ -92,8 +92,8 @@ class Household:
     def await_files(self, more_than: int) -> None:
         """Wait until a document is on all disks: two runs of the host, those of the lenders, and the host's list."""
         end = time.monotonic() + WRITING_SECONDS
-        wanted = more_than + 1 + len(self.nodes)
-        while self.kept()[0] < wanted:
+        n_expected = more_than + 1 + len(self.nodes)
+        while self.kept()[0] < n_expected:
             if time.monotonic() > end:
                 raise ChildFailed(f"the prompt was not kept within {WRITING_SECONDS:.0f} s")
             time.sleep(0.2)
@@ -107,7 +107,7 @@ class Household:
 
 
 def kept(bench: Bench) -> None:
-    """In each round, ask about a new document, restart all nodes, and ask something else about it in another chat."""
+    """Ask about a new document, restart all nodes, and ask something else about it in another chat, in each round."""
     options, rounds = bench.options, Rounds()
     questions = Questions(options.seed, bench.model.n_vocab)
     with bench.family() as family:
@@ -116,15 +116,15 @@ def kept(bench: Bench) -> None:
         household.ask(list(questions.prompts("warm", 1, 64)[0]), None)
         for n in range(options.runs):
             document = list(questions.prompts(f"document {n}", 1, DOCUMENT)[0])
-            one, two = (list(prompt) for prompt in questions.prompts(f"questions {n}", 2, QUESTION))
+            question, other = (list(prompt) for prompt in questions.prompts(f"questions {n}", 2, QUESTION))
             n_files, n_bytes = household.kept()
-            first = household.ask(document + one, f"chat {n}")
+            first = household.ask(document + question, f"chat {n}")
             household.await_files(max(0, n_files - 1))
             rounds.kept_bytes.append(household.kept()[1] - n_bytes)
             household.restart()
             household.load()
-            again = household.ask(document + two, f"another chat {n}")
-            computed = household.ask(document + two, None)
+            again = household.ask(document + other, f"another chat {n}")
+            computed = household.ask(document + other, None)
             rounds.first_s.append(first["ttft_s"])
             rounds.again_s.append(again["ttft_s"])
             rounds.remembered.append(again["reused_tokens"])

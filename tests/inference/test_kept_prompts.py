@@ -45,7 +45,7 @@ async def restarted(
             run, config = Run(os.urandom(16), role, WIDTH), fake(role, layers, form)
             await open_run(worker, run, form.context, config)
             stage = own_stage(worker, run, f"{layers}", "host")
-            identity = state_identity(model + made_by, run, config)
+            identity = state_identity(model + made_by, run.number, config)
             stage.keeper = WorkerSlotKeeper(worker, run.pipeline, lambda: 0, vault, OWN, identity, lambda: 1 << 30)
             stages.append(stage)
         async with Pipeline(stages, form, prompts=ModelPrompts(PromptIndex(vault), model)) as pipeline:
@@ -53,7 +53,7 @@ async def restarted(
 
 
 async def ask(pipeline: Pipeline, ids: list[int], chat: str = "one", scope: str = "owner") -> tuple[list[int], int]:
-    """The answer's tokens, and how many of the prompt's were remembered."""
+    """Return the answer's tokens, and how many of the prompt's were remembered."""
     said, finish = await answer(pipeline, replace(request(ids, 8, conversation=chat), kept_for=scope))
     return said, finish.figures.reused_tokens
 

@@ -158,9 +158,9 @@ class ModelPrompts:
         if not self.is_on or len(ids) < LEAST_TOKENS:
             return None
         await self._index.load()
-        if (found := self._index.best(self._model, scope, ids)) is None:
+        if (best := self._index.best(self._model, scope, ids)) is None:
             return None
-        key, length, shared = found
+        key, length, shared = best
         shared = min(shared, len(ids) - 1)
         if recurrent:
             return KeptPrompt(key, length, length) if shared >= length else None
@@ -172,8 +172,8 @@ class ModelPrompts:
         if not self.is_on or len(ids) < LEAST_TOKENS:
             return None
         await self._index.load()
-        found = self._index.best(self._model, scope, ids)
-        if found is not None and found[2] > len(ids) - LEAST_TOKENS:
+        best = self._index.best(self._model, scope, ids)
+        if best is not None and best[2] > len(ids) - LEAST_TOKENS:
             return None
         return await self._index.key_of(self._model, scope, ids)
 

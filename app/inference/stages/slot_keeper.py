@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from app import __version__
 from app.core.errors import AppError
@@ -19,10 +19,7 @@ from app.inference.worker.worker import Worker
 from app.machine.kept_files import DamagedFile, SealedReader
 from app.machine.prompt_vault import PromptVault
 from backends import worker_orders
-from backends.contract import StageConfig
-
-if TYPE_CHECKING:
-    from app.inference.stages.stage_client import Run
+from backends.contract import NumberFormat, StageConfig
 
 ASK_S = 300.0  # time limit of an order, which waits for the steps in flight
 RESTORE_S = 45.0  # its host waits a little longer and then computes the prompt
@@ -32,15 +29,15 @@ LOOK_S = 0.05
 log = logging.getLogger(__name__)
 
 
-def state_identity(layers: str, run: Run, config: StageConfig) -> str:
+def state_identity(layers: str, number: NumberFormat, config: StageConfig) -> str:
     """Return a text that differs for everything that changes the state of the same tokens.
 
-    layers: names the file of the layers or of their model.
+    layers: names the file of the layers or of their model. number: of hidden states on the wire.
     """
     range_ = f"{config.layers.first}-{config.layers.last}"
     devices = ",".join(config.devices) + str(config.device_layers) + config.split
     made_by = f"{__version__} {_engine_version()} {platform.machine()} {devices} {config.exact}"
-    return f"{layers} {run.role} {range_} {run.number.name} {config.kv} {config.flash_attention} {made_by}"
+    return f"{layers} {config.role} {range_} {number.name} {config.kv} {config.flash_attention} {made_by}"
 
 
 @cache

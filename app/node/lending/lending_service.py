@@ -391,7 +391,7 @@ class LendingService:
                 lambda: run.order.epoch,
                 self.vault,
                 run.member,
-                state_identity(run.order.manifest, lent.order.run, lent.order.config),
+                state_identity(run.order.manifest, lent.order.run.number, lent.order.config),
                 lambda: min(self.stage_host.room_for_a_copy(pipeline), devices.memory().free_bytes // 2),
             )
             lent.copy_bytes = run.keeper.most_copy_bytes

@@ -47,8 +47,8 @@ class SlotRequests:
 
     def link_lost(self, machine: MachineId) -> None:
         """Answer all pending requests to this lender with 0."""
-        for (asked, _), future in self._waiting.items():
-            if asked == machine and not future.done():
+        for (lender, _), future in self._waiting.items():
+            if lender == machine and not future.done():
                 future.set_result(0)
 
 

@@ -572,7 +572,7 @@ class StageSet:
         name = f"{stage.name} {stage.layers.first}-{stage.layers.last - 1}"
         client = StageClient(run, PipeLink(worker, run.pipeline), name, machine=stage.name)
         if (prompts := self._sources.prompts) is not None:
-            identity = state_identity(self._entry.model.id, run, config)
+            identity = state_identity(self._entry.model.id, run.number, config)
             client.keeper = WorkerSlotKeeper(
                 worker, run.pipeline, lambda: run.epoch, prompts.vault, OWN, identity, _room_for_a_copy
             )

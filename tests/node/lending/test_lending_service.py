@@ -460,7 +460,7 @@ async def test_that_wait_begins_where_a_link_ends(bench: Bench) -> None:
     """Only the network's report to the node is involved."""
     nobody = SimpleNamespace(link_lost=lambda *_: None, lender_left=lambda _: None)
     household = SimpleNamespace(apply=lambda _: None)
-    lenders = SimpleNamespace(answers=nobody)
+    lenders = SimpleNamespace(answers=nobody, slots=nobody)
     node = SimpleNamespace(_lenders=lenders, speed_measurer=nobody, model_manager=nobody, household=household)
     node.lending_service = bench.lending
     link = SimpleNamespace(peer=member().id, name="den", ended=None)

@@ -25,6 +25,7 @@ from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
 from app.core.planner.plan import plan
 from app.core.reasons import said
 from app.core.recovery import fault_table
+from app.inference.stages.slot_keeper import SlotKeeper
 from app.inference.stages.stage_client import FrameChannel, Run
 from app.inference.stages.stage_connection import open_run
 from app.inference.worker.worker import Worker
@@ -60,6 +61,9 @@ class Lender:
 
     def expect(self, machine: MachineId, pipeline: PipelineId) -> Any:
         return self.answers.expect(machine, pipeline)
+
+    def slot_keeper(self, machine: MachineId, run: Run) -> SlotKeeper | None:
+        return None
 
     async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
         self.closed.append(pipeline)
