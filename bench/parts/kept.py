@@ -1,4 +1,4 @@
-"""The first word about a long document, at first and again after all nodes were restarted (docs/kept-prompts.md)."""
+"""The first word about a long document, at first and again after all nodes were restarted (docs/speed.md)."""
 
 from __future__ import annotations
 

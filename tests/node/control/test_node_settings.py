@@ -28,7 +28,7 @@ async def test_they_are_told_with_what_is_in_force(den: TestNode) -> None:
     assert value["keys"] == "in a file only you can read"
     assert value["home"] == str(den.root)
     paths = {folder["what"]: folder["path"] for folder in value["folders"]}
-    assert paths.keys() == {"models", "stages", "logs"}
+    assert paths.keys() == {"models", "stages", "kept", "logs"}
     assert paths["models"] == models["folder"]
     loopback = next(interface for interface in value["interfaces"] if interface["kind"] == "loopback")
     assert not loopback["unasked"]
