@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
@@ -140,6 +141,15 @@ class TorchStage:
 
     def forget(self, slot: int, keep: int = 0) -> None:
         self._cells.cut_back(slot, keep)
+
+    def slot_bytes(self, slot: int) -> int:
+        return 0  # its states are not kept: every version of PyTorch may compute other bits
+
+    def read_slot(self, slot: int, room: mmap.mmap) -> None:
+        raise StageError("states of PyTorch are not kept")
+
+    def write_slot(self, slot: int, state: mmap.mmap, positions: int) -> bool:
+        return False
 
     def lay_out(self, slot: int, grids: Sequence[PictureGrid]) -> None:
         """Raise StageError for pictures, which this engine does not compute."""

@@ -36,7 +36,7 @@ def state_identity(layers: str, number: NumberFormat, config: StageConfig) -> st
     """
     range_ = f"{config.layers.first}-{config.layers.last}"
     devices = ",".join(config.devices) + str(config.device_layers) + config.split
-    made_by = f"{__version__} {_engine_version()} {platform.machine()} {devices} {config.exact}"
+    made_by = f"{__version__} {config.engine} {_engine_version()} {platform.machine()} {devices} {config.exact}"
     return f"{layers} {config.role} {range_} {number.name} {config.kv} {config.flash_attention} {made_by}"
 
 
