@@ -17,6 +17,8 @@ EXACT = "exact"  # in it: the kinds whose instructions all common processors hav
 BACKENDS = "POOLHOUSE_BACKENDS"  # environment variable: the paths of the back ends that a probe loads, as JSON
 MAX_CHECKPOINTS = 2  # maximum number of recurrent states saved per slot, each after one of its latest prompts
 GRAMMAR_TOO_HEAVY = -1  # sampled in place of a token when a grammar becomes too heavy, which ends the answer
+NOT_SAMPLED = -2  # stands for each token after the first wrong guess of a checked step
+MOST_GUESSES = 16  # guessed rows of one step over all its segments, because the scores of each take memory
 MAX_BATCH_TOKENS = 512  # rows of one step over all its segments (SAFETY.md 5)
 MAX_TOP_LOGPROBS = 20  # alternatives reported with a sampled token: as many as common APIs offer
 # in messages of llama.cpp and of graphics drivers, and the one that llama.cpp overcomes by itself
@@ -210,9 +212,10 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """The scores for the next token: float32 `[len(segments), n_vocab]`, valid until the stage's next step.
+    """The scores for the next token: float32 `[n_rows, n_vocab]`, valid until the stage's next step.
 
-    There is one row for the last position of each segment for which logits were requested.
+    There is one row for the last position of each segment for which logits were requested, or as many as were
+    requested for its last positions.
     """
 
     segments: tuple[Segment, ...]
@@ -385,15 +388,24 @@ def can_separate_slots(slots: int, kv_cells: int, context: int) -> bool:
     return slots > 1 and kv_cells >= slots * context and kv_cells % (slots * KV_CELL_ALIGNMENT) == 0
 
 
+def scored_rows(slots: int, *, recurrent: bool = False) -> int:
+    """Return the most rows of one step whose scores are needed: one for each slot, and one for each guess.
+
+    A recurrent state cannot forget a wrong guess, so nothing is guessed for it.
+    """
+    return slots + (0 if recurrent else MOST_GUESSES)
+
+
 class Stage(Protocol):
     """A range of layers loaded by an engine. Only one thread may call it, and calls may block."""
 
-    def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
+    def forward(self, batch: Tokens | Hidden, due: Sequence[int], n_scored: Sequence[int] = ()) -> Hidden | Logits:
         """Compute one step and append its keys and values to the KV cache.
 
-        due: indexes of the segments whose last position needs logits; only the last stage uses them. The last stage
-        returns Logits, with one row for each of these segments in order. The others return Hidden. Raises StageError if
-        the step cannot be computed.
+        due: indexes of the segments whose last position needs logits; only the last stage uses them. n_scored: how many
+        of the last positions of each of these segments need them; if empty, only the last one. The last stage returns
+        Logits, with the rows of these segments in order. The others return Hidden. Raises StageError if the step cannot
+        be computed.
         """
         ...
 

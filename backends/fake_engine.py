@@ -100,7 +100,7 @@ class FakeStage:
     def _width(self) -> int:
         return min(self._config.width, 31)  # base 4: 62 bits
 
-    def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
+    def forward(self, batch: Tokens | Hidden, due: Sequence[int], n_scored: Sequence[int] = ()) -> Hidden | Logits:
         self._pretend(sum(segment.n_tokens for segment in batch.segments))
         rows = self._rows_of(batch) + np.float32(len(self._config.layers))
         if any(0 < self.options.die_from < segment.end for segment in batch.segments):
@@ -117,7 +117,9 @@ class FakeStage:
         if not self._scores:
             return Hidden(batch.segments, bytes_of(rows))
         due_segments = tuple(batch.segments[index] for index in due)
-        scores = np.stack([self._score(s) for s in due_segments]) if due_segments else np.empty(0, VALUE)
+        numbers = n_scored or (1,) * len(due_segments)
+        scored = [(s.slot, end) for s, n in zip(due_segments, numbers, strict=True) for end in range(s.end - n, s.end)]
+        scores = np.stack([self._score(slot, pos + 1) for slot, pos in scored]) if scored else np.empty(0, VALUE)
         return Logits(due_segments, bytes_of(scores))
 
     def place(self, batch: Tokens | Hidden) -> int:
@@ -199,16 +201,16 @@ class FakeStage:
             before = marks[-1] if marks else 0
             marks.append(_mix(before, int(token * DIGIT), pos))
 
-    def _score(self, segment: Segment) -> Rows:
-        """Return scores that favor one printable token, which depends on the entire history of the slot."""
-        if 0 < self.options.nan_from < segment.end:
+    def _score(self, slot: int, end: int) -> Rows:
+        """Return scores that favor one printable token, which depends on the first `end` positions of the slot."""
+        if 0 < self.options.nan_from < end:
             return np.full(self.n_vocab, np.nan, dtype=VALUE)
-        mark = self._marks[segment.slot][-1]
+        mark = self._marks[slot][end - 1]
         spread = np.arange(self.n_vocab, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         scores = ((spread ^ np.uint64(mark)) >> np.uint64(40)).astype(VALUE) / np.float32(1 << 23)
         favorite = FIRST_BYTE + LETTERS[mark % len(LETTERS)]
         length = self.options.length
-        if favorite >= self.n_vocab or (length and segment.end >= length):
+        if favorite >= self.n_vocab or (length and end >= length):
             favorite = END
         scores[favorite] = 8.0
         return scores

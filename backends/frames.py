@@ -7,11 +7,11 @@ checked before memory is allocated. This module does no I/O.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from backends.contract import MAX_BATCH_TOKENS, NumberFormat, Segment
+from backends.contract import MAX_BATCH_TOKENS, MOST_GUESSES, NumberFormat, Segment
 
 MAGIC, VERSION = b"PH", 1
 HEADER = struct.Struct(">2sBB16sIQHBBI")
@@ -20,7 +20,10 @@ MAX_PAYLOAD = 16 << 20
 MAX_SEGMENTS = 512
 MAX_FRAME = MAX_PAYLOAD + HEADER.size + SEGMENT.size * MAX_SEGMENTS
 NO_PIPELINE = bytes(16)
-SEES_ALL = 1  # the only flag of a frame
+# The flags of a STEP
+SEES_ALL = 1
+CUTS = 2
+CHECKS = 4
 
 
 class FrameKind(IntEnum):
@@ -63,6 +66,14 @@ class Frame:
     segments: tuple[Segment, ...] = ()
     payload: bytes | bytearray | memoryview = b""
     sees_all: bool = False  # of a STEP: every row attends to all rows of the step (contract.Tokens)
+    # of a STEP: a segment may begin before the end of its slot, whose positions from there on are forgotten first,
+    # because they were computed from wrong guesses
+    cuts: bool = False
+    checks: bool = False  # of a STEP to a stage that samples: its rows are followed by guessed tokens (Guessed)
+
+    @property
+    def flags(self) -> int:
+        return SEES_ALL * self.sees_all | CUTS * self.cuts | CHECKS * self.checks
 
 
 def encode_frame(frame: Frame) -> bytes:
@@ -77,7 +88,7 @@ def encode_header(frame: Frame) -> bytes:
     try:
         start = HEADER.pack(
             MAGIC, VERSION, frame.kind, frame.pipeline, frame.epoch, frame.seq,
-            len(frame.segments), frame.number, SEES_ALL * frame.sees_all, len(frame.payload),
+            len(frame.segments), frame.number, frame.flags, len(frame.payload),
         )  # fmt: skip
         return start + b"".join(SEGMENT.pack(s.slot, s.n_tokens, s.pos) for s in frame.segments)
     except struct.error as error:
@@ -95,7 +106,7 @@ class Header:
     number: NumberFormat
     n_segments: int
     n_payload: int
-    sees_all: bool = False
+    flags: int = 0
 
     @property
     def n_rest(self) -> int:
@@ -107,13 +118,18 @@ def decode_header(data: bytes | bytearray | memoryview) -> Header:
     if len(data) < HEADER.size:
         raise BadFrame("a frame shorter than its header")
     magic, version, kind, pipeline, epoch, seq, n_segments, number, flags, n_payload = HEADER.unpack_from(data)
-    if magic != MAGIC or version != VERSION or flags & ~SEES_ALL or (flags and kind != FrameKind.STEP):
+    if (
+        magic != MAGIC
+        or version != VERSION
+        or flags & ~(SEES_ALL | CUTS | CHECKS)
+        or (flags and kind != FrameKind.STEP)
+    ):
         raise BadFrame("not a frame of this version")
     if n_payload > MAX_PAYLOAD or n_segments > MAX_SEGMENTS:
         raise BadFrame(f"a frame of {n_payload} bytes and {n_segments} segments is too large")
     try:
         form = NumberFormat(number)
-        return Header(FrameKind(kind), pipeline, epoch, seq, form, n_segments, n_payload, bool(flags))
+        return Header(FrameKind(kind), pipeline, epoch, seq, form, n_segments, n_payload, flags)
     except ValueError as error:
         raise BadFrame(str(error)) from None
 
@@ -129,7 +145,8 @@ def decode_frame(data: bytes | bytearray | memoryview) -> Frame:
         for slot, n_tokens, pos in SEGMENT.iter_unpack(memoryview(data)[HEADER.size : start])
     )
     payload = memoryview(data)[start:]
-    return Frame(top.kind, top.pipeline, top.epoch, top.seq, top.number, segments, payload, top.sees_all)
+    sees_all, cuts, checks = (bool(top.flags & flag) for flag in (SEES_ALL, CUTS, CHECKS))
+    return Frame(top.kind, top.pipeline, top.epoch, top.seq, top.number, segments, payload, sees_all, cuts, checks)
 
 
 class FrameDecoder:
@@ -159,6 +176,45 @@ class PipelineParameters:
     number: NumberFormat
     slots: int
     context: int  # positions of one slot
+    samples: bool = False  # whether the stage samples tokens, so that its steps may contain guesses
+
+
+COUNT = struct.Struct("<H")
+ID = struct.Struct("<i")
+
+
+def guesses_to_wire(guesses: Sequence[Sequence[int]]) -> bytes:
+    """Return what follows the rows of a STEP that checks guesses.
+
+    guesses: for each segment, the guessed tokens at its end, which may be none. Its other rows are known.
+    """
+    counts = b"".join(COUNT.pack(len(some)) for some in guesses)
+    return counts + b"".join(ID.pack(token) for some in guesses for token in some)
+
+
+def row_bytes(frame: Frame, agreed: PipelineParameters) -> int:
+    """Return the size of the rows of a STEP, without the guessed tokens that may follow them."""
+    return sum(segment.n_tokens for segment in frame.segments) * agreed.number.row_bytes(agreed.width)
+
+
+def guesses_of(frame: Frame, agreed: PipelineParameters) -> tuple[tuple[int, ...], ...]:
+    """Return the guessed tokens at the end of each segment of a STEP. Raises BadFrame."""
+    if not frame.checks:
+        return ((),) * len(frame.segments)
+    tail, n_segments = memoryview(frame.payload)[row_bytes(frame, agreed) :], len(frame.segments)
+    if not agreed.samples or len(tail) < COUNT.size * n_segments:
+        raise BadFrame("guesses for a stage that does not sample, or fewer than segments")
+    counts = [count for (count,) in COUNT.iter_unpack(tail[: COUNT.size * n_segments])]
+    ids = tail[COUNT.size * n_segments :]
+    if not 1 <= sum(counts) <= MOST_GUESSES or len(ids) != ID.size * sum(counts):
+        raise BadFrame(f"{sum(counts)} guesses, {MOST_GUESSES} are allowed, in {len(ids)} bytes")
+    if any(count >= segment.n_tokens for count, segment in zip(counts, frame.segments, strict=True)):
+        raise BadFrame("a segment of guesses only")
+    tokens = iter([token for (token,) in ID.iter_unpack(ids)])
+    guesses = tuple(tuple(next(tokens) for _ in range(count)) for count in counts)
+    if any(token < 0 for some in guesses for token in some):
+        raise BadFrame("a guess that is no token")
+    return guesses
 
 
 def check_step(frame: Frame, agreed: PipelineParameters) -> None:
@@ -176,5 +232,7 @@ def check_step(frame: Frame, agreed: PipelineParameters) -> None:
     n_rows = sum(segment.n_tokens for segment in frame.segments)
     if n_rows > MAX_BATCH_TOKENS:
         raise BadFrame(f"a step of {n_rows} rows, {MAX_BATCH_TOKENS} are allowed")
-    if len(frame.payload) != n_rows * agreed.number.row_bytes(agreed.width):
+    if frame.checks:
+        guesses_of(frame, agreed)  # raises BadFrame unless exactly they follow the rows
+    elif len(frame.payload) != row_bytes(frame, agreed):
         raise BadFrame(f"{len(frame.payload)} bytes for {n_rows} rows of {agreed.width} values")

@@ -26,7 +26,7 @@ PROTOCOL = 10
 # Versions 1 to 9 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
 # so hidden states would be misread. Version 5 does not support nested reasons, version 6 does not know `exact`, version
 # 7 knows neither pictures nor the models that a host shares, version 8 no pictures with two-dimensional positions, and
-# version 9 no kept prompts.
+# version 9 neither kept prompts nor steps that check guesses or cut back a slot.
 # From now on, the newer side leaves out anything that the older one does not know. tests/network/test_wire_format.py
 # fails if the messages change without the number.
 OLDEST_PROTOCOL = 10

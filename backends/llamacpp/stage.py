@@ -30,6 +30,7 @@ from backends.contract import (
     StageConfig,
     StageError,
     Tokens,
+    scored_rows,
 )
 from backends.hidden_state_codec import VALUE, Rows, bytes_of
 from backends.llamacpp import binding, devices
@@ -237,22 +238,26 @@ def by_length(segments: Sequence[Segment]) -> list[list[int]]:
 class Parts:
     """A step that is split into several passes whose outputs are combined."""
 
-    def __init__(self, batch: Tokens | Hidden, due: Sequence[int], width: int) -> None:
+    def __init__(self, batch: Tokens | Hidden, due: Sequence[int], n_scored: Sequence[int], width: int) -> None:
         self._batch, self._due, self._width = batch, due, width
+        self._n_scored = dict(zip(due, n_scored or (1,) * len(due), strict=True))
+        scored = accumulate(self._n_scored.values())
+        self._scored = {i: range(end - n, end) for (i, n), end in zip(self._n_scored.items(), scored, strict=True)}
         ends = np.cumsum([segment.n_tokens for segment in batch.segments])
         self._rows = [np.arange(end - segment.n_tokens, end) for end, segment in zip(ends, batch.segments, strict=True)]
         self._out: np.ndarray | None = None
         self._is_hidden = True
 
-    def take(self, group: Sequence[int]) -> tuple[Tokens | Hidden, list[int]]:
-        """Return a step that consists of these segments, and the indexes of its segments that need logits."""
+    def take(self, group: Sequence[int]) -> tuple[Tokens | Hidden, list[int], list[int]]:
+        """Return a step that consists of these segments, the indexes of its segments that need logits, and how many."""
         segments = tuple(self._batch.segments[index] for index in group)
         due = [place for place, index in enumerate(group) if index in self._due]
+        n_scored = [self._n_scored[group[place]] for place in due]
         rows = np.concatenate([self._rows[index] for index in group])
         if isinstance(self._batch, Tokens):
-            return Tokens(segments, tuple(self._batch.ids[row] for row in rows), self._batch.pictures), due
+            return Tokens(segments, tuple(self._batch.ids[row] for row in rows), self._batch.pictures), due, n_scored
         values = np.frombuffer(self._batch.rows, dtype=VALUE).reshape(-1, self._width)
-        return Hidden(segments, bytes_of(values[rows])), due
+        return Hidden(segments, bytes_of(values[rows])), due, n_scored
 
     def give(self, group: Sequence[int], out: Hidden | Logits) -> None:
         """Copy the output of a pass before the next pass overwrites it."""
@@ -261,8 +266,8 @@ class Parts:
             rows = np.concatenate([self._rows[index] for index in group])
             n_rows, n_parts = sum(map(len, self._rows)), len(rows)
         else:
-            rows = np.array([self._due.index(index) for index in group if index in self._due], int)
-            n_rows, n_parts = len(self._due), len(rows)
+            rows = np.array([row for index in group for row in self._scored.get(index, ())], int)
+            n_rows, n_parts = sum(self._n_scored.values()), len(rows)
         if not n_parts:
             return
         values = np.frombuffer(out.rows, dtype=VALUE).reshape(n_parts, -1)
@@ -481,26 +486,27 @@ class LlamaStage:
         config = self._config
         return config.path if config.role is Role.WHOLE else config.embedding_path
 
-    def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
+    def forward(self, batch: Tokens | Hidden, due: Sequence[int], n_scored: Sequence[int] = ()) -> Hidden | Logits:
         if self._states is not None:
             self._states.before(batch.segments)
         if isinstance(batch, Tokens) and self._config.role is Role.WHOLE and min(batch.ids, default=0) < 0:
-            return self._forward_pictures(batch, due)
+            return self._forward_pictures(batch, due, n_scored)
         groups = self._groups(batch.segments)
         if groups == [list(range(len(batch.segments)))]:
-            return self._pass(batch, due)
-        parts = Parts(batch, due, self._config.width)
+            return self._pass(batch, due, n_scored)
+        parts = Parts(batch, due, n_scored, self._config.width)
         for group in groups:
-            part, part_due = parts.take(group)
-            parts.give(group, self._pass(part, part_due))
+            part, part_due, part_scored = parts.take(group)
+            parts.give(group, self._pass(part, part_due, part_scored))
         return parts.whole()
 
-    def _forward_pictures(self, batch: Tokens, due: Sequence[int]) -> Logits:
+    def _forward_pictures(self, batch: Tokens, due: Sequence[int], n_scored: Sequence[int]) -> Logits:
         """Compute a step of a whole model that contains rows of pictures.
 
         llama.cpp takes either token ids or rows in one pass, so each stretch of one kind is computed in its own.
         """
         scores, start = [], 0
+        numbers = dict(zip(due, n_scored or (1,) * len(due), strict=True))
         for index, segment in enumerate(batch.segments):
             ids = np.asarray(batch.ids[start : start + segment.n_tokens], dtype=np.int32)
             start += segment.n_tokens
@@ -509,7 +515,7 @@ class LlamaStage:
                 part = (Segment(segment.slot, last - first, segment.pos + first),)
                 is_due = [0] if last == len(ids) and index in due else []
                 tokens = Tokens(part, ids[first:last], batch.pictures, batch.sees_all)  # type: ignore[arg-type]
-                out = self._pass(tokens, is_due)
+                out = self._pass(tokens, is_due, [numbers[index]] if is_due else ())
                 if is_due:
                     scores.append(bytes(out.rows))
         return Logits(tuple(batch.segments[index] for index in sorted(due)), memoryview(b"".join(scores)))
@@ -521,7 +527,7 @@ class LlamaStage:
             return prompts_alone(groups, segments) if self._config.traits.recurrent else groups
         return by_length(segments) if self._config.traits.recurrent else [list(range(len(segments)))]
 
-    def _pass(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
+    def _pass(self, batch: Tokens | Hidden, due: Sequence[int], n_scored: Sequence[int] = ()) -> Hidden | Logits:
         """Run the layers once.
 
         If each slot has its own KV cells, the segments must be in adjacent slots and have equal row counts.
@@ -529,7 +535,7 @@ class LlamaStage:
         self._see_all(batch.sees_all)
         segments, n_rows = batch.segments, self.place(batch)
         if self._boundary is None:
-            return self._scores(segments, n_rows, due)
+            return self._scores(segments, n_rows, due, n_scored or (1,) * len(due))
         rows = np.empty((n_rows, self._config.width), dtype=VALUE)
         self._batch.flag_all(n_rows)
         self._boundary.expect(rows)
@@ -636,15 +642,18 @@ class LlamaStage:
         scale = self._config.traits.input_scale
         self._batch.hidden(rows if scale == 1.0 else rows * np.float32(scale))
 
-    def _scores(self, segments: tuple[Segment, ...], n_rows: int, due: Sequence[int]) -> Logits:
+    def _scores(
+        self, segments: tuple[Segment, ...], n_rows: int, due: Sequence[int], n_scored: Sequence[int]
+    ) -> Logits:
         ends = list(accumulate(segment.n_tokens for segment in segments))
-        self._batch.flag(n_rows, [ends[index] - 1 for index in due])
+        scored = [row for i, n in zip(due, n_scored, strict=True) for row in range(ends[i] - n, ends[i])]
+        self._batch.flag(n_rows, scored)
         self._decode(n_rows)
         due_segments = tuple(segments[index] for index in due)
         if not due_segments:
             return Logits(due_segments, memoryview(b""))
         start = self._llama.llama_get_logits(self._context)
-        return Logits(due_segments, self._seen(ctypes.addressof(start.contents), len(due_segments)))
+        return Logits(due_segments, self._seen(ctypes.addressof(start.contents), len(scored)))
 
     def _seen(self, address: int, n_rows: int) -> memoryview:
         """Return a view of the scores at `address`. It is cached because the address rarely changes."""
@@ -707,8 +716,8 @@ class LlamaStage:
         # For long steps, it copies the processor's weights to the device, which takes memory there that nobody counts.
         params.op_offload = not config.uses_processor
         if self._boundary is None:
-            # A step has at most one due row per slot. The default reserves room for n_batch rows of logits.
-            params.n_outputs_max = config.slots
+            # The default reserves room for n_batch rows of logits.
+            params.n_outputs_max = scored_rows(config.slots, recurrent=config.traits.recurrent)
         else:
             params.cb_eval = self._boundary.callback
         binding.take_log()

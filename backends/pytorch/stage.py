@@ -103,7 +103,7 @@ class TorchStage:
         config = self._config
         return config.path if config.role is Role.WHOLE else config.embedding_path
 
-    def forward(self, batch: Tokens | Hidden, due: Sequence[int]) -> Hidden | Logits:
+    def forward(self, batch: Tokens | Hidden, due: Sequence[int], n_scored: Sequence[int] = ()) -> Hidden | Logits:
         rows = self._rows(batch)
         segments = batch.segments
         held = {segment.slot: self._cells.length(segment.slot) for segment in segments}
@@ -111,14 +111,21 @@ class TorchStage:
             for segment in segments:
                 self._cells.extend(segment)
             with _told():
-                return self._compute(segments, rows, due, is_embedding=isinstance(batch, Tokens))
+                scored = n_scored or (1,) * len(due)
+                return self._compute(segments, rows, due, scored, is_embedding=isinstance(batch, Tokens))
         except StageError:
             for slot, length in held.items():
                 self._cells.cut_back(slot, length)
             raise
 
     def _compute(
-        self, segments: tuple[Segment, ...], rows: Rows, due: Sequence[int], *, is_embedding: bool
+        self,
+        segments: tuple[Segment, ...],
+        rows: Rows,
+        due: Sequence[int],
+        n_scored: Sequence[int],
+        *,
+        is_embedding: bool,
     ) -> Hidden | Logits:
         step = Step(segments, self._cells, self._cache, self._device)
         with torch.inference_mode():
@@ -133,7 +140,8 @@ class TorchStage:
             due_segments = tuple(segments[index] for index in due)
             if not due_segments:
                 return Logits((), memoryview(b""))
-            return Logits(due_segments, _values(self._decoder.leave(state[[ends[index] - 1 for index in due]])))
+            scored = [row for i, n in zip(due, n_scored, strict=True) for row in range(ends[i] - n, ends[i])]
+            return Logits(due_segments, _values(self._decoder.leave(state[scored])))
 
     def place(self, batch: Tokens | Hidden) -> int:
         """Return the number of rows of a step. Raises StageError if it does not fit."""

@@ -14,6 +14,7 @@ from backends.contract import (
     GRAMMAR_TOO_HEAVY,
     MAX_BATCH_TOKENS,
     MAX_TOP_LOGPROBS,
+    NOT_SAMPLED,
     BadSlots,
     DeviceCheck,
     Hidden,
@@ -27,7 +28,7 @@ from backends.contract import (
     StageError,
     Tokens,
 )
-from backends.frames import BadFrame, Frame, FrameKind, PipelineParameters, check_step
+from backends.frames import BadFrame, Frame, FrameKind, PipelineParameters, check_step, guesses_of, row_bytes
 from backends.grammar import GrammarTooHeavy, forget_all
 from backends.hidden_state_codec import Rows, bytes_of, decode_hidden, decode_ids, encode_hidden, encode_ids
 from backends.sampling import Greedy, Sampler, make_sampler
@@ -66,6 +67,7 @@ class StepLog:
     agreed: PipelineParameters
     epoch: int
     next_pos: list[int] = field(init=False)
+    _latest: int = -1  # the number of the latest computed step
     _outputs: deque[tuple[int, Answers]] = field(init=False)
     _forgets: deque[tuple[int, Answers]] = field(init=False)
 
@@ -83,15 +85,27 @@ class StepLog:
         early = self._stale(step) or _kept(self._outputs, step.seq)
         if early:
             return early
-        if all(self.next_pos[s.slot] == s.pos for s in step.segments):
+        cuts = step.cuts and step.seq > self._latest  # a late repeat must not cut
+        if all(s.pos == end or (cuts and s.pos < end) for s, end in self._ends(step)):
             return None
         expected = tuple(Segment(s.slot, s.n_tokens, self.next_pos[s.slot]) for s in step.segments)
         return (self._answer(FrameKind.NEED_FROM, step, expected),)
+
+    def cut(self, step: Frame) -> tuple[Segment, ...]:
+        """Record that an admitted step forgets the positions after the beginnings of these segments. Return them."""
+        segments = tuple(segment for segment, end in self._ends(step) if segment.pos < end)
+        for segment in segments:
+            self.next_pos[segment.slot] = segment.pos
+        return segments
+
+    def _ends(self, step: Frame) -> list[tuple[Segment, int]]:
+        return [(segment, self.next_pos[segment.slot]) for segment in step.segments]
 
     def computed(self, step: Frame, outputs: Answers) -> None:
         """Record that the engine has computed an admitted step."""
         for segment in step.segments:
             self.next_pos[segment.slot] = segment.end
+        self._latest = step.seq
         self._outputs.append((step.seq, outputs))
 
     def admit_forget(self, frame: Frame) -> Answers | None:
@@ -266,6 +280,7 @@ class StageRunner:
             NumberFormat.IDS if takes_ids else self._number,
             self.config.slots,
             order.context,
+            self.config.role.has_head,
         )
         self._engine = open_engine(self.config)
         self._copies = SlotCopies(self._engine)
@@ -358,7 +373,8 @@ class StageRunner:
 
     def _forget_pictures(self, frame: Frame) -> None:
         """Drop the rows of pictures that a step has used up."""
-        ids, first = decode_ids(frame.payload).tolist(), 0
+        rows = memoryview(frame.payload)[: row_bytes(frame, self._agreed)]
+        ids, first = decode_ids(rows).tolist(), 0
         if min(ids, default=0) >= 0:
             return
         for segment in frame.segments:
@@ -367,10 +383,10 @@ class StageRunner:
 
     def rehearse(self, frame: Frame) -> None:
         """Repeat the part of `step` before the computation, using a step that was already answered."""
-        if self._agreed.number is NumberFormat.IDS and min(decode_ids(frame.payload), default=0) < 0:
-            return  # prompts with pictures take long anyway
         self._steps.admit(frame)
-        self._engine.place(self._batch(frame))
+        batch = self._batch(frame)
+        if isinstance(batch, Hidden) or min(batch.ids, default=0) >= 0:  # prompts with pictures take long anyway
+            self._engine.place(batch)
 
     def forget(self, frame: Frame) -> Answers:
         """Answer a FORGET. Raises the same errors as `step`."""
@@ -404,21 +420,32 @@ class StageRunner:
         self._engine.close()
 
     def _compute(self, frame: Frame) -> Answers:
-        batch = self._batch(frame)
+        batch, guesses = self._batch(frame), guesses_of(frame, self._agreed)
         due = [i for i, segment in enumerate(frame.segments) if self._is_due(segment)]
-        out = self._engine.forward(batch, due)
+        if frame.cuts:
+            self._cut(frame)
+        guesses = tuple(guesses[i] for i in due)
+        out = self._engine.forward(batch, due, [1 + len(some) for some in guesses] if any(guesses) else ())
         if isinstance(out, Logits):
-            return self._sample(frame, out)
+            return self._sample(frame, out, guesses)
         rows = np.frombuffer(out.rows, np.float32).reshape(-1, self.config.width)
         payload = self._written(rows, frame.segments)
         return (self._frame(FrameKind.OUTPUT, frame, self._number, frame.segments, payload),)
 
+    def _cut(self, frame: Frame) -> None:
+        """Forget what was computed from wrong guesses. Raises BadFrame if the engine cannot do that."""
+        if self.config.traits.recurrent:
+            raise BadFrame("a step that cuts back a recurrent state")
+        for segment in self._steps.cut(frame):
+            self._engine.forget(segment.slot, segment.pos)
+
     def _batch(self, frame: Frame) -> Tokens | Hidden:
+        payload = memoryview(frame.payload)[: row_bytes(frame, self._agreed)] if frame.checks else frame.payload
         if self._agreed.number is NumberFormat.IDS:
-            ids = decode_ids(frame.payload)
+            ids = decode_ids(payload)
             return Tokens(frame.segments, ids, self._pictures, frame.sees_all)  # type: ignore[arg-type]
         try:
-            rows = decode_hidden(frame.payload, self.config.width, self._number)
+            rows = decode_hidden(payload, self.config.width, self._number)
         except StageError as error:  # the sender did not reject it
             slots = [segment.slot for segment in frame.segments]
             raise BadSlots("stage_input_odd", slots, str(error)) from None
@@ -440,29 +467,47 @@ class StageRunner:
         sequence = self._sequences.get(segment.slot)
         return sequence is not None and segment.end >= sequence.due_from
 
-    def _sample(self, frame: Frame, out: Logits) -> Answers:
-        n_due = len(out.segments)
-        scores = np.frombuffer(out.rows, np.float32).reshape(n_due, -1) if n_due else ()
+    def _sample(self, frame: Frame, out: Logits, guesses: tuple[tuple[int, ...], ...]) -> Answers:
+        """Sample the tokens of a step.
+
+        guesses: for each segment of `out`, the guessed tokens at its end. Each of them is compared with the token that
+        is sampled before it. After the first wrong one nothing is sampled, so that exactly one random number is drawn
+        for each token of the answer.
+        """
+        n_rows = len(out.segments) + sum(map(len, guesses))
+        scores = iter(np.frombuffer(out.rows, np.float32).reshape(n_rows, -1) if n_rows else ())
         frames: list[Frame] = []
         ids: list[int] = []
-        for segment, row in zip(out.segments, scores, strict=True):
-            sequence = self._sequences[segment.slot]
-            try:
-                ids.append(sequence.sampler.pick(row))
-            except GrammarTooHeavy:  # other answers are not affected
-                ids.append(GRAMMAR_TOO_HEAVY)
-                continue
-            except StageError as error:
-                is_sound = bool(np.isfinite(row).all())
-                code = "sampling_failed" if is_sound else "numbers_not_finite"
-                raise BadSlots(code, [segment.slot], str(error)) from None
-            if sequence.tells_logits:
-                frames.append(self._frame(FrameKind.LOGITS, frame, NumberFormat.F32, (segment,), row.tobytes()))
-            if sequence.likely is not None:
-                likely = likely_to_wire(likeliest(row, ids[-1], sequence.likely))
-                frames.append(self._frame(FrameKind.LIKELY, frame, NumberFormat.F32, (segment,), likely))
+        for segment, guessed in zip(out.segments, guesses, strict=True):
+            rows = [next(scores) for _ in range(1 + len(guessed))]
+            is_known = True
+            for index, row in enumerate(rows):
+                if not is_known:
+                    ids.append(NOT_SAMPLED)
+                    continue
+                end = segment.end - len(guessed) + index
+                ids.append(self._pick(frame, Segment(segment.slot, 1, end - 1), row, frames))
+                is_known = index < len(guessed) and ids[-1] == guessed[index]
         frames.append(self._frame(FrameKind.SAMPLED, frame, NumberFormat.IDS, out.segments, encode_ids(ids)))
         return tuple(frames)
+
+    def _pick(self, frame: Frame, segment: Segment, row: Rows, frames: list[Frame]) -> int:
+        """Sample the token after a position, and append the frames that report its scores. Raises BadSlots."""
+        sequence = self._sequences[segment.slot]
+        try:
+            token = sequence.sampler.pick(row)
+        except GrammarTooHeavy:  # other answers are not affected
+            return GRAMMAR_TOO_HEAVY
+        except StageError as error:
+            is_sound = bool(np.isfinite(row).all())
+            code = "sampling_failed" if is_sound else "numbers_not_finite"
+            raise BadSlots(code, [segment.slot], str(error)) from None
+        if sequence.tells_logits:
+            frames.append(self._frame(FrameKind.LOGITS, frame, NumberFormat.F32, (segment,), row.tobytes()))
+        if sequence.likely is not None:
+            likely = likely_to_wire(likeliest(row, token, sequence.likely))
+            frames.append(self._frame(FrameKind.LIKELY, frame, NumberFormat.F32, (segment,), likely))
+        return token
 
     def _frame(
         self,

@@ -41,9 +41,10 @@ def test_the_parts_hold_the_rows_of_the_whole(kind: type[Tokens | Hidden], seed:
     rows = np.arange(n_rows * WIDTH, dtype=np.float32).reshape(n_rows, WIDTH)
     whole = Hidden(segments, bytes_of(rows)) if kind is Hidden else Tokens(segments, range(n_rows))
     due = sorted(chance.sample(range(5), 3))
-    inner, tail = Parts(whole, due, WIDTH), Parts(whole, due, WIDTH)
+    n_scored = [chance.randint(1, segments[i].n_tokens) for i in due]
+    inner, tail = Parts(whole, due, n_scored, WIDTH), Parts(whole, due, n_scored, WIDTH)
     for group in neighbors(segments):
-        part, part_due = inner.take(group)
+        part, part_due, part_scored = inner.take(group)
         ids = (
             [int(row[0]) // WIDTH for row in np.frombuffer(part.rows, np.float32).reshape(-1, WIDTH)]
             if isinstance(part, Hidden)
@@ -51,20 +52,22 @@ def test_the_parts_hold_the_rows_of_the_whole(kind: type[Tokens | Hidden], seed:
         )
         inner.give(group, Hidden(part.segments, bytes_of(rows[ids] + 1)))
         ends = np.cumsum([segment.n_tokens for segment in part.segments])
-        scores = np.array([[ids[ends[i] - 1]] * VOCABULARY for i in part_due], np.float32)
+        scored = [ids[row] for i, n in zip(part_due, part_scored, strict=True) for row in range(ends[i] - n, ends[i])]
+        scores = np.array([[row] * VOCABULARY for row in scored], np.float32)
         tail.give(group, Logits(tuple(part.segments[i] for i in part_due), bytes_of(scores)))
     out = inner.whole()
     assert out == Hidden(segments, bytes_of(rows + 1))
     ends = np.cumsum([segment.n_tokens for segment in segments])
-    expected = np.array([[ends[i] - 1] * VOCABULARY for i in due], np.float32)
+    scored = [row for i, n in zip(due, n_scored, strict=True) for row in range(ends[i] - n, ends[i])]
+    expected = np.array([[row] * VOCABULARY for row in scored], np.float32)
     assert tail.whole() == Logits(tuple(segments[i] for i in due), bytes_of(expected))
 
 
 def test_nothing_due_is_no_logits() -> None:
     segments = (Segment(0, 1, 0), Segment(5, 1, 0))
-    parts = Parts(Tokens(segments, (1, 2)), (), WIDTH)
+    parts = Parts(Tokens(segments, (1, 2)), (), (), WIDTH)
     for group in neighbors(segments):
-        _, due = parts.take(group)
+        _, due, _ = parts.take(group)
         assert due == []
         parts.give(group, Logits((), memoryview(b"")))
     assert parts.whole() == Logits((), memoryview(b""))

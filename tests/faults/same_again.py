@@ -46,7 +46,7 @@ class House:
     def __init__(self, guide: Path, stack: AsyncExitStack, group: asyncio.TaskGroup) -> None:
         self._guide, self._stack, self._group = guide, stack, group
         self.model = model_of(read_header(guide), "Guide", "guide")
-        self.form = PipelineConfig(slots=2, kv_cells=1024, context=512, n_vocab=self.model.n_vocab)
+        self.form = PipelineConfig(slots=2, kv_cells=1024, context=512, n_vocab=self.model.n_vocab, checks=False)
         self.host: Worker | None = None
         self._own: list[Run] = []
         self._lender: AsyncExitStack | None = None

@@ -1,4 +1,4 @@
-"""Guesses as a test wants them: right or wrong by chance, and made whether or not they pay."""
+"""Guesses as a test wants them: right or wrong by chance, made and checked whether or not they pay."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.core.scheduler.speculative_lookup import Lookup, SpeculationGain, TokenMatch
+from app.core.speculation.lookup import Lookup, TokenMatch
+from app.core.speculation.overlap import SpeculationGain
+from app.core.speculation.trip_costs import TripCosts
+
+MOST_DEEP = 5
 
 
 class Oracle:
@@ -34,6 +38,11 @@ class Oracle:
         return None
 
     def speaks(self, patch: pytest.MonkeyPatch) -> None:
-        """Replace every lookup, and make every guess however unlikely."""
+        """Replace every lookup, make every guess however unlikely, and check any number of them in one step."""
         patch.setattr(Lookup, "find", lambda _self, *known: self.find(*known))
         patch.setattr(SpeculationGain, "pays", lambda _self, _chance: True)
+        patch.setattr(TripCosts, "depth", self._depth)
+        patch.setattr(TripCosts, "most_rows", 1 + MOST_DEEP)
+
+    def _depth(self, chances: Sequence[Sequence[float]], most: int, _overlap: object = None) -> int:
+        return self._chance.randint(0, min(most, MOST_DEEP, *map(len, chances)))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.core.scheduler.speculative_lookup import SpeculationGain
+from app.core.speculation.overlap import SpeculationGain
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.sequence import Token
 from backends.contract import GREEDY, Sampling
@@ -96,7 +96,7 @@ async def stopped_among_guesses(pipeline: Pipeline, cut_at: int) -> None:
 
 async def test_a_right_guess_is_computed_once_and_none_beyond_the_context(oracle: Oracle) -> None:
     whole = KNOWN["hello", GREEDY]
-    async with pool(1, 3, 3, 1, form=shape(slots=1, kv_cells=20, context=20)) as built:
+    async with pool(1, 3, 3, 1, form=shape(slots=1, kv_cells=20, context=20, checks=False)) as built:
         kinds = kinds_sent(built.host)
         _, finish = await answer(built.pipeline, request("hello", 15))
         assert [stage.steps for stage in finish.figures.stages] == [15] * 4
@@ -123,7 +123,7 @@ async def guessed(pipeline: Pipeline, *texts: str, speculates: bool = True) -> i
 async def test_only_where_machines_would_stand_idle(oracle: Oracle) -> None:
     """None if it is turned off, if there are as many answers as machines, or if a state cannot be cut back."""
     assert oracle.truth == 1.0
-    async with pool(2, 4, 2) as built:
+    async with pool(2, 4, 2, form=shape(checks=False)) as built:
         assert await guessed(built.pipeline, "hello", speculates=False) == 0
         assert await guessed(built.pipeline, "hello") > 0
         assert await guessed(built.pipeline, *TEXTS * 2) <= 8  # at the ends, when one is left

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from app.core.errors import BadInput
-from app.core.scheduler.speculative_lookup import SpeculationGain
+from app.core.speculation.overlap import SpeculationGain
+from app.core.speculation.trip_costs import TripCosts
 from app.inference.pipeline.pictures import MARKER, Pictures, marker_of
 from app.inference.pipeline.replica_set import Replica, ReplicaSet
 from app.inference.pipeline.sequence import PlacedRows, SequenceState, check_request
@@ -88,10 +89,11 @@ def test_a_picture_is_computed_and_kept_whole() -> None:
 
 def test_no_guess_is_a_row_of_a_picture() -> None:
     guesses, sequence = Guesses(), SequenceState(replace(request([7, -9, 7, -9, 7, -9, 7])), 100, Owner())
-    gain = SpeculationGain()
+    gain, costs = SpeculationGain(), TripCosts()
     for _ in range(4):
-        gain = guesses.check(sequence.tokens, 0.1, False, gain)
-    assert guesses.next(sequence.tokens, gain) is None
+        gain = guesses.judge(sequence.tokens, 1, 0.1, False, gain, costs)
+    assert guesses.proposal(sequence.tokens, 4) == []
+    assert guesses.next(sequence.tokens, gain, costs, 4, checks=True) is None
 
 
 def test_a_stage_computes_only_rows_that_were_shown_to_it() -> None:

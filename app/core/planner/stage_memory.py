@@ -18,7 +18,7 @@ from math import ceil, gcd
 from app.core.ids import MachineId
 from app.core.model import ANY_RUN, Model
 from app.core.planner.placement import Candidate, Plan, PlannedStage, Workload
-from backends.contract import MAX_CHECKPOINTS, CheckpointRule, Layers, Role, can_separate_slots
+from backends.contract import MAX_CHECKPOINTS, CheckpointRule, Layers, Role, can_separate_slots, scored_rows
 
 STAGE_HEADER_BYTES = 1 << 20  # metadata and tensor names in the file of a stage, with a margin
 WORK_FLOOR_BYTES = 64 << 20  # an engine's own buffers and code, measured on small models
@@ -73,7 +73,7 @@ def planned_stage(
     """
     cells = workload.context * workload.users
     header = STAGE_HEADER_BYTES
-    logits = workload.slots * model.n_vocab if role.has_head else 0
+    logits = scored_rows(workload.slots) * model.n_vocab if role.has_head else 0
     rows, vision_bytes = workload_rows(model, workload), 0
     if (projector := model.projector) is not None and projector.is_usable:
         # the host samples, unless another machine holds a whole replica, which is sent the rows of pictures

@@ -1,1 +1,1 @@
-"""The decisions about what to compute next: micro-batches, admission, speculation, and routing to replicas."""
+"""The decisions about what to compute next: micro-batches, admission, and routing to replicas."""

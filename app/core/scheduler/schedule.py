@@ -187,6 +187,12 @@ class IdleSlot:
     conversation: str | None = None
     ids: Sequence[int] = ()
     kept: SlotCheckpoints | None = None  # None if the cache can be rolled back to any position
+    n_beyond: int = 0  # positions after those of `ids` that are still in the cache, because their guesses were wrong
+
+    @property
+    def n_cells(self) -> int:
+        """Return how many positions its cache holds."""
+        return len(self.ids) + self.n_beyond
 
 
 class CacheQuery(Protocol):
@@ -293,14 +299,14 @@ def _place(
     index: int, request: WaitingRequest, idle: Sequence[IdleSlot], reserved_cells: int, limits: Limits
 ) -> Admission | None:
     best, keep = _best_slot(request, idle)
-    evictable = sorted((s for s in idle if s is not best and s.ids), key=lambda slot: slot.used_at)
-    short = reserved_cells + request.cells + sum(len(s.ids) for s in evictable) - limits.kv_cells
+    evictable = sorted((s for s in idle if s is not best and s.n_cells), key=lambda slot: slot.used_at)
+    short = reserved_cells + request.cells + sum(s.n_cells for s in evictable) - limits.kv_cells
     evicted = []
     for slot in evictable:
         if short <= 0:
             break
         evicted.append(slot.slot)
-        short -= len(slot.ids)
+        short -= slot.n_cells
     return Admission(index, best.slot, keep, tuple(evicted)) if short <= 0 else None
 
 

@@ -393,19 +393,18 @@ class Pipeline:
                 self._work.deliver(micro_batch, sampled, followed=True)
                 self._settle_replayed()
                 if not following.continues:
-                    await self._work.roll_back(following, first)
+                    self._work.abandon(following)
                     break
                 micro_batch, step = following, await self._through(self._stages[1:-1], after)
             else:
-                self._work.deliver(micro_batch, await self._sampled(step))
+                self._work.deliver(micro_batch, await self._sampled(micro_batch, step))
                 self._settle_replayed()
-                await self._work.roll_back_guesses(micro_batch, self._stages)
 
-    async def _sampled(self, step: Step) -> Step:
+    async def _sampled(self, micro_batch: MicroBatch, step: Step) -> Step:
         """Return the tokens sampled by the last run. Raises StageLost if another machine returned invalid tokens."""
         last = self._stages[-1]
         tokens = await last.forward(step)
-        if last.is_remote and not self._work.are_tokens(tokens):
+        if last.is_remote and not self._work.are_tokens(micro_batch, tokens):
             why = StageLost("stage_garbled", machine=last.machine, cause=Reason("token_invalid"))
             last.give_up(why)
             raise why

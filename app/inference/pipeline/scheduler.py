@@ -9,7 +9,7 @@ import struct
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
@@ -31,13 +31,15 @@ from app.core.scheduler.schedule import (
     queued_requests,
     reusable_positions,
 )
-from app.core.scheduler.speculative_lookup import SpeculationGain
+from app.core.speculation.lookup import TokenMatch
+from app.core.speculation.overlap import SpeculationGain
+from app.core.speculation.trip_costs import TripCosts
 from app.inference.pipeline.kept_prompts import LEAST_GAIN, KeptPrompt, ModelPrompts
 from app.inference.pipeline.sequence import UNREAD_S, Request, SequenceState, check_request
-from app.inference.pipeline.speculative_tokens import Guess, roll_back_guesses
+from app.inference.pipeline.speculative_tokens import Guess
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.stages.stage_client import SlotOrder, StageClient, Step
-from backends.contract import DEFAULT_CHECKPOINTS, CheckpointRule, Segment, SlotCheckpoints
+from backends.contract import DEFAULT_CHECKPOINTS, MOST_GUESSES, NOT_SAMPLED, CheckpointRule, Segment, SlotCheckpoints
 from backends.frames import Frame
 
 MAX_WAITING = 64
@@ -55,6 +57,12 @@ class MicroBatchPart:
     sequence: SequenceState
     segment: Segment
     due: bool  # whether a token is sampled after this segment
+    guesses: tuple[int, ...] = ()  # the guessed tokens at its end, each of which is checked
+
+    @property
+    def known_end(self) -> int:
+        """Return the end of the positions whose tokens are known."""
+        return self.segment.end - len(self.guesses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,38 +71,45 @@ class MicroBatch:
 
     step: Step
     parts: tuple[MicroBatchPart, ...]
-    guess: Guess | None = None  # the guess of its only token, if that token is not known yet
+    guess: Guess | None = None  # if not even its first token is known yet
 
     @classmethod
     def of(cls, parts: Sequence[MicroBatchPart], *, sees_all: bool = False) -> MicroBatch:
-        """Return a micro-batch of positions whose tokens are known."""
-        segments = [part.segment for part in parts]
-        due = [part.segment for part in parts if part.due]
+        """Return a micro-batch of positions whose tokens are known, and of guessed positions after them."""
         ids = array("i")
         for part in parts:
-            ids += part.sequence.tokens[part.segment.pos : part.segment.end]
-        packed = struct.pack(f"<{len(ids)}i", *ids)
-        return cls(Step.of(segments, due, packed, sees_all=sees_all), tuple(parts))
+            ids += part.sequence.tokens[part.segment.pos : part.known_end] + array("i", part.guesses)
+        return cls(_step(parts, struct.pack(f"<{len(ids)}i", *ids), sees_all=sees_all), tuple(parts))
 
     @classmethod
     def guessed(cls, sequence: SequenceState, guess: Guess) -> MicroBatch:
-        """Return a micro-batch of one position with a guessed token."""
-        segment = Segment(sequence.slot, 1, guess.pos)
-        step = Step.of([segment], [segment], struct.pack("<i", guess.token))
-        return cls(step, (MicroBatchPart(sequence, segment, True),), guess)
+        """Return a micro-batch of guessed positions."""
+        tokens = guess.tokens
+        part = MicroBatchPart(sequence, Segment(sequence.slot, len(tokens), guess.pos), True, tokens[1:])
+        return cls(_step((part,), struct.pack(f"<{len(tokens)}i", *tokens)), (part,), guess)
 
     def following(self) -> MicroBatch:
         """Return the micro-batch with the next position of each sequence. This micro-batch will sample its tokens."""
-        segments = [Segment(part.segment.slot, 1, part.segment.end) for part in self.parts]
-        parts = [
-            MicroBatchPart(part.sequence, segment, True) for part, segment in zip(self.parts, segments, strict=True)
-        ]
-        return MicroBatch(Step.of(segments, segments, b""), tuple(parts))
+        parts = tuple(
+            MicroBatchPart(part.sequence, Segment(part.segment.slot, 1, part.segment.end), True) for part in self.parts
+        )
+        return MicroBatch(_step(parts, b""), parts)
 
     @property
     def continues(self) -> bool:
         """Return whether none of its sequences has ended."""
         return not any(part.sequence.leaving for part in self.parts)
+
+
+def _step(parts: Sequence[MicroBatchPart], ids: bytes, *, sees_all: bool = False) -> Step:
+    return Step.of(
+        [part.segment for part in parts],
+        [part.segment for part in parts if part.due],
+        ids,
+        sees_all=sees_all,
+        cuts=any(part.segment.pos < part.sequence.computed_to for part in parts),
+        guesses=[part.guesses for part in parts],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +126,9 @@ class PipelineConfig:
     recurrent: bool = False
     keep: CheckpointRule = DEFAULT_CHECKPOINTS
     trained: int | None = None  # positions that the model was trained for, if known
+    # Whether guesses are checked several at a time. The last digits of a row depend on how many are computed with it,
+    # so this is off where all numbers must be the same whatever is guessed.
+    checks: bool = True
 
 
 class Scheduler:
@@ -140,6 +158,8 @@ class Scheduler:
         self.usual = UsualDuration()  # the usual duration of requests
         self._held = False  # whether no new work may enter
         self._gain = SpeculationGain()  # the measured gain of guessing for a single answer
+        # the measured costs of trips, by the number of running answers and of those in the trip
+        self._costs: dict[tuple[int, int], TripCosts] = {}
         self._quiet = asyncio.Event()  # set when nothing is in flight during a hold
         # slot being set up on the last run; remains set if the run is lost meanwhile
         self._starting_slot: int | None = None
@@ -310,7 +330,8 @@ class Scheduler:
     def resume(self, limits: Limits) -> None:
         """Continue with new stages. `attend` then restarts the running sequences on them."""
         self._starting_slot, self._laid_out = None, frozenset()
-        self._limits, before, self._gain = limits, self._figures(), SpeculationGain()
+        self._limits, before = limits, self._figures()
+        self._gain, self._costs = SpeculationGain(), {}
         for sequence in self._running.values():
             sequence.timing.stages_before, sequence.since = before, self._number
         self._door.set()
@@ -347,40 +368,58 @@ class Scheduler:
 
     def deliver(self, micro_batch: MicroBatch, step: Step, *, followed: bool = False) -> None:
         """Process a micro-batch that has returned with its sampled tokens."""
-        sampled = iter(struct.unpack(f"<{len(step.rows) // 4}i", step.rows))
         now = time.monotonic()
-        for part in micro_batch.parts:
-            sequence = part.sequence
-            if part.due:
-                before = sequence.timing.last_at
-                sequence.sampled(next(sampled), now, self._figures)
-                self._judge(sequence, now - before, followed)
+        costs = self._costs_of(len(micro_batch.parts))
+        for part, ids in _sampled(micro_batch, step):
+            self._take(part, ids, now, followed, costs)
+        if all(part.due for part in micro_batch.parts):
+            ahead = micro_batch.parts[0].sequence.guesses
+            if ahead.trip_s is not None:
+                key = len(self._running), len(micro_batch.parts)
+                self._costs[key] = costs.after(ahead.trip_rows, ahead.trip_s)
         self.drop(micro_batch)
+
+    def _take(self, part: MicroBatchPart, ids: Sequence[int], now: float, followed: bool, costs: TripCosts) -> None:
+        """Process the tokens sampled for a part: one, and another for each right guess."""
+        sequence, before = part.sequence, part.sequence.timing.last_at
+        n_known, n_right = sequence.known, _n_right(part, ids)
+        right_end = part.known_end + n_right
+        sequence.guesses.n_right += n_right
+        for token in ids[: 1 + n_right]:
+            sequence.sampled(token, now, self._figures)
+        sequence.likely.clear()
+        if right_end < part.segment.end or sequence.leaving:
+            sequence.entered = min(sequence.entered, right_end, sequence.known)
+        if sequence.leaving:
+            sequence.guesses.drop()
+        elif sequence.request.guesses and (self._limits.machines > 1 or self._checks):
+            ahead, n_new = sequence.guesses, sequence.known - n_known
+            gain = ahead.judge(sequence.tokens, n_new, now - before, followed, self._gain, costs)
+            self._gain = gain if len(self._running) == 1 else self._gain
+            if ahead.is_wrong:
+                sequence.entered = min(sequence.entered, right_end)
+        sequence.under_way -= sequence.guesses.take_dropped()
 
     def drop(self, micro_batch: MicroBatch) -> None:
         """Record that a micro-batch has returned or was abandoned."""
         self._under_way -= 1
         if not self._under_way and self._order is not None and self._order.is_behind:
             self._door.set()
-        # otherwise its sequence has already continued without it
-        if micro_batch.guess is None or micro_batch.guess.right:
+        # if its guess was wrong, its sequence has already continued without it
+        if micro_batch.guess is None or not micro_batch.guess.is_wrong:
             for part in micro_batch.parts:
                 self._came_back(part.sequence)
         self.wake()
 
-    async def roll_back_guesses(self, micro_batch: MicroBatch, stages: Sequence[StageClient]) -> None:
-        """Make every stage forget the positions computed from wrong guesses."""
-        for part in micro_batch.parts:
-            sequence = part.sequence
-            if n_wrong := len(sequence.guesses.wrong):
-                sequence.entered = await roll_back_guesses(sequence.guesses, sequence.slot, stages)
-                self._came_back(sequence, n_wrong)
-                self.wake()
-
-    def are_tokens(self, step: Step) -> bool:
-        """Return whether all tokens sampled by another machine are in the vocabulary."""
-        ids = struct.unpack(f"<{len(step.rows) // 4}i", step.rows)
-        return all(0 <= token < self._shape.n_vocab for token in ids)
+    def are_tokens(self, micro_batch: MicroBatch, step: Step) -> bool:
+        """Return whether another machine sampled tokens of the vocabulary, and none after a wrong guess."""
+        for part, ids in _sampled(micro_batch, step):
+            n_tokens = 1 + _n_right(part, ids)
+            if not all(0 <= token < self._shape.n_vocab for token in ids[:n_tokens]):
+                return False
+            if any(token != NOT_SAMPLED for token in ids[n_tokens:]):
+                return False
+        return True
 
     def store_logprobs(self, frame: Frame) -> None:
         """Store the log probabilities of the next token and its alternatives, which arrive before the token itself.
@@ -391,8 +430,9 @@ class Scheduler:
         if not all(0 <= token < self._shape.n_vocab and isfinite(log) for token, log in likely):
             return
         for segment in frame.segments:
-            if sequence := self._running.get(segment.slot):
-                sequence.likely = likely
+            sequence = self._running.get(segment.slot)
+            if sequence and sequence.known <= segment.end <= sequence.known + MOST_GUESSES:
+                sequence.likely[segment.end] = likely
 
     def following(self, micro_batch: MicroBatch) -> MicroBatch | None:
         """Return the next step and count it as in flight if only its tokens are still unknown. Otherwise, return None.
@@ -404,16 +444,17 @@ class Scheduler:
             return None
         if self._held or len(parts) != len(self._running):
             return None
-        if not all(p.due and p.sequence.continues and not p.sequence.guesses.pending for p in parts):
+        if not all(p.due and p.sequence.continues and not p.sequence.guesses.in_flight for p in parts):
+            return None
+        costs = self._costs_of(len(parts))
+        if self._checks and all(p.sequence.guesses.expects_check(p.sequence.tokens, costs) for p in parts):
             return None
         return self._entered(micro_batch.following())
 
-    async def roll_back(self, following: MicroBatch, first: StageClient) -> None:
-        """Abandon a micro-batch that only the first run has computed, and make that run forget it."""
+    def abandon(self, following: MicroBatch) -> None:
+        """Abandon a micro-batch that only the first run has computed. That run forgets it in the slot's next step."""
         for part in following.parts:
-            await first.forget(part.segment.slot, part.segment.pos)
-        for part in following.parts:
-            part.sequence.entered -= 1
+            part.sequence.entered = min(part.sequence.entered, part.segment.pos)
         self.drop(following)
 
     def wake(self) -> None:
@@ -441,17 +482,59 @@ class Scheduler:
         if self._held or self._shape.recurrent or not has_spare_machine(running, self._limits, self._under_way):
             return None
         for sequence in sorted(running, key=lambda s: len(s.guesses.pending)):
-            if sequence.guessable and (guess := sequence.guesses.next(sequence.tokens, self._gain)):
+            if not sequence.guessable:
+                continue
+            ahead, costs = sequence.guesses, self._costs_of(1)
+            most = min(sequence.most_guesses(len(ahead.in_flight)), MOST_GUESSES, self._limits.chunk_rows)
+            if guess := ahead.next(sequence.tokens, self._gain, costs, most, checks=self._checks):
                 self.wake()
                 return self._entered(MicroBatch.guessed(sequence, guess))
         return None
 
+    @property
+    def _checks(self) -> bool:
+        """Return whether guesses may be checked several at a time, so that wrong ones are forgotten."""
+        return self._shape.checks and not self._shape.recurrent
+
+    def _costs_of(self, n_answers: int) -> TripCosts:
+        return self._costs.get((len(self._running), n_answers), TripCosts())
+
+    def _to_check(self, batch: Batch) -> list[Sequence[TokenMatch]]:
+        """Return for each segment of a batch the guesses to check after it, equally many for all.
+
+        Steps with prompts check none. A step of segments of different lengths would be computed in several passes.
+        """
+        sequences = [self._running[segment.slot] for segment in batch.segments]
+        none: list[Sequence[TokenMatch]] = [()] * len(sequences)
+        if not self._checks or not all(
+            segment.n_tokens == 1 and segment.end == sequence.known >= sequence.due_from
+            for segment, sequence in zip(batch.segments, sequences, strict=True)
+        ):
+            return none
+        n, costs = len(sequences), self._costs_of(len(sequences))
+        most = min(MOST_GUESSES // n, self._limits.chunk_rows // n - 1, costs.most_rows)
+        runs = []
+        for sequence in sequences:
+            runs.append(sequence.guesses.proposal(sequence.tokens, min(most, sequence.most_guesses())))
+            if not runs[-1]:
+                return none
+        overlaps = self._limits.machines > 1 and len(self._running) == 1
+        depth = costs.depth(
+            [sequence.guesses.chances(run) for sequence, run in zip(sequences, runs, strict=True)],
+            most,
+            self._gain.speedup if overlaps else lambda _chance: 1.0,
+        )
+        for sequence, run in zip(sequences, runs, strict=True):
+            sequence.guesses.check(run[:depth])
+        return [run[:depth] for run in runs]
+
     def _carry(self, batch: Batch) -> MicroBatch:
         parts = []
-        for segment in batch.segments:
+        for segment, run in zip(batch.segments, self._to_check(batch), strict=True):
             sequence = self._running[segment.slot]
-            sequence.kept = sequence.kept.after(segment)
-            parts.append(MicroBatchPart(sequence, segment, segment.end >= sequence.due_from))
+            sequence.kept, due = sequence.kept.after(segment), segment.end >= sequence.due_from
+            longer = replace(segment, n_tokens=segment.n_tokens + len(run)) if run else segment
+            parts.append(MicroBatchPart(sequence, longer, due, tuple(match.token for match in run)))
         return self._entered(MicroBatch.of(parts, sees_all=batch.sees_all))
 
     def _entered(self, micro_batch: MicroBatch) -> MicroBatch:
@@ -459,23 +542,15 @@ class Scheduler:
         self._number += 1
         self._under_way += 1
         for part in micro_batch.parts:
-            part.sequence.entered = part.segment.end
+            part.sequence.entered = part.sequence.computed_to = part.segment.end
             part.sequence.since = self._number
             part.sequence.under_way += 1
         return micro_batch
 
-    def _came_back(self, sequence: SequenceState, n: int = 1) -> None:
-        sequence.under_way -= n
+    def _came_back(self, sequence: SequenceState) -> None:
+        sequence.under_way -= 1
         if sequence.leaving and not sequence.under_way:
             self._release(sequence)
-
-    def _judge(self, sequence: SequenceState, seconds: float, followed: bool) -> None:
-        """Check the guess for a position whose actual token arrived `seconds` after the previous one."""
-        if sequence.leaving:
-            sequence.guesses.drop()
-        elif sequence.request.guesses and self._limits.machines > 1:
-            known = sequence.guesses.check(sequence.tokens, seconds, followed, self._gain)
-            self._gain = known if len(self._running) == 1 else self._gain
 
     # Slots
 
@@ -512,8 +587,9 @@ class Scheduler:
         idle = self._idle.pop(admission.slot)
         empty = SlotCheckpoints(rule=self._shape.keep)
         keep = sequence.reusable(admission.keep)
-        held, sequence.kept = len(idle.ids), (idle.kept or empty).cut_back(keep)
+        held, sequence.kept = idle.n_cells, (idle.kept or empty).cut_back(keep)
         sequence.slot, sequence.entered, sequence.reused = admission.slot, keep, keep
+        sequence.computed_to = keep
         sequence.since, sequence.timing.stages_before = self._number, self._figures()
         sequence.timing.begun_at = sequence.timing.begun_at or time.monotonic()
         sequence.under_way = 1  # keeps its slot from being released during the following awaits
@@ -525,7 +601,7 @@ class Scheduler:
             await order.forget(slot, 0)
         if (kept := await self._kept_on_disk(sequence, keep, stages)) is not None:
             keep = await self._restore(sequence, kept, order, stages)
-            sequence.entered = sequence.reused = keep
+            sequence.entered = sequence.reused = sequence.computed_to = keep
         elif held > keep:
             await order.forget(sequence.slot, keep)
         await self._start(sequence, stages)
@@ -591,6 +667,9 @@ class Scheduler:
         del self._idle[idle.slot]
         kept = False
         try:
+            if idle.n_beyond:
+                await order.forget(idle.slot, len(idle.ids))
+                idle = replace(idle, n_beyond=0)
             if await _is_free(idle.slot, order, stages):
                 keeping = [stage.keeper.keep(idle.slot, len(idle.ids), key) for stage in stages if stage.keeper]
                 kept = all(await asyncio.gather(*keeping)) and len(keeping) == len(stages)
@@ -648,7 +727,8 @@ class Scheduler:
         else:
             held = sequence.tokens[: sequence.entered]
             kept = sequence.kept if self._shape.recurrent else None
-            idle = IdleSlot(sequence.slot, self._number, sequence.conversation, held, kept)
+            n_beyond = max(0, sequence.computed_to - len(held))
+            idle = IdleSlot(sequence.slot, self._number, sequence.conversation, held, kept, n_beyond)
             self._idle[sequence.slot] = idle
             request = sequence.request
             if self._prompts is not None and request.kept_for and not request.pictures:
@@ -665,3 +745,19 @@ async def _is_free(slot: int, order: SlotOrder, stages: Sequence[StageClient]) -
             return True
         await asyncio.sleep(FREE_LOOK_S)
     return False
+
+
+def _sampled(micro_batch: MicroBatch, step: Step) -> Iterator[tuple[MicroBatchPart, tuple[int, ...]]]:
+    """Yield the parts of a micro-batch for which tokens were sampled, and one token for each row that needed it."""
+    ids, first = struct.unpack(f"<{len(step.rows) // 4}i", step.rows), 0
+    for part in micro_batch.parts:
+        if part.due:
+            last = first + 1 + len(part.guesses)
+            yield part, ids[first:last]
+            first = last
+
+
+def _n_right(part: MicroBatchPart, ids: Sequence[int]) -> int:
+    """Return how many guesses of a part are right, given what was sampled."""
+    pairs = zip(part.guesses, ids, strict=False)
+    return next((n for n, (guess, token) in enumerate(pairs) if guess != token), len(part.guesses))

@@ -245,7 +245,10 @@ class SequenceState:
     begun: bool = False  # sampling is set up, so its known positions may enter the pipeline
     interruption: InterruptionRecord = field(default_factory=InterruptionRecord)
     exact_until: int = 0  # during an exact replay, positions before this one enter in their original chunks
-    likely: tuple[tuple[int, float], ...] = ()  # log probabilities of the next token
+    # positions that any run may hold, at least those that have entered: more after a wrong guess
+    computed_to: int = 0
+    # log probabilities of the next tokens, by position
+    likely: dict[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)
     guesses: Guesses = field(default_factory=Guesses)
     unread: OutputQueue = field(default_factory=OutputQueue)
 
@@ -329,17 +332,21 @@ class SequenceState:
 
     @property
     def guessable(self) -> bool:
-        """Return whether the next position may be computed with a guessed token.
+        """Return whether the next positions may be computed with guessed tokens.
 
         All known positions must be in flight, and the sequence must continue after another correct guess.
         """
-        ahead = self.guesses
-        if not self.request.guesses or not self.begun or self.leaving or ahead.wrong:
+        if not self.request.guesses or not self.begun or self.leaving:
             return False
-        n_then = self.known + len(ahead.pending) + 1
-        continues = n_then - self.n_prompt < self.request.max_tokens and n_then < self.cells
-        unread = len(self.unread) + len(ahead.pending) + 1
-        return continues and unread < MAX_UNREAD and self.entered == n_then - 1
+        n_ahead = len(self.guesses.in_flight)
+        return self.entered == self.known + n_ahead and self.most_guesses(n_ahead) > 0
+
+    def most_guesses(self, n_ahead: int = 0) -> int:
+        """Return how many tokens may be guessed after `n_ahead` guesses so that another token follows them."""
+        if not self.request.guesses:
+            return 0
+        room = min(self.n_prompt + self.request.max_tokens, self.cells) - 1 - self.known
+        return max(0, min(room, MAX_UNREAD - 1 - len(self.unread)) - n_ahead)
 
     @property
     def n_read(self) -> int:
@@ -370,7 +377,8 @@ class SequenceState:
         """
         greedy = self.request.sampling.temperature <= 0
         self.exact_until = self.known if alone and greedy and self.timing.generating_s <= ALIKE_S else 0
-        self.entered = self.under_way = 0
+        self.entered = self.under_way = self.computed_to = 0
+        self.likely.clear()
         self.due_from = len(self.tokens)
         self.begun, self.kept = False, self.kept.cut_back(0)
         self.guesses.clear()
@@ -387,7 +395,7 @@ class SequenceState:
         if token == GRAMMAR_TOO_HEAVY:
             self.end(BadInput("form_too_heavy"))
             return
-        request = self.request
+        request, likely = self.request, self.likely.pop(self.known, ())
         self.timing.token(now)
         if self.interruption.loss is not None and (done := self.interruption.record_recovery(now)):
             self.put(continued_notice(done))
@@ -396,7 +404,7 @@ class SequenceState:
             self.end(Finish("stop", self.figures(figures())))
             return
         self.tokens.append(token)
-        self.put(Token(token, self.likely))
+        self.put(Token(token, likely))
         if request.ends_with is not None and request.ends_with(token):
             self.end(Finish("stop", self.figures(figures())))
         elif self.answer_tokens >= request.max_tokens or self.known >= self.cells:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any, Protocol, TypeVar
 
@@ -23,6 +23,8 @@ from app.inference.worker.worker_errors import decode_lost
 from backends import worker_orders
 from backends.contract import GREEDY, NumberFormat, PictureGrid, Role, Sampling, Segment
 from backends.frames import (
+    CHECKS,
+    CUTS,
     HEADER,
     MAGIC,
     SEES_ALL,
@@ -33,6 +35,7 @@ from backends.frames import (
     FrameKind,
     decode_frame,
     decode_header,
+    guesses_to_wire,
 )
 
 
@@ -64,15 +67,40 @@ class Step:
     n_segments: int
     n_rows: int
     prefill: bool
-    rows: bytes | memoryview  # token ids or hidden states; after the last run, the sampled tokens for `due`
+    # token ids or hidden states; after the last run, the sampled tokens for `due`, and after each of them as many as
+    # its segment has guesses (NOT_SAMPLED from the first wrong guess on)
+    rows: bytes | memoryview
     number: int = 0  # position in the sequence of the pipeline's steps, assigned by the first run
     sees_all: bool = False  # every row attends to all rows of the step (backends/contract.py)
+    cuts: bool = False  # runs forget what they computed beyond the beginning of a segment (backends/frames.py)
+    guesses: bytes = b""  # for the last run, if the step checks any (backends/frames.py)
+    n_guesses: int = 0
 
     @classmethod
-    def of(cls, segments: Sequence[Segment], due: Sequence[Segment], ids: bytes, *, sees_all: bool = False) -> Step:
-        n_rows = sum(segment.n_tokens for segment in segments)
-        prefill = n_rows > len(segments)
-        return cls(_table(segments), _table(due), len(segments), n_rows, prefill, ids, sees_all=sees_all)
+    def of(
+        cls,
+        segments: Sequence[Segment],
+        due: Sequence[Segment],
+        ids: bytes,
+        *,
+        sees_all: bool = False,
+        cuts: bool = False,
+        guesses: Sequence[Sequence[int]] = (),
+    ) -> Step:
+        """Return a step. guesses: for each segment, the guessed tokens at its end."""
+        n_rows, n_guesses = sum(segment.n_tokens for segment in segments), sum(map(len, guesses))
+        return cls(
+            _table(segments),
+            _table(due),
+            len(segments),
+            n_rows,
+            n_rows - n_guesses > len(segments),
+            ids,
+            sees_all=sees_all,
+            cuts=cuts,
+            guesses=guesses_to_wire(guesses) if n_guesses else b"",
+            n_guesses=n_guesses,
+        )
 
 
 def _table(segments: Sequence[Segment]) -> bytes:
@@ -221,6 +249,7 @@ class InFlight:
     frame: bytes = b""  # kept for resending over a new connection
     n_rows: int = 0
     prefill: bool = False
+    n_guess_bytes: int = 0  # at the end of the frame, after the rows
     sent_at: float = field(default_factory=time.monotonic)
 
 
@@ -358,7 +387,7 @@ class StageClient:
     def _answered(self, step: Step, data: bytes, number: int) -> Step:
         start = HEADER.size + (len(step.due) if self.run.samples else len(step.table))
         rows = memoryview(data)[start:]
-        return Step(step.table, step.due, step.n_segments, step.n_rows, step.prefill, rows, number, step.sees_all)
+        return replace(step, rows=rows, number=number)
 
     def share(self, turns: PriorityLock, rank: int) -> None:
         """Take turns with the other runs on this machine, one step at a time."""
@@ -542,7 +571,7 @@ class StageClient:
     def has_usable_input(self) -> bool:
         """Return whether the oldest unanswered step contains only usable numbers."""
         sent = self._oldest
-        rows = sent.frame[HEADER.size + len(sent.table) :]
+        rows = sent.frame[HEADER.size + len(sent.table) : len(sent.frame) - sent.n_guess_bytes]
         return are_usable(rows, self.run.width, self.run.input_number)
 
     def check(self, now: float) -> None:
@@ -623,19 +652,32 @@ class StageClient:
         if self.lost is not None:
             raise self.lost
         run, seq = self.run, self._next_seq()
-        flags = SEES_ALL * step.sees_all
-        head = self._head(kind, seq, step.n_segments, run.input_number, len(rows), flags)
-        frame = b"".join((head, step.table, rows))
+        guesses = step.guesses if run.samples else b""
+        flags = SEES_ALL * step.sees_all | CUTS * step.cuts | CHECKS * bool(guesses)
+        head = self._head(kind, seq, step.n_segments, run.input_number, len(rows) + len(guesses), flags)
+        frame = b"".join((head, step.table, rows, guesses))
         if run.samples:
             n_due = len(step.due) // SEGMENT.size
-            expected = self._head(FrameKind.SAMPLED, seq, n_due, NumberFormat.IDS, 4 * n_due) + step.due
-            n_answer = len(expected) + 4 * n_due
+            n_ids = 4 * (n_due + step.n_guesses)
+            expected = self._head(FrameKind.SAMPLED, seq, n_due, NumberFormat.IDS, n_ids) + step.due
+            n_answer = len(expected) + n_ids
         else:
             n_rows = step.n_rows * run.number.row_bytes(run.width)
             expected = self._head(FrameKind.OUTPUT, seq, step.n_segments, run.number, n_rows) + step.table
             n_answer = len(expected) + n_rows
         self._sent.append(
-            InFlight(seq, FrameKind.STEP, answer, expected, n_answer, step.table, b"", step.n_rows, step.prefill)
+            InFlight(
+                seq,
+                FrameKind.STEP,
+                answer,
+                expected,
+                n_answer,
+                step.table,
+                b"",
+                step.n_rows,
+                step.prefill,
+                len(guesses),
+            )
         )
         self._meter.bytes_out += len(frame)
         return frame

@@ -281,7 +281,9 @@ class StageHost:
             raise DoesNotFit(
                 "lend_too_large", needed_bytes=order.needed_bytes, free_bytes=free_bytes, lent_bytes=lent_bytes
             )
-        agreed = PipelineParameters(run.pipeline, run.width, run.input_number, order.config.slots, order.context)
+        agreed = PipelineParameters(
+            run.pipeline, run.width, run.input_number, order.config.slots, order.context, run.samples
+        )
         lent = self._open[run.pipeline] = LentRun(order, agreed)
         return lent
 

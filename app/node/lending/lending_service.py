@@ -56,6 +56,7 @@ from backends.contract import (
     Role,
     StageConfig,
     can_separate_slots,
+    scored_rows,
 )
 from backends.worker_orders import StageOpened
 
@@ -122,7 +123,7 @@ def stage_request(
     )
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
     work = work_bytes(order.width, order.batch_rows, cells_read(order.slots, order.kv_cells, order.context))
-    work += 4 * order.slots * model.n_vocab if role is Role.WHOLE else 0
+    work += 4 * scored_rows(order.slots) * model.n_vocab if role is Role.WHOLE else 0
     return RunOrder(
         run,
         order.context,

@@ -91,6 +91,7 @@ class PipelineOpener:
             recurrent=model.cuts.later.recurrent,
             keep=sizes.keep,
             trained=model.context_length,
+            checks=not sizes.exact,
         )
         samples = Samples(random.SystemRandom().random)  # lenders must not be able to predict the samples
         again = SampleRecomputer(self._entry, sources.shelf, sources.stages, sizes, sources.planner_inputs.spare_memory)

@@ -15,7 +15,7 @@ from app.core.planner.speed_estimates import MeasuredLayer, estimate_speed
 from app.core.planner.split_search import SplitSearch, _breaks
 from app.core.planner.stage_memory import WORK_FLOOR_BYTES, fixed_bytes, planned_stage
 from app.core.planner.work_shape import ShapeBytes, WorkShape, measured_work
-from backends.contract import Layers, Role
+from backends.contract import Layers, Role, scored_rows
 from testbed.households import MIB, every_split, link, machine, model, speed
 
 MADE, WORK = model([100 * MIB] * 10), Workload(64)
@@ -127,7 +127,7 @@ def test_a_plan_counts_with_the_working_memory_that_was_measured_on_each_card() 
     host, far = with_card("m0", FIXED + 450, 2000), with_card("m1", FIXED + 450, 2000, far=True)
     whole = planned_stage(host, Role.WHOLE, MADE.layers, MADE, WORK)
     for more, n_fast in ((-100 * MIB, 5), (100 * MIB, 3)):
-        measured = ((Role.WHOLE, whole.work_bytes - 4 * WORK.slots * MADE.n_vocab + more),)
+        measured = ((Role.WHOLE, whole.work_bytes - 4 * scored_rows(WORK.slots) * MADE.n_vocab + more),)
         known = replace(host, measured_work=measured)
         assert fast_layers(known, MADE, WORK, Role.WHOLE) == n_fast
         assert planned_stage(known, Role.WHOLE, MADE.layers, MADE, WORK).work_bytes == whole.work_bytes + more

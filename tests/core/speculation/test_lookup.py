@@ -10,18 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.scheduler.speculative_lookup import (
-    FIRST_CHANCES,
-    GRADES,
-    LEAST_PLAIN,
-    MOST_ALIKE,
-    READ_AT_ONCE,
-    Lookup,
-    Score,
-    SpeculationGain,
-    TokenMatch,
-    TokenOrigin,
-)
+from app.core.speculation.lookup import FIRST_CHANCES, GRADES, MOST_ALIKE, READ_AT_ONCE, Lookup, Score, TokenMatch
+from app.core.speculation.overlap import LEAST_PLAIN, SpeculationGain, TokenOrigin
 
 TEXTS = st.lists(st.integers(0, 5), min_size=1, max_size=80)
 GOOD = TokenMatch(7, MOST_ALIKE)
