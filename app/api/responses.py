@@ -85,6 +85,7 @@ class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
     decode_tok_s: float | None = None
     guessed: int = 0
     guessed_right: int = 0
+    restored_s: float = 0.0  # of ttft_s, spent on reading a kept prompt from disk
 
 
 class ToolCall(msgspec.Struct, frozen=True):

@@ -345,6 +345,9 @@ def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
     )
     if answer.guessed:
         out.note_dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right.")
+    if answer.restored_s:
+        n_kept, n_prompt = f"{answer.reused_tokens:,}", f"{answer.prompt_tokens:,}"
+        out.note_dim(f"{n_kept} of {n_prompt} prompt tokens were remembered on disk.")
     for sentence in (*answer.notes, *answer.doubted):
         out.note(terminal_text.line(sentence))
 

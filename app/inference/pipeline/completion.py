@@ -106,6 +106,7 @@ class Summary:
     recoveries: tuple[Recovered, ...] = ()
     guessed: int = 0  # tokens whose positions were computed before the tokens were known
     guessed_right: int = 0  # how many of those guesses were right
+    restored_s: float = 0.0  # see RequestFigures.restored_s
     place: int = 0  # the pipeline of the model that finished the answer
     thought: str = ""
     thought_tokens: int = 0
@@ -384,6 +385,7 @@ def _joined(first: Finish | None, then: Finish) -> Finish:
         recoveries=(*before.recoveries, *two.recoveries),
         guessed=before.guessed + two.guessed,
         guessed_right=before.guessed_right + two.guessed_right,
+        restored_s=before.restored_s,
     )
     return replace(then, figures=figures)
 
@@ -626,6 +628,7 @@ def _summary(
         recoveries=figures.recoveries,
         guessed=figures.guessed,
         guessed_right=figures.guessed_right,
+        restored_s=figures.restored_s,
         place=figures.place,
         thought=tally.thought,
         thought_tokens=reader.n_thought,

@@ -600,7 +600,9 @@ class Scheduler:
             self._idle[slot] = IdleSlot(slot, 0)
             await order.forget(slot, 0)
         if (kept := await self._kept_on_disk(sequence, keep, stages)) is not None:
+            began = time.monotonic()
             keep = await self._restore(sequence, kept, order, stages)
+            sequence.timing.restored_s = time.monotonic() - began
             sequence.entered = sequence.reused = sequence.computed_to = keep
         elif held > keep:
             await order.forget(sequence.slot, keep)

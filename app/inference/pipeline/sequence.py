@@ -173,6 +173,7 @@ class Timing:
     first_at: float = 0.0  # when its first token was sampled
     last_at: float = 0.0
     generating_s: float = 0.0  # time from the first token to the last, in which each gap counts for at most PAUSE_S
+    restored_s: float = 0.0  # time for reading a kept prompt from disk
     stages_before: tuple[StageFigures, ...] = ()  # stage figures from when it got its slot or was last recovered
 
     def token(self, now: float) -> None:
@@ -440,6 +441,7 @@ class SequenceState:
             place=self.owner.place,
             guessed=self.guesses.n_made,
             guessed_right=self.guesses.n_right,
+            restored_s=timing.restored_s,
         )
 
 

@@ -51,6 +51,7 @@ class RequestFigures:
     place: int = 0  # which of the model's pipelines finished it
     guessed: int = 0  # tokens whose positions were computed before the tokens were known
     guessed_right: int = 0  # how many of those guesses were right
+    restored_s: float = 0.0  # of ttft_s, spent on reading a kept prompt from disk
 
 
 @dataclass(slots=True)

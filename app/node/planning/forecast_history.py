@@ -124,11 +124,12 @@ class ForecastHistory:
 
     def learn(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
         """Compare an answer with its forecast and learn from the difference. No other answer may have been in
-        progress. Return None if there is no forecast, the answer is too short, or speculation changed its speed."""
+        progress. Return None if there is no forecast, the answer is too short, speculation changed its speed, or a part
+        of its prompt was read from disk."""
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         known = forecast_alone(self.with_corrections(plan), model, computed, n_tokens)
         expected = self.expected(plan, model, computed, n_tokens)
-        if known is None or n_tokens < FEWEST_TOKENS or summary.guessed > n_tokens * MOST_GUESSED:
+        if known is None or n_tokens < FEWEST_TOKENS or summary.guessed > n_tokens * MOST_GUESSED or summary.restored_s:
             return None
         if not known.estimated:  # the error of an estimate says nothing about the machine
             self._correct(plan, known, summary)

@@ -384,6 +384,10 @@
         <translation>Bereitet Schichten vor</translation>
     </message>
     <message>
+        <source>Prompt: {tokens} tokens ({reused} remembered on disk, read in {time})</source>
+        <translation>Eingabe: {tokens} Token, davon {reused} auf der Festplatte aufbewahrt und in {time} gelesen</translation>
+    </message>
+    <message>
         <source>Prompt: {tokens} tokens ({reused} reused)</source>
         <translation>Eingabe: {tokens} Token, davon {reused} schon bekannt</translation>
     </message>

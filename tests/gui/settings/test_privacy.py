@@ -17,6 +17,7 @@ from app.decoding import convert
 from app.gui.api.node_client import Json
 from app.gui.chat.history import history_conversion
 from app.gui.chat.history.history_file import FILE
+from app.gui.look import formats
 from app.gui.pool.machine_words import moment
 from app.gui.settings import privacy as privacy_page
 from app.gui.settings.privacy import EncryptionDialog, Privacy
@@ -192,3 +193,23 @@ def test_other_servers_are_named_with_their_last_contact(qtbot: QtBot, away: Des
     assert made.upstreams.text() == f"barn: Last: {moment(at)}; loft: {never}"
     made._tell_upstreams(convert({"upstreams": items[2:]}, chat_api.ChatApi))
     assert made.upstreams.text() == "No server is turned on"
+
+
+def test_kept_prompts_are_switched_limited_and_deleted(qtbot: QtBot, privacy: Privacy, at_lone: Desk) -> None:
+    qtbot.waitUntil(lambda: privacy.kept_size.text() != "", timeout=WITHIN_MS)
+    assert privacy.keep_prompts.isChecked()
+    assert not privacy.delete_prompts.isEnabled()  # there are none
+    folder = at_lone.services.launcher.home / "kept" / "own"
+    folder.mkdir(parents=True)
+    (folder / ("a" * 64)).write_bytes(bytes(5 << 20))
+    privacy.refresh()
+    qtbot.waitUntil(privacy.delete_prompts.isEnabled, timeout=WITHIN_MS)
+    assert privacy.kept_size.text().startswith("5")
+    privacy.most_prompts.setCurrentIndex(2)
+    privacy.most_prompts.activated.emit(2)
+    qtbot.waitUntil(lambda: privacy.kept_size.text().endswith(formats.size(2 << 30)), timeout=WITHIN_MS)
+    QTest.mouseClick(privacy.delete_prompts, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not privacy.delete_prompts.isEnabled(), timeout=WITHIN_MS)
+    assert not folder.exists()
+    QTest.mouseClick(privacy.keep_prompts, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not privacy.most_prompts.isEnabled(), timeout=WITHIN_MS)

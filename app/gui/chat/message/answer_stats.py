@@ -49,6 +49,7 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     decode_tok_s: float | None = None
     guessed: int | None = None
     guessed_right: int | None = None
+    restored_s: float | None = None
     thought_tokens: int | None = None
     predicted: ForecastSpeed | None = None
     recoveries: int | None = None
@@ -129,9 +130,13 @@ def details(stats: AnswerStats) -> list[str]:
     lines = []
     prompt, reused, queued = stats.prompt_tokens or 0, stats.reused_tokens or 0, stats.queued_s or 0.0
     if prompt:
+        restored_s = stats.restored_s or 0.0
         text = _tr("Prompt: {tokens} tokens ({reused} reused)")
-        lines.append(text.format(tokens=formats.number(prompt), reused=formats.number(reused)))
-    if prompt > reused and stats.ttft_s and stats.ttft_s > queued:
+        if restored_s:
+            text = _tr("Prompt: {tokens} tokens ({reused} remembered on disk, read in {time})")
+        numbers = {"tokens": formats.number(prompt), "reused": formats.number(reused)}
+        lines.append(text.format(**numbers, time=formats.seconds(restored_s)))
+    if prompt > reused and stats.ttft_s and stats.ttft_s > queued and not stats.restored_s:
         speed = formats.speed((prompt - reused) / (stats.ttft_s - queued))
         lines.append(_tr("Reading the prompt: {rate}").format(rate=speed))
     if queued >= WAIT_SHOWN_FROM_S:
