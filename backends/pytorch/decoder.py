@@ -1,34 +1,24 @@
-"""What the families have in common: norms, rotations, feed-forward parts, the head, and the sizes in the metadata."""
+"""What the families have in common: norms, rotations, feed-forward parts, and the head."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import torch
 from torch.nn import functional
 
-from backends.contract import StageConfig, StageError
+from backends.contract import StageConfig
+from backends.gguf_weights.cells import CacheShape
 from backends.gguf_weights.rotation import Frequencies
-from backends.gguf_weights.stage_file import StageFile
-from backends.pytorch.step import CacheShape, Step
+from backends.gguf_weights.sizes import Pairs, Sizes
+from backends.pytorch.step import Step
 from backends.pytorch.weights import Tensor, Weights
-
-MAX_LAYERS, MAX_HEADS = 4096, 65_536
 
 
 def norm(rows: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     """Return each row divided by its root mean square, times `weight`."""
     return functional.rms_norm(rows, rows.shape[-1:], weight, eps)
-
-
-class Pairs(Enum):
-    """The values of a head that are rotated together."""
-
-    ADJACENT = "adjacent"  # 0 and 1, 2 and 3, …; NORM in llama.cpp
-    HALVES = "halves"  # those of the first half with those of the second; NEOX in llama.cpp
 
 
 class Rotation:
@@ -54,35 +44,6 @@ class Rotation:
         else:
             done = torch.cat(both, dim=-1)
         return torch.cat([done, rest], dim=-1) if rest.shape[-1] else done
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """The sizes that all families state."""
-
-    n_layers: int
-    width: int
-    n_heads: int
-    n_kv_heads: tuple[int, ...]  # of each layer
-    key: int  # values of a key and of a query
-    value: int
-    n_rot: int
-    eps: float
-    base: float  # of the rotation
-
-    @classmethod
-    def of(cls, file: StageFile) -> Sizes:
-        """Read the sizes. Raises StageError."""
-        n_layers = file.integer("block_count") - file.integer("nextn_predict_layers", 0)
-        width, n_heads = file.integer("embedding_length"), max(file.per_layer("attention.head_count", 1))
-        if not (0 < n_layers <= MAX_LAYERS and 0 < n_heads <= MAX_HEADS and width):
-            raise StageError(f"{file.path} has impossible sizes", "weights_metadata", key="attention.head_count")
-        key = file.integer("attention.key_length", width // n_heads)
-        return cls(
-            n_layers, width, n_heads, file.per_layer("attention.head_count_kv", n_layers, n_heads), key,
-            file.integer("attention.value_length", width // n_heads), file.integer("rope.dimension_count", key),
-            file.number("attention.layer_norm_rms_epsilon", 1e-5), file.number("rope.freq_base", 10_000.0),
-        )  # fmt: skip
 
 
 class Decoder:

@@ -2,50 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import IntEnum
-
 import torch
 
 from backends.contract import StageError
-from backends.gguf_weights.stage_file import StageFile
+from backends.gguf_weights.sizes import LEAST_SUM, ExpertSizes, Routing
 from backends.pytorch.decoder import FeedForward, Gating, swiglu
 from backends.pytorch.weights import Tensor, Weights
-
-MAX_EXPERTS = 4096
-LEAST_SUM = 6.103515625e-5  # of the weights of experts: the smallest normal number in f16
-
-
-class Routing(IntEnum):
-    """How scores of experts become weights. The numbers are those of the metadata."""
-
-    SOFTMAX = 1  # over all experts
-    SIGMOID = 2
-    SOFTMAX_OF_CHOSEN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ExpertSizes:
-    """The numbers of a mixture of experts."""
-
-    n_experts: int
-    n_used: int
-    n_inner: int
-    routing: Routing = Routing.SOFTMAX
-    normed: bool = True  # the weights of the chosen experts add up to 1
-    scale: float = 1.0
-    n_groups: int = 1
-    n_groups_used: int = 1
-
-    @classmethod
-    def of(cls, file: StageFile, **more: object) -> ExpertSizes:
-        """Read the numbers that all mixtures state; the family knows the others. Raises StageError."""
-        n_experts, n_used = file.integer("expert_count", 0), file.integer("expert_used_count", 0)
-        if not 0 < n_used <= n_experts <= MAX_EXPERTS:
-            raise StageError(f"{file.path} has impossible experts", "weights_metadata", key="expert_used_count")
-        n_inner = file.integer("expert_feed_forward_length", file.integer("feed_forward_length", 0))
-        scale = file.number("expert_weights_scale", 0.0) or 1.0
-        return cls(n_experts, n_used, n_inner, scale=scale, **more)  # type: ignore[arg-type]
 
 
 class Mixture:

@@ -27,11 +27,12 @@ from backends.contract import (
     Tokens,
     tells_out_of_memory,
 )
-from backends.gguf_weights.block_types import unpack
+from backends.gguf_weights.cells import Cells
 from backends.gguf_weights.stage_file import StageFile
-from backends.hidden_state_codec import VALUE, Rows, bytes_of
+from backends.gguf_weights.step_rows import StepRows
+from backends.hidden_state_codec import Rows, bytes_of
 from backends.pytorch.families.registry import FAMILIES
-from backends.pytorch.step import Cache, Cells, Step
+from backends.pytorch.step import Cache, Step
 from backends.pytorch.weights import Weights
 
 PROCESSOR = "cpu"
@@ -72,7 +73,7 @@ class TorchStage:
         if sizes.n_layers != len(config.layers) or sizes.width != config.width:
             raise StageError(f"the file has {sizes.n_layers} layers of width {sizes.width}")
         file.require_all_used(sizes.n_layers)
-        self._embedding = _Embedding(config) if config.role in (Role.FIRST, Role.WHOLE) else None
+        self._rows = StepRows(config, _no_pictures)
         self._cells = Cells(config.slots, config.kv_cells, apart=config.apart)
         self._cache = Cache(self._decoder.shapes, config.kv_cells, self.cache_type, self._device)
         self._n_weight_bytes = weights.n_bytes
@@ -104,7 +105,7 @@ class TorchStage:
         return config.path if config.role is Role.WHOLE else config.embedding_path
 
     def forward(self, batch: Tokens | Hidden, due: Sequence[int], n_scored: Sequence[int] = ()) -> Hidden | Logits:
-        rows = self._rows(batch)
+        rows = self._rows.of(batch)
         segments = batch.segments
         held = {segment.slot: self._cells.length(segment.slot) for segment in segments}
         try:
@@ -145,7 +146,7 @@ class TorchStage:
 
     def place(self, batch: Tokens | Hidden) -> int:
         """Return the number of rows of a step. Raises StageError if it does not fit."""
-        return len(self._rows(batch))
+        return len(self._rows.of(batch))
 
     def forget(self, slot: int, keep: int = 0) -> None:
         self._cells.cut_back(slot, keep)
@@ -175,44 +176,6 @@ class TorchStage:
         self.__dict__.pop("_cache", None)
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
-
-    def _rows(self, batch: Tokens | Hidden) -> Rows:
-        """Return the rows of a step as the first layer takes them. Raises StageError if they do not fit."""
-        config = self._config
-        n_rows = sum(segment.n_tokens for segment in batch.segments)
-        if n_rows > config.batch_rows or any(not 0 <= each.slot < config.slots for each in batch.segments):
-            raise StageError(f"a step of {n_rows} rows is beyond the room of this stage")
-        if batch.sees_all:
-            raise _no_pictures()
-        if isinstance(batch, Tokens):
-            if self._embedding is None:
-                raise StageError("token ids where hidden states were expected")
-            ids = np.asarray(batch.ids, dtype=np.int64)
-            if len(ids) != n_rows:
-                raise StageError(f"{len(ids)} token ids for {n_rows} rows")
-            return self._embedding.rows(ids)
-        if self._embedding is not None:
-            raise StageError("hidden states where token ids were expected")
-        values = np.frombuffer(batch.rows, dtype=VALUE)
-        if len(values) != n_rows * config.width:
-            raise StageError(f"{len(values)} values for {n_rows} rows of {config.width}")
-        return np.array(values.reshape(n_rows, config.width))
-
-
-class _Embedding:
-    """The token embedding, of which only the rows in use are read from the file."""
-
-    def __init__(self, config: StageConfig) -> None:
-        path = config.path if config.role is Role.WHOLE else config.embedding_path
-        self._tensor = StageFile(path).tensor("token_embd.weight", (-1, config.width))
-
-    def rows(self, ids: np.ndarray[Any, np.dtype[np.int64]]) -> Rows:
-        """Return the rows of these tokens. Raises StageError if a token has no row."""
-        if (ids < 0).any():
-            raise _no_pictures()
-        if (ids >= self._tensor.shape[0]).any():
-            raise StageError(f"token ids beyond the {self._tensor.shape[0]} of the vocabulary")
-        return unpack(self._tensor.blocks[ids], self._tensor.kind)
 
 
 def _no_pictures() -> StageError:

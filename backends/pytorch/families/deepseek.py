@@ -11,10 +11,12 @@ import math
 import torch
 
 from backends.contract import StageConfig, StageError
+from backends.gguf_weights.cells import CacheShape
 from backends.gguf_weights.rotation import magnitude, scaled
-from backends.pytorch.decoder import Decoder, Pairs, norm
-from backends.pytorch.experts import Routing, dense_or_experts
-from backends.pytorch.step import CacheShape, Step
+from backends.gguf_weights.sizes import Pairs, Routing
+from backends.pytorch.decoder import Decoder, norm
+from backends.pytorch.experts import dense_or_experts
+from backends.pytorch.step import Step
 from backends.pytorch.weights import Tensor, Weights
 
 CONVERTED = 0.1  # the factor with which files hold the multiplier of YaRN's logarithm

@@ -8,10 +8,12 @@ import torch
 
 from backends.contract import StageConfig, StageError
 from backends.gguf_weights import rotation
+from backends.gguf_weights.cells import CacheShape
+from backends.gguf_weights.sizes import ExpertSizes, Pairs
 from backends.gguf_weights.windows import windows
-from backends.pytorch.decoder import Decoder, FeedForward, Pairs, geglu, norm
-from backends.pytorch.experts import ExpertSizes, Mixture
-from backends.pytorch.step import CacheShape, Step
+from backends.pytorch.decoder import Decoder, FeedForward, geglu, norm
+from backends.pytorch.experts import Mixture
+from backends.pytorch.step import Step
 from backends.pytorch.weights import Tensor, Weights
 
 LOCAL_BASE = 10_000.0  # of the rotation in layers with a window

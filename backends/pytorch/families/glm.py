@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from backends.contract import StageConfig
-from backends.pytorch.decoder import FeedForward, Pairs, norm
-from backends.pytorch.experts import Mixture, MixtureBeside, Routing, dense_or_experts
+from backends.gguf_weights.sizes import Pairs, Routing
+from backends.pytorch.decoder import FeedForward, norm
+from backends.pytorch.experts import Mixture, MixtureBeside, dense_or_experts
 from backends.pytorch.families.llama import Llama
 from backends.pytorch.step import Step
 from backends.pytorch.weights import Tensor, Weights

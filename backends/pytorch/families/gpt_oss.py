@@ -8,9 +8,10 @@ import torch
 
 from backends.contract import StageConfig
 from backends.gguf_weights import rotation
+from backends.gguf_weights.sizes import ExpertSizes, Pairs, Routing
 from backends.gguf_weights.windows import windows
-from backends.pytorch.decoder import Decoder, Pairs, norm
-from backends.pytorch.experts import ExpertSizes, Mixture, Routing
+from backends.pytorch.decoder import Decoder, norm
+from backends.pytorch.experts import Mixture
 from backends.pytorch.step import Step
 from backends.pytorch.weights import Tensor, Weights
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from backends.contract import StageConfig
+from backends.gguf_weights.sizes import ExpertSizes
 from backends.pytorch.decoder import FeedForward, norm
-from backends.pytorch.experts import ExpertSizes, Mixture, MixtureBeside
+from backends.pytorch.experts import Mixture, MixtureBeside
 from backends.pytorch.families.llama import Llama
 from backends.pytorch.step import Step
 from backends.pytorch.weights import Tensor, Weights

@@ -8,8 +8,9 @@ import torch
 
 from backends.contract import StageConfig
 from backends.gguf_weights.rotation import Frequencies, scaled
-from backends.pytorch.decoder import Decoder, FeedForward, Pairs, norm
-from backends.pytorch.experts import ExpertSizes, Mixture, MixtureBeside
+from backends.gguf_weights.sizes import ExpertSizes, Pairs
+from backends.pytorch.decoder import Decoder, FeedForward, norm
+from backends.pytorch.experts import Mixture, MixtureBeside
 from backends.pytorch.step import Step
 from backends.pytorch.weights import Tensor, Weights
 

@@ -6,8 +6,9 @@ import math
 
 from backends.contract import StageConfig
 from backends.gguf_weights import rotation
+from backends.gguf_weights.sizes import Pairs
 from backends.gguf_weights.windows import WINDOW, windows
-from backends.pytorch.decoder import Decoder, FeedForward, Pairs, norm
+from backends.pytorch.decoder import Decoder, FeedForward, norm
 from backends.pytorch.step import Step
 from backends.pytorch.weights import Tensor, Weights
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backends.gguf_weights.rotation import Frequencies, scaled
-from backends.pytorch.decoder import Pairs
+from backends.gguf_weights.sizes import Pairs
 from backends.pytorch.families.llama import Llama
 
 

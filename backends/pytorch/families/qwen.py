@@ -6,7 +6,8 @@ Qwen 3 MoE differs from Qwen 3 only in its feed-forward parts, which are mixture
 from __future__ import annotations
 
 from backends.contract import StageConfig
-from backends.pytorch.decoder import Pairs, norm
+from backends.gguf_weights.sizes import Pairs
+from backends.pytorch.decoder import norm
 from backends.pytorch.families.llama import Llama
 from backends.pytorch.step import Step
 from backends.pytorch.weights import Tensor, Weights

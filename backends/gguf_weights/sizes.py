@@ -1,0 +1,80 @@
+"""The sizes of a model in a file's metadata, as all families state them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from backends.contract import StageError
+from backends.gguf_weights.stage_file import StageFile
+
+MAX_LAYERS, MAX_HEADS, MAX_EXPERTS = 4096, 65_536, 4096
+LEAST_SUM = 6.103515625e-5  # of the weights of experts: the smallest normal number in f16
+
+
+class Pairs(Enum):
+    """The values of a head that are rotated together."""
+
+    ADJACENT = "adjacent"  # 0 and 1, 2 and 3, …; NORM in llama.cpp
+    HALVES = "halves"  # those of the first half with those of the second; NEOX in llama.cpp
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes that all families state."""
+
+    n_layers: int
+    width: int
+    n_heads: int
+    n_kv_heads: tuple[int, ...]  # of each layer
+    key: int  # values of a key and of a query
+    value: int
+    n_rot: int
+    eps: float
+    base: float  # of the rotation
+
+    @classmethod
+    def of(cls, file: StageFile) -> Sizes:
+        """Read the sizes. Raises StageError."""
+        n_layers = file.integer("block_count") - file.integer("nextn_predict_layers", 0)
+        width, n_heads = file.integer("embedding_length"), max(file.per_layer("attention.head_count", 1))
+        if not (0 < n_layers <= MAX_LAYERS and 0 < n_heads <= MAX_HEADS and width):
+            raise StageError(f"{file.path} has impossible sizes", "weights_metadata", key="attention.head_count")
+        key = file.integer("attention.key_length", width // n_heads)
+        return cls(
+            n_layers, width, n_heads, file.per_layer("attention.head_count_kv", n_layers, n_heads), key,
+            file.integer("attention.value_length", width // n_heads), file.integer("rope.dimension_count", key),
+            file.number("attention.layer_norm_rms_epsilon", 1e-5), file.number("rope.freq_base", 10_000.0),
+        )  # fmt: skip
+
+
+class Routing(IntEnum):
+    """A way to make weights of the scores of experts. The numbers are those of the metadata."""
+
+    SOFTMAX = 1  # over all experts
+    SIGMOID = 2
+    SOFTMAX_OF_CHOSEN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertSizes:
+    """The numbers of a mixture of experts."""
+
+    n_experts: int
+    n_used: int
+    n_inner: int
+    routing: Routing = Routing.SOFTMAX
+    normed: bool = True  # the weights of the chosen experts add up to 1
+    scale: float = 1.0
+    n_groups: int = 1
+    n_groups_used: int = 1
+
+    @classmethod
+    def of(cls, file: StageFile, **more: object) -> ExpertSizes:
+        """Read the numbers that all mixtures state; the family knows the others. Raises StageError."""
+        n_experts, n_used = file.integer("expert_count", 0), file.integer("expert_used_count", 0)
+        if not 0 < n_used <= n_experts <= MAX_EXPERTS:
+            raise StageError(f"{file.path} has impossible experts", "weights_metadata", key="expert_used_count")
+        n_inner = file.integer("expert_feed_forward_length", file.integer("feed_forward_length", 0))
+        scale = file.number("expert_weights_scale", 0.0) or 1.0
+        return cls(n_experts, n_used, n_inner, scale=scale, **more)  # type: ignore[arg-type]
