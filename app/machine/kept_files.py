@@ -12,6 +12,7 @@ import shutil
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -48,7 +49,8 @@ class SealedWriter:
 
     def __init__(self, path: Path, key: bytes, positions: int, total_bytes: int) -> None:
         """Begin a file of `total_bytes`. Raises OSError."""
-        self._path, self._part = path, path.with_name(path.name + PART)
+        # two runs of one model may keep the same prompt at once
+        self._path, self._part = path, path.with_name(f"{path.name}.{os.urandom(4).hex()}{PART}")
         self._left, self._number, self._rest = total_bytes, 0, bytearray()
         salt = os.urandom(SALT_BYTES)
         self._seal = _Seal(key, salt, path.name)
@@ -78,7 +80,8 @@ class SealedWriter:
 
     def abort(self) -> None:
         """Delete what was written."""
-        self._file.close()
+        with suppress(OSError):  # what is still to be written does not fit on a full disk
+            self._file.close()
         self._part.unlink(missing_ok=True)
 
 
@@ -172,7 +175,8 @@ class KeptFiles:
             reader = SealedReader(path, key)
         except FileNotFoundError:
             return None
-        os.utime(path)
+        with suppress(OSError):  # the disk may be read-only
+            os.utime(path)
         return reader
 
     def has(self, owner: str, name: str) -> bool:
@@ -200,13 +204,15 @@ class KeptFiles:
         for file in held:
             if left <= most_bytes and file.used_at > oldest:
                 break
-            file.path.unlink(missing_ok=True)
-            left -= file.n_bytes
+            with suppress(OSError):  # in use, or the disk is read-only
+                file.path.unlink(missing_ok=True)
+                left -= file.n_bytes
 
     def clean(self) -> None:
         """Delete what an end of the node left unfinished."""
         for path in self._folder.glob(f"*/*{PART}"):
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
     def _path(self, owner: str, name: str) -> Path:
         assert _NAME.fullmatch(name), "the name of a file is a hash"

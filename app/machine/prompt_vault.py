@@ -51,7 +51,10 @@ class PromptVault:
         try:
             await self.run(self._files.clean)
             while True:
-                await self.apply_rules()
+                try:
+                    await self.apply_rules()
+                except OSError as error:
+                    log.warning("the size of the kept prompts is unknown: %s", error)
                 await asyncio.sleep(DAY_S)
         finally:
             await self.close()
@@ -91,8 +94,9 @@ class PromptVault:
             return None
 
     async def commit(self, writer: SealedWriter) -> None:
-        """Complete a file. Raises OSError."""
+        """Complete a file, and delete others if several were written at once. Raises OSError."""
         await self.run(writer.commit)
+        await self.run(lambda: self._files.trim(self._limit_now()))
         await self.measure()
 
     async def open(self, owner: str, name: str) -> SealedReader | None:
@@ -119,8 +123,11 @@ class PromptVault:
         return await self.run(lambda: self._files.has(owner, name))
 
     async def remove(self, owner: str, name: str) -> None:
-        await self.run(lambda: self._files.remove(owner, name))
-        await self.measure()
+        try:
+            await self.run(lambda: self._files.remove(owner, name))
+            await self.measure()
+        except OSError as error:
+            log.warning("a kept prompt could not be deleted: %s", error)
 
     async def remove_all(self) -> None:
         """Delete all files, those of other machines' prompts too."""

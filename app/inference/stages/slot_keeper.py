@@ -86,12 +86,13 @@ class WorkerSlotKeeper:
         self._worker, self._pipeline, self._epoch = worker, pipeline.hex(), epoch
         self._vault, self._owner, self._identity = vault, owner, identity
         self._room = room
-        self._turn = asyncio.Lock()  # held while the worker has a copy
-        self.copy_bytes = 0  # memory that the worker may take for a copy
+        self._turn = asyncio.Lock()  # held while the worker has a copy that is to be written to disk
+        self._restoring = asyncio.Lock()
+        self._read_bytes = self._written_bytes = 0  # memory that the worker may take for copies
 
     def most_copy_bytes(self) -> int:
-        """Return the most memory that the worker may take for a copy now."""
-        return self.copy_bytes
+        """Return the most memory that the worker may take for copies now."""
+        return self._read_bytes + self._written_bytes
 
     async def keep(self, slot: int, positions: int, key: bytes) -> bool:
         name, epoch = self._name(key), self._epoch()
@@ -102,15 +103,15 @@ class WorkerSlotKeeper:
         await self._turn.acquire()
         is_copied = False
         try:
-            self.copy_bytes = most_bytes = min(self._room(), await self._vault.most_bytes())
+            self._read_bytes = most_bytes = min(self._room() - self._written_bytes, await self._vault.most_bytes())
             piece = await self._read(slot, epoch, 0, most_bytes)
-            self.copy_bytes = piece.total_bytes
+            self._read_bytes = piece.total_bytes
             is_copied = piece.positions == positions and bool(piece.data)
         except AppError as error:
             log.info("a computed prompt is not kept: %s", error)
         finally:
             if not is_copied:
-                self._end_copy()
+                await self._end_copy(slot, epoch)
         if is_copied:
             self._vault.spawn(self._write_out(slot, epoch, name, piece))
         return is_copied
@@ -122,11 +123,13 @@ class WorkerSlotKeeper:
             return 0
         positions = 0
         try:
-            async with asyncio.timeout(RESTORE_S), self._turn:
-                if reader.total_bytes <= self._room():
-                    self.copy_bytes = reader.total_bytes
-                    positions = await self._write_in(slot, reader)
-                    self.copy_bytes = 0
+            async with asyncio.timeout(RESTORE_S), self._restoring:
+                if reader.total_bytes <= self._room() - self._read_bytes:
+                    self._written_bytes = reader.total_bytes
+                    try:
+                        positions = await self._write_in(slot, reader)
+                    finally:
+                        self._written_bytes = 0
         except (AppError, TimeoutError) as error:
             log.info("a kept prompt could not be restored: %s", error)
         except (DamagedFile, OSError):
@@ -184,11 +187,11 @@ class WorkerSlotKeeper:
         except (AppError, OSError) as error:
             log.info("a computed prompt is not kept: %s", error)
         finally:
-            if writer is not None:
-                await self._vault.run(writer.abort)
-                with suppress(AppError):
-                    await self._read(slot, epoch, 0, 0)  # releases the copy
-            self._end_copy()
+            try:
+                if writer is not None:
+                    await self._vault.run(writer.abort)
+            finally:
+                await self._end_copy(slot, epoch)
 
     async def _read(self, slot: int, epoch: int, offset: int, most_bytes: int) -> worker_orders.SlotPiece:
         order = worker_orders.ReadSlot(
@@ -200,9 +203,14 @@ class WorkerSlotKeeper:
         worker = self._worker
         return worker.busy_since is None and time.monotonic() - worker.last_done_at > QUIET_S
 
-    def _end_copy(self) -> None:
-        self.copy_bytes = 0
-        self._turn.release()
+    async def _end_copy(self, slot: int, epoch: int) -> None:
+        """Make the worker release what is left of its copy."""
+        try:
+            with suppress(AppError):
+                await self._read(slot, epoch, 0, 0)
+        finally:
+            self._read_bytes = 0
+            self._turn.release()
 
     def _name(self, key: bytes) -> str:
         return hashlib.sha256(self._identity.encode() + b"\0" + key).hexdigest()

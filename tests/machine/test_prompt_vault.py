@@ -1,0 +1,50 @@
+"""The vault of computed prompts: what happens at once, and what the disk refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.machine.kept_files import KeptFiles
+from app.machine.paths import Home
+from app.machine.prompt_vault import OWN, PromptVault
+
+NAME, SECOND = "a" * 64, "b" * 64
+
+
+def vault_in(folder: Path, chosen_bytes: int | None = None) -> PromptVault:
+    return PromptVault(Home.at(folder).create(), lambda: True, lambda: chosen_bytes)
+
+
+def test_two_files_of_one_name_at_once_leave_a_sound_one(tmp_path: Path) -> None:
+    files, key = KeptFiles(tmp_path), bytes(32)
+    writers = [files.write(OWN, NAME, key, 10, 100_000, 1 << 20) for _ in range(2)]
+    for writer in writers:
+        writer.add(bytes(100_000))
+    for writer in writers:
+        writer.commit()
+    reader = files.read(OWN, NAME, key)
+    assert reader is not None
+    assert b"".join(reader.pieces()) == bytes(100_000)
+    reader.close()
+
+
+async def test_two_files_at_once_do_not_exceed_the_limit(tmp_path: Path) -> None:
+    vault = vault_in(tmp_path, 3000)
+    writers = [await vault.begin(OWN, name, 10, 2000) for name in (NAME, SECOND)]
+    for writer in writers:
+        assert writer is not None
+        writer.add(bytes(2000))
+        await vault.commit(writer)
+    assert vault.used_bytes <= 3000
+
+
+async def test_what_cannot_be_deleted_ends_nothing(tmp_path: Path) -> None:
+    vault = vault_in(tmp_path, 0)
+    (tmp_path / "kept" / OWN / NAME / "folder").mkdir(parents=True)
+    assert await vault.open(OWN, NAME) is None
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await vault.keep_rules()
