@@ -136,6 +136,29 @@ class Rank(Order, frozen=True, tag="rank"):
     text: str
 
 
+class OpenDraft(Order, frozen=True, tag="draft"):
+    """An order to load a draft model for the model in the file `target`. Answer: DraftOpened or Failed."""
+
+    path: str
+    target: str
+    context: int  # maximum positions of one slot
+    slots: int
+    threads: int
+    memory_limit_bytes: int  # 0: none
+
+
+class WriteDraft(Order, frozen=True, tag="write"):
+    """An order to keep the first `keep` positions of a slot, read these tokens, and write up to `n_tokens` more.
+
+    Answer: DraftWritten or Failed.
+    """
+
+    slot: int
+    keep: int
+    ids: tuple[int, ...]
+    n_tokens: int
+
+
 class OpenProjector(Order, frozen=True, tag="projector"):
     """An order to load a projector (mmproj) for the model at `path`. Answer: ProjectorOpened or Failed.
 
@@ -246,6 +269,17 @@ class EmbedderOpened(Order, frozen=True, tag="embedder_opened"):
     memory_bytes: int
 
 
+class DraftOpened(Order, frozen=True, tag="draft_opened"):
+    memory_bytes: int
+
+
+class DraftWritten(Order, frozen=True, tag="written"):
+    """The tokens that a draft model wrote, and its own probability of each."""
+
+    ids: tuple[int, ...]
+    chances: tuple[float, ...]
+
+
 class Embedded(Order, frozen=True, tag="embedded"):
     """The vector of a text as float32, not normalized. It is empty if the text has more than `context` tokens."""
 
@@ -344,6 +378,8 @@ WorkerOrder = (
     | OpenProjector
     | SeePicture
     | ShowPicture
+    | OpenDraft
+    | WriteDraft
     | ReadSlot
     | WriteSlot
 )
@@ -362,6 +398,8 @@ WorkerAnswer = (
     | ProjectorOpened
     | PictureParts
     | PictureShown
+    | DraftOpened
+    | DraftWritten
     | SlotPiece
     | SlotWritten
     | Failed

@@ -33,7 +33,7 @@ from bench.parts.members import members
 from bench.parts.placements import placements
 from bench.parts.planner import planner
 from bench.parts.replicas import replicas
-from bench.parts.speculation import guesses
+from bench.parts.speculation import speculation
 from bench.parts.ten_nodes import ten
 from bench.parts.threads import threads
 from bench.parts.time_profile import profile
@@ -87,7 +87,7 @@ def chosen_parts(options: Options) -> dict[str, Callable[[Bench], None]]:
         "profile": profile,
         "planner": planner,
         "placements": placements,
-        "guesses": guesses,
+        "speculation": speculation,
         "threads": threads,
         "forecasts": forecasts,
         "replicas": replicas,

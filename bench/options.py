@@ -16,7 +16,7 @@ PARTS = (
     "profile",
     "planner",
     "placements",
-    "guesses",
+    "speculation",
     "threads",
     "forecasts",
     "replicas",

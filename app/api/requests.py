@@ -310,6 +310,8 @@ class JudgeModels(Request, frozen=True):
 
 class LoadModel(PlanModel, frozen=True):
     first: bool = True  # make it the model that answers questions without a model name
+    # the name of a smaller model that writes ahead on this machine; "none" for none, None to choose one if it fits
+    draft: Name | None = None
 
 
 class UnloadModel(Request, frozen=True):

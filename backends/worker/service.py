@@ -33,6 +33,7 @@ from backends.contract import (
 from backends.frames import BadFrame, Frame, FrameKind, decode_frame, encode_frame
 from backends.grammar import GrammarRefused, GrammarTooHeavy
 from backends.hidden_state_codec import bytes_of, decode_ids
+from backends.llamacpp.draft_model import DraftModel
 from backends.llamacpp.picture_encoder import PictureEncoder
 from backends.llamacpp.text_embedder import LlamaEmbedder
 from backends.templates.chat_template import ChatTemplate, RenderedChat
@@ -88,6 +89,36 @@ class Vectors:
         n_tokens = len(ids)
         score = None if n_tokens > self._context else self._model.score(ids)
         return worker_orders.Ranked(request=order.request, score=score, n_tokens=n_tokens)
+
+    def close(self) -> None:
+        """Release the memory."""
+        if self._model is not None:
+            self._model.close()
+        self._model = None
+
+
+class Draft:
+    """A worker's draft model, which writes ahead of a larger one. At most one is loaded."""
+
+    def __init__(self) -> None:
+        self._model: DraftModel | None = None
+
+    def open(self, order: worker_orders.OpenDraft) -> worker_orders.DraftOpened:
+        """Load a model, replacing the previous one. Raises StageError."""
+        self.close()
+        most = order.memory_limit_bytes
+        limit = process_resources.limited_growth(int(most * process_resources.ROOM_TO_LOAD), mapped=False)
+        with limit if most else nullcontext():
+            self._model = DraftModel(order.path, order.target, order.context, order.slots, order.threads)
+        return worker_orders.DraftOpened(request=order.request, memory_bytes=process_resources.resident_bytes())
+
+    def write(self, order: worker_orders.WriteDraft) -> worker_orders.DraftWritten:
+        """Read tokens and write more. Raises StageError."""
+        if self._model is None:
+            raise StageError("no draft model is loaded here")
+        pairs = self._model.write(order.slot, order.keep, order.ids, order.n_tokens)
+        ids, chances = tuple(token for token, _ in pairs), tuple(chance for _, chance in pairs)
+        return worker_orders.DraftWritten(request=order.request, ids=ids, chances=chances)
 
     def close(self) -> None:
         """Release the memory."""
@@ -159,7 +190,7 @@ class Service:
         self._runs: dict[bytes, StageRunner] = {}
         self._text: Vocabulary | None = None
         self._template = self._tools_template = ChatTemplate("")
-        self._vectors, self._eyes = Vectors(), Eyes()
+        self._vectors, self._eyes, self._draft = Vectors(), Eyes(), Draft()
         self._last: Frame | None = None  # the last successful step, for rehearsal
 
     def answer(self, frame: Frame) -> Iterator[Frame]:
@@ -192,6 +223,7 @@ class Service:
             self._text.close()
         self._vectors.close()
         self._eyes.close()
+        self._draft.close()
 
     def _move(self, frame: Frame) -> tuple[Frame, ...]:
         self._last = None
@@ -310,6 +342,10 @@ class Service:
                 yield self._vectors.embed(order)
             case worker_orders.Rank():
                 yield self._vectors.rank(order)
+            case worker_orders.OpenDraft():
+                yield self._draft.open(order)
+            case worker_orders.WriteDraft():
+                yield self._draft.write(order)
             case worker_orders.OpenProjector():
                 yield self._eyes.open(order)
             case worker_orders.SeePicture():
@@ -472,6 +508,7 @@ _OPENING = (
     worker_orders.OpenVocabulary,
     worker_orders.OpenEmbedder,
     worker_orders.OpenProjector,
+    worker_orders.OpenDraft,
 )
 
 

@@ -1,7 +1,14 @@
-"""The speed of a single answer with and without speculative decoding, on repetitive and other texts."""
+"""The speed of answers with and without speculation: one machine, two machines, and two machines far from each other.
+
+Needs a model that writes, such as SmolLM2 (`--model`): random weights would repeat either nothing or one token forever.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,116 +16,197 @@ from bench import report
 from bench.children import Place
 from bench.figures import Summary, summary
 from bench.job import Bench, say
-from bench.node_client import Control
-from bench.pool_side import PoolSide
-from bench.rounds import Questions
-from guide.kv import questions as guide_questions
+from bench.node_client import Control, NodeRefused
+from bench.parts.transfer import join
+from bench.pool_side import Node, default_splits, pair
+from testbed.fault_link import FaultLink, Faults, cable, ip
 
-TITLE = "Guessed tokens, off and on"
-GUIDE, GUIDE_SPLIT = "guide", (1, 6, 1)
-GUIDE_OUTPUT = 200  # most answers of the Guide are shorter
-PER_ROUND = 6  # questions to the Guide, one after another
-CHANCE = {"temperature": 3.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
-GREEDY = {"temperature": 0.0}
-STUCK = GREEDY | {"logit_bias": [[1000, 1000.0]]}  # repeats one token forever
+TITLE = "Speculation, off and on"
+N_OUT = 160  # the most tokens of an answer
+ROUND_TRIPS_MS = (5, 20)
+NET = "10.97.0"
+REPEATED = (
+    "The cooperative bought four heat pumps in March. The first pump warms the library, the second the school, the "
+    "third the bakery, and the fourth the town hall. Each pump has its own meter, and each meter is read on Mondays."
+)
+TEXTS = {
+    "code": "Write a Python class BankAccount with deposit, withdraw, transfer and balance, each with a docstring.",
+    "list": "Write the numbers from one to forty as words, one per line, like: 1. one",
+    "free text": "Tell me a story about a lighthouse keeper who finds a letter.",
+    "copy": f"Repeat this text twice, word for word: {REPEATED}",
+}
+SIDES = ("one machine", "pool", "pool with guesses")
 
 Json = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Text:
-    """The speed on one kind of text in each round, without and with speculation."""
+    """The speed on one kind of text in each round, by side, in tokens per second."""
 
     words: str
-    off: list[float] = field(default_factory=list)  # tokens per second
-    on: list[float] = field(default_factory=list)
+    rates: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
     tokens: int = 0
     guessed: int = 0
     right: int = 0
-    same: bool = True  # whether speculation changed no answer
+    n_same: int = 0  # rounds in which guesses changed no token
+    n_rounds: int = 0
 
-    @property
-    def ratio(self) -> Summary:
-        return summary([on / off for on, off in zip(self.on, self.off, strict=True)])
+    def ratio(self, other: str) -> Summary | None:
+        """Return the speed with guesses, relative to another side."""
+        pairs = zip(self.rates[SIDES[2]], self.rates[other], strict=False)
+        ratios = [with_guesses / rate for with_guesses, rate in pairs]
+        return summary(ratios) if ratios else None
 
     def row(self) -> list[str]:
-        off, on, ratio = summary(self.off), summary(self.on), self.ratio
         return [
             self.words,
-            f"{off.median:.1f}",
-            f"{on.median:.1f}",
-            f"{ratio.median:.3f} ({ratio.low:.3f}–{ratio.high:.3f}, {ratio.n_runs})",
+            *(f"{summary(rates).median:.1f}" if rates else "–" for rates in self.rates.values()),
+            *(_shown(self.ratio(side)) for side in SIDES[:2]),
             f"{self.guessed} of {self.tokens}",
             f"{self.right / self.guessed:.0%}" if self.guessed else "–",
-            "yes" if self.same else "NO",
+            f"{self.n_same} of {self.n_rounds}",
         ]
 
 
-def guesses(bench: Bench) -> None:
-    """Compare the speeds.
-
-    The Guide writes the text: random weights would repeat either nothing or the same token forever.
-    """
+def speculation(bench: Bench) -> None:
+    """Compare the speeds on texts of several kinds, then of several answers at once, then over long links."""
+    tables, data = [], dict[str, list[Text]]()
     options = bench.options
-    places = [Place(cpus=(core,)) for core in options.cores]
-    questions = Questions(options.seed, bench.model.n_vocab)
     with bench.family() as family:
-        side = PoolSide(family, options, places, bench.homes / "guesses", bench.model.n_layers)
-        control = side.host.control
-        side.use(side.settings()[0])
-        chance, stuck = Text("random weights, by chance"), Text("random weights, stuck")
-        _both(control, [_random(questions, "warm", options.output // 4, GREEDY, 1)], 0, Text(""))
-        for n in range(options.runs):
-            for text, how in ((chance, CHANCE), (stuck, STUCK)):
-                order = _random(questions, f"guesses {n}", options.output, how, n)
-                _both(control, [order | {"model": side.model}], n, text)
-                say(f"guesses, round {n + 1}: {', '.join(text.row())}")
-        real = Text("the Guide's answers to its questions")
-        control.finish("/load", {"model": GUIDE, "split": list(GUIDE_SPLIT)})
-        known = guide_questions()
-        for n in range(options.runs):
-            some = [known[(n * PER_ROUND + k) % len(known)] for k in range(PER_ROUND)]
-            _both(control, [_guide(prompt) for prompt in some], n, real)
-            say(f"guesses, round {n + 1}: {', '.join(real.row())}")
-    texts = [chance, stuck, real]
-    head = ["text", "off, tok/s", "on, tok/s", "on to off", "guessed", "right", "same answers"]
+        homes, flags = bench.homes / "speculation", ["--lend", options.lend, "--limit", options.lend]
+        places = [Place(cpus=(core,)) for core in options.cores]
+        alone = Node(family, "alone", homes / "alone", places[0], flags)
+        host = Node(family, "host", homes / "host", places[0], flags)
+        lender = Node(family, "lender", homes / "lender", places[-1], flags)
+        pair(host, lender)
+        _load(bench, alone, {"shape": "one"})
+        _load(bench, host, {"split": list(_split(bench))})
+        texts = [Text(words) for words in TEXTS]
+        _rounds(bench, texts, {SIDES[0]: alone.control, SIDES[1]: host.control, SIDES[2]: host.control})
+        many = Text(f"{options.streams} answers at once")
+        _streams(bench, many, host.control)
+        data["loopback"] = [*texts, many]
+        tables.append(_table("Both machines on one computer", data["loopback"]))
+    for milliseconds in ROUND_TRIPS_MS:
+        label = f"a round trip of {milliseconds} ms"
+        try:
+            data[label] = _far(bench, milliseconds)
+        except (OSError, NodeRefused) as reason:
+            say(f"speculation: {label} is not measurable: {reason}")
+            continue
+        tables.append(_table(label[0].upper() + label[1:], data[label]))
     note = (
-        f"One answer at a time on {len(places)} machines, {options.runs} rounds of off and on in turns "
-        "(median; lowest–highest, rounds). By chance random weights never repeat themselves: what guesses cost. "
-        "Stuck, they say one token for ever: the most that guesses can give. Real text lies between.\n"
+        f"One answer at a time on {len(options.cores)} machines, {options.runs} rounds of all sides in turns (median; "
+        f"lowest–highest, rounds), greedy, up to {N_OUT} tokens of `{options.model.name}`.\n"
     )
-    table = report.table(head, [text.row() for text in texts])
-    bench.add("guesses", {"texts": texts}, f"## {TITLE}\n\n{note}\n{table}")
+    bench.add("speculation", data, f"## {TITLE}\n\n{note}\n" + "\n\n".join(tables))
 
 
-def _random(questions: Questions, label: str, n_out: int, how: Json, seed: int) -> Json:
-    return {
-        "prompt_ids": list(questions.prompts(label, 1, 128)[0]),
-        "max_tokens": n_out,
-        "ignore_end": True,
-        "sampling": how | {"seed": seed},
-    }
+def _far(bench: Bench, milliseconds: float) -> list[Text]:
+    """Return the speeds with a lender behind a link that delays everything."""
+    options = bench.options
+    with _far_namespace() as (near, far), bench.family() as family:
+        homes = bench.homes / f"far-{milliseconds}"
+        flags = ["--lend", options.lend, "--limit", options.lend]
+        with cable(near, far, Faults(), NET) as link:
+            host = Node(family, "host", homes / "host", Place(cpus=options.cores[:1]), flags)
+            there = Place(cpus=options.cores[-1:], netns=far)
+            lender = Node(family, "lender", homes / "lender", there, flags, talks=False)
+            join(host, lender, far, f"{NET}.1")
+            _load(bench, host, {"split": list(_split(bench))})
+            _delay(link, milliseconds)
+            texts = [Text(words) for words in TEXTS]
+            _rounds(bench, texts, {SIDES[1]: host.control, SIDES[2]: host.control})
+            return texts
 
 
-def _guide(prompt: str) -> Json:
-    return {"prompt": prompt, "model": GUIDE, "max_tokens": GUIDE_OUTPUT, "sampling": GREEDY}
+def _delay(link: FaultLink, milliseconds: float) -> None:
+    link.use(Faults(delay_s=milliseconds / 2000))
 
 
-def _both(control: Control, orders: list[Json], n: int, text: Text) -> None:
-    """Answer all requests without and with speculation, in an order that alternates between rounds."""
-    answers_by: dict[bool, list[Json]] = {}
-    for guess in (False, True) if n % 2 == 0 else (True, False):
-        answers_by[guess] = [control.finish("/ask", order | {"guesses": guess}) for order in orders]
-    text.off.append(_rate(answers_by[False]))
-    text.on.append(_rate(answers_by[True]))
-    text.tokens += sum(len(answer["token_ids"]) for answer in answers_by[True])
-    text.guessed += sum(answer["guessed"] for answer in answers_by[True])
-    text.right += sum(answer["guessed_right"] for answer in answers_by[True])
-    text.same &= [a["token_ids"] for a in answers_by[False]] == [b["token_ids"] for b in answers_by[True]]
+@contextlib.contextmanager
+def _far_namespace() -> Iterator[tuple[str, str]]:
+    """Yield names for this process's network namespace and for a new one. Raises OSError (Linux, root)."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        raise OSError("network namespaces need root on Linux")
+    near, far = f"phs{os.getpid()}a", f"phs{os.getpid()}b"
+    try:
+        ip("netns", "attach", near, str(os.getpid()))
+        ip("netns", "add", far)
+        ip("-n", far, "link", "set", "lo", "up")
+        yield near, far
+    finally:
+        for name in (near, far):
+            with contextlib.suppress(Exception):
+                ip("netns", "del", name)
 
 
-def _rate(answers: list[Json]) -> float:
-    """Return the tokens per second of all answers, without the time to their first tokens."""
-    later = [(len(answer["token_ids"]) - 1, answer["decode_tok_s"]) for answer in answers]
-    spent = sum(n / rate for n, rate in later if n > 0 and rate)
-    return sum(n for n, rate in later if n > 0 and rate) / spent if spent else 0.0
+def _split(bench: Bench) -> tuple[int, ...]:
+    splits = [split for split in bench.options.splits if len(split) == 3]
+    return splits[0] if splits else default_splits(bench.model.n_layers, 1)[0]
+
+
+def _load(bench: Bench, node: Node, how: Json) -> None:
+    model = node.control.finish("/models", {"path": str(bench.options.model), "name": None})["model"]["name"]
+    order = {"model": model, "context": 1024, "users": max(1, bench.options.streams)}
+    node.control.finish("/load", order | how)
+
+
+def _rounds(bench: Bench, texts: list[Text], sides: dict[str, Control]) -> None:
+    """Ask every question of all sides, in an order that turns from round to round."""
+    for text in texts:
+        _ask(next(iter(sides.values())), text.words, guesses=True)  # warm
+    names = list(sides)
+    for n in range(bench.options.runs):
+        for text in texts:
+            ids: dict[str, list[int]] = {}
+            for side in [*names[n % len(names) :], *names[: n % len(names)]]:
+                done = _ask(sides[side], text.words, guesses=side == SIDES[2])
+                text.rates[side].append(done["decode_tok_s"])
+                ids[side] = done["token_ids"]
+                if side == SIDES[2]:
+                    _count(text, done)
+            text.n_rounds += 1
+            text.n_same += ids[SIDES[1]] == ids[SIDES[2]]
+            say(f"speculation, round {n + 1}: {', '.join(text.row())}")
+
+
+def _streams(bench: Bench, text: Text, control: Control) -> None:
+    """Ask for several answers at once, without and with guesses. The rate is that of all of them together."""
+    words, streams = list(TEXTS), bench.options.streams
+    for n in range(bench.options.runs):
+        for side in SIDES[1:] if n % 2 else SIDES[:0:-1]:
+            with ThreadPoolExecutor(max(1, streams)) as pool:
+                asked = [
+                    pool.submit(_ask, control, words[k % len(words)], guesses=side == SIDES[2], seed=k)
+                    for k in range(streams)
+                ]
+                answers = [future.result() for future in asked]
+            text.rates[side].append(sum(done["decode_tok_s"] for done in answers))
+            if side == SIDES[2]:
+                for done in answers:
+                    _count(text, done)
+        say(f"speculation, round {n + 1}: {', '.join(text.row())}")
+
+
+def _count(text: Text, done: Json) -> None:
+    text.tokens += len(done["token_ids"])
+    text.guessed += done["guessed"]
+    text.right += done["guessed_right"]
+
+
+def _ask(control: Control, words: str, *, guesses: bool, seed: int = 0) -> Json:
+    order = {"prompt": TEXTS[words], "max_tokens": N_OUT, "guesses": guesses, "ignore_end": True}
+    sampling = {"temperature": 0.7 if seed else 0.0, "seed": seed}
+    return control.finish("/ask", order | {"sampling": sampling})
+
+
+def _shown(ratio: Summary | None) -> str:
+    return f"{ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f}, {ratio.n_runs})" if ratio else "–"
+
+
+def _table(title: str, texts: list[Text]) -> str:
+    to = [f"guesses to {side}" for side in SIDES[:2]]
+    head = ["text", *(f"{side}, tok/s" for side in SIDES), *to, "guessed", "right", "same answers"]
+    return f"### {title}\n\n{report.table(head, [text.row() for text in texts])}"

@@ -89,11 +89,11 @@ def test_a_picture_is_computed_and_kept_whole() -> None:
 
 def test_no_guess_is_a_row_of_a_picture() -> None:
     guesses, sequence = Guesses(), SequenceState(replace(request([7, -9, 7, -9, 7, -9, 7])), 100, Owner())
-    gain, costs = SpeculationGain(), TripCosts()
+    gain = SpeculationGain()
     for _ in range(4):
-        gain = guesses.judge(sequence.tokens, 1, 0.1, False, gain, costs)
-    assert guesses.proposal(sequence.tokens, 4) == []
-    assert guesses.next(sequence.tokens, gain, costs, 4, checks=True) is None
+        gain = guesses.judge(sequence.tokens, 1, 0.1, False, gain, lambda _: TripCosts())
+    assert guesses.proposals(sequence.tokens, 4) == []
+    assert guesses.next(sequence.tokens, gain, lambda _: TripCosts(), 4, checks=True) is None
 
 
 def test_a_stage_computes_only_rows_that_were_shown_to_it() -> None:

@@ -99,6 +99,18 @@ ExactOption = Annotated[
 ]
 
 
+DraftOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--draft",
+        help=(
+            "A smaller model with the same tokens, which writes ahead on this computer so that several tokens are "
+            "checked at once. none turns that off. By default, one is chosen if it fits."
+        ),
+    ),
+]
+
+
 BesideOption = Annotated[bool, typer.Option("--beside", help="Keep the loaded models; by default they are replaced.")]
 
 
@@ -167,6 +179,7 @@ def load(  # noqa: PLR0913  one for each option
     kv: KvOption = KvType.F16,
     shape: ShapeOption = None,
     exact: ExactOption = None,
+    draft: DraftOption = None,
     beside: BesideOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -176,6 +189,7 @@ def load(  # noqa: PLR0913  one for each option
 
     out = Output(as_json)
     body = _load_request(model, context, users, split, kv, shape, number, exact=exact, beside=beside)
+    body |= {"draft": draft} if draft else {}
     with show_progress(out) as show:
         answer = ask_node(home, lambda node: _load(node, body, show))
 

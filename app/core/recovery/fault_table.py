@@ -67,7 +67,10 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (FaultClass(Fault.ENGINE, Retry.ONCE), "worker_crashed"),
     (
         FaultClass(Fault.REQUEST),
-        "sampling_failed grammar_refused form_waits form_too_heavy text_too_slow answer_ends_process",
+        """
+        sampling_failed grammar_refused form_waits form_too_heavy text_too_slow answer_ends_process
+        draft_other_tokens draft_recurrent draft_no_room
+        """,
     ),
     (
         FaultClass(Fault.MEMORY, Retry.ELSEWHERE),

@@ -17,8 +17,6 @@ READ_AT_ONCE = 512  # positions to index per call, so that a long prompt does no
 GRADES = (3, 4, 6, 9, MOST_ALIKE)  # upper limits of the grades: matches of similar length are scored together
 # the assumed probability for each grade, from fewer than 3 matching tokens upward
 FIRST_CHANCES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8)
-FIRST_WEIGHT = 3.0  # the assumed probabilities count like this many guesses
-FADE = 0.96  # the decay of a guess's weight with each later guess, so that about the last 25 count
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +29,6 @@ class TokenMatch:
     @property
     def grade(self) -> int:
         return bisect_right(GRADES, self.n_alike)
-
-    @property
-    def is_token(self) -> bool:
-        """Return whether it is a token, and not a row of a picture, which no model generates."""
-        return self.token >= 0
 
 
 class Lookup:
@@ -69,7 +62,7 @@ class Lookup:
         """Return up to `most` tokens that are likely to follow `tokens` and `pending`, one after another."""
         run: list[TokenMatch] = []
         while len(run) < most and (match := self.find(tokens, [*pending, *(known.token for known in run)])) is not None:
-            if not match.is_token:
+            if match.token < 0:  # a row of a picture, which no model generates
                 break
             run.append(match)
         return run
@@ -81,37 +74,3 @@ def _alike(tokens: array[int], place: int, tail: array[int]) -> int:
         if tokens[place - 1 - n] != tail[-1 - n]:
             return n
     return most
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """The number of an answer's guesses, and of those that were right, by match length. Older guesses count less."""
-
-    right: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
-    made: tuple[float, ...] = (0.0,) * len(FIRST_CHANCES)
-
-    def chance(self, guess: TokenMatch) -> float:
-        """Return the probability that the guess is right."""
-        grade = guess.grade
-        right = self.right[grade] + FIRST_CHANCES[grade] * FIRST_WEIGHT
-        return right / (self.made[grade] + FIRST_WEIGHT)
-
-    def chances(self, run: Sequence[TokenMatch], before: float = 1.0) -> list[float]:
-        """Return for each of these guesses the probability that it and all before it are right.
-
-        before: the probability that all before the first of them are right.
-        """
-        result = []
-        for guess in run:
-            before *= self.chance(guess)
-            result.append(before)
-        return result
-
-    def after(self, guess: TokenMatch, token: int) -> Score:
-        """Return the score after the actual token is known."""
-        grade = guess.grade
-        return Score(_faded(self.right, grade, float(guess.token == token)), _faded(self.made, grade, 1.0))
-
-
-def _faded(counts: tuple[float, ...], grade: int, more: float) -> tuple[float, ...]:
-    return (*counts[:grade], counts[grade] * FADE + more, *counts[grade + 1 :])

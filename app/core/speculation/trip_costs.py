@@ -73,6 +73,13 @@ class TripCosts:
         """Return the most rows for each answer to try next, at most about twice as many as were measured."""
         return 1 + 2 * max(self.shares, default=1)
 
+    def speedup(
+        self, chances: Sequence[Sequence[float]], depth: int, overlap: Callable[[float], float] = lambda _chance: 1.0
+    ) -> float:
+        """Return how many times as fast the answers are if the next trip checks so many guesses (see `depth`)."""
+        tokens = 1 + sum(_mean(chances, place) for place in range(depth))
+        return tokens / self.share(1 + depth) * overlap(_mean(chances, depth))
+
     def depth(
         self, chances: Sequence[Sequence[float]], most: int, overlap: Callable[[float], float] = lambda _chance: 1.0
     ) -> int:
@@ -84,17 +91,14 @@ class TripCosts:
         """
         if self.n_plain < LEAST_PLAIN or self.n_checked >= REMEASURED or not chances:
             return 0
-        n_answers, best, tokens = len(chances), 0, float(len(chances))
+        best, best_speedup = 0, LEAST_SPEEDUP * self.speedup(chances, 0, overlap)
         most = min(most, self.most_rows - 1, *map(len, chances))
-        best_rate = LEAST_SPEEDUP * n_answers * overlap(_mean(chances, 0))
         for depth in range(1, most + 1):
-            gained = sum(some[depth - 1] for some in chances)
-            if gained < LEAST_CHANCE * n_answers:
+            if _mean(chances, depth - 1) < LEAST_CHANCE:
                 break
-            tokens += gained
-            rate = tokens / self.share(1 + depth) * overlap(_mean(chances, depth))
-            if rate > best_rate:
-                best, best_rate = depth, rate
+            speedup = self.speedup(chances, depth, overlap)
+            if speedup > best_speedup:
+                best, best_speedup = depth, speedup
         if not best and most and self.n_tried < FIRST_TRIES and _mean(chances, 0) >= TRIED_CHANCE:
             return 1
         return best

@@ -34,6 +34,7 @@ from app.inference.pipeline.sequence import Finish, Request, SequenceState, Toke
 from app.inference.pipeline.speculative_tokens import compute_ahead
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.stages.stage_client import PriorityLock, SlotOrder, StageClient, Step
+from app.inference.worker.drafter import Drafter
 from app.inference.worker.worker_errors import slots_of
 from backends.contract import can_separate_slots
 
@@ -121,6 +122,10 @@ class Pipeline:
         if self.news is not None:
             sequence.put(self.news)
         return sequence
+
+    def use_draft(self, drafter: Drafter) -> None:
+        """Let a small model write ahead of all answers that begin from now on."""
+        self._work.use_draft(drafter)
 
     def join(self, place: int, heir: Callable[[SequenceState, Loss], bool]) -> None:
         """Make this pipeline one of several for the same model.
@@ -269,6 +274,7 @@ class Pipeline:
         order = SlotOrder(self._stages)
         duties.append(("slots", lambda: self._work.attend(self._stages, order)))
         duties.append(("deadlines", self._watch))
+        duties.append(("drafts", self._work.write_drafts))
         duties.append(("keep prompts", lambda: self._work.keep_prompts(self._stages, order)))
         return duties
 

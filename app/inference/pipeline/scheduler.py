@@ -11,6 +11,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite
 
 from app.core.errors import AppError, BadInput, Busy
@@ -31,18 +32,20 @@ from app.core.scheduler.schedule import (
     queued_requests,
     reusable_positions,
 )
-from app.core.speculation.lookup import TokenMatch
+from app.core.speculation.draft import DraftText
 from app.core.speculation.overlap import SpeculationGain
 from app.core.speculation.trip_costs import TripCosts
 from app.inference.pipeline.kept_prompts import LEAST_GAIN, KeptPrompt, ModelPrompts
 from app.inference.pipeline.sequence import UNREAD_S, Request, SequenceState, check_request
-from app.inference.pipeline.speculative_tokens import Guess
+from app.inference.pipeline.speculative_tokens import NOTHING, Guess, Proposal, Source
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.stages.stage_client import SlotOrder, StageClient, Step
+from app.inference.worker.drafter import Drafter
 from backends.contract import DEFAULT_CHECKPOINTS, MOST_GUESSES, NOT_SAMPLED, CheckpointRule, Segment, SlotCheckpoints
 from backends.frames import Frame
 
 MAX_WAITING = 64
+READ_AHEAD = 32  # the draft model reads a prompt once so many of its tokens are new to it
 SHOWN_BYTES = 8 << 20  # of a picture in one order, which base64 makes a third longer
 IDLE_S = 0.5  # without work, before a prompt is kept on disk
 FREE_S, FREE_LOOK_S = 5.0, 0.005  # wait until the operations of a slot have reached all stages
@@ -158,8 +161,10 @@ class Scheduler:
         self.usual = UsualDuration()  # the usual duration of requests
         self._held = False  # whether no new work may enter
         self._gain = SpeculationGain()  # the measured gain of guessing for a single answer
-        # the measured costs of trips, by the number of running answers and of those in the trip
-        self._costs: dict[tuple[int, int], TripCosts] = {}
+        # the measured costs of trips, by the number of running answers, of those in the trip, and the source of guesses
+        self._costs: dict[tuple[int, int, Source], TripCosts] = {}
+        self._drafter: Drafter | None = None  # a small model that writes ahead, if there is one
+        self._drafts = asyncio.Event()  # set when it may have something to write
         self._quiet = asyncio.Event()  # set when nothing is in flight during a hold
         # slot being set up on the last run; remains set if the run is lost meanwhile
         self._starting_slot: int | None = None
@@ -369,22 +374,20 @@ class Scheduler:
     def deliver(self, micro_batch: MicroBatch, step: Step, *, followed: bool = False) -> None:
         """Process a micro-batch that has returned with its sampled tokens."""
         now = time.monotonic()
-        costs = self._costs_of(len(micro_batch.parts))
         for part, ids in _sampled(micro_batch, step):
-            self._take(part, ids, now, followed, costs)
+            self._take(part, ids, now, followed, len(micro_batch.parts))
         if all(part.due for part in micro_batch.parts):
             ahead = micro_batch.parts[0].sequence.guesses
             if ahead.trip_s is not None:
-                key = len(self._running), len(micro_batch.parts)
-                self._costs[key] = costs.after(ahead.trip_rows, ahead.trip_s)
+                self._learn(len(micro_batch.parts), ahead.trip_source, ahead.trip_rows, ahead.trip_s)
         self.drop(micro_batch)
 
-    def _take(self, part: MicroBatchPart, ids: Sequence[int], now: float, followed: bool, costs: TripCosts) -> None:
+    def _take(self, part: MicroBatchPart, ids: Sequence[int], now: float, followed: bool, n_parts: int) -> None:
         """Process the tokens sampled for a part: one, and another for each right guess."""
         sequence, before = part.sequence, part.sequence.timing.last_at
         n_known, n_right = sequence.known, _n_right(part, ids)
         right_end = part.known_end + n_right
-        sequence.guesses.n_right += n_right
+        sequence.guesses.count_right(sequence.guesses.checked.source, n_right)
         for token in ids[: 1 + n_right]:
             sequence.sampled(token, now, self._figures)
         sequence.likely.clear()
@@ -394,7 +397,9 @@ class Scheduler:
             sequence.guesses.drop()
         elif sequence.request.guesses and (self._limits.machines > 1 or self._checks):
             ahead, n_new = sequence.guesses, sequence.known - n_known
-            gain = ahead.judge(sequence.tokens, n_new, now - before, followed, self._gain, costs)
+            costs_of = partial(self._costs_of, n_parts)
+            gain = ahead.judge(sequence.tokens, n_new, now - before, followed, self._gain, costs_of)
+            self._drafts.set()
             self._gain = gain if len(self._running) == 1 else self._gain
             if ahead.is_wrong:
                 sequence.entered = min(sequence.entered, right_end)
@@ -446,8 +451,8 @@ class Scheduler:
             return None
         if not all(p.due and p.sequence.continues and not p.sequence.guesses.in_flight for p in parts):
             return None
-        costs = self._costs_of(len(parts))
-        if self._checks and all(p.sequence.guesses.expects_check(p.sequence.tokens, costs) for p in parts):
+        costs_of = partial(self._costs_of, len(parts))
+        if self._checks and all(p.sequence.guesses.expects_check(p.sequence.tokens, costs_of) for p in parts):
             return None
         return self._entered(micro_batch.following())
 
@@ -469,6 +474,8 @@ class Scheduler:
 
     def _choose(self) -> MicroBatch | None:
         rows = [s for s in self._running.values() if s.begun and not s.leaving and not s.unread.is_full]
+        if self._drafter is not None:
+            rows = [s for s in rows if not self._awaits_draft(s)]
         if not rows or self._held:
             return None
         batch = next_batch(rows, self._limits, self._under_way, self._number + 1)
@@ -484,9 +491,9 @@ class Scheduler:
         for sequence in sorted(running, key=lambda s: len(s.guesses.pending)):
             if not sequence.guessable:
                 continue
-            ahead, costs = sequence.guesses, self._costs_of(1)
+            ahead, costs_of = sequence.guesses, partial(self._costs_of, 1)
             most = min(sequence.most_guesses(len(ahead.in_flight)), MOST_GUESSES, self._limits.chunk_rows)
-            if guess := ahead.next(sequence.tokens, self._gain, costs, most, checks=self._checks):
+            if guess := ahead.next(sequence.tokens, self._gain, costs_of, most, checks=self._checks):
                 self.wake()
                 return self._entered(MicroBatch.guessed(sequence, guess))
         return None
@@ -496,37 +503,51 @@ class Scheduler:
         """Return whether guesses may be checked several at a time, so that wrong ones are forgotten."""
         return self._shape.checks and not self._shape.recurrent
 
-    def _costs_of(self, n_answers: int) -> TripCosts:
-        return self._costs.get((len(self._running), n_answers), TripCosts())
+    def _costs_of(self, n_answers: int, source: Source = Source.LOOKUP) -> TripCosts:
+        """Return the measured costs of trips of so many of the running answers. All sources share the plain trips."""
+        n_running = len(self._running)
+        plain = self._costs.get((n_running, n_answers, Source.LOOKUP), TripCosts())
+        if source is Source.LOOKUP:
+            return plain
+        known = self._costs.get((n_running, n_answers, source), TripCosts())
+        return replace(known, plain_s=plain.plain_s, n_plain=plain.n_plain)
 
-    def _to_check(self, batch: Batch) -> list[Sequence[TokenMatch]]:
+    def _learn(self, n_answers: int, source: Source, rows: int, seconds: float) -> None:
+        """Record what a trip took. A plain one concerns all sources."""
+        for each in Source if rows <= 1 else (source,):
+            key = len(self._running), n_answers, each
+            self._costs[key] = self._costs_of(n_answers, each).after(rows, seconds)
+
+    def _to_check(self, batch: Batch) -> list[Proposal]:
         """Return for each segment of a batch the guesses to check after it, equally many for all.
 
         Steps with prompts check none. A step of segments of different lengths would be computed in several passes.
         """
         sequences = [self._running[segment.slot] for segment in batch.segments]
-        none: list[Sequence[TokenMatch]] = [()] * len(sequences)
+        none = [NOTHING] * len(sequences)
         if not self._checks or not all(
             segment.n_tokens == 1 and segment.end == sequence.known >= sequence.due_from
             for segment, sequence in zip(batch.segments, sequences, strict=True)
         ):
             return none
-        n, costs = len(sequences), self._costs_of(len(sequences))
-        most = min(MOST_GUESSES // n, self._limits.chunk_rows // n - 1, costs.most_rows)
-        runs = []
-        for sequence in sequences:
-            runs.append(sequence.guesses.proposal(sequence.tokens, min(most, sequence.most_guesses())))
-            if not runs[-1]:
-                return none
+        n = len(sequences)
+        most = min(MOST_GUESSES // n, self._limits.chunk_rows // n - 1)
+        found = [s.guesses.proposals(s.tokens, min(most, s.most_guesses())) for s in sequences]
         overlaps = self._limits.machines > 1 and len(self._running) == 1
-        depth = costs.depth(
-            [sequence.guesses.chances(run) for sequence, run in zip(sequences, runs, strict=True)],
-            most,
-            self._gain.speedup if overlaps else lambda _chance: 1.0,
-        )
-        for sequence, run in zip(sequences, runs, strict=True):
-            sequence.guesses.check(run[:depth])
-        return [run[:depth] for run in runs]
+        overlap = self._gain.speedup if overlaps else _no_overlap
+        best, best_speedup = none, 1.0
+        for source in Source:
+            runs = [run for some in found for run in some if run.source is source]
+            if len(runs) < n:
+                continue
+            costs, chances = self._costs_of(n, source), [run.chances for run in runs]
+            depth = costs.depth(chances, most, overlap)
+            if (depth and (speedup := costs.speedup(chances, depth, overlap)) > best_speedup) or best is none:
+                best, best_speedup = [run.first(depth) for run in runs], speedup if depth else 1.0
+        if best[0]:
+            for sequence, run in zip(sequences, best, strict=True):
+                sequence.guesses.check(run)
+        return best
 
     def _carry(self, batch: Batch) -> MicroBatch:
         parts = []
@@ -534,7 +555,7 @@ class Scheduler:
             sequence = self._running[segment.slot]
             sequence.kept, due = sequence.kept.after(segment), segment.end >= sequence.due_from
             longer = replace(segment, n_tokens=segment.n_tokens + len(run)) if run else segment
-            parts.append(MicroBatchPart(sequence, longer, due, tuple(match.token for match in run)))
+            parts.append(MicroBatchPart(sequence, longer, due, run.tokens))
         return self._entered(MicroBatch.of(parts, sees_all=batch.sees_all))
 
     def _entered(self, micro_batch: MicroBatch) -> MicroBatch:
@@ -551,6 +572,78 @@ class Scheduler:
         sequence.under_way -= 1
         if sequence.leaving and not sequence.under_way:
             self._release(sequence)
+
+    # Drafts
+
+    def use_draft(self, drafter: Drafter) -> None:
+        """Let a small model write ahead of the answers from now on."""
+        self._drafter = drafter
+
+    async def write_drafts(self) -> None:
+        """Let the draft model write ahead of the running answers. Runs forever."""
+        while True:
+            await self._drafts.wait()
+            self._drafts.clear()
+            drafter = self._drafter
+            try:
+                while drafter is not None and (sequence := self._next_draft(drafter)) is not None:
+                    await self._write_draft(sequence, drafter)
+                    self.wake()
+            except AppError as error:  # it never ends an answer
+                log.warning("answers go on without their draft model: %s", error)
+                self._drafter = None
+                for running in self._running.values():
+                    running.guesses.draft = None
+                self.wake()
+
+    def _wanted_draft(self, sequence: SequenceState) -> int:
+        """Return how many more tokens the draft model should write for a sequence."""
+        draft = sequence.guesses.draft
+        if draft is None or not sequence.begun or sequence.leaving:
+            return 0
+        n_ahead = len(sequence.guesses.in_flight)
+        wanted = sequence.guesses.wanted_draft(partial(self._costs_of, self._group_size))
+        most = sequence.most_guesses()
+        return max(0, min(wanted and n_ahead + wanted + 1, most) - len(draft.written))
+
+    @property
+    def _group_size(self) -> int:
+        """Return how many running answers share a trip."""
+        return -(-len(self._running) // self._limits.machines)
+
+    def _awaits_draft(self, sequence: SequenceState) -> bool:
+        """Return whether a sequence's next step waits for what the draft model is about to write."""
+        draft = sequence.guesses.draft
+        if draft is None or draft.written or sequence.known - sequence.entered != 1:
+            return False
+        if sequence.known < sequence.due_from or not self._wanted_draft(sequence):
+            return False
+        n, usual = self._group_size, draft.usual_chances(MOST_GUESSES)
+        drafted = self._costs_of(n, Source.DRAFT)
+        expected = drafted.speedup([usual], drafted.depth([usual], MOST_GUESSES))
+        costs = self._costs_of(n)
+        runs = sequence.guesses.proposals(sequence.tokens, sequence.most_guesses())
+        if any(costs.speedup([run.chances], costs.depth([run.chances], len(run))) >= expected for run in runs):
+            return False  # earlier text tells more
+        self._drafts.set()
+        return True
+
+    def _next_draft(self, drafter: Drafter) -> SequenceState | None:
+        """Return the sequence for which least is written, or one whose prompt is still to be read, or None."""
+        waiting = [sequence for sequence in self._running.values() if self._wanted_draft(sequence)]
+        if waiting:
+            return min(waiting, key=lambda s: len(s.guesses.draft.written) if s.guesses.draft else 0)
+        unread = (s for s in self._running.values() if s.guesses.draft is not None and not s.leaving and s.begun)
+        return next((s for s in unread if drafter.n_unread(s.slot, s.tokens) > READ_AHEAD), None)
+
+    async def _write_draft(self, sequence: SequenceState, drafter: Drafter) -> None:
+        draft, wanted = sequence.guesses.draft, self._wanted_draft(sequence)
+        assert draft is not None
+        turns, base = draft.n_turns, sequence.tokens + array("i", [token.token for token in draft.written])
+        found = await drafter.write(sequence.slot, base, wanted)
+        late = sequence.tokens[len(base) :].tolist()  # known by now
+        if draft.n_turns == turns and [token.token for token in found[: len(late)]] == late[: len(found)]:
+            draft.written += found[len(late) :]
 
     # Slots
 
@@ -701,6 +794,9 @@ class Scheduler:
             sequence.end(error)
         self._starting_slot = None
         sequence.under_way, sequence.begun = 0, True
+        if self._drafter is not None and self._checks and sequence.most_guesses() and not sequence.request.pictures:
+            sequence.guesses.draft = DraftText()
+            self._drafts.set()
         if sequence.leaving:
             self._release(sequence)
         self.wake()
@@ -747,6 +843,10 @@ async def _is_free(slot: int, order: SlotOrder, stages: Sequence[StageClient]) -
             return True
         await asyncio.sleep(FREE_LOOK_S)
     return False
+
+
+def _no_overlap(_chance: float) -> float:
+    return 1.0
 
 
 def _sampled(micro_batch: MicroBatch, step: Step) -> Iterator[tuple[MicroBatchPart, tuple[int, ...]]]:

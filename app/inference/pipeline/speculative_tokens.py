@@ -10,18 +10,59 @@ from __future__ import annotations
 import asyncio
 import time
 from array import array
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from app.core.speculation.lookup import Lookup, Score, TokenMatch
+from app.core.speculation.acceptance import GradedToken, Score
+from app.core.speculation.draft import DraftText
+from app.core.speculation.lookup import FIRST_CHANCES, Lookup, TokenMatch
 from app.core.speculation.overlap import SpeculationGain, TokenOrigin
 from app.core.speculation.trip_costs import TripCosts
 from app.inference.stages.stage_client import StageClient, Step
 
 
+class Source(StrEnum):
+    """Where guesses come from."""
+
+    LOOKUP = "lookup"  # earlier text of the conversation
+    DRAFT = "draft"  # a small model
+
+
+CostsOf = Callable[[Source], TripCosts]
+
+
 class WrongGuess(Exception):
     """A wrong guess, whose computed positions are useless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Tokens that may come next.
+
+    chances: for each token, the probability that it and all before it are right.
+    """
+
+    source: Source = Source.LOOKUP
+    graded: tuple[GradedToken, ...] = ()
+    chances: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.graded)
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return tuple(guess.token for guess in self.graded)
+
+    def first(self, n: int) -> Proposal:
+        return Proposal(self.source, self.graded[:n], self.chances[:n])
+
+    def after(self, n: int) -> Proposal:
+        return Proposal(self.source, self.graded[n:], self.chances[n:])
+
+
+NOTHING = Proposal()
 
 
 @dataclass(slots=True)
@@ -31,15 +72,14 @@ class Guess:
     Its step waits before the last run, which receives it only if the first token is right. The others are then checked.
     """
 
-    matches: tuple[TokenMatch, ...]
+    run: Proposal
     pos: int
-    chance: float  # probability that its first token and all before it are right
     first_s: float = 0.0  # time that the first run took for it
     _is_right: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        return tuple(match.token for match in self.matches)
+        return self.run.tokens
 
     @property
     def is_wrong(self) -> bool:
@@ -66,43 +106,61 @@ class Guesses:
 
     n_made: int = 0
     n_right: int = 0
+    n_trips: int = 0  # trips with guesses
+    sources: Counter[Source] = field(default_factory=Counter)  # right guesses, by source
     # the guesses at the end of the step in flight whose first token is known, which the last run checks
-    checked: tuple[TokenMatch, ...] = ()
+    checked: Proposal = NOTHING
     pending: deque[Guess] = field(default_factory=deque)  # runs of guesses after that step, oldest first
+    draft: DraftText | None = None  # what a draft model has written, if there is one
     trip_s: float | None = None  # what the latest trip took by itself, without overlap, if that is known
     trip_rows: int = 1
+    trip_source: Source = Source.LOOKUP
     n_dropped: int = 0  # wrong runs of guesses that their sequence still counts as in flight
     _lookup: Lookup = field(default_factory=Lookup)
-    _score: Score = field(default_factory=Score)
-    _matches: tuple[TokenMatch, ...] = ()  # what lookup expects next, whether or not it was used for guesses
+    _score: Score = field(default_factory=lambda: Score(FIRST_CHANCES))
+    _matches: tuple[GradedToken, ...] = ()  # what lookup expects next, whether or not it was used for guesses
     # how the next token is computed; None if its time is not measured from its start
     _origin: TokenOrigin | None = None
     _followed: bool = False  # whether the first run had computed the current position when the previous token arrived
 
-    def proposal(self, tokens: array[int], most: int) -> list[TokenMatch]:
-        """Return up to `most` tokens that are likely to come next. No step may be in flight."""
-        first = [match for match in self._matches[:1] if match.is_token][:most]
-        return first and first + self._lookup.find_run(tokens, [first[0].token], most - 1)
+    def proposals(self, tokens: array[int], most: int) -> list[Proposal]:
+        """Return what each source proposes next, at most `most` tokens. No step may be in flight."""
+        found = []
+        if most > 0 and self._matches and self._matches[0].token >= 0:  # else a row of a picture
+            first = self._matches[0]
+            run = (first, *self._lookup.find_run(tokens, [first.token], most - 1))
+            found.append(Proposal(Source.LOOKUP, run, tuple(self._score.chances(run))))
+        if most > 0 and self.draft is not None and self.draft.written:
+            found.append(self._drafted(self.draft.written[:most], 1.0))
+        return found
 
-    def chances(self, run: Sequence[TokenMatch], before: float = 1.0) -> list[float]:
-        """Return for each guess of a run the probability that it and all before it are right."""
-        return self._score.chances(run, before)
-
-    def check(self, run: Sequence[TokenMatch]) -> None:
+    def check(self, run: Proposal) -> None:
         """Record that the step about to be sent checks these guesses."""
-        self.checked = self._matches = tuple(run)
+        self.checked = run
+        if run.source is Source.LOOKUP:
+            self._matches = run.graded
         self.n_made += len(run)
+        self.n_trips += 1
 
-    def expects_check(self, tokens: array[int], costs: TripCosts) -> bool:
+    def expects_check(self, tokens: array[int], costs_of: CostsOf) -> bool:
         """Return whether the step after the one in flight is likely to check guesses.
 
         Then the first run should not begin it with a single row in the meantime.
         """
-        if len(self._matches) != 1 or not self._matches[0].is_token:
+        if self.wanted_draft(costs_of) > 0:
+            return True
+        if len(self._matches) != 1 or self._matches[0].token < 0:
             return False
-        chance = self._score.chance(self._matches[0])
+        chance, costs = self._score.chance(self._matches[0]), costs_of(Source.LOOKUP)
         run = self._lookup.find_run(tokens, [self._matches[0].token], costs.most_rows) if chance >= 0.5 else []
-        return costs.depth([self.chances(run)] if run else [], len(run)) > 0
+        return costs.depth([self._score.chances(run)] if run else [], len(run)) > 0
+
+    def wanted_draft(self, costs_of: CostsOf) -> int:
+        """Return how many tokens the draft should write for the next step. 0: it is not worth its time."""
+        if self.draft is None:
+            return 0
+        costs = costs_of(Source.DRAFT)
+        return costs.depth([self.draft.usual_chances(costs.most_rows)], costs.most_rows)
 
     @property
     def is_wrong(self) -> bool:
@@ -112,39 +170,39 @@ class Guesses:
     @property
     def in_flight(self) -> list[int]:
         """Return all guessed tokens in flight."""
-        return [match.token for match in self.checked] + [token for guess in self.pending for token in guess.tokens]
+        return [*self.checked.tokens, *(token for guess in self.pending for token in guess.tokens)]
 
     def next(
-        self, tokens: array[int], gain: SpeculationGain, costs: TripCosts, most: int, *, checks: bool
+        self, tokens: array[int], gain: SpeculationGain, costs_of: CostsOf, most: int, *, checks: bool
     ) -> Guess | None:
         """Return a run of at most `most` guesses after all positions in flight, or None if no guess is worthwhile.
 
         checks: whether the run may have several tokens, all but the first of which are checked in one step.
         """
         before = self.in_flight
-        chance = self.chances(self.checked)[-1] if self.checked else 1.0
-        if self.pending:
-            last = self.pending[-1]
-            chance = self.chances(last.matches[1:], last.chance)[-1] if len(last.matches) > 1 else last.chance
-        if before:
-            run = self._lookup.find_run(tokens, before, min(most, costs.most_rows) if checks else 1)
-        else:
-            run = self.proposal(tokens, min(most, costs.most_rows) if checks else 1)
-        if not run:
+        latest = self.pending[-1].run if self.pending else self.checked
+        chance = latest.chances[-1] if latest else 1.0
+        best: Proposal | None = None
+        for run in self._following(
+            tokens, before, min(most, costs_of(Source.LOOKUP).most_rows) if checks else 1, chance
+        ):
+            if run and (best is None or run.chances[0] > best.chances[0]):
+                best = run
+        if best is None or not gain.pays(best.chances[0]):
             return None
-        chance *= self._score.chance(run[0])
-        if not gain.pays(chance):
-            return None
-        depth = costs.depth([self.chances(run[1:])], len(run) - 1, gain.speedup) if len(run) > 1 else 0
-        guess = Guess(tuple(run[: 1 + depth]), len(tokens) + len(before), chance)
+        depth = 0
+        if len(best) > 1:
+            chances = [chance / best.chances[0] for chance in best.chances[1:]]
+            depth = costs_of(best.source).depth([chances], len(chances), gain.speedup)
+        guess = Guess(best.first(1 + depth), len(tokens) + len(before))
         self.pending.append(guess)
-        self.n_made += len(guess.matches)
+        self.n_made += len(guess.run)
         if self._origin is TokenOrigin.PLAIN:
             self._origin = TokenOrigin.OPENED
         return guess
 
     def judge(
-        self, tokens: array[int], n_new: int, seconds: float, followed: bool, gain: SpeculationGain, costs: TripCosts
+        self, tokens: array[int], n_new: int, seconds: float, followed: bool, gain: SpeculationGain, costs_of: CostsOf
     ) -> SpeculationGain:
         """Compare the guesses with the last `n_new` of `tokens`, and return the updated gain.
 
@@ -152,12 +210,13 @@ class Guesses:
         position within the same time.
         """
         n_checked, origin = len(self.checked), self._origin
+        costs = costs_of(self.checked.source)
         # +1 if the first run computed this token's position earlier, -1 if this time includes the next position
         begun = self._followed - followed
         self._followed = followed
-        if self.pending and self.pending[0].first_s and len(self.pending[0].matches) == 1:
+        if self.pending and self.pending[0].first_s and len(self.pending[0].run) == 1:
             gain = gain.after_first_run(self.pending[0].first_s)
-        self.trip_s, self.trip_rows = None, 1 + n_checked
+        self.trip_s, self.trip_rows, self.trip_source = None, 1 + n_checked, self.checked.source
         if origin is not None:
             took = max(0.0, seconds + begun * gain.first_s)
             if origin is TokenOrigin.PLAIN and (not begun or gain.first_s):
@@ -167,23 +226,38 @@ class Guesses:
                 self.trip_s = took / gain.shares[origin]
             elif origin is not TokenOrigin.PLAIN or not n_checked:
                 gain = gain.after(origin, took / costs.share(self.trip_rows))
-        for match, token in zip(self._matches, tokens[len(tokens) - n_new :], strict=False):
+        new = tokens[len(tokens) - n_new :]
+        for match, token in zip(self._matches, new, strict=False):
             self._score = self._score.after(match, token)
+        if self.draft is not None:
+            self.draft.follow(new)
         self._lookup.read(tokens)
-        self.checked, self._origin = (), TokenOrigin.PLAIN
+        self.checked, self._origin = NOTHING, TokenOrigin.PLAIN
         if self.pending:
             guess = self.pending[0]
-            right = guess.pos == len(tokens) - 1 and guess.matches[0].token == tokens[-1]
+            right = guess.pos == len(tokens) - 1 and guess.tokens[0] == tokens[-1]
             self._origin = TokenOrigin.RIGHT if right else TokenOrigin.WRONG
             if right:
-                self.n_right += 1
-                self.checked = self.pending.popleft().matches[1:]
+                self.pending.popleft()
+                self.count_right(guess.run.source, 1)
+                known = guess.run.chances[0]
+                rest = guess.run.after(1)
+                self.checked = Proposal(rest.source, rest.graded, tuple(chance / known for chance in rest.chances))
+                self.n_trips += bool(rest)
                 guess.judge(True)
             else:
                 self.drop()
-        coming = self._lookup.find(tokens) if not self.checked else None
-        self._matches = self.checked or ((coming,) if coming is not None else ())
+        if self.checked and self.checked.source is Source.LOOKUP:
+            self._matches = self.checked.graded
+        else:
+            coming = self._lookup.find(tokens)
+            self._matches = (coming,) if coming is not None else ()
         return gain
+
+    def count_right(self, source: Source, n: int) -> None:
+        """Count right guesses."""
+        self.n_right += n
+        self.sources[source] += n
 
     def drop(self) -> None:
         """Mark all pending guesses as wrong."""
@@ -191,7 +265,7 @@ class Guesses:
             guess.judge(False)
         self.n_dropped += len(self.pending)
         self.pending.clear()
-        self.checked = ()
+        self.checked = NOTHING
 
     def take_dropped(self) -> int:
         """Return how many runs of guesses turned out to be wrong since the last call."""
@@ -201,7 +275,21 @@ class Guesses:
     def clear(self) -> None:
         """Discard all guesses, because no run has their positions in its KV cache."""
         self.pending.clear()
-        self.checked, self.n_dropped, self._origin = (), 0, None
+        self.checked, self.n_dropped, self._origin = NOTHING, 0, None
+
+    def _following(self, tokens: array[int], before: Sequence[int], most: int, chance: float) -> list[Proposal]:
+        """Return what each source proposes after the guesses in flight."""
+        if not before:
+            return self.proposals(tokens, most)
+        run: list[TokenMatch] = self._lookup.find_run(tokens, before, most)
+        found = [Proposal(Source.LOOKUP, tuple(run), tuple(self._score.chances(run, chance)))]
+        if self.draft is not None and (drafted := self.draft.after(before)[:most]):
+            found.append(self._drafted(drafted, chance))
+        return found
+
+    def _drafted(self, run: Sequence[GradedToken], chance: float) -> Proposal:
+        assert self.draft is not None
+        return Proposal(Source.DRAFT, tuple(run), tuple(self.draft.score.chances(run, chance)))
 
 
 async def compute_ahead(guess: Guess, step: Step, stages: Sequence[StageClient]) -> Step | None:

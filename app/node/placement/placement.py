@@ -19,7 +19,7 @@ from app.api.plans import Progress
 from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.projector_reader import projector_facts
 from app.catalog.shelf import Entry
-from app.core.errors import AppError, BadInput, Reason, StageLost
+from app.core.errors import AppError, BadInput, DoesNotFit, Reason, StageLost
 from app.core.ids import MachineId
 from app.core.model import Projector
 from app.core.planner.placement import Plan, PlannedStage
@@ -48,10 +48,12 @@ from app.inference.pipeline.completion import Completer
 from app.inference.pipeline.pictures import Vision
 from app.inference.pipeline.replica_set import Replica, ReplicaSet
 from app.inference.pipeline.speed_measurement import StageFigures
+from app.inference.worker.drafter import Drafter
 from app.inference.worker.tokenizer import TextWorker
 from app.inference.worker.vision import VisionWorker, unusable
 from app.node.cancellation import run_until
 from app.node.control.json_bodies import Report
+from app.node.placement.drafts import can_draft, draft_bytes, draft_candidates
 from app.node.placement.failover import Replan, describe_move, describe_notice
 from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.replica_supervisor import PipelineOpener, ReplicaSupervisor
@@ -378,7 +380,7 @@ class Placement:
                 stack.callback(self.claims.end)
                 try:
                     start = time.monotonic()
-                    text = await self._unless_stopped(self._opened(supervisor, group, stack))
+                    text = await self._unless_stopped(self._opened(supervisor, group, stack, sources))
                     self._seconds = time.monotonic() - start
                     self._fetched_bytes = opener.fetched_bytes
                     self._begin(text, replicas, supervisor)
@@ -408,14 +410,46 @@ class Placement:
         self._outcome.set_result(None)
 
     async def _opened(
-        self, supervisor: ReplicaSupervisor, group: asyncio.TaskGroup, stack: AsyncExitStack
+        self, supervisor: ReplicaSupervisor, group: asyncio.TaskGroup, stack: AsyncExitStack, sources: PlacementServices
     ) -> TextWorker:
         text = await TextWorker.open(self.entry.path)
         await stack.enter_async_context(text)
+        await self._open_draft(sources, stack)
         await supervisor.begin(group)
         if self.entry.model.projector is not None:
             self._vision = await self._opened_vision(self.entry.model.projector, stack)
         return text
+
+    async def _open_draft(self, sources: PlacementServices, stack: AsyncExitStack) -> None:
+        """Load a small model that writes ahead, if there is one and memory is spare. Raises AppError only if the model
+        that the user chose cannot be used."""
+        state, sizes = self.state, self._sizes
+        if sizes.exact or not can_draft(self.entry.model):
+            return
+        for entry in draft_candidates(sources.shelf, self.entry, state.order.draft):
+            needed = draft_bytes(entry.model, sizes.context, sizes.slots)
+            spare = sources.planner_inputs.spare_memory.speculative_bytes()
+            try:
+                if needed > spare:
+                    raise DoesNotFit("draft_no_room", name=entry.name, needed_bytes=needed, free_bytes=spare)
+                drafter = await Drafter.open(
+                    Path(entry.path),
+                    Path(self.entry.path),
+                    n_vocab=self.entry.model.n_vocab,
+                    context=sizes.context,
+                    slots=sizes.slots,
+                    threads=sizes.threads,
+                    limit_bytes=needed,
+                )
+            except AppError as error:
+                if state.order.draft is not None:
+                    raise
+                log.info("%s does not write ahead for %s: %s", entry.name, self.entry.name, error.reason)
+                continue
+            stack.push_async_callback(drafter.close)
+            state.drafter, self.claims.draft_bytes = drafter, needed
+            log.info("%s writes ahead for %s, in %d bytes", entry.name, self.entry.name, needed)
+            return
 
     async def _opened_vision(self, projector: Projector, stack: AsyncExitStack) -> Vision | AppError:
         """Load the model's projector. Without it the model still answers text, so an error is returned and raised by

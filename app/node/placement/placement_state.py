@@ -15,6 +15,7 @@ from app.core.ids import MachineId
 from app.core.planner.placement import Plan, Topology
 from app.core.planner.topologies import with_replaced_pipeline
 from app.inference.pipeline.replica_set import ReplicaSet
+from app.inference.worker.drafter import Drafter
 from app.node.planning.planning import lent_bytes_by_machine
 from app.node.snapshot import describe_plan
 
@@ -101,6 +102,7 @@ class PlacementState:
         self.unused = asyncio.Event()  # set while there are no requests
         self.unused.set()
         self.pipelines = ReplicaSet()  # the open pipelines
+        self.drafter: Drafter | None = None  # a small model that writes ahead on this machine
         self.is_moving = False  # set during a move to a better placement that no request caused
         self.replaced: dict[MachineId, Reason] = {}  # why the layers of a machine move to others
         self.moved: Move | None = None  # the last move that the user did not order

@@ -99,6 +99,8 @@ class PipelineOpener:
         failover.verifier = Verifier(samples, stage_set, again, sources.planner_inputs.quarantine)
         pipeline = await stack.enter_async_context(Pipeline(clients, shape, failover, samples, prompts))
         await self._prove(plan, pipeline, shape)
+        if self._state.drafter is not None:
+            pipeline.use_draft(self._state.drafter)
         return pipeline
 
     async def _prove(self, plan: Plan, pipeline: Pipeline, shape: PipelineConfig) -> None:

@@ -708,6 +708,7 @@ class MemoryClaims:
         self._state = state
         self.stage_sets: list[StageSet] = []  # one for each pipeline that is open or opening
         self.is_loaded = False  # set once all pipelines have been open
+        self.draft_bytes = 0  # of this machine's main memory, for a small model that writes ahead
 
     def card_of(self, stage: PlannedStage) -> str:
         """Return the graphics card on which a stage is loaded, or "" for the processor and for stages not loaded."""
@@ -741,7 +742,7 @@ class MemoryClaims:
             there += held + stage_set.coming_card_bytes
         if not self.is_loaded:
             own = bytes_on(me, self._state.plan.stages)
-        return own, max(0, own - there)
+        return own + self.draft_bytes, max(0, own - there)
 
     def end(self) -> None:
         """Save the final list of stages. Lenders need a moment to free them and report it."""

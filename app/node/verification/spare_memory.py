@@ -28,6 +28,10 @@ class SpareMemory:
         self._is_free.set()
         self._resident_bytes: Callable[[], int] | None = None  # memory of the running check's worker
 
+    def speculative_bytes(self) -> int:
+        """Return how many bytes speculative work may use now: half of the spare memory."""
+        return int(AHEAD_SHARE * max(0, self._spare_bytes()))
+
     def reclaimable_bytes(self) -> int:
         """Return how many bytes the running check occupies. They are freed as soon as they are needed."""
         return self._resident_bytes() if self._resident_bytes is not None else 0
@@ -41,7 +45,7 @@ class SpareMemory:
                 raise gone
             self._is_free.clear()
             try:
-                work = check(int(AHEAD_SHARE * max(0, self._spare_bytes())))
+                work = check(self.speculative_bytes())
                 return await run_until(self._wanted, work, gone)
             finally:
                 self._is_free.set()

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.speculation.lookup import FIRST_CHANCES, GRADES, MOST_ALIKE, READ_AT_ONCE, Lookup, Score, TokenMatch
+from app.core.speculation.acceptance import Score
+from app.core.speculation.lookup import FIRST_CHANCES, GRADES, MOST_ALIKE, READ_AT_ONCE, Lookup, TokenMatch
 from app.core.speculation.overlap import LEAST_PLAIN, SpeculationGain, TokenOrigin
 
 TEXTS = st.lists(st.integers(0, 5), min_size=1, max_size=80)
@@ -91,18 +92,18 @@ def test_grades_have_a_first_chance_each_that_grows() -> None:
 @given(st.lists(st.booleans(), max_size=60), st.integers(2, MOST_ALIKE))
 def test_a_score_is_a_chance_and_follows_what_comes(came: list[bool], n_alike: int) -> None:
     token_match = TokenMatch(7, n_alike)
-    score = Score()
+    score = Score(FIRST_CHANCES)
     for right in came:
         before = score.chance(token_match)
         score = score.after(token_match, 7 if right else 8)
         assert 0 < score.chance(token_match) < 1
         assert (score.chance(token_match) >= before) if right else (score.chance(token_match) <= before)
     other = TokenMatch(7, 2 if token_match.grade else MOST_ALIKE)
-    assert score.chance(other) == Score().chance(other)
+    assert score.chance(other) == Score(FIRST_CHANCES).chance(other)
 
 
 def test_a_score_forgets() -> None:
-    score = Score()
+    score = Score(FIRST_CHANCES)
     for right in [True] * 100 + [False] * 25:
         score = score.after(GOOD, 7 if right else 8)
     assert score.chance(GOOD) < 0.45
@@ -181,7 +182,7 @@ def test_one_long_token_changes_little_and_old_measurements_fade() -> None:
 def test_a_text_that_never_repeats_is_hardly_ever_guessed() -> None:
     """Random tokens of a small vocabulary, so that pairs do come again: a guess would be wrong."""
     chance = random.Random(5)
-    gain, lookup, score = measured(0.03, 0.55, 1.1), Lookup(), Score()
+    gain, lookup, score = measured(0.03, 0.55, 1.1), Lookup(), Score(FIRST_CHANCES)
     text, guessed = array("i"), 0
     for _ in range(600):
         token_match = lookup.find(text)

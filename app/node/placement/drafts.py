@@ -1,0 +1,42 @@
+"""The choice of a draft model: a small model on this machine that writes ahead of a loaded one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.catalog.shelf import Entry, Shelf
+from app.core.model import Model
+from app.core.planner.stage_memory import work_bytes
+from app.inference.pipeline.scheduler import READ_AHEAD
+
+NONE = "none"  # in place of a name: no draft model
+LEAST_RATIO = 4  # a draft is at least so many times smaller than its model, or it would write too slowly
+MOST_TRIED = 3
+
+
+def can_draft(model: Model) -> bool:
+    """Return whether guesses can be checked for a model: a recurrent state cannot take back wrong ones."""
+    return not model.cuts.later.recurrent
+
+
+def draft_candidates(shelf: Shelf, entry: Entry, chosen: str | None) -> Iterator[Entry]:
+    """Yield the models on this machine that may write ahead of a model, the best first.
+
+    chosen: the name that the user chose, if any. Raises BadInput if there is no such model.
+    """
+    if chosen == NONE:
+        return
+    if chosen is not None:
+        yield shelf.get(chosen)
+        return
+    most_bytes = entry.model.file_bytes // LEAST_RATIO
+    small = [other for other in shelf.entries() if other is not entry and other.model.file_bytes <= most_bytes]
+    alike = [other for other in small if other.model.n_vocab == entry.model.n_vocab and can_draft(other.model)]
+    yield from sorted(alike, key=lambda other: -other.model.file_bytes)[:MOST_TRIED]
+
+
+def draft_bytes(model: Model, context: int, slots: int) -> int:
+    """Return how much memory a draft model takes for the answers of so many slots."""
+    cells = context * slots
+    kv_bytes = sum(model.kv_bytes_per_token) * cells
+    return model.file_bytes + kv_bytes + work_bytes(model.width, 2 * READ_AHEAD, cells)
