@@ -63,6 +63,7 @@ class Options:
     idle_seconds: float
     api_seconds: float
     tuned: Path | None
+    draft: Path | None
     keep: bool
 
     @property
@@ -112,6 +113,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--idle-seconds", type=float, default=60.0)
     p.add_argument("--api-seconds", type=float, default=120.0, help="of the 64 clients")
     p.add_argument("--tuned", type=Path, help="tuning.json of an earlier run, instead of tuning")
+    p.add_argument("--draft", type=Path, help="a draft model for the speculation part; a GGUF file")
     p.add_argument("--keep", action="store_true", help="keep the nodes' homes")
     return p
 
@@ -147,5 +149,6 @@ def parse(arguments: list[str] | None = None) -> Options:
         idle_seconds=args.idle_seconds,
         api_seconds=args.api_seconds,
         tuned=args.tuned,
+        draft=args.draft.resolve() if args.draft else None,
         keep=args.keep,
     )

@@ -149,7 +149,10 @@ def _split(bench: Bench) -> tuple[int, ...]:
 
 def _load(bench: Bench, node: Node, how: Json) -> None:
     model = node.control.finish("/models", {"path": str(bench.options.model), "name": None})["model"]["name"]
-    order = {"model": model, "context": 1024, "users": max(1, bench.options.streams)}
+    order: Json = {"model": model, "context": 1024, "users": max(1, bench.options.streams), "draft": "none"}
+    if bench.options.draft is not None and "split" in how:
+        path = str(bench.options.draft)
+        order["draft"] = node.control.finish("/models", {"path": path, "name": None})["model"]["name"]
     node.control.finish("/load", order | how)
 
 

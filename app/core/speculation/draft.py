@@ -29,7 +29,7 @@ class DraftToken:
 
 @dataclass(slots=True)
 class DraftText:
-    """What the draft has written after the tokens that are known."""
+    """The tokens that a draft has written after those that are known."""
 
     written: list[DraftToken] = field(default_factory=list)
     score: Score = field(default_factory=lambda: Score(FIRST_CHANCES))

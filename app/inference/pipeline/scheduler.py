@@ -532,12 +532,12 @@ class Scheduler:
             return none
         n = len(sequences)
         most = min(MOST_GUESSES // n, self._limits.chunk_rows // n - 1)
-        found = [s.guesses.proposals(s.tokens, min(most, s.most_guesses())) for s in sequences]
+        proposed = [s.guesses.proposals(s.tokens, min(most, s.most_guesses())) for s in sequences]
         overlaps = self._limits.machines > 1 and len(self._running) == 1
         overlap = self._gain.speedup if overlaps else _no_overlap
         best, best_speedup = none, 1.0
         for source in Source:
-            runs = [run for some in found for run in some if run.source is source]
+            runs = [run for some in proposed for run in some if run.source is source]
             if len(runs) < n:
                 continue
             costs, chances = self._costs_of(n, source), [run.chances for run in runs]
@@ -640,10 +640,10 @@ class Scheduler:
         draft, wanted = sequence.guesses.draft, self._wanted_draft(sequence)
         assert draft is not None
         turns, base = draft.n_turns, sequence.tokens + array("i", [token.token for token in draft.written])
-        found = await drafter.write(sequence.slot, base, wanted)
+        new = await drafter.write(sequence.slot, base, wanted)
         late = sequence.tokens[len(base) :].tolist()  # known by now
-        if draft.n_turns == turns and [token.token for token in found[: len(late)]] == late[: len(found)]:
-            draft.written += found[len(late) :]
+        if draft.n_turns == turns and [token.token for token in new[: len(late)]] == late[: len(new)]:
+            draft.written += new[len(late) :]
 
     # Slots
 

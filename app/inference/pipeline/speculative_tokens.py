@@ -125,14 +125,14 @@ class Guesses:
 
     def proposals(self, tokens: array[int], most: int) -> list[Proposal]:
         """Return what each source proposes next, at most `most` tokens. No step may be in flight."""
-        found = []
+        proposed = []
         if most > 0 and self._matches and self._matches[0].token >= 0:  # else a row of a picture
             first = self._matches[0]
             run = (first, *self._lookup.find_run(tokens, [first.token], most - 1))
-            found.append(Proposal(Source.LOOKUP, run, tuple(self._score.chances(run))))
+            proposed.append(Proposal(Source.LOOKUP, run, tuple(self._score.chances(run))))
         if most > 0 and self.draft is not None and self.draft.written:
-            found.append(self._drafted(self.draft.written[:most], 1.0))
-        return found
+            proposed.append(self._drafted(self.draft.written[:most], 1.0))
+        return proposed
 
     def check(self, run: Proposal) -> None:
         """Record that the step about to be sent checks these guesses."""
@@ -282,10 +282,10 @@ class Guesses:
         if not before:
             return self.proposals(tokens, most)
         run: list[TokenMatch] = self._lookup.find_run(tokens, before, most)
-        found = [Proposal(Source.LOOKUP, tuple(run), tuple(self._score.chances(run, chance)))]
+        proposed = [Proposal(Source.LOOKUP, tuple(run), tuple(self._score.chances(run, chance)))]
         if self.draft is not None and (drafted := self.draft.after(before)[:most]):
-            found.append(self._drafted(drafted, chance))
-        return found
+            proposed.append(self._drafted(drafted, chance))
+        return proposed
 
     def _drafted(self, run: Sequence[GradedToken], chance: float) -> Proposal:
         assert self.draft is not None
