@@ -181,11 +181,11 @@ def _streams(bench: Bench, text: Text, control: Control) -> None:
     for n in range(bench.options.runs):
         for side in SIDES[1:] if n % 2 else SIDES[:0:-1]:
             with ThreadPoolExecutor(max(1, streams)) as pool:
-                asked = [
+                futures = [
                     pool.submit(_ask, control, words[k % len(words)], guesses=side == SIDES[2], seed=k)
                     for k in range(streams)
                 ]
-                answers = [future.result() for future in asked]
+                answers = [future.result() for future in futures]
             text.rates[side].append(sum(done["decode_tok_s"] for done in answers))
             if side == SIDES[2]:
                 for done in answers:

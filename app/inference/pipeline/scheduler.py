@@ -602,9 +602,9 @@ class Scheduler:
         if draft is None or not sequence.begun or sequence.leaving:
             return 0
         n_ahead = len(sequence.guesses.in_flight)
-        wanted = sequence.guesses.wanted_draft(partial(self._costs_of, self._group_size))
+        n_next = sequence.guesses.wanted_draft(partial(self._costs_of, self._group_size))
         most = sequence.most_guesses()
-        return max(0, min(wanted and n_ahead + wanted + 1, most) - len(draft.written))
+        return max(0, min(n_next and n_ahead + n_next + 1, most) - len(draft.written))
 
     @property
     def _group_size(self) -> int:
@@ -637,10 +637,10 @@ class Scheduler:
         return next((s for s in unread if drafter.n_unread(s.slot, s.tokens) > READ_AHEAD), None)
 
     async def _write_draft(self, sequence: SequenceState, drafter: Drafter) -> None:
-        draft, wanted = sequence.guesses.draft, self._wanted_draft(sequence)
+        draft, n_more = sequence.guesses.draft, self._wanted_draft(sequence)
         assert draft is not None
         turns, base = draft.n_turns, sequence.tokens + array("i", [token.token for token in draft.written])
-        new = await drafter.write(sequence.slot, base, wanted)
+        new = await drafter.write(sequence.slot, base, n_more)
         late = sequence.tokens[len(base) :].tolist()  # known by now
         if draft.n_turns == turns and [token.token for token in new[: len(late)]] == late[: len(new)]:
             draft.written += new[len(late) :]

@@ -24,7 +24,7 @@ from app.inference.stages.stage_client import StageClient, Step
 
 
 class Source(StrEnum):
-    """Where guesses come from."""
+    """A source of guesses."""
 
     LOOKUP = "lookup"  # earlier text of the conversation
     DRAFT = "draft"  # a small model
