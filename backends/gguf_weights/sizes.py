@@ -9,6 +9,7 @@ from backends.contract import StageError
 from backends.gguf_weights.stage_file import StageFile
 
 MAX_LAYERS, MAX_HEADS, MAX_EXPERTS = 4096, 65_536, 4096
+MAX_HEAD = 4096  # values of a head
 LEAST_SUM = 6.103515625e-5  # of the weights of experts: the smallest normal number in f16
 
 
@@ -41,10 +42,24 @@ class Sizes:
         if not (0 < n_layers <= MAX_LAYERS and 0 < n_heads <= MAX_HEADS and width):
             raise StageError(f"{file.path} has impossible sizes", "weights_metadata", key="attention.head_count")
         key = file.integer("attention.key_length", width // n_heads)
+        value, n_rot = (
+            file.integer("attention.value_length", width // n_heads),
+            file.integer("rope.dimension_count", key),
+        )
+        base = file.number("rope.freq_base", 10_000.0)
+        # checked here, because tables for all positions are made before any tensor is compared with them
+        for name, is_possible in (
+            ("attention.key_length", 0 < key <= MAX_HEAD),
+            ("attention.value_length", 0 < value <= MAX_HEAD),
+            ("rope.dimension_count", 0 < n_rot <= key and n_rot % 2 == 0),
+            ("rope.freq_base", base > 1),
+        ):
+            if not is_possible:
+                full = f"{file.architecture}.{name}"
+                raise StageError(f"{file.path} has no usable {full}", "weights_metadata", key=full)
         return cls(
-            n_layers, width, n_heads, file.per_layer("attention.head_count_kv", n_layers, n_heads), key,
-            file.integer("attention.value_length", width // n_heads), file.integer("rope.dimension_count", key),
-            file.number("attention.layer_norm_rms_epsilon", 1e-5), file.number("rope.freq_base", 10_000.0),
+            n_layers, width, n_heads, file.per_layer("attention.head_count_kv", n_layers, n_heads), key, value, n_rot,
+            file.number("attention.layer_norm_rms_epsilon", 1e-5), base,
         )  # fmt: skip
 
 

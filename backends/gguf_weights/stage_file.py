@@ -139,7 +139,7 @@ class StageFile:
             n_bytes = row_bytes(kind, found[-1])
             n_rows = prod(found[:-1])
             blocks = np.frombuffer(place.data, np.uint8, n_rows * n_bytes, place.start)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise StageError(f"{name}: {error}", "weights_unreadable", why=f"{name}: {error}") from None
         return PackedTensor(name, kind, found, blocks.reshape(*found[:-1], n_bytes))
 

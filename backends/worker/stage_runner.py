@@ -420,6 +420,8 @@ class StageRunner:
         self._engine.close()
 
     def _compute(self, frame: Frame) -> Answers:
+        if frame.checks and self.config.traits.recurrent:
+            raise BadFrame("guesses for a recurrent state, which could not forget wrong ones")
         batch, guesses = self._batch(frame), guesses_of(frame, self._agreed)
         due = [i for i, segment in enumerate(frame.segments) if self._is_due(segment)]
         if frame.cuts:

@@ -182,3 +182,34 @@ def test_the_limit_holds_and_what_was_used_last_stays(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="incomplete"):
         half.commit()
     assert not files.has(OWN, "e" * 64)
+
+
+class Slow:
+    """A keeper that copies nothing until it may."""
+
+    def __init__(self) -> None:
+        self.has_begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def keep(self, slot: int, positions: int, key: bytes) -> bool:
+        self.has_begun.set()
+        await self.may_end.wait()
+        return False
+
+    async def restore(self, slot: int, key: bytes) -> int:
+        return 0
+
+
+async def test_a_slot_that_is_being_copied_still_takes_its_cells(tmp_path: Path) -> None:
+    async with restarted(vault_in(tmp_path), shape(slots=2, kv_cells=1024)) as pipeline:
+        await ask(pipeline, DOCUMENT)
+        slow = Slow()
+        for stage in pipeline._stages:
+            stage.keeper = slow
+        await slow.has_begun.wait()
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(ask(pipeline, [9, *DOCUMENT], chat="two", scope=""), name="ask")
+            await asyncio.sleep(0.5)
+            has_begun = asking.done() or pipeline._work.n_running
+            slow.may_end.set()
+            await asking
+        assert not has_begun, "1,400 positions do not fit into 1,024 cells"

@@ -171,6 +171,7 @@ class Scheduler:
         self._prompts = prompts  # those that are kept on disk
         self._to_keep: dict[int, tuple[IdleSlot, str]] = {}  # idle slots that may be worth it, and for whom
         self._unkept = asyncio.Event()  # set when there are any
+        self._copied_cells = 0  # of the slot that is being copied
         self._laid_out = frozenset[int]()  # slots in which all runs know of pictures in two dimensions
 
     @property
@@ -671,7 +672,7 @@ class Scheduler:
 
     def _admission(self) -> Admission | None:
         promised = sum(s.cells for s in self._running.values()) + sum(s.cells for s in self._to_empty)
-        return admit(self._waiting, list(self._idle.values()), promised, self._limits)
+        return admit(self._waiting, list(self._idle.values()), promised + self._copied_cells, self._limits)
 
     async def _begin(self, admission: Admission, order: SlotOrder, stages: Sequence[StageClient]) -> None:
         sequence = self._waiting.pop(admission.index)
@@ -760,7 +761,7 @@ class Scheduler:
         if key is None or self._idle.get(idle.slot) is not idle:
             return
         del self._idle[idle.slot]
-        kept = False
+        self._copied_cells, kept = idle.n_cells, False
         try:
             if idle.n_beyond:
                 await order.forget(idle.slot, len(idle.ids))
@@ -769,6 +770,7 @@ class Scheduler:
                 keeping = [stage.keeper.keep(idle.slot, len(idle.ids), key) for stage in stages if stage.keeper]
                 kept = all(await asyncio.gather(*keeping)) and len(keeping) == len(stages)
         finally:
+            self._copied_cells = 0
             if idle.slot not in self._running:
                 self._idle.setdefault(idle.slot, idle)
             self._door.set()

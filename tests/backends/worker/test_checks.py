@@ -141,6 +141,14 @@ def test_a_recurrent_state_is_never_cut() -> None:
     whole.sampled(whole.frame(3, [7]))
 
 
+def test_a_recurrent_stage_has_no_room_for_the_scores_of_guesses() -> None:
+    whole = Whole(GREEDY, recurrent=True)
+    whole.sampled(whole.frame(0, PROMPT))
+    with pytest.raises(BadFrame):
+        whole.runner.step(whole.frame(3, [7], [8, 9]))
+    whole.sampled(whole.frame(3, [7]))
+
+
 def test_log_probabilities_name_the_place_of_each_token() -> None:
     whole = Whole(Sampling(temperature=0.0, likely=2))
     [token] = whole.sampled(whole.frame(0, PROMPT))

@@ -1,0 +1,69 @@
+"""Metadata and tensors of GGUF files for other engines: what a stranger's file claims is refused, not believed."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from backends.contract import StageError
+from backends.gguf_weights.sizes import Sizes
+from backends.gguf_weights.stage_file import StageFile
+
+SANE = {"block_count": 2, "embedding_length": 64, "attention.head_count": 4, "rope.dimension_count": 16}
+STRING, U64, F32 = 8, 10, 6
+
+
+def text(value: str) -> bytes:
+    return struct.pack("<Q", len(value)) + value.encode()
+
+
+def written(folder: Path, values: dict[str, int | float], shape: tuple[int, ...] = (), n_bytes: int = 0) -> StageFile:
+    """A file with this metadata and, if it has a shape, one tensor in f32."""
+    entries = text("general.architecture") + struct.pack("<I", STRING) + text("llama")
+    for name, value in values.items():
+        form = (U64, "Q") if isinstance(value, int) else (F32, "f")
+        entries += text(f"llama.{name}") + struct.pack(f"<I{form[1]}", form[0], value)
+    tensor = text("t") + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, 0) if shape else b""
+    path = folder / "some.gguf"
+    with path.open("wb") as file:
+        file.write(struct.pack("<4sIQQ", b"GGUF", 3, bool(shape), 1 + len(values)) + entries + tensor)
+        file.truncate(max(n_bytes, file.tell()))
+    return StageFile(str(path))
+
+
+def test_sizes_are_read(tmp_path: Path) -> None:
+    sizes = Sizes.of(written(tmp_path, SANE))
+    assert (sizes.key, sizes.value, sizes.n_rot) == (16, 16, 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("attention.head_count", 65),
+        ("attention.key_length", 0),
+        ("attention.key_length", 1 << 40),
+        ("attention.value_length", 0),
+        ("rope.dimension_count", 0),
+        ("rope.dimension_count", 17),
+        ("rope.dimension_count", 32),
+        ("rope.dimension_count", 1 << 40),
+        ("rope.freq_base", 0.0),
+        ("rope.freq_base", 1.0),
+        ("rope.freq_base", -5.0),
+    ],
+)
+def test_impossible_sizes_are_refused_before_they_cost_memory(name: str, value: float, tmp_path: Path) -> None:
+    with pytest.raises(StageError) as refused:
+        Sizes.of(written(tmp_path, SANE | {name: value}))
+    assert refused.value.cause == "weights_metadata"
+
+
+def test_a_tensor_larger_than_any_memory_is_refused(tmp_path: Path) -> None:
+    length = 1 << 21
+    shape = (length, length, length)
+    file = written(tmp_path, SANE, shape, length)
+    with pytest.raises(StageError) as refused:
+        file.tensor("t", shape)
+    assert refused.value.cause == "weights_unreadable"
