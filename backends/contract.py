@@ -289,6 +289,9 @@ class FamilyTraits:
     # Layers have a state that can only be cut back to the end of a recent prompt (MAX_CHECKPOINTS), and prompts of two
     # sequences are not computed together.
     recurrent: bool = False
+    # Keys are rotated by other factors if the context is longer than that of the training, so the state of a slot
+    # belongs to its length of the context.
+    by_context: bool = False
 
 
 DEFAULT_TRAITS = FamilyTraits()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def text(value: str) -> bytes:
     return struct.pack("<Q", len(value)) + value.encode()
 
 
-def written(folder: Path, values: dict[str, int | float], shape: tuple[int, ...] = (), n_bytes: int = 0) -> StageFile:
+def written(folder: Path, values: Mapping[str, float], shape: tuple[int, ...] = (), n_bytes: int = 0) -> StageFile:
     """A file with this metadata and, if it has a shape, one tensor in f32."""
     entries = text("general.architecture") + struct.pack("<I", STRING) + text("llama")
     for name, value in values.items():

@@ -22,6 +22,7 @@ from app.inference.worker.worker import Worker
 from app.machine.kept_files import KeptFiles
 from app.machine.paths import Home
 from app.machine.prompt_vault import OWN, PromptVault
+from backends.contract import FamilyTraits, Layers, NumberFormat, Role
 from tests.inference.pool import WIDTH, answer, cuts, fake, request, shape
 
 SIZES = (2, 3, 3)
@@ -182,6 +183,17 @@ def test_the_limit_holds_and_what_was_used_last_stays(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="incomplete"):
         half.commit()
     assert not files.has(OWN, "e" * 64)
+
+
+def test_a_state_whose_keys_depend_on_the_context_belongs_to_its_length() -> None:
+    short = fake(Role.WHOLE, Layers(0, 4), shape())
+    long = replace(short, kv_cells=2 * short.kv_cells)
+    assert state_identity("m", NumberFormat.F16, short) == state_identity("m", NumberFormat.F16, long)
+    by_context = FamilyTraits(by_context=True)
+    short, long = replace(short, traits=by_context), replace(long, traits=by_context)
+    assert state_identity("m", NumberFormat.F16, short) != state_identity("m", NumberFormat.F16, long)
+    apart = replace(long, apart=True, slots=2)
+    assert state_identity("m", NumberFormat.F16, short) == state_identity("m", NumberFormat.F16, apart)
 
 
 class Slow:

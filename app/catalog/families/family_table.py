@@ -63,6 +63,7 @@ class Rule(Enum):
 Unproved = Callable[[Header], bool]
 KV_HEADS, FFN = "attention.head_count_kv", "feed_forward_length"
 WINDOWS, RECURRENTS = "attention.sliding_window_pattern", "attention.recurrent_layers"
+LONG_FACTORS = "rope_factors_long.weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,23 +369,25 @@ def family_facts(header: Header, architecture: str, width: int, n_vocab: int) ->
     """Return the facts that follow from a family, or the defaults for a family that is not in the table. Raises
     BadInput."""
     family = FAMILIES.get(architecture)
+    by_context = LONG_FACTORS in header.tensors
     if family is None:
-        return FamilyFacts()
+        traits = FamilyTraits(by_context=by_context)
+        return FamilyFacts(first=traits, later=traits)
     root = math.sqrt(width)
     unscale = Rule.F7 in family.rules
     idle, last_idle = idle_bytes(family, width, n_vocab)
     return FamilyFacts(
-        first=_traits(family, root if family.entry_scaled else 1.0),
-        later=_traits(family, 1 / root if unscale else 1.0),
+        first=_traits(family, root if family.entry_scaled else 1.0, by_context=by_context),
+        later=_traits(family, 1 / root if unscale else 1.0, by_context=by_context),
         idle_bytes=idle,
         last_idle_bytes=last_idle,
         state_bytes=_state_bytes(header, family, width),
     )
 
 
-def _traits(family: Family, input_scale: float) -> FamilyTraits:
+def _traits(family: Family, input_scale: float, *, by_context: bool) -> FamilyTraits:
     boundary = family.boundary if Rule.F13 in family.rules else DEFAULT_TRAITS.boundary
-    return FamilyTraits(input_scale, family.planes, boundary, family.recurrent is not None)
+    return FamilyTraits(input_scale, family.planes, boundary, family.recurrent is not None, by_context)
 
 
 def idle_kind(width: int) -> int:

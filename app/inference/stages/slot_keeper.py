@@ -36,8 +36,10 @@ def state_identity(layers: str, number: NumberFormat, config: StageConfig) -> st
     """
     range_ = f"{config.layers.first}-{config.layers.last}"
     devices = ",".join(config.devices) + str(config.device_layers) + config.split
+    context = config.kv_cells // config.slots if config.apart else config.kv_cells
+    length = f" {context}" if config.traits.by_context else ""
     made_by = f"{__version__} {config.engine} {_engine_version()} {platform.machine()} {devices} {config.exact}"
-    return f"{layers} {config.role} {range_} {number.name} {config.kv} {config.flash_attention} {made_by}"
+    return f"{layers} {config.role} {range_} {number.name} {config.kv} {config.flash_attention} {made_by}{length}"
 
 
 @cache
