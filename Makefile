@@ -74,16 +74,18 @@ cards: dev ## tests on Mesa's software Vulkan device (15 minutes)
 	@$(BIN)/python -m pytest -n 2 --dist load --durations=10 -m cards tests/cards || \
 	if [ $$? -eq 1 ]; then $(call again,cards); else exit 1; fi
 
-# torch has an environment of its own, as people have it: it is large, and the base installation never needs it.
+# torch and MLX have an environment of their own, as people have them: the base installation never needs them.
 ENGINES := .venv-engines
+# its build for processors runs on Linux what Macs run on Metal
+MLX := mlx[cpu]==0.32.4
 # ARGS="-k llama"
-engines: dev $(ENGINES)/ready ## tests of PyTorch on the processor (two minutes)
+engines: dev $(ENGINES)/ready ## tests of PyTorch and MLX on the processor (four minutes)
 	@$(BIN)/python -m pytest --durations=5 -m engines tests/engines $(ARGS) || \
 	if [ $$? -eq 1 ]; then $(call again,engines); else exit 1; fi
 
 $(ENGINES)/ready: Makefile
 	$(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/bin/python -m pip install $(TORCH)
+	$(ENGINES)/bin/python -m pip install $(TORCH) "$(MLX)"
 	@touch $@
 
 # POOLHOUSE_PHONE_PICTURES=FOLDER takes pictures of the page in both palettes.

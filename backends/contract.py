@@ -11,7 +11,7 @@ from enum import IntEnum, StrEnum
 from typing import Protocol
 
 LLAMACPP = "llamacpp"  # the engine that every installation has
-PYTORCH = "pytorch"  # an engine that is installed apart
+PYTORCH, APPLE = "pytorch", "apple"  # engines that are installed apart; the second is MLX
 CPU_VARIANT = "POOLHOUSE_CPU_VARIANT"  # environment variable: the kind of processor whose code a worker prefers
 EXACT = "exact"  # in it: the kinds whose instructions all common processors have, for equal results everywhere
 BACKENDS = "POOLHOUSE_BACKENDS"  # environment variable: the paths of the back ends that a probe loads, as JSON
@@ -334,7 +334,7 @@ DEFAULT_CHECKPOINTS = CheckpointRule()
 class StageConfig:
     """Everything that an engine needs to load one stage. Sizes stay fixed until the stage is closed."""
 
-    engine: str  # LLAMACPP, PYTORCH or "fake"
+    engine: str  # LLAMACPP, PYTORCH, APPLE or "fake"
     path: str  # the stage file, or the whole model for Role.WHOLE
     # Role.FIRST: the file with `token_embd.weight`. Role.LAST: the file with the vocabulary for grammars, or empty.
     embedding_path: str
@@ -352,7 +352,7 @@ class StageConfig:
     keep: CheckpointRule = DEFAULT_CHECKPOINTS
     begin_threads: int = 0  # where the search for the best number starts (thread_choice.py); 0: always use `threads`
     # The device that computes all layers, such as `Vulkan0` or `cuda:0`, and the path of the back end that provides it,
-    # or the folder with torch. Empty: the processor, and the torch that this process finds.
+    # or the folder with torch or MLX. Empty: the processor, and the torch or MLX that this process finds.
     device: str = ""
     library: str = ""
     # Further devices of the same library, and how many layers each device computes, `device` first. The processor

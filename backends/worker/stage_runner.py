@@ -249,6 +249,13 @@ def open_engine(config: StageConfig) -> Engine:
             from backends.pytorch.stage import TorchStage
 
             return TorchStage(config)
+        case "apple":
+            from backends.apple import library as mlx_library
+
+            mlx_library.load(config.library)
+            from backends.apple.stage import MlxStage
+
+            return MlxStage(config)
         case "fake":
             from backends.fake_engine import FakeStage
 

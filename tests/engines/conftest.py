@@ -1,4 +1,4 @@
-"""Tests with PyTorch: `make engines` installs it apart and runs these. Others leave them out, and import no torch."""
+"""Tests with PyTorch and MLX: `make engines` installs them apart and runs these. Others import neither."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.apple import library as mlx_library
 from backends.pytorch import library
 from tests.engines.torch_folder import torch_folder
 
@@ -14,13 +15,14 @@ SECONDS = 300
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave these files out where they are not wanted or torch is missing, because they import it."""
+    """Leave these files out where they are not wanted or torch and MLX are missing, because they import them."""
     if HERE not in collection_path.parents:
         return None
     folder = torch_folder()
     if folder is None or "not engines" in config.option.markexpr:
         return True
     library.load(str(folder))
+    mlx_library.load(str(folder))
     return None
 
 

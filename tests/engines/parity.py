@@ -1,25 +1,27 @@
-"""A model computed by PyTorch and by llama.cpp, whole, cut and mixed: how far the results are apart.
+"""A model computed by PyTorch or MLX and by llama.cpp, whole, cut and mixed: how far the results are apart.
 
-Both compute in float32: the weights are converted to it, and keys and values are cached in it. With halves, and with
+All compute in float32: the weights are converted to it, and keys and values are cached in it. With halves, and with
 llama.cpp's quick attention, its own rounding would be measured.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import mlx.core as mx
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from app.catalog.shelf import Entry
-from backends.contract import PYTORCH, Hidden, Layers, Logits, Role, Segment, StageConfig, Tokens
+from backends.apple.stage import MlxStage
+from backends.contract import APPLE, LLAMACPP, PYTORCH, Hidden, Layers, Logits, Role, Segment, StageConfig, Tokens
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
 from backends.pytorch.stage import TorchStage
@@ -30,7 +32,7 @@ F32 = 0  # ggml_type and llama_ftype
 N_DECODED = 8
 CHUNKS = ((0, 24), (1, 20)), ((0, 16), (1, 8))  # rows of both slots in each step of the prompts
 
-Stage = LlamaStage | TorchStage
+Stage = LlamaStage | TorchStage | MlxStage
 Scores = NDArray[np.float32]
 
 
@@ -38,6 +40,17 @@ class TorchInFloat32(TorchStage):
     """A stage whose cache has float32."""
 
     cache_type = torch.float32
+
+
+class MlxInFloat32(MlxStage):
+    """A stage whose cache has float32."""
+
+    cache_type = mx.float32
+
+
+IN_FLOAT32: dict[str, Callable[[StageConfig], Stage]] = {
+    LLAMACPP: LlamaStage, PYTORCH: TorchInFloat32, APPLE: MlxInFloat32
+}  # fmt: skip
 
 
 def in_float32(path: Path, to: Path) -> Path:
@@ -67,10 +80,7 @@ def float32_cache() -> Iterator[None]:
 def opened(configs: Sequence[StageConfig]) -> Iterator[list[Stage]]:
     """The stages of a pipeline, each on the engine that it names."""
     with ExitStack() as stack, float32_cache():
-        yield [
-            stack.enter_context(closing(TorchInFloat32(each) if each.engine == PYTORCH else LlamaStage(each)))
-            for each in configs
-        ]
+        yield [stack.enter_context(closing(IN_FLOAT32[each.engine](each))) for each in configs]
 
 
 def configs(home: Home, entry: Entry, cuts: proof.Cuts, engines: Sequence[str]) -> list[StageConfig]:
@@ -130,31 +140,31 @@ class Parity:
 
     name: str
     architecture: str
-    whole: float  # PyTorch from llama.cpp, the whole model
+    whole: float  # the engine from llama.cpp, the whole model
     tokens_equal: bool
-    cut: float  # PyTorch cut from PyTorch whole
+    cut: float  # the engine cut from the engine whole
     mixed: float  # pipelines of both engines from llama.cpp
     n_cuts: int
 
 
-def parity(home: Home, path: Path, folder: Path, name: str = "") -> Parity:
+def parity(home: Home, path: Path, folder: Path, name: str = "", engine: str = PYTORCH) -> Parity:
     """Compare all cuts into two, some into three, and mixed pipelines of one cut into two and one into three."""
     entry = home.shelf.import_file(in_float32(path, folder / f"{path.stem}-F32.gguf"))
     model, prompts = entry.model, proof.prompts(entry.model.n_vocab)
     whole = Layers(0, model.n_layers), Role.WHOLE
     assert whole in proof.runs(model.n_layers, ())
-    with opened(configs(home, entry, (), ["llamacpp"])) as stages:
+    with opened(configs(home, entry, (), [LLAMACPP])) as stages:
         known = answered(stages, prompts)
-    with opened(configs(home, entry, (), [PYTORCH])) as stages:
+    with opened(configs(home, entry, (), [engine])) as stages:
         ours = repeated(stages, known)
     twos, threes = proof.twos(model), proof.threes(model)
     cut = 0.0
     for cuts in (*twos, *threes):
-        with opened(configs(home, entry, cuts, [PYTORCH])) as stages:
+        with opened(configs(home, entry, cuts, [engine])) as stages:
             cut = max(cut, apart(ours, repeated(stages, known)))
     mixed, equal = 0.0, same_tokens(known.scores, ours)
     for cuts in (*twos[:1], *threes[:1]):
-        for engines in ((PYTORCH, "llamacpp"), ("llamacpp", PYTORCH)):
+        for engines in ((engine, LLAMACPP), (LLAMACPP, engine)):
             with opened(configs(home, entry, cuts, engines)) as stages:
                 scores = repeated(stages, known)
             mixed, equal = max(mixed, apart(known.scores, scores)), equal and same_tokens(known.scores, scores)
