@@ -66,8 +66,9 @@ async def said(workers: Workers, home: Home, entry: Entry, cuts: Cuts, both: Pro
     both = both or prompts(entry.model.n_vocab)
     layers = runs(entry.model.n_layers, cuts)
     async with driven(workers, home, entry, layers, apart=keeps_apart(cuts)) as (pipeline, heard):
+        # without guesses, so that each position is entered once and the steps can be replayed
         coroutines = [  # as chats: a slot keeps what it holds when its answer ends, so no cell changes meanwhile
-            answer(pipeline, request(prompt, 1 + N_DECODED, conversation=name))
+            answer(pipeline, replace(request(prompt, 1 + N_DECODED, conversation=name), guesses=False))
             for name, prompt in zip("ab", both, strict=True)
         ]
         answers = [ids for ids, _ in await asyncio.gather(*coroutines)]
