@@ -14,7 +14,8 @@ import pytest
 
 from app.inference.pipeline.kept_prompts import LEAST_TOKENS, ModelPrompts, PromptIndex
 from app.inference.pipeline.pipeline import Pipeline
-from app.inference.pipeline.scheduler import PipelineConfig
+from app.inference.pipeline.scheduler import FREE_S, PipelineConfig
+from app.inference.pipeline.sequence import Request
 from app.inference.stages.slot_keeper import WorkerSlotKeeper, state_identity
 from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_connection import open_run, own_stage
@@ -225,3 +226,25 @@ async def test_a_slot_that_is_being_copied_still_takes_its_cells(tmp_path: Path)
             slow.may_end.set()
             await asking
         assert not has_begun, "1,400 positions do not fit into 1,024 cells"
+
+
+async def test_what_an_answer_left_half_computed_delays_neither_keeping_nor_restoring(tmp_path: Path) -> None:
+    vault, seen = vault_in(tmp_path), list[int]()
+
+    def is_third(token: int) -> bool:
+        seen.append(token)
+        return len(seen) % 3 == 0
+
+    def ending(ids: list[int], chat: str) -> Request:
+        return replace(request(ids, 8, conversation=chat), kept_for="owner", ends_with=is_third)
+
+    async with restarted(vault) as pipeline:
+        await answer(pipeline, ending(DOCUMENT + QUESTIONS[0], "one"))
+        began = time.monotonic()
+        await until_kept(vault)
+        assert time.monotonic() - began < FREE_S
+        await answer(pipeline, ending(QUESTIONS[1], "two"))
+        began = time.monotonic()
+        _, finish = await answer(pipeline, ending(DOCUMENT + QUESTIONS[1], "three"))
+        assert time.monotonic() - began < FREE_S
+        assert finish.figures.reused_tokens >= 640

@@ -725,7 +725,7 @@ class Scheduler:
         slot, empty = sequence.slot, SlotCheckpoints(rule=self._shape.keep)
         await order.forget(slot, 0)
         sequence.kept = empty
-        if not await _is_free(slot, order, stages):
+        if not await self._is_free(slot, order, stages):
             return 0
         restored = await asyncio.gather(*(stage.keeper.restore(slot, kept.key) for stage in stages if stage.keeper))
         usable = kept.usable if all(positions == kept.positions for positions in restored) else 0
@@ -766,7 +766,7 @@ class Scheduler:
             if idle.n_beyond:
                 await order.forget(idle.slot, len(idle.ids))
                 idle = replace(idle, n_beyond=0)
-            if await _is_free(idle.slot, order, stages):
+            if await self._is_free(idle.slot, order, stages):
                 keeping = [stage.keeper.keep(idle.slot, len(idle.ids), key) for stage in stages if stage.keeper]
                 kept = all(await asyncio.gather(*keeping)) and len(keeping) == len(stages)
         finally:
@@ -777,6 +777,17 @@ class Scheduler:
         if kept:
             log.info("%d positions of slot %d are kept on disk", len(idle.ids), idle.slot)
             await prompts.add(scope, idle.ids)
+
+    async def _is_free(self, slot: int, order: SlotOrder, stages: Sequence[StageClient]) -> bool:
+        """Wait until no stage has anything to do for a slot. Return False if that takes too long."""
+        ends = time.monotonic() + FREE_S
+        while time.monotonic() < ends:
+            if not self._under_way:  # an abandoned step never reaches the later runs
+                await order.settle()
+            if await order.catch_up() and not any(stage.is_using(slot) for stage in stages):
+                return True
+            await asyncio.sleep(FREE_LOOK_S)
+        return False
 
     # Slots at their beginning and end
 
@@ -835,16 +846,6 @@ class Scheduler:
                 self._to_keep[sequence.slot] = idle, request.kept_for
                 self._unkept.set()
         self._door.set()
-
-
-async def _is_free(slot: int, order: SlotOrder, stages: Sequence[StageClient]) -> bool:
-    """Wait until no stage has anything to do for a slot. Return False if that takes too long."""
-    ends = time.monotonic() + FREE_S
-    while time.monotonic() < ends:
-        if await order.catch_up() and not any(stage.is_using(slot) for stage in stages):
-            return True
-        await asyncio.sleep(FREE_LOOK_S)
-    return False
 
 
 def _no_overlap(_chance: float) -> float:
