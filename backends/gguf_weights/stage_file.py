@@ -26,8 +26,8 @@ DEFAULT_ALIGNMENT, MAX_ALIGNMENT = 32, 1 << 16
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 _LAYER = re.compile(r"blk\.(\d{1,6})\.")
 _MAY_REMAIN = (
-    "token_embd.weight", "output.weight", "output_norm.weight", "rope_freqs.weight", "rope_factors_long.weight",
-    "rope_factors_short.weight",
+    "token_embd.weight", "output.weight", "output_norm.weight", "token_embd_norm.weight", "rope_freqs.weight",
+    "rope_factors_long.weight", "rope_factors_short.weight",
 )  # fmt: skip
 _STRING, _ARRAY = 8, 9
 _LETTERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -123,11 +123,11 @@ class StageFile:
         self._used.add(name)
         if place is None:
             raise StageError(f"{self.path} has no tensor {name}", "tensor_missing", tensor=name)
-        found = tuple(reversed(place.shape))
-        if len(found) != len(shape) or any(want not in (-1, have) for want, have in zip(shape, found, strict=True)):
-            told = " x ".join(map(str, found)), " x ".join("any" if want < 0 else str(want) for want in shape)
-            words = f"{name} is {told[0]}, not {told[1]}"
-            raise StageError(words, "tensor_shape", tensor=name, found=told[0], wanted=told[1])
+        own = tuple(reversed(place.shape))
+        if len(own) != len(shape) or any(want not in (-1, have) for want, have in zip(shape, own, strict=True)):
+            is_so, should_be = " x ".join(map(str, own)), " x ".join("any" if n < 0 else str(n) for n in shape)
+            words = f"{name} is {is_so}, not {should_be}"
+            raise StageError(words, "tensor_shape", tensor=name, found=is_so, wanted=should_be)
         try:
             kind = Kind(place.kind)
         except ValueError:
@@ -136,12 +136,12 @@ class StageFile:
             label = kind.name if kind else str(place.kind)
             raise StageError(f"{name} has numbers of type {label}", "tensor_kind", tensor=name, kind=label)
         try:
-            n_bytes = row_bytes(kind, found[-1])
-            n_rows = prod(found[:-1])
+            n_bytes = row_bytes(kind, own[-1])
+            n_rows = prod(own[:-1])
             blocks = np.frombuffer(place.data, np.uint8, n_rows * n_bytes, place.start)
         except (ValueError, OverflowError) as error:
             raise StageError(f"{name}: {error}", "weights_unreadable", why=f"{name}: {error}") from None
-        return PackedTensor(name, kind, found, blocks.reshape(*found[:-1], n_bytes))
+        return PackedTensor(name, kind, own, blocks.reshape(*own[:-1], n_bytes))
 
     def require_all_used(self, n_layers: int) -> None:
         """Raise StageError if a tensor was not asked for, because results without it would be silently wrong.

@@ -61,8 +61,8 @@ class Mixture:
             groups = ranked.unflatten(-1, (sizes.n_groups, -1))
             of_groups = groups.topk(2, dim=-1).values.sum(dim=-1)
             best = of_groups.topk(sizes.n_groups_used, dim=-1).indices
-            others = torch.ones_like(of_groups, dtype=torch.bool).scatter(-1, best, value=False)
-            ranked = groups.masked_fill(others[..., None], float("-inf")).flatten(-2)
+            unused = torch.ones_like(of_groups, dtype=torch.bool).scatter(-1, best, value=False)
+            ranked = groups.masked_fill(unused[..., None], float("-inf")).flatten(-2)
         chosen = ranked.topk(sizes.n_used, dim=-1).indices
         shares = values.gather(-1, chosen)
         if sizes.routing is Routing.SOFTMAX_OF_CHOSEN:

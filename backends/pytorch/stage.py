@@ -32,6 +32,7 @@ from backends.gguf_weights.stage_file import StageFile
 from backends.gguf_weights.step_rows import StepRows
 from backends.hidden_state_codec import Rows, bytes_of
 from backends.pytorch.families.registry import FAMILIES
+from backends.pytorch.states import States
 from backends.pytorch.step import Cache, Step
 from backends.pytorch.weights import Weights
 
@@ -76,6 +77,8 @@ class TorchStage:
         self._rows = StepRows(config, _no_pictures)
         self._cells = Cells(config.slots, config.kv_cells, apart=config.apart)
         self._cache = Cache(self._decoder.shapes, config.kv_cells, self.cache_type, self._device)
+        self._states = States(config.slots, config.keep)
+        self._is_recurrent = None in self._decoder.shapes
         self._n_weight_bytes = weights.n_bytes
 
     @property
@@ -108,6 +111,7 @@ class TorchStage:
         rows = self._rows.of(batch)
         segments = batch.segments
         held = {segment.slot: self._cells.length(segment.slot) for segment in segments}
+        states = self._states.copy(list(held)) if self._is_recurrent else {}
         try:
             for segment in segments:
                 self._cells.extend(segment)
@@ -117,6 +121,7 @@ class TorchStage:
         except StageError:
             for slot, length in held.items():
                 self._cells.cut_back(slot, length)
+            self._states.restore(states)
             raise
 
     def _compute(
@@ -128,7 +133,9 @@ class TorchStage:
         *,
         is_embedding: bool,
     ) -> Hidden | Logits:
-        step = Step(segments, self._cells, self._cache, self._device)
+        if self._is_recurrent:
+            self._states.before(segments)
+        step = Step(segments, self._cells, self._cache, self._states, self._device)
         with torch.inference_mode():
             state = torch.from_numpy(rows).to(self._device)
             if is_embedding:
@@ -149,6 +156,8 @@ class TorchStage:
         return len(self._rows.of(batch))
 
     def forget(self, slot: int, keep: int = 0) -> None:
+        if self._is_recurrent:
+            self._states.cut_back(slot, keep)
         self._cells.cut_back(slot, keep)
 
     def slot_bytes(self, slot: int) -> int:

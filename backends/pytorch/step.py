@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from backends.contract import Segment
 from backends.gguf_weights.cells import CacheShape, Cells
+from backends.pytorch.states import States
 
 Tensor = Any  # torch.Tensor; the checked environment has no torch
 
@@ -38,8 +39,8 @@ class Cache:
 class Step:
     """The rows of a step, in the order of its segments."""
 
-    def __init__(self, segments: Sequence[Segment], cells: Cells, cache: Cache, device: Any) -> None:
-        self.segments = segments
+    def __init__(self, segments: Sequence[Segment], cells: Cells, cache: Cache, states: States, device: Any) -> None:
+        self.segments, self.states = segments, states
         self._cache, self._device = cache, device
         self.positions = torch.cat([torch.arange(each.pos, each.end) for each in segments]).to(device)
         self._cells, self._masks = cells, dict[object, Tensor | None]()

@@ -18,10 +18,11 @@ import mlx.core as mx
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn import functional
 
 from app.catalog.shelf import Entry
 from backends.apple.stage import MlxStage
-from backends.contract import APPLE, LLAMACPP, PYTORCH, Hidden, Layers, Logits, Role, Segment, StageConfig, Tokens
+from backends.contract import APPLE, LLAMACPP, PYTORCH, Hidden, Logits, Segment, StageConfig, Tokens
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
 from backends.pytorch.stage import TorchStage
@@ -77,6 +78,19 @@ def float32_cache() -> Iterator[None]:
 
 
 @contextmanager
+def gelu_of_halves() -> Iterator[None]:
+    """GELU is meanwhile computed as llama.cpp does on processors: from a table of halves, except far from 0."""
+    gelu = functional.gelu
+
+    def rounded(rows: Any, *, approximate: str) -> Any:
+        inner = gelu(rows.half().float(), approximate=approximate).half().float()
+        return torch.where(rows <= -10, 0.0, torch.where(rows >= 10, rows, inner))
+
+    with patch.object(functional, "gelu", rounded):
+        yield
+
+
+@contextmanager
 def opened(configs: Sequence[StageConfig]) -> Iterator[list[Stage]]:
     """The stages of a pipeline, each on the engine that it names."""
     with ExitStack() as stack, float32_cache():
@@ -93,14 +107,14 @@ def configs(home: Home, entry: Entry, cuts: proof.Cuts, engines: Sequence[str]) 
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence2:
-    """What two answers at once were given, step by step, and the scores that came."""
+class Answers:
+    """Two answers at once: the tokens that they were given, step by step, and the scores that came."""
 
     steps: tuple[tuple[tuple[Segment, ...], tuple[int, ...]], ...]
     scores: tuple[Scores, ...]
 
 
-def answered(stages: Sequence[Stage], prompts: tuple[Sequence[int], Sequence[int]]) -> Sequence2:
+def answered(stages: Sequence[Stage], prompts: tuple[Sequence[int], Sequence[int]]) -> Answers:
     """Two greedy answers at once."""
     position, steps, scores = [0, 0], [], []
     for chunk in CHUNKS:
@@ -115,10 +129,10 @@ def answered(stages: Sequence[Stage], prompts: tuple[Sequence[int], Sequence[int
         steps.append((segments, ids))
         scores.append(computed(stages, segments, ids))
         position = [each.end for each in segments]
-    return Sequence2(tuple(steps), tuple(scores))
+    return Answers(tuple(steps), tuple(scores))
 
 
-def repeated(stages: Sequence[Stage], known: Sequence2) -> tuple[Scores, ...]:
+def repeated(stages: Sequence[Stage], known: Answers) -> tuple[Scores, ...]:
     """The scores for the same steps and tokens."""
     return tuple(computed(stages, segments, ids) for segments, ids in known.steps)
 
@@ -151,8 +165,6 @@ def parity(home: Home, path: Path, folder: Path, name: str = "", engine: str = P
     """Compare all cuts into two, some into three, and mixed pipelines of one cut into two and one into three."""
     entry = home.shelf.import_file(in_float32(path, folder / f"{path.stem}-F32.gguf"))
     model, prompts = entry.model, proof.prompts(entry.model.n_vocab)
-    whole = Layers(0, model.n_layers), Role.WHOLE
-    assert whole in proof.runs(model.n_layers, ())
     with opened(configs(home, entry, (), [LLAMACPP])) as stages:
         known = answered(stages, prompts)
     with opened(configs(home, entry, (), [engine])) as stages:
@@ -172,11 +184,11 @@ def parity(home: Home, path: Path, folder: Path, name: str = "", engine: str = P
     return Parity(name, model.architecture, apart(known.scores, ours), equal, cut, mixed, n_cuts)
 
 
-def apart(known: Sequence[Scores], others: Sequence[Scores]) -> float:
+def apart(known: Sequence[Scores], compared: Sequence[Scores]) -> float:
     """The largest difference, relative to the largest logit of its step."""
-    pairs = zip(known, others, strict=True)
+    pairs = zip(known, compared, strict=True)
     return max(float(np.nan_to_num(np.abs(a - b).max() / np.abs(a).max(), nan=np.inf)) for a, b in pairs)
 
 
-def same_tokens(known: Sequence[Scores], others: Sequence[Scores]) -> bool:
-    return all((a.argmax(1) == b.argmax(1)).all() for a, b in zip(known, others, strict=True))
+def same_tokens(known: Sequence[Scores], compared: Sequence[Scores]) -> bool:
+    return all((a.argmax(1) == b.argmax(1)).all() for a, b in zip(known, compared, strict=True))

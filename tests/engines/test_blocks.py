@@ -37,10 +37,10 @@ def blocks(kind: Kind) -> NDArray[np.uint8]:
 @pytest.mark.parametrize("kind", [*PACKED, *PLAIN], ids=lambda kind: kind.name)
 def test_numbers_are_those_of_the_gguf_package(kind: Kind) -> None:
     raw = blocks(kind)
-    expected, found = unpack(raw, kind), dequantize(torch.from_numpy(raw), kind).numpy()
+    expected, result = unpack(raw, kind), dequantize(torch.from_numpy(raw), kind).numpy()
     assert np.isfinite(expected).all()
     assert len(np.unique(expected)) > N_ROWS
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("kind", PACKED, ids=lambda kind: kind.name)
@@ -48,8 +48,8 @@ def test_numbers_are_those_of_llama_cpp(kind: Kind) -> None:
     convert = native(kind)
     assert convert is not None
     raw = blocks(kind)
-    found = dequantize(torch.from_numpy(raw), kind).numpy()
-    expected = np.empty_like(found)
+    result = dequantize(torch.from_numpy(raw), kind).numpy()
+    expected = np.empty_like(result)
     for row, values in zip(raw, expected, strict=True):
         convert(row.ctypes.data, values.ctypes.data, values.size)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(result, expected)

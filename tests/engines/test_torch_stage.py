@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 from app.catalog.shelf import Entry
+from app.core.errors import StageLost
 from backends.contract import (
     PYTORCH,
     DeviceUnusable,
@@ -30,9 +33,10 @@ from backends.gguf_weights.stage_file import StageFile
 from backends.pytorch.stage import TorchStage
 from tests.engines.parity import computed
 from tests.families import proof
-from tests.families.driven import Workers
+from tests.families.driven import THERE, Workers, driven
 from tests.families.fixtures import families
 from tests.families.home import CELLS, Home
+from tests.inference.pool import answer, request
 
 PROMPT = tuple(range(40, 70))
 
@@ -94,6 +98,22 @@ def test_a_step_that_fails_leaves_the_slots_as_they_were(stage: TorchStage) -> N
     np.testing.assert_array_equal(scores(stage, 0, 0, 20), expected)
 
 
+@pytest.mark.parametrize("name", ["lfm2", "qwen3-5"])
+def test_a_recurrent_slot_returns_to_the_end_of_its_prompt(name: str, home: Home) -> None:
+    entry = home.shelf.import_file(families()[name].path)
+    config = home.config(entry, Layers(0, entry.model.n_layers), Role.WHOLE, apart=False)
+    with closing(TorchStage(replace(config, engine=PYTORCH))) as stage:
+        scores(stage, 0, 0, 20)
+        expected = [scores(stage, 0, at, at + 1) for at in range(20, 24)]
+        with pytest.raises(StageError, match="no state after position 22"):
+            stage.forget(0, 22)
+        stage.forget(0, 20)
+        with pytest.raises(StageError, match="slot 1 has 0 positions"):  # and takes nothing from slot 0
+            stage.forward(Tokens((Segment(0, 1, 20), Segment(1, 1, 3)), PROMPT[20:22]), [])
+        result = [scores(stage, 0, at, at + 1) for at in range(20, 24)]
+    np.testing.assert_array_equal(result, expected)
+
+
 def test_full_cells_are_told(config: StageConfig) -> None:
     with closing(TorchStage(replace(config, kv_cells=64))) as stage:
         scores(stage, 0, 0, 30)
@@ -151,24 +171,47 @@ def test_a_worker_computes_with_both_engines(pytorch: str, tmp_path: Path) -> No
     asyncio.run(_in_workers(pytorch, tmp_path))
 
 
+def test_an_answer_goes_on_when_its_stage_moves_to_another_engine(pytorch: str, tmp_path: Path) -> None:
+    """The process with PyTorch's layers is killed in mid-answer; llama.cpp reads all tokens again and goes on."""
+    asyncio.run(_killed(pytorch, tmp_path))
+
+
+async def _killed(folder: str, tmp_path: Path) -> None:
+    home = MixedHome(proof.home(tmp_path), folder)
+    entry = home.shelf.import_file(families()["qwen3"].path)
+    runs, prompt = proof.runs(entry.model.n_layers, (1, 3)), list(PROMPT)
+    async with Workers() as workers, driven(workers, home, entry, runs, apart=True) as (pipeline, _):  # type: ignore[arg-type]
+        first, _ = await answer(pipeline, request(prompt, 6))
+        os.kill((await workers.of(THERE)).pid, signal.SIGKILL)
+        with pytest.raises(StageLost):
+            await answer(pipeline, request([*prompt, *first], 2))
+    async with Workers() as workers, driven(workers, home.plain, entry, runs, apart=True) as (pipeline, _):
+        after, _ = await answer(pipeline, request([*prompt, *first], 6))
+        expected, _ = await answer(pipeline, request(prompt, 12))
+    assert [*first, *after] == expected
+
+
 async def _in_workers(folder: str, tmp_path: Path) -> None:
     home = MixedHome(proof.home(tmp_path), folder)
     entry = home.shelf.import_file(families()["llama"].path)
-    async with Workers() as workers:
-        verdict = await proof.prove(workers, home, entry, [(1, 3)])  # type: ignore[arg-type]
-    assert verdict.tokens_equal
-    assert verdict.largest <= 2e-2
+    runs = proof.runs(entry.model.n_layers, (1, 3))
+    answers = []
+    for each in (home, home.plain):
+        async with Workers() as workers, driven(workers, each, entry, runs, apart=True) as (pipeline, _):  # type: ignore[arg-type]
+            answers.append((await answer(pipeline, request(list(PROMPT), 12)))[0])
+    assert answers[0] == answers[1]
+    assert len(answers[0]) == 12
 
 
 class MixedHome:
     """A home whose stages in the middle are PyTorch's."""
 
     def __init__(self, home: Home, folder: str) -> None:
-        self._home, self._folder = home, folder
+        self.plain, self._folder = home, folder
         self.shelf = home.shelf
 
     def config(self, entry: Entry, layers: Layers, role: Role, *, apart: bool) -> StageConfig:
-        config = self._home.config(entry, layers, role, apart=apart)
+        config = self.plain.config(entry, layers, role, apart=apart)
         if role is not Role.MIDDLE:
             return config
         assert config.kv_cells == CELLS

@@ -8,10 +8,12 @@ from backends.pytorch.families.gemma import Gemma2, Gemma3, Gemma4
 from backends.pytorch.families.glm import Glm4, Glm4Moe
 from backends.pytorch.families.gpt_oss import GptOss
 from backends.pytorch.families.granite import Granite
+from backends.pytorch.families.lfm2 import Lfm2
 from backends.pytorch.families.llama import Llama, Ministral3, SmolLm3
 from backends.pytorch.families.olmo import Olmo2
 from backends.pytorch.families.phi import Phi3
 from backends.pytorch.families.qwen import Qwen2, Qwen3
+from backends.pytorch.families.qwen35 import Qwen35
 
 FAMILIES: dict[str, type[Decoder]] = {
     "llama": Llama,
@@ -31,4 +33,6 @@ FAMILIES: dict[str, type[Decoder]] = {
     "granite": Granite,
     "granitemoe": Granite,
     "olmo2": Olmo2,
+    "lfm2": Lfm2,
+    "qwen35": Qwen35,
 }

@@ -1,0 +1,78 @@
+"""The states of recurrent layers, which carry what they know from token to token, and those saved after prompts.
+
+A step replaces states and never changes them, so a saved state is a reference. SlotCheckpoints decides when a state is
+saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from backends.contract import CheckpointRule, Segment, SlotCheckpoints, StageError
+
+Tensor = Any  # torch.Tensor; the checked environment has no torch
+Slot = dict[str, Tensor]  # by the name of the layer and of what it carries
+
+
+class States:
+    """The states of all slots."""
+
+    def __init__(self, slots: int, rule: CheckpointRule) -> None:
+        self._now: list[Slot] = [{} for _ in range(slots)]
+        self._saved: dict[tuple[int, int], Slot] = {}  # by slot and position
+        self._checkpoints = [SlotCheckpoints(rule=rule)] * slots
+
+    def of(self, slot: int, name: str) -> Tensor | None:
+        """Return a state, or None at the beginning of a sequence."""
+        return self._now[slot].get(name)
+
+    def set(self, slot: int, name: str, state: Tensor) -> None:
+        self._now[slot][name] = state
+
+    def before(self, segments: Sequence[Segment]) -> None:
+        """Save each state that may be needed later, before these segments are computed."""
+        for segment in segments:
+            checkpoints = self._checkpoints[segment.slot]
+            if checkpoints.keeps(segment):
+                self._saved[segment.slot, checkpoints.end] = dict(self._now[segment.slot])
+            self._follow(segment.slot, checkpoints.after(segment))
+
+    def cut_back(self, slot: int, keep: int) -> None:
+        """Return to the state after `keep` positions. Raises StageError if it was not saved."""
+        checkpoints = self._checkpoints[slot]
+        if checkpoints.reach(keep) != min(keep, checkpoints.end):
+            raise StageError(f"slot {slot} has no state after position {keep}")
+        if keep < checkpoints.end:
+            self._now[slot] = dict(self._saved[slot, keep]) if keep else {}
+        self._follow(slot, checkpoints.cut_back(keep))
+
+    def copy(self, slots: Sequence[int]) -> dict[int, tuple[Slot, SlotCheckpoints]]:
+        """Return what `restore` needs if the next step fails."""
+        return {slot: (dict(self._now[slot]), self._checkpoints[slot]) for slot in slots}
+
+    def restore(self, copied: dict[int, tuple[Slot, SlotCheckpoints]]) -> None:
+        """Return to the states before a step that failed."""
+        for slot, (now, checkpoints) in copied.items():
+            self._now[slot] = now
+            self._follow(slot, checkpoints)
+
+    def _follow(self, slot: int, checkpoints: SlotCheckpoints) -> None:
+        self._checkpoints[slot] = checkpoints
+        for key in [key for key in self._saved if key[0] == slot and key[1] not in checkpoints.marks]:
+            del self._saved[key]
+
+
+def convolve(rows: Tensor, kernel: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return each row mixed with those before it, channel by channel, and the last rows for the next step.
+
+    rows: `[n, channels]`. kernel: `[channels, length]`. before: the last `length - 1` rows of the step before.
+    """
+    length = kernel.shape[1]
+    if before is None:
+        before = torch.zeros((length - 1, rows.shape[1]), dtype=rows.dtype, device=rows.device)
+    all_rows = torch.cat([before, rows])
+    mixed = sum(all_rows[at : at + rows.shape[0]] * kernel[:, at] for at in range(length))
+    return mixed, all_rows[rows.shape[0] :].clone()
