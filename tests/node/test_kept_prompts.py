@@ -15,19 +15,27 @@ from tests.node.pool import BUSY, Json, TestNode, node, pair
 
 DOCUMENT = [100 + n * n % 900 for n in range(800)]
 QUESTIONS = [[210, 220, 230], [310, 320, 330, 340]]
-SPLIT = [1, 6, 1]
+GUIDE: Json = {"model": "guide", "split": [1, 6, 1], "measure": False}
 
 
 @contextmanager
-def household(folder: Path, ports: list[int], *, is_new: bool = False) -> Iterator[tuple[TestNode, TestNode]]:
-    """A host and a lender of these homes, with the Guide loaded on both."""
+def household(
+    folder: Path, ports: list[int], *, is_new: bool = False, order: Json = GUIDE
+) -> Iterator[tuple[TestNode, TestNode]]:
+    """A host and a lender of these homes, with the Guide or the model of `order` loaded on both.
+
+    `order["path"]`, if there is one, is imported first.
+    """
     with ExitStack() as stack:
         names = zip(("den", "attic"), ports, strict=True)
         host, lender = (stack.enter_context(node(folder / name, name, port=port)) for name, port in names)
         if is_new:
             pair(host, lender)
         asyncio.run(_linked(host, lender))
-        host.work("/load", {"model": "guide", "split": SPLIT, "measure": False})
+        load = dict(order)
+        if path := load.pop("path", ""):
+            load["model"] = host.work("/models", {"path": path, "name": None})["model"]["name"]
+        host.work("/load", load)
         yield host, lender
 
 
