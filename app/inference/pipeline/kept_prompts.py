@@ -18,10 +18,11 @@ from itertools import accumulate
 
 import msgspec
 
-from app.core.scheduler.schedule import prompt_chunks, shared_prefix
+from app.core.scheduler.schedule import prompt_chunks
 from app.machine.kept_files import DamagedFile
 from app.machine.prompt_vault import OWN, PromptVault
 
+TOKEN_BYTES = 4
 LEAST_TOKENS = 512  # a shorter prompt is computed as fast as it is read
 LEAST_GAIN = 256  # tokens beyond what the KV cache still has
 MOST_PROMPTS, MOST_TOKENS = 256, 4 << 20  # the oldest are forgotten
@@ -105,8 +106,9 @@ class PromptIndex:
 
     def best(self, model: str, scope: str, ids: Sequence[int]) -> tuple[bytes, int, int] | None:
         """Return the key and length of the kept prompt that shares most with these tokens, and how much it shares."""
+        packed = array("i", ids).tobytes()
         known = [
-            (shared_prefix(_tokens(entry), ids), -len(entry.ids), key, len(entry.ids) // 4)
+            (_shared_tokens(entry.ids, packed), -len(entry.ids), key, len(entry.ids) // TOKEN_BYTES)
             for key, entry in self._entries.items()
             if entry.model == model and entry.scope == scope
         ]
@@ -115,7 +117,7 @@ class PromptIndex:
 
     def _forget_oldest(self) -> None:
         by_age = sorted(self._entries.items(), key=lambda item: -item[1].used_at)
-        n_tokens = accumulate(len(entry.ids) // 4 for _, entry in by_age)
+        n_tokens = accumulate(len(entry.ids) // TOKEN_BYTES for _, entry in by_age)
         kept = [item for item, total in zip(by_age, n_tokens, strict=True) if total <= MOST_TOKENS]
         self._entries = dict(kept[:MOST_PROMPTS])
 
@@ -184,10 +186,16 @@ class ModelPrompts:
         await self._index.remove(key)
 
 
-def _tokens(entry: _Entry) -> array[int]:
-    tokens = array("i")
-    tokens.frombytes(entry.ids)
-    return tokens
+def _shared_tokens(a: bytes, b: bytes) -> int:
+    """Return how many tokens two packed sequences have in common at their beginning."""
+    low, high = 0, min(len(a), len(b)) // TOKEN_BYTES
+    while low < high:  # as in `shared_prefix`, but without a list of numbers for each of many prompts
+        middle = (low + high + 1) // 2
+        if a[low * TOKEN_BYTES : middle * TOKEN_BYTES] == b[low * TOKEN_BYTES : middle * TOKEN_BYTES]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _covers(entry: _Entry, other: _Entry) -> bool:

@@ -767,8 +767,7 @@ class Scheduler:
                 await order.forget(idle.slot, len(idle.ids))
                 idle = replace(idle, n_beyond=0)
             if await self._is_free(idle.slot, order, stages):
-                keeping = [stage.keeper.keep(idle.slot, len(idle.ids), key) for stage in stages if stage.keeper]
-                kept = all(await asyncio.gather(*keeping)) and len(keeping) == len(stages)
+                kept = await _all_keep(idle, key, stages)
         finally:
             self._copied_cells = 0
             if idle.slot not in self._running:
@@ -846,6 +845,17 @@ class Scheduler:
                 self._to_keep[sequence.slot] = idle, request.kept_for
                 self._unkept.set()
         self._door.set()
+
+
+async def _all_keep(idle: IdleSlot, key: bytes, stages: Sequence[StageClient]) -> bool:
+    """Let all stages copy a slot, one after another, until one of them refuses.
+
+    Other machines come first: if one of them keeps nothing, nothing is written here in vain.
+    """
+    for stage in sorted(stages, key=lambda each: not each.is_remote):
+        if stage.keeper is None or not await stage.keeper.keep(idle.slot, len(idle.ids), key):
+            return False
+    return True
 
 
 def _no_overlap(_chance: float) -> float:
