@@ -36,6 +36,8 @@ class TripCosts:
     n_checked: int = 0  # trips with guesses since the last plain one
     n_tried: int = 0  # all trips with guesses
     shares: dict[int, float] = field(default_factory=dict)
+    # the guesses of each first trip: more than one if the source takes a while for any, which several then share
+    first_depth: int = 1
 
     def after(self, rows: int, seconds: float) -> TripCosts:
         """Return the costs after a trip with this many rows for each answer took this many seconds."""
@@ -71,7 +73,7 @@ class TripCosts:
     @property
     def most_rows(self) -> int:
         """Return the most rows for each answer to try next, at most about twice as many as were measured."""
-        return 1 + 2 * max(self.shares, default=1)
+        return 1 + 2 * max(self.shares, default=(1 + self.first_depth) // 2)
 
     def speedup(
         self, chances: Sequence[Sequence[float]], depth: int, overlap: Callable[[float], float] = lambda _chance: 1.0
@@ -100,7 +102,7 @@ class TripCosts:
             if speedup > best_speedup:
                 best, best_speedup = depth, speedup
         if not best and most and self.n_tried < FIRST_TRIES and _mean(chances, 0) >= TRIED_CHANCE:
-            return 1
+            return min(most, self.first_depth)
         return best
 
 

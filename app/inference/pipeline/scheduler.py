@@ -45,6 +45,7 @@ from backends.contract import DEFAULT_CHECKPOINTS, MOST_GUESSES, NOT_SAMPLED, Ch
 from backends.frames import Frame
 
 MAX_WAITING = 64
+DRAFT_DEPTH = 4  # how many tokens a draft model writes for the first trips
 READ_AHEAD = 32  # the draft model reads a prompt once so many of its tokens are new to it
 SHOWN_BYTES = 8 << 20  # of a picture in one order, which base64 makes a third longer
 IDLE_S = 0.5  # without work, before a prompt is kept on disk
@@ -510,7 +511,7 @@ class Scheduler:
         plain = self._costs.get((n_running, n_answers, Source.LOOKUP), TripCosts())
         if source is Source.LOOKUP:
             return plain
-        known = self._costs.get((n_running, n_answers, source), TripCosts())
+        known = self._costs.get((n_running, n_answers, source), TripCosts(first_depth=DRAFT_DEPTH))
         return replace(known, plain_s=plain.plain_s, n_plain=plain.n_plain)
 
     def _learn(self, n_answers: int, source: Source, rows: int, seconds: float) -> None:

@@ -123,3 +123,13 @@ def test_costs_that_changed_are_tried_again() -> None:
     for _ in range(800):
         costs = costs.after(1, 0.02)
     assert costs.depth(chances(0.9), MOST) > 0
+
+
+def test_a_source_that_takes_a_while_is_tried_with_several_guesses() -> None:
+    costs = TripCosts(first_depth=4)
+    for _ in range(LEAST_PLAIN):
+        costs = costs.after(1, 0.02)
+    assert costs.depth(chances(0.6), MOST) == 4
+    for _ in range(FIRST_TRIES):
+        costs = costs.after(5, 0.03)
+    assert costs.depth(chances(0.9), MOST) >= 4
