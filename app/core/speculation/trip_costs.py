@@ -101,8 +101,8 @@ class TripCosts:
             speedup = self.speedup(chances, depth, overlap)
             if speedup > best_speedup:
                 best, best_speedup = depth, speedup
-        if not best and most and self.n_tried < FIRST_TRIES and _mean(chances, 0) >= TRIED_CHANCE:
-            return min(most, self.first_depth)
+        if most and self.n_tried < FIRST_TRIES and _mean(chances, 0) >= TRIED_CHANCE:
+            return max(best, min(most, self.first_depth))
         return best
 
 
