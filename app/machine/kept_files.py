@@ -175,9 +175,13 @@ class KeptFiles:
             reader = SealedReader(path, key)
         except FileNotFoundError:
             return None
-        with suppress(OSError):  # the disk may be read-only
-            os.utime(path)
+        self.touch(owner, name)
         return reader
+
+    def touch(self, owner: str, name: str) -> None:
+        """Count this as a use of a file."""
+        with suppress(OSError):  # it was deleted, or the disk is read-only
+            os.utime(self._path(owner, name))
 
     def has(self, owner: str, name: str) -> bool:
         return self._path(owner, name).exists()

@@ -110,6 +110,10 @@ class PromptVault:
             await self.discard_damaged(owner, name)
             return None
 
+    async def touch(self, owner: str, name: str) -> None:
+        """Count this as a use of a file."""
+        await self.run(lambda: self._files.touch(owner, name))
+
     async def discard_damaged(self, owner: str, name: str) -> None:
         """Delete a file that does not open. Its prompt is computed again."""
         log.warning("a kept prompt is damaged and was deleted; it is computed again")

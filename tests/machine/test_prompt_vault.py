@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from pathlib import Path
 
 import pytest
 
-from app.machine.kept_files import KeptFiles
+from app.inference.pipeline.kept_prompts import INDEX, ModelPrompts, PromptIndex
+from app.machine.kept_files import UNUSED_S, KeptFiles
 from app.machine.paths import Home
 from app.machine.prompt_vault import OWN, PromptVault
 
@@ -48,3 +51,15 @@ async def test_what_cannot_be_deleted_ends_nothing(tmp_path: Path) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
             await vault.keep_rules()
+
+
+async def test_the_list_of_prompts_outlives_the_states_that_it_lists(tmp_path: Path) -> None:
+    text = list(range(1000))
+    index = PromptIndex(vault_in(tmp_path))
+    await index.load()
+    await index.add("model", "owner", text)
+    path = tmp_path / "kept" / OWN / INDEX
+    os.utime(path, (time.time() - UNUSED_S - 60,) * 2)
+    assert await ModelPrompts(index, "model").find("owner", text, 64, recurrent=False)
+    await index.vault.apply_rules()
+    assert path.exists()

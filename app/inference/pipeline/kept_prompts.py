@@ -162,6 +162,7 @@ class ModelPrompts:
         await self._index.load()
         if (best := self._index.best(self._model, scope, ids)) is None:
             return None
+        await self._index.vault.touch(OWN, INDEX)  # without it, nobody could use the states
         key, length, shared = best
         shared = min(shared, len(ids) - 1)
         if recurrent:
